@@ -38,35 +38,45 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m jepsen", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    one = commands.add_parser("run", help="one run of some workloads beside some nemeses")
-    one.set_defaults(does=_run)
-    one.add_argument("--cluster", required=True, choices=catalogue.CLUSTERS)
-    one.add_argument("--command", default="", help=_COMMAND)
-    one.add_argument("--workload", action="append", required=True, choices=catalogue.WORKLOADS)
-    one.add_argument("--nemesis", action="append", default=[], choices=catalogue.NEMESES)
-    one.add_argument("--seconds", type=float, default=60.0)
-    one.add_argument("--seed", type=int, default=random.randrange(2**32), help="of all choices (default: by chance)")
-    many = commands.add_parser("campaign", help="run after run: every nemesis in turn, with changing workloads")
-    many.set_defaults(does=_campaign)
-    many.add_argument("--cluster", required=True, choices=catalogue.CLUSTERS)
-    many.add_argument("--command", default="", help=_COMMAND)
-    many.add_argument("--workload", action="append", choices=catalogue.WORKLOADS, help="(default: all)")
-    many.add_argument("--nemesis", action="append", choices=catalogue.NEMESES, help="(default: all that apply)")
-    many.add_argument("--minutes", type=float, default=30.0)
-    many.add_argument("--segment", type=float, default=60.0, help="seconds of one run (default: %(default)s)")
-    many.add_argument("--seed", type=int, default=random.randrange(2**32), help="of the first run")
-    many.add_argument(
+    run_parser = commands.add_parser("run", help="one run of some workloads beside some nemeses")
+    run_parser.set_defaults(does=_run)
+    run_parser.add_argument("--cluster", required=True, choices=catalogue.CLUSTERS)
+    run_parser.add_argument("--command", default="", help=_COMMAND)
+    run_parser.add_argument("--workload", action="append", required=True, choices=catalogue.WORKLOADS)
+    run_parser.add_argument("--nemesis", action="append", default=[], choices=catalogue.NEMESES)
+    run_parser.add_argument("--seconds", type=float, default=60.0)
+    run_parser.add_argument(
+        "--seed", type=int, default=random.randrange(2**32), help="of all choices (default: by chance)"
+    )
+    campaign_parser = commands.add_parser(
+        "campaign", help="run after run: every nemesis in turn, with changing workloads"
+    )
+    campaign_parser.set_defaults(does=_campaign)
+    campaign_parser.add_argument("--cluster", required=True, choices=catalogue.CLUSTERS)
+    campaign_parser.add_argument("--command", default="", help=_COMMAND)
+    campaign_parser.add_argument("--workload", action="append", choices=catalogue.WORKLOADS, help="(default: all)")
+    campaign_parser.add_argument(
+        "--nemesis", action="append", choices=catalogue.NEMESES, help="(default: all that apply)"
+    )
+    campaign_parser.add_argument("--minutes", type=float, default=30.0)
+    campaign_parser.add_argument(
+        "--segment", type=float, default=60.0, help="seconds of one run (default: %(default)s)"
+    )
+    campaign_parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="of the first run")
+    campaign_parser.add_argument(
         "--limits",
         action="store_true",
         help="writes must be acknowledged in time after each nemesis: no shared machine",
     )
-    many.add_argument("--report", type=Path, help="a file for the report in JSON")
-    again = commands.add_parser("replay", help="judge a recorded history, and draw the shortest part that violates")
-    again.set_defaults(does=_replay)
-    again.add_argument("file", type=Path)
-    again.add_argument("--svg", type=Path, help="the file of the picture (default: beside the history)")
-    listed = commands.add_parser("list", help="the names of clusters, workloads, nemeses and checks")
-    listed.set_defaults(does=_list)
+    campaign_parser.add_argument("--report", type=Path, help="a file for the report in JSON")
+    replay_parser = commands.add_parser(
+        "replay", help="judge a recorded history, and draw the shortest part that violates"
+    )
+    replay_parser.set_defaults(does=_replay)
+    replay_parser.add_argument("file", type=Path)
+    replay_parser.add_argument("--svg", type=Path, help="the file of the picture (default: beside the history)")
+    list_parser = commands.add_parser("list", help="the names of clusters, workloads, nemeses and checks")
+    list_parser.set_defaults(does=_list)
     return parser
 
 
@@ -124,8 +134,8 @@ def told(result: Result, report: Report, slow: Sequence[Violation] = ()) -> None
         sentence = f"{violation.invariant}: {violation.sentence} {[*violation.operations]}"
         report.violations.append(f"seed {history.run['seed']}: {sentence}")
         print(f"    {sentence}", flush=True)
-    for one in result.undecided:
-        sentence = f"{one.invariant}: {one.sentence} {[*one.operations]}"
+    for undecided in result.undecided:
+        sentence = f"{undecided.invariant}: {undecided.sentence} {[*undecided.operations]}"
         report.undecided.append(f"seed {history.run['seed']}: {sentence}")
         print(f"    {sentence}", flush=True)
     if path:

@@ -42,16 +42,16 @@ class IndexPage:
 def with_page() -> IndexPage:
     """Return the application with the page on the index that its searches read, and with the fault to be planted."""
     plant()
-    made: list[LiveIndex] = []
+    indices: list[LiveIndex] = []
 
     def make(*arguments: Any, **options: Any) -> LiveIndex:
-        made.append(LiveIndex(*arguments, **options))
-        return made[-1]
+        indices.append(LiveIndex(*arguments, **options))
+        return indices[-1]
 
     deploy.LiveIndex = make
     moved_clock.follow()
     application = init_application()
-    [index] = made
+    [index] = indices
     return IndexPage(application, index)
 
 

@@ -48,9 +48,9 @@ def effects(operation: Operation) -> list[Effect]:
     if "dry_run" in query or (operation.is_open and operation.method == "GET"):
         return []
     for method, pattern, meaning in _ROUTES:
-        found = pattern.fullmatch(path) if method == operation.method else None
-        if found is not None:
-            return list(meaning(operation, *found.groups()))
+        match = pattern.fullmatch(path) if method == operation.method else None
+        if match is not None:
+            return list(meaning(operation, *match.groups()))
     return []
 
 
@@ -75,7 +75,7 @@ def _claims(operation: Operation, documents: Mapping[str, Any]) -> Iterator[Effe
         if not document["allocations"]:
             yield ProvidersLeft(consumer)
     # One increase for each provider of the request, however many of its consumers use it.
-    users = {provider: consumer for consumer, of in documents.items() for provider in named_providers(of)}
+    users = {provider: consumer for consumer, document in documents.items() for provider in named_providers(document)}
     yield from (ProviderUsed(provider, consumer) for provider, consumer in users.items())
 
 
@@ -116,9 +116,9 @@ def _refused_claims(operation: Operation, documents: Mapping[str, Any]) -> Itera
 
 
 def _unknown_provider(operation: Operation) -> Iterator[Effect]:
-    found = re.search(r"Allocation for resource provider '([^']+)' that does not exist", operation.detail)
-    if found:
-        yield ProviderRefused(found[1], "missing")
+    match = re.search(r"Allocation for resource provider '([^']+)' that does not exist", operation.detail)
+    if match:
+        yield ProviderRefused(match[1], "missing")
 
 
 def _delete_allocations(operation: Operation, consumer: str) -> Iterator[Effect]:
@@ -137,14 +137,14 @@ def _get_allocations(operation: Operation, consumer: str) -> Iterator[Effect]:
         yield ConsumerRead(consumer, None)
         return
     shown = Holding(
-        amounts({provider: of["resources"] for provider, of in held.items()}),
+        amounts({provider: allocation["resources"] for provider, allocation in held.items()}),
         reply.get("project_id"),
         reply.get("user_id"),
         reply.get("consumer_type"),
         reply.get("consumer_generation"),
     )
     yield ConsumerRead(consumer, shown)
-    yield from (ProviderRead(provider, of["generation"]) for provider, of in held.items())
+    yield from (ProviderRead(provider, allocation["generation"]) for provider, allocation in held.items())
 
 
 # --- providers -------------------------------------------------------------------------------------------------------
@@ -254,10 +254,10 @@ def _post_reshaper(operation: Operation) -> Iterator[Effect]:
 
 
 def _refused_inventories(operation: Operation, inventories: Mapping[str, Any]) -> Iterator[Effect]:
-    found = re.search(r"generation conflict for provider (\S+): actual: (\d+), given: (\d+)", operation.detail)
+    match = re.search(r"generation conflict for provider (\S+): actual: (\d+), given: (\d+)", operation.detail)
     for provider in inventories:
-        if found and found[1] == provider:
-            yield ProviderRefused(provider, "generation", int(found[3]), int(found[2]))
+        if match and match[1] == provider:
+            yield ProviderRefused(provider, "generation", int(match[3]), int(match[2]))
         else:
             yield ProviderRefused(provider, "other")
 

@@ -24,10 +24,10 @@ def named_providers(document: Mapping[str, Any]) -> Mapping[str, Mapping[str, in
 
 def generation_conflict(detail: str) -> tuple[int | None, int | None] | None:
     """Return the generation that the consumer has and the one of the request; None for another refusal."""
-    found = _CONFLICT.search(detail)
-    if found is None:
+    match = _CONFLICT.search(detail)
+    if match is None:
         return None
-    actual, given = found.groups()
+    actual, given = match.groups()
     return None if actual == "null" else int(actual), None if given == "None" else int(given)
 
 

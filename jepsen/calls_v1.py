@@ -76,14 +76,14 @@ def _claimed(operation: Operation, request: Mapping[str, Any], result: Mapping[s
             yield ConsumerWrite(consumer, _expected(request), after, may_end=may_end)
             if keeps_end:
                 yield ConsumerRead(consumer, held, minds_ends=True)
-            for provider, of in result["allocations"].items():
-                yield ProviderUsed(provider, consumer, of["generation"])
+            for provider, allocation in result["allocations"].items():
+                yield ProviderUsed(provider, consumer, allocation["generation"])
         case "held":
             # Another client may have changed the owner since, and the place; the request stays the one that placed it.
             shown = replace(_shown({**request, **result}), project=None, user=None, type=None)
             yield ConsumerRead(consumer, replace(shown, request=_content(request)), minds_ends=True)
-            for provider, of in result["allocations"].items():
-                yield ProviderRead(provider, of["generation"])
+            for provider, allocation in result["allocations"].items():
+                yield ProviderRead(provider, allocation["generation"])
         case "refused":
             yield _refused(request, result["error"])
 
@@ -93,18 +93,18 @@ def _content(request: Mapping[str, Any]) -> str:
 
 
 def _refused(request: Mapping[str, Any], error: Mapping[str, Any]) -> ConsumerRefused:
-    consumer, asked = request["consumer"], _content(request)
+    consumer, request_content = request["consumer"], _content(request)
     conflict = generation_conflict(error["detail"])
     if conflict is None:
         given = request.get("consumer_generation")
-        return ConsumerRefused(consumer, _WHY.get(error["code"], "other"), given, request=asked)
+        return ConsumerRefused(consumer, _WHY.get(error["code"], "other"), given, request=request_content)
     actual, given = conflict
-    return ConsumerRefused(consumer, "generation", given, actual, asked)
+    return ConsumerRefused(consumer, "generation", given, actual, request_content)
 
 
 def _shown(document: Mapping[str, Any]) -> Holding:
     return Holding(
-        amounts({provider: of["resources"] for provider, of in document["allocations"].items()}),
+        amounts({provider: allocation["resources"] for provider, allocation in document["allocations"].items()}),
         document["project_id"],
         document["user_id"],
         document["consumer_type"],
@@ -128,8 +128,8 @@ def _may_end(operation: Operation, consumer: str, length: int | None) -> int | N
 def _get_claim(operation: Operation, consumer: str) -> Iterator[Effect]:
     if operation.succeeded:
         yield ConsumerRead(consumer, _shown(operation.reply), minds_ends=True)
-        for provider, of in operation.reply["allocations"].items():
-            yield ProviderRead(provider, of["generation"])
+        for provider, allocation in operation.reply["allocations"].items():
+            yield ProviderRead(provider, allocation["generation"])
     elif operation.status == 404:
         yield ConsumerRead(consumer, None, minds_ends=True)
 
@@ -138,8 +138,8 @@ def _extend(operation: Operation, consumer: str) -> Iterator[Effect]:
     may_end = _may_end(operation, consumer, operation.body["expires_in"])
     if operation.succeeded:
         yield ConsumerExtended(consumer, _shown(operation.reply), may_end)
-        for provider, of in operation.reply["allocations"].items():
-            yield ProviderRead(provider, of["generation"])
+        for provider, allocation in operation.reply["allocations"].items():
+            yield ProviderRead(provider, allocation["generation"])
     elif operation.is_open:
         ends = NEVER if operation.body["expires_in"] is None else UNKNOWN
         yield ConsumerExtended(consumer, Holding(ends=ends), may_end)

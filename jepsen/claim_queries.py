@@ -22,22 +22,24 @@ class Group:
 
 def groups(query: Any) -> Mapping[str, Group] | None:
     """Return the groups of a query by suffix; None for one with other conditions, or groups without amounts."""
-    found = _of_text(query) if isinstance(query, str) else _of_object(query)
-    if found is None or not all(of.keys() <= {"resources", "in_tree"} and of.get("resources") for of in found.values()):
+    by_suffix = _of_text(query) if isinstance(query, str) else _of_object(query)
+    if by_suffix is None or not all(
+        group.keys() <= {"resources", "in_tree"} and group.get("resources") for group in by_suffix.values()
+    ):
         return None
-    return {suffix: Group(of["resources"], of.get("in_tree")) for suffix, of in found.items()}
+    return {suffix: Group(group["resources"], group.get("in_tree")) for suffix, group in by_suffix.items()}
 
 
 def _of_text(query: str) -> dict[str, dict[str, Any]] | None:
-    found: dict[str, dict[str, Any]] = {}
+    by_suffix: dict[str, dict[str, Any]] = {}
     for name, value in parse_qsl(query):
         parameter = _PARAMETER.fullmatch(name)
         if (name, value) == ("group_policy", "none"):
             continue
-        if parameter is None or parameter[1] in found.setdefault(parameter[2], {}):
+        if parameter is None or parameter[1] in by_suffix.setdefault(parameter[2], {}):
             return None
-        found[parameter[2]][parameter[1]] = value if parameter[1] == "in_tree" else _amounts(value)
-    return found
+        by_suffix[parameter[2]][parameter[1]] = value if parameter[1] == "in_tree" else _amounts(value)
+    return by_suffix
 
 
 def _amounts(text: str) -> dict[str, int]:
@@ -54,10 +56,10 @@ def content(request: Mapping[str, Any]) -> str | None:
 
     None: it is not known which queries are equal to this one.
     """
-    asked = groups(request["query"])
-    if asked is None:
+    query_groups = groups(request["query"])
+    if query_groups is None:
         return None
-    named = [[suffix, sorted(of.resources.items()), of.in_tree] for suffix, of in sorted(asked.items())]
+    named = [[suffix, sorted(group.resources.items()), group.in_tree] for suffix, group in sorted(query_groups.items())]
     owner = [request[name] for name in ("project_id", "user_id", "consumer_type")]
     how = [request.get("count", 1), request.get("keep", True), request.get("consumer_generation")]
     return json.dumps([named, owner, how])

@@ -34,8 +34,8 @@ class Recorder:
     def next_number(self) -> int:
         return next(self._numbers)
 
-    def record(self, one: Operation | Event) -> None:
-        (self.operations if isinstance(one, Operation) else self.events).append(one)
+    def record(self, entry: Operation | Event) -> None:
+        (self.operations if isinstance(entry, Operation) else self.events).append(entry)
 
 
 class Client:
@@ -86,6 +86,6 @@ class Client:
     def read(self, path: str, *, seconds: float, minor: int | None = None) -> Operation:
         """Send GET until it is answered, for at most this time; return the last one."""
         deadline = time.monotonic() + seconds
-        while not (one := self.call("GET", path, minor=minor)).answered and time.monotonic() < deadline:
+        while not (operation := self.call("GET", path, minor=minor)).answered and time.monotonic() < deadline:
             time.sleep(_PAUSE)
-        return one
+        return operation

@@ -61,7 +61,7 @@ class Holding:
 
 def amounts(resources: Mapping[str, Mapping[str, int]]) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
     """Return amounts by class by provider as ``Holding.resources`` has them."""
-    return tuple(sorted((provider, tuple(sorted(of.items()))) for provider, of in resources.items()))
+    return tuple(sorted((provider, tuple(sorted(by_class.items()))) for provider, by_class in resources.items()))
 
 
 @dataclass(frozen=True, slots=True)

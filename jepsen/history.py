@@ -96,13 +96,13 @@ class Lasting(Protocol):
     def ended(self) -> int | None: ...
 
 
-def overlap(one: Lasting, other: Lasting) -> bool:
+def overlap(first: Lasting, second: Lasting) -> bool:
     """Whether there is a time at which both may take effect: neither had ended when the other began."""
-    return not (_ends_before(one, other) or _ends_before(other, one))
+    return not (_ends_before(first, second) or _ends_before(second, first))
 
 
-def _ends_before(one: Lasting, other: Lasting) -> bool:
-    return one.ended is not None and one.ended <= other.began
+def _ends_before(first: Lasting, second: Lasting) -> bool:
+    return first.ended is not None and first.ended <= second.began
 
 
 def is_outcome_known(path: str, status: int, body: Any) -> bool:
@@ -159,8 +159,8 @@ class History:
 
     def _lines(self) -> Iterator[Mapping[str, Any]]:
         yield {"run": dict(self.run)}
-        yield from ({"operation": _without_defaults(asdict(one))} for one in self.operations)
-        yield from ({"event": asdict(one)} for one in self.events)
+        yield from ({"operation": _without_defaults(asdict(operation))} for operation in self.operations)
+        yield from ({"event": asdict(event)} for event in self.events)
         yield {"final": dict(self.final)}
 
     @classmethod
@@ -181,7 +181,7 @@ class History:
                         final = content
                     case _:
                         raise ValueError(f"{path}: a line is about {kind!r}, which no history has")
-        return cls(run, sorted(operations, key=lambda one: one.number), events, final)
+        return cls(run, sorted(operations, key=lambda operation: operation.number), events, final)
 
     def with_operations(self, operations: Iterable[Operation]) -> History:
         """Return the same run with some of its operations."""

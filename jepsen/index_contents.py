@@ -26,11 +26,11 @@ def digest(content: Mapping[str, Any]) -> str:
 def _plain(value: Any) -> Any:
     match value:
         case Mapping():
-            return {_key(key): _plain(of) for key, of in value.items()}
+            return {_key(key): _plain(item) for key, item in value.items()}
         case Set():
             return sorted(value)
         case tuple() | list():
-            return [_plain(one) for one in value]
+            return [_plain(item) for item in value]
         case _:
             number = value.item() if hasattr(value, "item") else value  # a number of numpy
             return str(number) if number == -math.inf else number  # which JSON has not

@@ -34,24 +34,24 @@ def replay(path: Path, checks: Mapping[str, Check], svg: Path | None = None, mos
     """
     history = History.read(path)
     print(f"{path}: {len(history.operations)} operations, {len(history.events)} events, {dict(history.run)}")
-    found = _by_invariant(history, checks)
+    by_invariant = _by_invariant(history, checks)
     svg = svg or path.with_suffix(".svg")
-    for undecided in [name for name, (_, of) in found.items() if of[0].undecided]:
-        print("", *_in_words(history, found.pop(undecided)[1]), sep="\n")
-    for number, (check, violations) in enumerate(found.values()):
+    for undecided in [name for name, (_, violations) in by_invariant.items() if violations[0].undecided]:
+        print("", *_in_words(history, by_invariant.pop(undecided)[1]), sep="\n")
+    for number, (check, violations) in enumerate(by_invariant.values()):
         print("", *_in_words(history, violations), sep="\n")
         first = violations[0]
-        part, said = _drawn(history, first, check, most)
+        part, description = _drawn(history, first, check, most)
         target = svg if not number else svg.with_stem(f"{svg.stem}-{number + 1}")
         title = f"{first.invariant}: {formatting.shortened(first.sentence)}"
         if not first.operations:
             title += " (the state at the end)"
         target.write_text(timeline.svg(part, first.operations, title))
-        print(f"{said}, drawn in {target}:")
-        print(*(f"    {_line(one)}" for one in part.operations), sep="\n")
-    if not found:
+        print(f"{description}, drawn in {target}:")
+        print(*(f"    {_line(operation)}" for operation in part.operations), sep="\n")
+    if not by_invariant:
         print("nothing is violated")
-    return 1 if found else 0
+    return 1 if by_invariant else 0
 
 
 def _drawn(history: History, violation: Violation, check: Check, most: int) -> tuple[History, str]:
@@ -60,29 +60,29 @@ def _drawn(history: History, violation: Violation, check: Check, most: int) -> t
     if part.operations:
         return part, f"The shortest part that violates, {len(part.operations)} operations"
     # Without operations it is about the state at the end; a search that ran out of time says nothing about that.
-    alone = any(one.invariant == violation.invariant for one in check(part))
-    said = "The state at the end violates it by itself" if alone else "No short part was found"
+    alone = any(other.invariant == violation.invariant for other in check(part))
+    description = "The state at the end violates it by itself" if alone else "No short part was found"
     calls = concerned(history, violation)
     if not calls:
-        return part, f"{said}; no call names what it concerns.  The events"
+        return part, f"{description}; no call names what it concerns.  The events"
     last = calls[-_LAST:]
     which = "all" if len(last) == len(calls) else f"the last {len(last)} of"
-    said = f"{said}.  Calls that may have changed what it concerns, {which} {len(calls)}"
-    return history.with_operations(last), said
+    description = f"{description}.  Calls that may have changed what it concerns, {which} {len(calls)}"
+    return history.with_operations(last), description
 
 
 def _by_invariant(history: History, checks: Mapping[str, Check]) -> Mapping[str, tuple[Check, list[Violation]]]:
     """Return the violations of each invariant with the check that found them; a check may be of several invariants."""
-    found: dict[str, tuple[Check, list[Violation]]] = {}
+    by_invariant: dict[str, tuple[Check, list[Violation]]] = {}
     for check in checks.values():
         for violation in check(history):
-            found.setdefault(violation.invariant, (check, []))[1].append(violation)
-    return found
+            by_invariant.setdefault(violation.invariant, (check, []))[1].append(violation)
+    return by_invariant
 
 
 def _in_words(history: History, violations: Sequence[Violation]) -> Iterator[str]:
     """Yield the lines about the violations of one invariant."""
-    by_number = {one.number: one for one in history.operations}
+    by_number = {operation.number: operation for operation in history.operations}
     for violation in violations[:_MOST]:
         yield f"{violation.invariant}: {violation.sentence}"
         yield from (f"    {_line(by_number[number])}" for number in violation.operations if number in by_number)

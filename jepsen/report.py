@@ -36,16 +36,16 @@ class Row:
     longest: float = 0.0
     recovered: float = 0.0
 
-    def count(self, one: Operation) -> None:
+    def count(self, operation: Operation) -> None:
         self.operations += 1
-        if one.succeeded:
+        if operation.succeeded:
             self.acknowledged += 1
-        elif one.is_open and one.method != "GET":
+        elif operation.is_open and operation.method != "GET":
             self.unknown += 1
-        elif one.is_open or one.status >= 500 or not one.status:
+        elif operation.is_open or operation.status >= 500 or not operation.status:
             self.unavailable += 1
         else:
-            self.refused[one.code.removeprefix("placement.") or str(one.status)] += 1
+            self.refused[operation.code.removeprefix("placement.") or str(operation.status)] += 1
 
 
 class Report:
@@ -61,10 +61,10 @@ class Report:
         """Count the operations and the events of a run."""
         events = sorted(history.events, key=lambda event: event.began)
         began = [event.began for event in events]
-        for one in history.operations:
-            if one.process != FINAL:
-                place = bisect.bisect_right(began, one.began)
-                self._row(events[place - 1].nemesis if place else PEACE).count(one)
+        for operation in history.operations:
+            if operation.process != FINAL:
+                place = bisect.bisect_right(began, operation.began)
+                self._row(events[place - 1].nemesis if place else PEACE).count(operation)
         for recovery in recoveries(history):
             row = self._row(recovery.event.nemesis)
             row.events += 1

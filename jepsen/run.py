@@ -78,22 +78,22 @@ def run(cluster: Cluster, plan: Plan) -> Result:
 
     An exception of a client, a nemesis or a check is raised; the cluster may then be in any state.
     """
-    one = _Run(cluster, plan)
+    runner = _Run(cluster, plan)
     try:
-        violations = one.carry_out()
+        violations = runner.carry_out()
     except Exception as error:
-        error.add_note(f"the history until then: {keep(one.history(), cluster)}")
+        error.add_note(f"the history until then: {keep(runner.history(), cluster)}")
         raise
-    history = one.history()
-    found: list[Violation] = []
+    history = runner.history()
+    findings: list[Violation] = []
     for name, check in catalogue.checks().items():
         try:
-            found += check(history)
+            findings += check(history)
         except Exception as error:
             error.add_note(f"in the check {name!r} of the history {keep(history, cluster)}")
             raise
-    violations += [one for one in found if not one.undecided]
-    undecided = [one for one in found if one.undecided]
+    violations += [violation for violation in findings if not violation.undecided]
+    undecided = [violation for violation in findings if violation.undecided]
     return Result(history, violations, keep(history, cluster) if violations or undecided else None, undecided)
 
 
@@ -163,8 +163,10 @@ class _Run:
         for workload in self._workloads:
             description |= workload.describe()
         events = [event for event in self.recorder.events if catalogue.nemesis(event.nemesis).shows_past]
-        judged = (_without_past(one, events) for one in self.recorder.operations)
-        operations = sorted((one for one in judged if one is not None), key=lambda one: one.number)
+        judged = (_without_past(operation, events) for operation in self.recorder.operations)
+        operations = sorted(
+            (operation for operation in judged if operation is not None), key=lambda operation: operation.number
+        )
         return History(description, operations, [*self.recorder.events], self.final)
 
     def _client(self, process: int) -> Client:
@@ -232,7 +234,7 @@ class _Run:
 
     def _read_all(self, client: Client) -> None:
         """Read each consumer and provider of the run, with contents, so that the history has the state at its end."""
-        shown = [effect for one in [*self.recorder.operations] for effect in effects(one)]
+        shown = [effect for operation in [*self.recorder.operations] for effect in effects(operation)]
         consumers = {effect.consumer for effect in shown if hasattr(effect, "consumer")}
         providers = {effect.provider for effect in shown if hasattr(effect, "provider")}
         for consumer in sorted(consumers - {EVERY}):
@@ -248,15 +250,21 @@ def _changes_contents(effect: Effect) -> TypeGuard[ProviderWrite]:
     return isinstance(effect, ProviderWrite) and effect.expected is not ABSENT
 
 
-def _without_past(one: Operation, events: Sequence[Event]) -> Operation | None:
+def _without_past(operation: Operation, events: Sequence[Event]) -> Operation | None:
     """Return what is judged of a call where replies during these events may say what was, and not what is."""
-    if one.ended is None or not any(_during(one, event) for event in events):
-        return one
-    if one.method == "GET" or not one.succeeded:
+    if operation.ended is None or not any(_during(operation, event) for event in events):
+        return operation
+    if operation.method == "GET" or not operation.succeeded:
         return None
     # An acknowledged write is in effect; what a call for several consumers says of each may be read only.
-    return replace(one, ended=None, status=0, reply=None) if one.path.startswith("/v1/claims") else one
+    return (
+        replace(operation, ended=None, status=0, reply=None) if operation.path.startswith("/v1/claims") else operation
+    )
 
 
-def _during(one: Operation, event: Event) -> bool:
-    return one.ended is not None and one.ended > event.began and (event.healed is None or one.began < event.healed)
+def _during(operation: Operation, event: Event) -> bool:
+    return (
+        operation.ended is not None
+        and operation.ended > event.began
+        and (event.healed is None or operation.began < event.healed)
+    )

@@ -55,7 +55,11 @@ def shortest(history: History, violation: Violation, check: Check, most: int = M
     named = set(violation.operations)
     search = _Search(history, violation, check, most)
     relevant = _concerning(history.operations, _subject(violation), named)
-    for first in (named, {one.number for one in relevant}, {one.number for one in history.operations}):
+    for first in (
+        named,
+        {operation.number for operation in relevant},
+        {operation.number for operation in history.operations},
+    ):
         if search.violates(first):
             kept = ddmin(sorted(first), search.violates)
             return history.with_operations(search.chosen({*kept, *search.relied_on(kept)}))
@@ -68,7 +72,11 @@ def concerned(history: History, violation: Violation) -> list[Operation]:
     For a violation that the state at the end shows by itself: which of these calls is the cause is not known.
     """
     subject = _subject(violation)
-    return [one for one in _concerning(history.operations, subject, ()) if is_change(one)] if subject else []
+    return (
+        [operation for operation in _concerning(history.operations, subject, ()) if is_change(operation)]
+        if subject
+        else []
+    )
 
 
 def is_change(operation: Operation) -> bool:
@@ -87,11 +95,11 @@ class _Search:
         #: Calls that concern nothing of the violation are left out from the beginning: each key is checked by itself.
         named = set(violation.operations)
         self._operations = _concerning(history.operations, self._subject, named)
-        self._changes = {one.number for one in self._operations if is_change(one)}
+        self._changes = {operation.number for operation in self._operations if is_change(operation)}
 
     def chosen(self, numbers: Collection[int]) -> list[Operation]:
         """Return the operations of these numbers."""
-        return [one for one in self._history.operations if one.number in numbers]
+        return [operation for operation in self._history.operations if operation.number in numbers]
 
     def violates(self, kept: Collection[int]) -> bool:
         """Whether the invariant is violated by these operations, whatever the removed ones did."""
@@ -105,7 +113,7 @@ class _Search:
         def suffice(back: Collection[int], *, as_open: bool) -> bool:
             """Whether each part without one operation is sound if these writes are put back, perhaps as open ones."""
             opened = {*back} if as_open else set()
-            parts = (({*kept, *back} - {one} - opened, opened | self._changes & {one}) for one in kept)
+            parts = (({*kept, *back} - {number} - opened, opened | self._changes & {number}) for number in kept)
             return not any(self._found(*part) for part in parts) and not self._is_over()
 
         # As they were they leave less to search; there may be another violation among them.
@@ -118,12 +126,17 @@ class _Search:
 
     def _shown_by(self, kept: Collection[int], removed: Sequence[int]) -> list[int]:
         """Return the removed writes after which consumers held what kept reads show."""
-        reads = [effect for one in self.chosen(kept) for effect in effects(one) if isinstance(effect, ConsumerRead)]
+        reads = [
+            effect
+            for operation in self.chosen(kept)
+            for effect in effects(operation)
+            if isinstance(effect, ConsumerRead)
+        ]
         shown = {(read.consumer, read.shown.resources) for read in reads if read.shown}
         return [
-            one.number
-            for one in self.chosen(removed)
-            for effect in effects(one)
+            operation.number
+            for operation in self.chosen(removed)
+            for effect in effects(operation)
             if isinstance(effect, ConsumerWrite) and effect.after
             if (effect.consumer, effect.after.resources) in shown
         ]
@@ -137,12 +150,15 @@ class _Search:
             return False
         self._left -= 1
         operations = [
-            _opened(one) if one.number in opened else one
-            for one in self._operations
-            if one.number in kept or one.number in opened
+            _opened(operation) if operation.number in opened else operation
+            for operation in self._operations
+            if operation.number in kept or operation.number in opened
         ]
-        found = self._check(self._history.with_operations(operations))
-        return any(one.invariant == self._violation.invariant and _subject(one) == self._subject for one in found)
+        violations = self._check(self._history.with_operations(operations))
+        return any(
+            violation.invariant == self._violation.invariant and _subject(violation) == self._subject
+            for violation in violations
+        )
 
 
 def ddmin(items: Sequence[int], holds: Callable[[Sequence[int]], bool]) -> list[int]:
@@ -183,16 +199,23 @@ def _concerning(operations: Sequence[Operation], subject: Collection[str], named
     """
     if not subject:
         return list(operations)
-    texts = {one.number: json.dumps([one.path, one.body, one.reply, dict(one.note)]) for one in operations}
+    texts = {
+        operation.number: json.dumps([operation.path, operation.body, operation.reply, dict(operation.note)])
+        for operation in operations
+    }
     direct = {number for number, text in texts.items() if number in named or any(uuid in text for uuid in subject)}
     consumers = {
         effect.consumer
-        for one in operations
-        if one.number in direct
-        for effect in effects(one)
+        for operation in operations
+        if operation.number in direct
+        for effect in effects(operation)
         if isinstance(effect, ProviderUsed) and effect.provider in subject
     }
-    return [one for one in operations if one.number in direct or (is_change(one) and _consumers_of(one) & consumers)]
+    return [
+        operation
+        for operation in operations
+        if operation.number in direct or (is_change(operation) and _consumers_of(operation) & consumers)
+    ]
 
 
 def _consumers_of(operation: Operation) -> set[str]:

@@ -61,7 +61,7 @@ class _Span:
     since: int
     until: int | None
     width: float
-    of: Operation | Event
+    drawn: Operation | Event
 
 
 def svg(history: History, wrong: Collection[int] = (), title: str = "") -> str:
@@ -71,9 +71,11 @@ def svg(history: History, wrong: Collection[int] = (), title: str = "") -> str:
         wrong: The numbers of the operations that violate an invariant; they are marked.
         title: A sentence above the picture.
     """
-    operations = sorted(history.operations, key=lambda one: (one.began, one.number))
-    calls = [_Span(one.began, one.ended, _width(_texts(one)), one) for one in operations]
-    events = [_Span(one.began, one.healed, _width([formatting.name_of(one)]), one) for one in _beside(history)]
+    operations = sorted(history.operations, key=lambda operation: (operation.began, operation.number))
+    calls = [_Span(operation.began, operation.ended, _width(_texts(operation)), operation) for operation in operations]
+    events = [
+        _Span(event.began, event.healed, _width([formatting.name_of(event)]), event) for event in _beside(history)
+    ]
     return _Picture(calls, events, frozenset(wrong), title).document()
 
 
@@ -82,8 +84,8 @@ def _beside(history: History) -> Iterator[Event]:
     if not history.operations:
         yield from history.events
         return
-    first = min(one.began for one in history.operations)
-    last = max(one.ended or one.began for one in history.operations)
+    first = min(operation.began for operation in history.operations)
+    last = max(operation.ended or operation.began for operation in history.operations)
     events = sorted((event for event in history.events if event.began <= last), key=lambda event: event.began)
     over = [event for event in events if event.healed is not None and event.healed < first]
     yield from (event for event in events if event not in over[:-1])
@@ -107,7 +109,7 @@ class _Picture:
         self._wrong, self._title = wrong, title
         self._calls, self._events = calls, events
         self._places = _places([*calls, *events])
-        ends = [self._places[one.since] + one.width for one in [*calls, *events]]
+        ends = [self._places[span.since] + span.width for span in [*calls, *events]]
         self._end = _LEFT + max([0.0, *ends, *(place + _BETWEEN_TIMES for place in self._places.values())]) + _GAP
         self._bands = _rows(events, self._places)
         rows = max(self._bands.values(), default=-1) + 1
@@ -119,13 +121,13 @@ class _Picture:
         """Return the line of each lane; a process has another lane below it while an open call of it goes on."""
         by_process: dict[int, list[_Span]] = defaultdict(list)
         for call in calls:
-            assert isinstance(call.of, Operation)
-            by_process[call.of.process].append(call)
+            assert isinstance(call.drawn, Operation)
+            by_process[call.drawn.process].append(call)
         self._row_of: dict[int, tuple[int, int]] = {}
         order = sorted(by_process, key=lambda process: (process == FINAL, process))
         for process in order:
             for call, row in _rows(by_process[process], self._places).items():
-                self._row_of[call.of.number] = process, row  # type: ignore[union-attr]
+                self._row_of[call.drawn.number] = process, row  # type: ignore[union-attr]
         lanes = sorted(set(self._row_of.values()), key=lambda lane: (order.index(lane[0]), lane[1]))
         return {lane: at for at, lane in enumerate(lanes)}
 
@@ -149,15 +151,15 @@ class _Picture:
 
     def _draw_events(self) -> Iterator[str]:
         for event, row in self._bands.items():
-            assert isinstance(event.of, Event)
+            assert isinstance(event.drawn, Event)
             left = self._x(event.since)
             right = self._end if event.until is None else self._x(event.until)
             y = _TOP + row * _BAND - 8
-            said = f"{formatting.name_of(event.of)}: {_times(event)} {formatting.compact(event.of.detail)}"
+            description = f"{formatting.name_of(event.drawn)}: {_times(event)} {formatting.compact(event.drawn.detail)}"
             yield (
-                f'<g><title>{escape(said)}</title><rect class="band" x="{left:.1f}" y="{y}" '
+                f'<g><title>{escape(description)}</title><rect class="band" x="{left:.1f}" y="{y}" '
                 f'width="{right - left:.1f}" height="{self._bottom - y}"/>{_line("edge", left, y, left, self._bottom)}'
-                f"{_text(left + 4, y + 14, formatting.name_of(event.of))}</g>"
+                f"{_text(left + 4, y + 14, formatting.name_of(event.drawn))}</g>"
             )
 
     def _draw_lanes(self) -> Iterator[str]:
@@ -177,7 +179,7 @@ class _Picture:
         yield _text(_MARGIN, self._bottom + 16, "Time is not to scale; the order of all ends is.", "faint")
 
     def _draw_call(self, call: _Span) -> str:
-        operation = call.of
+        operation = call.drawn
         assert isinstance(operation, Operation)
         y = self._top + self._lanes[self._row_of[operation.number]] * (_BOX + _GAP)
         left = self._x(call.since)
@@ -221,7 +223,7 @@ def _places(spans: Sequence[_Span]) -> Mapping[int, float]:
 
     Distances grow with the logarithm of the time, and each span is at least as wide as its text.
     """
-    moments = sorted({one.since for one in spans} | {one.until for one in spans if one.until is not None})
+    moments = sorted({span.since for span in spans} | {span.until for span in spans if span.until is not None})
     ending: dict[int, list[_Span]] = defaultdict(list)
     for span in spans:
         if span.until is not None:
@@ -230,7 +232,7 @@ def _places(spans: Sequence[_Span]) -> Mapping[int, float]:
     at = 0.0
     for earlier, moment in itertools.pairwise([moments[0] if moments else 0, *moments]):
         at += _NEAR + _DECADE * len(str((moment - earlier) // 1_000_000)) if places else 0.0
-        at = max([at, *(places[one.since] + one.width for one in ending[moment] if one.since in places)])
+        at = max([at, *(places[span.since] + span.width for span in ending[moment] if span.since in places)])
         places[moment] = at
     return places
 
@@ -239,7 +241,7 @@ def _rows(spans: Sequence[_Span], places: Mapping[int, float]) -> dict[_Span, in
     """Return a row for each span, so that no two in one row overlap; one without an end blocks its row."""
     free: list[float] = []
     rows: dict[_Span, int] = {}
-    for span in sorted(spans, key=lambda one: one.since):
+    for span in sorted(spans, key=lambda span: span.since):
         since = places[span.since]
         until = float("inf") if span.until is None else max(places[span.until], since + span.width)
         row = next((row for row, at in enumerate(free) if at <= since), len(free))

@@ -85,19 +85,19 @@ def all_or_nothing(history: History) -> Iterator[Violation]:
     """Yield the calls without a reply that certainly had an effect for one consumer, and certainly none for another."""
     calls: dict[str, list[Operation]] = defaultdict(list)
     others = set()
-    for one in history.operations:
-        if (one.method, one.path) == ("POST", "/v1/claims") and one.body.get("all_or_nothing"):
-            if one.is_open:
-                calls[json.dumps(one.body, sort_keys=True)].append(one)
+    for operation in history.operations:
+        if (operation.method, operation.path) == ("POST", "/v1/claims") and operation.body.get("all_or_nothing"):
+            if operation.is_open:
+                calls[json.dumps(operation.body, sort_keys=True)].append(operation)
             else:
-                others.add(one.number)
+                others.add(operation.number)
     consumers = by_consumer(history.operations, history.events) if calls else {}
     for equal in calls.values():
-        asked = [each["consumer"] for each in equal[0].body["requests"] if not each.get("dry_run")]
-        numbers = {one.number for one in equal}
-        found = _torn({each: consumers[each] for each in asked}, numbers, others, history.events)
-        if found is not None:
-            yield found
+        requested = [each["consumer"] for each in equal[0].body["requests"] if not each.get("dry_run")]
+        numbers = {operation.number for operation in equal}
+        violation = _torn({each: consumers[each] for each in requested}, numbers, others, history.events)
+        if violation is not None:
+            yield violation
 
 
 def _torn(

@@ -75,25 +75,31 @@ def bank(history: History) -> list[Violation]:
     if described is None:
         return []
     transfers, statements = _transfers(history), _statements(history, described["ticks"])
-    found = [
-        Violation("bank: constant sum", f"{one.money} of {MONEY}, {described['total']} expected", (one.number,))
-        for one in statements
-        if one.money != described["total"]
+    violations = [
+        Violation(
+            "bank: constant sum", f"{statement.money} of {MONEY}, {described['total']} expected", (statement.number,)
+        )
+        for statement in statements
+        if statement.money != described["total"]
     ]
     clients = range(len(described["ticks"]))
     before: Ticks = (0,) * len(clients)
     epochs = list(_epochs(history.events, transfers, statements))
     for epoch, following in zip(epochs, [*epochs[1:], None], strict=True):
-        found += [*_included(epoch, before), *_ordered(epoch.statements)]
+        violations += [*_included(epoch, before), *_ordered(epoch.statements)]
         if following is not None:
-            beside = [one for one in statements if one.ended >= epoch.ended and one.began < following.began]
-            found += [*_from_nowhere(beside, transfers, clients), *_parted(beside, epoch, following, clients)]
+            beside = [
+                statement
+                for statement in statements
+                if statement.ended >= epoch.ended and statement.began < following.began
+            ]
+            violations += [*_from_nowhere(beside, transfers, clients), *_parted(beside, epoch, following, clients)]
             least, most = _start(following, clients)
             if not _is_prefix(epoch, before, tuple(map(max, least, _kept(epoch, clients))), most):
                 sentence = f"after the loss ticks begin at {most}, no prefix of the commits before it"
-                found.append(Violation("bank: a prefix survives", sentence, _shown_by(following)))
+                violations.append(Violation("bank: a prefix survives", sentence, _shown_by(following)))
             before = least
-    return found
+    return violations
 
 
 # --- the rules ------------------------------------------------------------------------------------------------------
@@ -103,18 +109,20 @@ def _included(epoch: Epoch, before: Ticks) -> Iterator[Violation]:
     """Each read has what was acknowledged before it began, and nothing that began after it ended."""
     for client, least_before in enumerate(before):
         own = [transfer for transfer in epoch.transfers if transfer.client == client]
-        known = _Highest((one.ended, one.tick, one.number) for one in own if _is_within(one, epoch))
-        begun = _Highest((one.began, one.tick, one.number) for one in own)
-        for one in epoch.statements:
-            shown = one.ticks[client]
-            least, number = known.before(one.began)
+        known = _Highest(
+            (transfer.ended, transfer.tick, transfer.number) for transfer in own if _is_within(transfer, epoch)
+        )
+        begun = _Highest((transfer.began, transfer.tick, transfer.number) for transfer in own)
+        for statement in epoch.statements:
+            shown = statement.ticks[client]
+            least, number = known.before(statement.began)
             if shown < least:
                 sentence = f"client {client} has tick {shown}, {least} was acknowledged before"
-                yield Violation("bank: acknowledged writes included", sentence, (number, one.number))
-            most, _ = begun.before(one.ended)
+                yield Violation("bank: acknowledged writes included", sentence, (number, statement.number))
+            most, _ = begun.before(statement.ended)
             if shown > max(most, least_before):
                 sentence = f"client {client} has tick {shown}, {max(most, least_before)} is the last that was begun"
-                yield Violation("bank: nothing from nowhere", sentence, (one.number,))
+                yield Violation("bank: nothing from nowhere", sentence, (statement.number,))
 
 
 def _from_nowhere(
@@ -122,60 +130,65 @@ def _from_nowhere(
 ) -> Iterator[Violation]:
     """A read beside a loss has nothing that began after it ended, in any epoch."""
     begun = [
-        _Highest((one.began, one.tick, one.number) for one in transfers if one.client == client) for client in clients
+        _Highest(
+            (transfer.began, transfer.tick, transfer.number) for transfer in transfers if transfer.client == client
+        )
+        for client in clients
     ]
-    for one in statements:
-        for client, shown in enumerate(one.ticks):
-            most, _ = begun[client].before(one.ended)
+    for statement in statements:
+        for client, shown in enumerate(statement.ticks):
+            most, _ = begun[client].before(statement.ended)
             if shown > max(most, 0):
                 sentence = f"client {client} has tick {shown}, {max(most, 0)} is the last that was begun"
-                yield Violation("bank: nothing from nowhere", sentence, (one.number,))
+                yield Violation("bank: nothing from nowhere", sentence, (statement.number,))
 
 
 def _parted(beside: Sequence[Statement], epoch: Epoch, following: Epoch, clients: range) -> Iterator[Violation]:
     """Of the reads beside a loss each is before it or after it: two orders of commits, one after the other."""
     # A read that overlaps two losses may be between them.
-    within = [one for one in beside if one.began >= epoch.began and one.ended < following.ended]
+    within = [statement for statement in beside if statement.began >= epoch.began and statement.ended < following.ended]
     parting, sides = _Parting(within), {True: _Chain(epoch.statements), False: _Chain(following.statements)}
-    kept = [one for one in epoch.transfers if _is_within(one, epoch)]
+    kept = [transfer for transfer in epoch.transfers if _is_within(transfer, epoch)]
     acknowledged = [
         _Highest((by.ended, by.tick, by.number) for by in kept if by.client == client) for client in clients
     ]
-    for place, one in enumerate(within):
-        possible = [is_before for is_before, chain in sides.items() if chain.may_have(one)]
-        if any(shown < known.before(one.began)[0] for shown, known in zip(one.ticks, acknowledged, strict=True)):
+    for place, statement in enumerate(within):
+        possible = [is_before for is_before, chain in sides.items() if chain.may_have(statement)]
+        if any(
+            shown < known.before(statement.began)[0] for shown, known in zip(statement.ticks, acknowledged, strict=True)
+        ):
             possible = [is_before for is_before in possible if not is_before]
         if not possible or (len(possible) == 1 and not parting.put(place, is_before=possible[0])):
-            sentence = f"{one.ticks} beside a loss is no state before it and none after it"
-            yield Violation("bank: one order of commits", sentence, (one.number,))
+            sentence = f"{statement.ticks} beside a loss is no state before it and none after it"
+            yield Violation("bank: one order of commits", sentence, (statement.number,))
             return
     if not parting.is_possible():
         sentence = "the reads beside a loss are states of no two orders, one before it and one after it"
-        yield Violation("bank: one order of commits", sentence, [one.number for one in within[:5]])
+        yield Violation("bank: one order of commits", sentence, [statement.number for statement in within[:5]])
 
 
 class _Chain:
     """The reads of one order of commits."""
 
     def __init__(self, statements: Sequence[Statement]) -> None:
-        self._ordered = sorted((sum(one.ticks), one.number, one) for one in statements)
+        self._ordered = sorted((sum(statement.ticks), statement.number, statement) for statement in statements)
 
-    def may_have(self, one: Statement) -> bool:
+    def may_have(self, statement: Statement) -> bool:
         """Whether none of the reads excludes this one; if the next ones do not, by the order or by time, none does."""
-        place = bisect.bisect_left(self._ordered, (sum(one.ticks),))
+        place = bisect.bisect_left(self._ordered, (sum(statement.ticks),))
         nearest = [other for _, _, other in self._ordered[max(place - 1, 0) : place + 1]]
-        nearest += [other for _, _, other in reversed(self._ordered) if other.ended < one.began][:1]
-        nearest += [other for _, _, other in self._ordered if other.began > one.ended][:1]
-        return not any(_exclude_each_other(one, other) for other in nearest)
+        nearest += [other for _, _, other in reversed(self._ordered) if other.ended < statement.began][:1]
+        nearest += [other for _, _, other in self._ordered if other.began > statement.ended][:1]
+        return not any(_exclude_each_other(statement, other) for other in nearest)
 
 
-def _exclude_each_other(one: Statement, other: Statement) -> bool:
+def _exclude_each_other(statement: Statement, other: Statement) -> bool:
     """Whether two reads are not both of one order of commits."""
-    if one.ended < other.began:
-        return not _at_most(one.ticks, other.ticks)
-    if other.ended < one.began:
-        return not _at_most(other.ticks, one.ticks)
-    return not _at_most(one.ticks, other.ticks) and not _at_most(other.ticks, one.ticks)
+    if statement.ended < other.began:
+        return not _at_most(statement.ticks, other.ticks)
+    if other.ended < statement.began:
+        return not _at_most(other.ticks, statement.ticks)
+    return not _at_most(statement.ticks, other.ticks) and not _at_most(other.ticks, statement.ticks)
 
 
 class _Parting:
@@ -188,8 +201,8 @@ class _Parting:
     def __init__(self, statements: Sequence[Statement]) -> None:
         self._statements = statements
         self._excluded: list[list[int]] = [[] for _ in statements]
-        for (place, one), (other_place, other) in combinations(enumerate(statements), 2):
-            if _exclude_each_other(one, other):
+        for (place, statement), (other_place, other) in combinations(enumerate(statements), 2):
+            if _exclude_each_other(statement, other):
                 self._excluded[place].append(other_place)
                 self._excluded[other_place].append(place)
         self._is_before: dict[int, bool] = {}
@@ -217,9 +230,9 @@ class _Parting:
         )
 
     def _implied(self, place: int, *, is_before: bool) -> Iterator[int]:
-        one = self._statements[place]
+        statement = self._statements[place]
         for other_place, other in enumerate(self._statements):
-            if (other.ended < one.began) if is_before else (other.began > one.ended):
+            if (other.ended < statement.began) if is_before else (other.began > statement.ended):
                 yield other_place
 
 
@@ -238,22 +251,22 @@ class _Highest:
 
 def _ordered(statements: Sequence[Statement]) -> Iterator[Violation]:
     """The vectors form a chain, and follow the time."""
-    chain = sorted(statements, key=lambda one: sum(one.ticks))
-    for one, following in pairwise(chain):
-        if not _at_most(one.ticks, following.ticks):
-            sentence = f"{one.ticks} and {following.ticks} are states of no common order"
-            yield Violation("bank: one order of commits", sentence, sorted((one.number, following.number)))
+    chain = sorted(statements, key=lambda statement: sum(statement.ticks))
+    for statement, following in pairwise(chain):
+        if not _at_most(statement.ticks, following.ticks):
+            sentence = f"{statement.ticks} and {following.ticks} are states of no common order"
+            yield Violation("bank: one order of commits", sentence, sorted((statement.number, following.number)))
     newest: Statement | None = None
-    ended = iter(sorted(statements, key=lambda one: one.ended))
+    ended = iter(sorted(statements, key=lambda statement: statement.ended))
     earlier = next(ended, None)
-    for one in sorted(statements, key=lambda one: one.began):
-        while earlier is not None and earlier.ended < one.began:
+    for statement in sorted(statements, key=lambda statement: statement.began):
+        while earlier is not None and earlier.ended < statement.began:
             if newest is None or sum(earlier.ticks) > sum(newest.ticks):
                 newest = earlier
             earlier = next(ended, None)
-        if newest is not None and not _at_most(newest.ticks, one.ticks):
-            sentence = f"{one.ticks} after {newest.ticks}"
-            yield Violation("bank: reads never go back", sentence, (newest.number, one.number))
+        if newest is not None and not _at_most(newest.ticks, statement.ticks):
+            sentence = f"{statement.ticks} after {newest.ticks}"
+            yield Violation("bank: reads never go back", sentence, (newest.number, statement.number))
 
 
 def _start(epoch: Epoch, clients: range) -> tuple[Ticks, Sequence[float]]:
@@ -264,10 +277,10 @@ def _start(epoch: Epoch, clients: range) -> tuple[Ticks, Sequence[float]]:
     """
     least, most = [], []
     for client in clients:
-        own = [one for one in epoch.transfers if one.client == client]
-        firsts = [one.tick - 1 for one in own if _is_within(one, epoch)]
-        late = {one.tick for one in own if not _is_within(one, epoch)}
-        highest = min([*firsts, *(one.ticks[client] for one in epoch.statements)], default=None)
+        own = [transfer for transfer in epoch.transfers if transfer.client == client]
+        firsts = [transfer.tick - 1 for transfer in own if _is_within(transfer, epoch)]
+        late = {transfer.tick for transfer in own if not _is_within(transfer, epoch)}
+        highest = min([*firsts, *(statement.ticks[client] for statement in epoch.statements)], default=None)
         lowest = highest or 0
         while lowest in late:
             lowest -= 1
@@ -278,8 +291,14 @@ def _start(epoch: Epoch, clients: range) -> tuple[Ticks, Sequence[float]]:
 
 def _kept(epoch: Epoch, clients: range) -> Ticks:
     """Return the ticks that the loss at the end of an epoch does not take back."""
-    sure = [one for one in epoch.transfers if epoch.is_kept and _is_within(one, epoch) and one.ended < epoch.ended]
-    return tuple(max((one.tick for one in sure if one.client == client), default=0) for client in clients)
+    sure = [
+        transfer
+        for transfer in epoch.transfers
+        if epoch.is_kept and _is_within(transfer, epoch) and transfer.ended < epoch.ended
+    ]
+    return tuple(
+        max((transfer.tick for transfer in sure if transfer.client == client), default=0) for client in clients
+    )
 
 
 def _is_prefix(epoch: Epoch, before: Ticks, least: Ticks, most: Sequence[float]) -> bool:
@@ -288,7 +307,7 @@ def _is_prefix(epoch: Epoch, before: Ticks, least: Ticks, most: Sequence[float])
     A prefix lies between two successive reads of the chain, and with a write it has all that were acknowledged before
     that began; the smallest vector with both properties is found by adding what is missing.
     """
-    chain = [before, *sorted((one.ticks for one in epoch.statements), key=sum)]
+    chain = [before, *sorted((statement.ticks for statement in epoch.statements), key=sum)]
     infinite = (math.inf,) * len(before)
     for low, high in zip(chain, [*chain[1:], infinite], strict=True):
         prefix = _closed(epoch, tuple(map(max, least, low)))
@@ -299,19 +318,23 @@ def _is_prefix(epoch: Epoch, before: Ticks, least: Ticks, most: Sequence[float])
 
 def _closed(epoch: Epoch, ticks: Ticks) -> Ticks:
     while True:
-        known = [one for one in epoch.transfers if _is_within(one, epoch) and one.ended < epoch.ended]
-        latest = max((one.began for one in known if one.tick <= ticks[one.client]), default=-math.inf)
+        known = [
+            transfer for transfer in epoch.transfers if _is_within(transfer, epoch) and transfer.ended < epoch.ended
+        ]
+        latest = max(
+            (transfer.began for transfer in known if transfer.tick <= ticks[transfer.client]), default=-math.inf
+        )
         needed = list(ticks)
-        for one in known:
-            if one.ended < latest:
-                needed[one.client] = max(needed[one.client], one.tick)
+        for transfer in known:
+            if transfer.ended < latest:
+                needed[transfer.client] = max(needed[transfer.client], transfer.tick)
         if tuple(needed) == ticks:
             return ticks
         ticks = tuple(needed)
 
 
-def _at_most(one: Sequence[float], other: Sequence[float]) -> bool:
-    return all(a <= b for a, b in zip(one, other, strict=True))
+def _at_most(lower: Sequence[float], upper: Sequence[float]) -> bool:
+    return all(a <= b for a, b in zip(lower, upper, strict=True))
 
 
 def _is_within(transfer: Transfer, epoch: Epoch) -> bool:
@@ -319,7 +342,7 @@ def _is_within(transfer: Transfer, epoch: Epoch) -> bool:
 
 
 def _shown_by(epoch: Epoch) -> Sequence[int]:
-    return [one.number for one in epoch.statements[:1]]
+    return [statement.number for statement in epoch.statements[:1]]
 
 
 # --- what the history says --------------------------------------------------------------------------------------------
@@ -331,49 +354,59 @@ def _epochs(events: Sequence[Event], transfers: Sequence[Transfer], statements: 
     first, last = (-math.inf, -math.inf, False), (math.inf, math.inf, False)
     for (lost, began, _), (ended, over, is_kept) in zip([first, *cuts], [*cuts, last], strict=True):
         yield Epoch(
-            *(began, ended, [one for one in statements if began <= one.began and one.ended < ended]),
+            *(
+                began,
+                ended,
+                [statement for statement in statements if began <= statement.began and statement.ended < ended],
+            ),
             # What was acknowledged before the loss that began the epoch takes no effect in it.
-            [one for one in transfers if one.began < over and one.ended >= lost],
+            [transfer for transfer in transfers if transfer.began < over and transfer.ended >= lost],
             is_kept,
         )
 
 
 def _transfers(history: History) -> list[Transfer]:
     return [
-        Transfer(one.number, note["client"], note["tick"], one.began, math.inf if one.ended is None else one.ended)
-        for one in history.operations
-        if isinstance(note := one.note.get("bank"), Mapping) and (one.succeeded or one.is_open)
+        Transfer(
+            operation.number,
+            note["client"],
+            note["tick"],
+            operation.began,
+            math.inf if operation.ended is None else operation.ended,
+        )
+        for operation in history.operations
+        if isinstance(note := operation.note.get("bank"), Mapping) and (operation.succeeded or operation.is_open)
     ]
 
 
 def _statements(history: History, classes: Sequence[str]) -> list[Statement]:
-    found = []
-    for one in history.operations:
-        if one.note.get("bank") == "read" and one.status == 200 and one.ended is not None:
-            sums = _sums(one)
+    statements = []
+    for operation in history.operations:
+        if operation.note.get("bank") == "read" and operation.status == 200 and operation.ended is not None:
+            sums = _sums(operation)
             ticks = tuple(sums[name] for name in classes)
-            found.append(Statement(one.number, one.began, one.ended, sums[MONEY], ticks))
-    return found
+            statements.append(Statement(operation.number, operation.began, operation.ended, sums[MONEY], ticks))
+    return statements
 
 
-def _sums(one: Operation) -> Mapping[str, int]:
+def _sums(operation: Operation) -> Mapping[str, int]:
     """Return the amounts of each class that a read shows as used."""
     sums: dict[str, int] = defaultdict(int)
-    for amounts in _amounts(one):
+    for amounts in _amounts(operation):
         for name, amount in amounts.items():
             sums[name] += amount
     return sums
 
 
-def _amounts(one: Operation) -> Iterator[Mapping[str, int]]:
-    match urlsplit(one.path).path:
+def _amounts(operation: Operation) -> Iterator[Mapping[str, int]]:
+    match urlsplit(operation.path).path:
         case "/usages":
-            usages: Mapping[str, Any] = one.reply["usages"]
+            usages: Mapping[str, Any] = operation.reply["usages"]
             # Since 1.38 by consumer type.
-            yield from usages.values() if any(isinstance(of, Mapping) for of in usages.values()) else [usages]
+            yield from usages.values() if any(isinstance(value, Mapping) for value in usages.values()) else [usages]
         case "/allocation_candidates":
-            for summary in one.reply["provider_summaries"].values():
-                yield {name: of["used"] for name, of in summary["resources"].items()}
+            for summary in operation.reply["provider_summaries"].values():
+                yield {name: record["used"] for name, record in summary["resources"].items()}
         case "/v1/overview":
-            for provider in one.reply["providers"]:
-                yield {name: of["used"] for name, of in provider["inventories"].items()}
+            for provider in operation.reply["providers"]:
+                yield {name: record["used"] for name, record in provider["inventories"].items()}

@@ -36,19 +36,20 @@ def collisions(history: History, ceilings: Mapping[tuple[str, str], float] = CEI
     """
     ceiling = _OF_CLUSTERS.get(history.run.get("cluster", ""), 0.0)
     requests, refused = defaultdict(list), defaultdict(list)
-    for one in history.operations:
-        if one.status and not one.is_open and not _is_disturbed(one, history):
-            requests[route(one)].append(one)
-            if has_collided(one):
-                refused[route(one)].append(one)
+    for operation in history.operations:
+        if operation.status and not operation.is_open and not _is_disturbed(operation, history):
+            requests[route(operation)].append(operation)
+            if has_collided(operation):
+                refused[route(operation)].append(operation)
     return [
         Violation(
             "no refusal for collisions",
-            f"{method} {path}: {len(some)} of {len(requests[method, path])} refused for collisions, {some[0].detail}",
-            [one.number for one in some[:3]],
+            f"{method} {path}: {len(refusals)} of {len(requests[method, path])} requests refused for collisions, "
+            f"{refusals[0].detail}",
+            [operation.number for operation in refusals[:3]],
         )
-        for (method, path), some in refused.items()
-        if len(some) > ceilings.get((method, path), ceiling) * len(requests[method, path])
+        for (method, path), refusals in refused.items()
+        if len(refusals) > ceilings.get((method, path), ceiling) * len(requests[method, path])
     ]
 
 
@@ -62,6 +63,6 @@ def route(operation: Operation) -> tuple[str, str]:
     return operation.method, _VARIABLE.sub("{}", operation.path.partition("?")[0])
 
 
-def _is_disturbed(one: Operation, history: History) -> bool:
-    assert one.ended is not None
-    return any(event.began <= one.ended and one.began <= over(event) for event in history.events)
+def _is_disturbed(operation: Operation, history: History) -> bool:
+    assert operation.ended is not None
+    return any(event.began <= operation.ended and operation.began <= over(event) for event in history.events)

@@ -81,12 +81,12 @@ State = Present | Lost | None
 
 def consumers(history: History) -> list[Violation]:
     """Return the consumers of which no order of the calls explains all replies."""
-    found = []
+    violations = []
     for consumer, operations in by_consumer(history.operations, history.events).items():
         model = Register(history.events, operations)
         timed = [*operations, *losses(history.events, operations)]
-        found += judge("consumers", f"consumer {consumer}", timed, model, [None])
-    return found
+        violations += judge("consumers", f"consumer {consumer}", timed, model, [None])
+    return violations
 
 
 def by_consumer(operations: Iterable[Operation], events: Iterable[Event] = ()) -> Mapping[str, list[Timed]]:
@@ -96,7 +96,7 @@ def by_consumer(operations: Iterable[Operation], events: Iterable[Event] = ()) -
         events: Those that move a clock let leases end earlier, and perhaps for a while only.
     """
     clocks = [event for event in events if "clock" in event.nemesis]
-    found: dict[str, list[Timed]] = defaultdict(list)
+    calls: dict[str, list[Timed]] = defaultdict(list)
     of_all = []
     for operation in operations:
         for effect in effects(operation):
@@ -108,9 +108,9 @@ def by_consumer(operations: Iterable[Operation], events: Iterable[Event] = ()) -
                     call = AnyTime(effect) if any(_is_beside(operation, event) for event in clocks) else effect
                     timed = Timed(operation.number, operation.began, operation.ended, call, changes)
                     of_all += [timed] if effect.consumer == EVERY else []
-                    found[effect.consumer] += [timed, *_ends(operation, effect, clocks)]
-    found.pop(EVERY, None)
-    return {consumer: [*_beside_new_ends(each), *of_all] for consumer, each in found.items()}
+                    calls[effect.consumer] += [timed, *_ends(operation, effect, clocks)]
+    calls.pop(EVERY, None)
+    return {consumer: [*_beside_new_ends(each), *of_all] for consumer, each in calls.items()}
 
 
 def _beside_new_ends(operations: Sequence[Timed]) -> Iterator[Timed]:
@@ -123,7 +123,7 @@ def _beside_new_ends(operations: Sequence[Timed]) -> Iterator[Timed]:
     ends = [each for each in operations if isinstance(each.call, LeaseEnd)]
     for each in operations:
         late = isinstance(each.call, ConsumerRead) and each.call.minds_ends and each.call.shown is None
-        if late and any(overlap(each, one) for one in new_ends) and any(overlap(each, one) for one in ends):
+        if late and any(overlap(each, new_end) for new_end in new_ends) and any(overlap(each, end) for end in ends):
             yield replace(each, call=AnyTime(each.call))
         else:
             yield each
@@ -310,8 +310,8 @@ def _read(state: Present | None, read: ConsumerRead) -> Iterable[State]:
 
 
 def _refused(state: Present | None, refusal: ConsumerRefused) -> Iterable[State]:
-    asked = refusal.request
-    if state is not None and _is_there(state) and asked not in (None, UNKNOWN) and state.holding.request == asked:
+    request = refusal.request
+    if state is not None and _is_there(state) and request not in (None, UNKNOWN) and state.holding.request == request:
         # An equal request is answered with what the consumer holds.
         return []
     match refusal.why:

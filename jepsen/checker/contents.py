@@ -80,17 +80,27 @@ class _Write:
 
 def contents(history: History) -> list[Violation]:
     """Return the reads of contents that no acknowledged or open write explains."""
-    lives = Counter(_created(one) for one in history.operations if one.succeeded or one.is_open)
-    nodes = {of.provider for one in history.operations for of in effects(one) if isinstance(of, NodeTouched)}
+    lives = Counter(_created(operation) for operation in history.operations if operation.succeeded or operation.is_open)
+    nodes = {
+        effect.provider
+        for operation in history.operations
+        for effect in effects(operation)
+        if isinstance(effect, NodeTouched)
+    }
     judged = lives.keys() - nodes - {None}
     dated = {provider for provider in judged if lives[provider] == 1}
-    shown = [(one, stated) for one in history.operations for stated in _shown(one) if stated.provider in judged]
+    shown = [
+        (operation, stated)
+        for operation in history.operations
+        for stated in _shown(operation)
+        if stated.provider in judged
+    ]
     registers = _registers(history, judged, dated, shown)
     return [
         violation
-        for one, stated in shown
-        if one.ended is not None and one.began >= kept_since(history.events, one.ended)
-        for violation in _unexplained(one, stated, registers, dated, history)
+        for operation, stated in shown
+        if operation.ended is not None and operation.began >= kept_since(history.events, operation.ended)
+        for violation in _unexplained(operation, stated, registers, dated, history)
     ]
 
 
@@ -102,35 +112,35 @@ def _registers(
 ) -> _Registers:
     """Return the writes of each key of each kind of each provider."""
     written = [
-        (one, stated)
-        for one in history.operations
-        if one.succeeded or one.is_open
-        for stated in _written(one)
+        (operation, stated)
+        for operation in history.operations
+        if operation.succeeded or operation.is_open
+        for stated in _written(operation)
         if stated.provider in judged
     ]
     keys: dict[tuple[str, str], set[str]] = defaultdict(set)
     for _, stated in (*written, *shown):
         keys[stated.provider, stated.kind] |= stated.values.keys()
     registers: dict[tuple[str, str], dict[str, list[_Write]]] = {
-        of: {key: [] for key in named} for of, named in keys.items()
+        subject: {key: [] for key in named} for subject, named in keys.items()
     }
-    for one, stated in written:
+    for operation, stated in written:
         generation = stated.generation if stated.provider in dated else None
         for key, writes in registers[stated.provider, stated.kind].items():
             value = stated.values.get(key, stated.rest)
             if value is not _Rest.UNCHANGED:
-                writes.append(_Write(one.began, one.ended, generation, value, one.number))
+                writes.append(_Write(operation.began, operation.ended, generation, value, operation.number))
     return registers
 
 
 def _unexplained(
-    one: Operation, stated: _Stated, registers: _Registers, dated: set[Any], history: History
+    operation: Operation, stated: _Stated, registers: _Registers, dated: set[Any], history: History
 ) -> Iterator[Violation]:
     """Yield what a read shows and should not."""
     generation = stated.generation if stated.provider in dated else None
     for key, writes in registers[stated.provider, stated.kind].items():
         value = stated.values.get(key, stated.rest)
-        possible = _possible(writes, one, generation, history)
+        possible = _possible(writes, operation, generation, history)
         if value not in {write.value for write in possible}:
             beside = "" if stated.generation is None else f" beside generation {stated.generation}"
             expected = " or ".join(sorted({_text(write.value) for write in possible}))
@@ -140,23 +150,25 @@ def _unexplained(
             )
             shown_before = [write for write in writes if write.value == value]
             named = {write.operation for write in (*possible[-_NAMED:], *shown_before[-_NAMED:])}
-            yield Violation("contents as written", sentence, sorted({*named, one.number}))
+            yield Violation("contents as written", sentence, sorted({*named, operation.number}))
 
 
-def _possible(writes: Sequence[_Write], one: Operation, generation: int | None, history: History) -> Sequence[_Write]:
+def _possible(
+    writes: Sequence[_Write], operation: Operation, generation: int | None, history: History
+) -> Sequence[_Write]:
     """Return the writes that may be the last one before a read, in the order in which they began.
 
     Args:
         generation: That of the read; None: not known.
     """
-    assert one.ended is not None
-    began, ended = _without_loss(one, history.events)
-    begun = [write for write in writes if write.began <= one.ended]
+    assert operation.ended is not None
+    began, ended = _without_loss(operation, history.events)
+    begun = [write for write in writes if write.began <= operation.ended]
     before = [
         write
         for write in begun
         if write.ended is not None and began <= write.began and write.ended < ended
-        if _is_before(write, one.began, generation)
+        if _is_before(write, operation.began, generation)
     ]
     highest = max((write.generation for write in before if write.generation is not None), default=0)
     latest = max((write.began for write in before), default=-math.inf)
@@ -168,11 +180,11 @@ def _possible(writes: Sequence[_Write], one: Operation, generation: int | None, 
     ]
 
 
-def _without_loss(one: Operation, events: Sequence[Event]) -> tuple[float, float]:
+def _without_loss(operation: Operation, events: Sequence[Event]) -> tuple[float, float]:
     """Return the time around a read in which no commit was lost: beyond it, generations come again."""
-    assert one.ended is not None
-    later = (event.began for event in events if event.loses_tail and event.began > one.ended)
-    return kept_since(events, one.ended), min(later, default=math.inf)
+    assert operation.ended is not None
+    later = (event.began for event in events if event.loses_tail and event.began > operation.ended)
+    return kept_since(events, operation.ended), min(later, default=math.inf)
 
 
 def _is_before(write: _Write, began: int, generation: int | None) -> bool:
@@ -195,71 +207,77 @@ def _text(value: Hashable) -> str:
 # --- what the calls say -----------------------------------------------------------------------------------------------
 
 
-def _created(one: Operation) -> str | None:
+def _created(operation: Operation) -> str | None:
     """Return the provider that the call creates."""
-    if (one.method, one.path) == ("POST", "/resource_providers"):
-        uuid: str | None = one.body.get("uuid") or (one.reply or {}).get("uuid")
+    if (operation.method, operation.path) == ("POST", "/resource_providers"):
+        uuid: str | None = operation.body.get("uuid") or (operation.reply or {}).get("uuid")
         return uuid
     return None
 
 
-def _written(one: Operation) -> Iterator[_Stated]:
+def _written(operation: Operation) -> Iterator[_Stated]:
     """Yield what a call writes that was acknowledged or is open."""
-    path, _, query = one.path.partition("?")
+    path, _, query = operation.path.partition("?")
     if "dry_run" in query:
         return
-    match one.method, path.strip("/").split("/"):
+    match operation.method, path.strip("/").split("/"):
         case "POST", ["reshaper"]:
-            for provider, body in one.body["inventories"].items():
+            for provider, body in operation.body["inventories"].items():
                 yield _Stated(provider, _INVENTORIES, _inventories(body), None)
-        case "POST", ["resource_providers"] if (uuid := _created(one)) is not None:
-            yield _Stated(uuid, _NAME, {_ALL: one.body["name"]}, None)
+        case "POST", ["resource_providers"] if (uuid := _created(operation)) is not None:
+            yield _Stated(uuid, _NAME, {_ALL: operation.body["name"]}, None)
             yield _Stated(uuid, _INVENTORIES, {}, None, 0)
             yield _Stated(uuid, _TRAITS, {_ALL: frozenset()}, None, 0)
             yield _Stated(uuid, _AGGREGATES, {_ALL: frozenset()}, None, 0)
         case "PUT", ["resource_providers", uuid]:
-            yield _Stated(uuid, _NAME, {_ALL: one.body["name"]}, None)
+            yield _Stated(uuid, _NAME, {_ALL: operation.body["name"]}, None)
         case "DELETE", ["resource_providers", uuid]:
             yield from (_Stated(uuid, kind, {}, _Rest.GONE) for kind in _KINDS)
         case "PUT" | "POST" | "DELETE", ["resource_providers", uuid, kind, *more]:
-            values, rest = _changed(one, kind, more)
-            yield _Stated(uuid, kind, values, rest, _generation_after(one))
+            values, rest = _changed(operation, kind, more)
+            yield _Stated(uuid, kind, values, rest, _generation_after(operation))
 
 
-def _changed(one: Operation, kind: str, more: Sequence[str]) -> tuple[Mapping[str, Hashable], Hashable]:
+def _changed(operation: Operation, kind: str, more: Sequence[str]) -> tuple[Mapping[str, Hashable], Hashable]:
     """Return the values of keys after a write of contents, and that of all others."""
-    match kind, one.method, more:
+    match kind, operation.method, more:
         case "inventories", "PUT", []:
-            return _inventories(one.body), None
+            return _inventories(operation.body), None
         case "inventories", "DELETE", []:
             return {}, None
         case "inventories", "POST", []:
-            return {one.body["resource_class"]: _inventory(one.body)}, _Rest.UNCHANGED
+            return {operation.body["resource_class"]: _inventory(operation.body)}, _Rest.UNCHANGED
         case "inventories", "PUT", [name]:
-            return {name: _inventory(one.body)}, _Rest.UNCHANGED
+            return {name: _inventory(operation.body)}, _Rest.UNCHANGED
         case "inventories", "DELETE", [name]:
             return {name: None}, _Rest.UNCHANGED
         case _, "DELETE", []:
             return {_ALL: frozenset()}, None
     # The body of PUT aggregates is an array until 1.18.
-    return {_ALL: frozenset(one.body if isinstance(one.body, list) else one.body[kind])}, None
+    return {_ALL: frozenset(operation.body if isinstance(operation.body, list) else operation.body[kind])}, None
 
 
-def _generation_after(one: Operation) -> int | None:
-    if one.succeeded:
-        shown: int | None = one.reply.get("resource_provider_generation") if isinstance(one.reply, dict) else None
+def _generation_after(operation: Operation) -> int | None:
+    if operation.succeeded:
+        shown: int | None = (
+            operation.reply.get("resource_provider_generation") if isinstance(operation.reply, dict) else None
+        )
         return shown
     # That of POST of an inventory is ignored.
-    guard = one.body.get("resource_provider_generation") if one.method == "PUT" and isinstance(one.body, dict) else None
+    guard = (
+        operation.body.get("resource_provider_generation")
+        if operation.method == "PUT" and isinstance(operation.body, dict)
+        else None
+    )
     return None if guard is None else guard + 1
 
 
-def _shown(one: Operation) -> Iterator[_Stated]:
+def _shown(operation: Operation) -> Iterator[_Stated]:
     """Yield what a reply to a read shows."""
-    if one.method != "GET" or one.status != 200:
+    if operation.method != "GET" or operation.status != 200:
         return
-    reply = one.reply
-    match one.path.partition("?")[0].strip("/").split("/"):
+    reply = operation.reply
+    match operation.path.partition("?")[0].strip("/").split("/"):
         case ["resource_providers"]:
             for entry in reply["resource_providers"]:
                 yield _Stated(entry["uuid"], _NAME, {_ALL: entry["name"]}, None)

@@ -35,8 +35,8 @@ def feed(history: History) -> list[Violation]:
 
 
 def _gaps(numbers: Mapping[int, set[int]], before: Mapping[str, int]) -> Iterator[Violation]:
-    for writer, every in numbers.items():
-        known = {number for number in every if number > before.get(str(abs(writer)), 0)}
+    for writer, writer_numbers in numbers.items():
+        known = {number for number in writer_numbers if number > before.get(str(abs(writer)), 0)}
         if not known:
             continue
         missing = set(range(min(known), max(known))) - known
@@ -54,8 +54,8 @@ def _missing(history: History, rows: Sequence[Sequence[Any]], numbers: Mapping[i
         return
     count = Counter(provider for _, _, provider, _ in rows)
     kinds = defaultdict(set)
-    for _, _, provider, what in rows:
-        kinds[provider].add(what)
+    for _, _, provider, kind in rows:
+        kinds[provider].add(kind)
     reshapes, nodes = _reshapes(history), set(history.final["machines"]["nodes"])
     present = set()
     for provider, uuid, generation, _, _ in history.final["providers"]:
@@ -85,7 +85,7 @@ def _has_rows_of_this_run(history: History, numbers: Mapping[int, set[int]]) -> 
         return False
     begun: Mapping[str, int] = history.run.get("begun", {})
     written_nothing = all(max(known) == begun.get(str(-writer)) for writer, known in numbers.items() if writer < 0)
-    last = max(one.began if one.ended is None else one.ended for one in history.operations)
+    last = max(operation.began if operation.ended is None else operation.ended for operation in history.operations)
     return written_nothing and last < changes.RETENTION * 10**9
 
 
@@ -93,8 +93,12 @@ def _of_earlier_runs(history: History) -> set[str]:
     """Return providers that no call of this run has created."""
     if not history.operations:
         return set()
-    posts = (one for one in history.operations if (one.method, one.path) == ("POST", "/resource_providers"))
-    created = {one.body.get("uuid") for one in posts}
+    posts = (
+        operation
+        for operation in history.operations
+        if (operation.method, operation.path) == ("POST", "/resource_providers")
+    )
+    created = {operation.body.get("uuid") for operation in posts}
     return {uuid for _, uuid, *_ in history.final["providers"]} - created
 
 
@@ -102,8 +106,8 @@ def _reshapes(history: History) -> Counter[str]:
     """Return how many reshapes may have been done to each provider."""
     return Counter(
         provider
-        for one in history.operations
-        if one.path == "/reshaper" and (one.succeeded or one.is_open)
-        for provider in one.body["inventories"].keys()
-        | {uuid for consumer in one.body["allocations"].values() for uuid in consumer["allocations"]}
+        for operation in history.operations
+        if operation.path == "/reshaper" and (operation.succeeded or operation.is_open)
+        for provider in operation.body["inventories"].keys()
+        | {uuid for consumer in operation.body["allocations"].values() for uuid in consumer["allocations"]}
     )

@@ -59,49 +59,51 @@ State = Existing | None
 
 def generations(history: History) -> list[Violation]:
     """Return the providers of which no order of the calls explains all generations shown."""
-    found = []
+    violations = []
     for provider, operations in by_provider(history.operations).items():
         created = any(isinstance(each.call, ProviderWrite) and each.call.expected is ABSENT for each in operations)
         initial: list[State] = [None] if created else [None, Existing(0, _MOST)]
         timed = [*operations, *losses(history.events, operations)]
         deleted = any(isinstance(each.call, ProviderGone) for each in operations)
         model = Generation(_most_shown(operations), deleted=deleted)
-        found += judge("generations", f"provider {provider}", timed, model, initial)
-    return found
+        violations += judge("generations", f"provider {provider}", timed, model, initial)
+    return violations
 
 
 def by_provider(operations: Sequence[Operation]) -> Mapping[str, list[Timed]]:
     """Return what the calls do to the generation of each provider, and show of it, without those of nodes."""
-    told = [(operation, effects(operation)) for operation in operations]
-    held = _held_by(effect for _, of in told for effect in of)
+    decoded = [(operation, effects(operation)) for operation in operations]
+    held = _held_by(effect for _, call_effects in decoded for effect in call_effects)
     known = _classes(operations)
-    found: dict[str, list[Timed]] = defaultdict(list)
+    calls: dict[str, list[Timed]] = defaultdict(list)
     of_all: list[tuple[Timed, Collection[str]]] = []
-    nodes = {effect.provider for _, of in told for effect in of if isinstance(effect, NodeTouched)}
-    for operation, of in told:
-        for effect in of:
+    nodes = {
+        effect.provider for _, call_effects in decoded for effect in call_effects if isinstance(effect, NodeTouched)
+    }
+    for operation, call_effects in decoded:
+        for effect in call_effects:
             match effect:
                 case ProviderWrite(provider) | ProviderGone(provider):
-                    found[provider].append(_timed(operation, effect))
+                    calls[provider].append(_timed(operation, effect))
                 case ProviderUsed(provider, consumer, shown) if provider == EVERY:
                     of_all.append((_timed(operation, Used(shown), joins=True), _asked(operation, consumer)))
                 case ProviderUsed(provider, _, shown):
-                    found[provider].append(_timed(operation, Used(shown), joins=True))
+                    calls[provider].append(_timed(operation, Used(shown), joins=True))
                 case ProviderRead(provider) | ProviderRefused(provider, "generation" | "missing"):
-                    found[provider].append(_timed(operation, effect, changes=False))
-        for provider in _left(of, held):
-            found[provider].append(_timed(operation, Used(), optional=True, joins=True))
-    of_every = found.pop(EVERY, [])
+                    calls[provider].append(_timed(operation, effect, changes=False))
+        for provider in _left(call_effects, held):
+            calls[provider].append(_timed(operation, Used(), optional=True, joins=True))
+    of_every = calls.pop(EVERY, [])
     return {
-        provider: each + of_every + [timed for timed, asked in of_all if _may_be_used(known.get(provider), asked)]
-        for provider, each in found.items()
+        provider: each + of_every + [timed for timed, classes in of_all if _may_be_used(known.get(provider), classes)]
+        for provider, each in calls.items()
         if provider not in nodes
     }
 
 
 def _classes(operations: Sequence[Operation]) -> Mapping[str, set[str]]:
     """Return the classes of which each provider ever had inventory, by its uuid, if it was created by these calls."""
-    created = (effect for one in operations for effect in effects(one) if isinstance(effect, ProviderWrite))
+    created = (effect for operation in operations for effect in effects(operation) if isinstance(effect, ProviderWrite))
     classes: dict[str, set[str]] = {effect.provider: set() for effect in created if effect.expected is ABSENT}
     for provider, name in inventories(History({}, [*operations], [])):
         if provider in classes:
@@ -115,18 +117,18 @@ def _asked(operation: Operation, consumer: str) -> Collection[str]:
     return amounts_of_query(next(each["query"] for each in requests if each["consumer"] == consumer)) or ()
 
 
-def _may_be_used(known: set[str] | None, asked: Collection[str]) -> bool:
-    return known is None or not asked or not known.isdisjoint(asked)
+def _may_be_used(known: set[str] | None, classes: Collection[str]) -> bool:
+    return known is None or not classes or not known.isdisjoint(classes)
 
 
 def _timed(operation: Operation, call: object, **more: bool) -> Timed:
     return Timed(operation.number, operation.began, operation.ended, call, **more)
 
 
-def _held_by(told: Iterable[Effect]) -> Mapping[str, set[str]]:
+def _held_by(call_effects: Iterable[Effect]) -> Mapping[str, set[str]]:
     """Return the providers of which each consumer ever held something, and EVERY if the place is not known."""
     held: dict[str, set[str]] = defaultdict(set)
-    for effect in told:
+    for effect in call_effects:
         match effect:
             case ConsumerWrite(consumer, _, after) if after is not None:
                 held[consumer].update(after.providers or [EVERY])
@@ -135,17 +137,17 @@ def _held_by(told: Iterable[Effect]) -> Mapping[str, set[str]]:
     return held
 
 
-def _left(of: Sequence[Effect], held: Mapping[str, set[str]]) -> Iterator[str]:
+def _left(call_effects: Sequence[Effect], held: Mapping[str, set[str]]) -> Iterator[str]:
     """Yield the providers that the call may have used only by emptying consumers that held something of them."""
-    emptied = [effect.consumer for effect in of if isinstance(effect, ProvidersLeft)]
-    named = {effect.provider for effect in of if isinstance(effect, ProviderUsed | ProviderWrite)}
+    emptied = [effect.consumer for effect in call_effects if isinstance(effect, ProvidersLeft)]
+    named = {effect.provider for effect in call_effects if isinstance(effect, ProviderUsed | ProviderWrite)}
     yield from set().union(*(held.get(consumer, ()) for consumer in emptied)) - named
 
 
 def _most_shown(operations: Iterable[Timed]) -> int:
     names = ("shown", "expected", "generation", "given", "actual")
-    told = (getattr(each.call, name, None) for each in operations for name in names)
-    return max((number for number in told if isinstance(number, int)), default=0)
+    numbers = (getattr(each.call, name, None) for each in operations for name in names)
+    return max((number for number in numbers if isinstance(number, int)), default=0)
 
 
 class Generation:

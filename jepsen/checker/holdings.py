@@ -78,41 +78,43 @@ def holdings(history: History, *, ends_at_once: bool) -> dict[str, Register[Held
     """
     written: dict[str, list[_Written]] = defaultdict(list)
     shown = records(history)
-    for one in history.operations:
-        for effect in effects(one):
+    for operation in history.operations:
+        for effect in effects(operation):
             if isinstance(effect, ConsumerWrite):
-                effect = _with_node(effect, one, shown)
+                effect = _with_node(effect, operation, shown)
             if isinstance(effect, ConsumerWrite | ConsumerExtended):
-                written[effect.consumer].append(_Written(one, effect))
+                written[effect.consumer].append(_Written(operation, effect))
     # A release by conditions without a reply.
-    of_every = [Write[Held](one.operation.began, None, NOTHING) for one in written.pop(EVERY, ())]
+    of_every = [Write[Held](write.operation.began, None, NOTHING) for write in written.pop(EVERY, ())]
     moved = [event for event in history.events if "clock" in event.nemesis]
     clock, loses = None if moved else _Clock.of(history), any(event.loses_tail for event in history.events)
     ends = _Ends(clock, moved, ends_at_once, not loses)
     return {
-        consumer: Register(NOTHING, [*_values(of), *ends.of(of), *of_every], history.events)
-        for consumer, of in written.items()
+        consumer: Register(NOTHING, [*_values(writes), *ends.of(writes), *of_every], history.events)
+        for consumer, writes in written.items()
     }
 
 
-def _with_node(effect: ConsumerWrite, one: Operation, shown: Mapping[str, Mapping[str, Any]]) -> ConsumerWrite | None:
+def _with_node(
+    effect: ConsumerWrite, operation: Operation, shown: Mapping[str, Mapping[str, Any]]
+) -> ConsumerWrite | None:
     """Return what is known of a request for a node by what its record shows; None if it got none."""
     record = shown.get(effect.consumer)
-    if record is None or not one.path.startswith("/baremetal"):
+    if record is None or not operation.path.startswith("/baremetal"):
         return effect
     if (node := record.get("node_uuid")) is None:
         return None
     if effect.after is not None:
         unit = os_resource_classes.normalize_name(record["resource_class"])
         effect = replace(effect, after=replace(effect.after, resources=amounts({node: {unit: 1}})))
-    return replace(effect, certain=one.succeeded)
+    return replace(effect, certain=operation.succeeded)
 
 
 def _values(written: Sequence[_Written]) -> Iterator[Write[Held]]:
-    for one in written:
-        if isinstance(one.effect, ConsumerWrite):
-            held = _held(one.operation, one.effect)
-            yield Write(one.operation.began, one.ended, held, one.operation.number)
+    for write in written:
+        if isinstance(write.effect, ConsumerWrite):
+            held = _held(write.operation, write.effect)
+            yield Write(write.operation.began, write.ended, held, write.operation.number)
 
 
 def _held(operation: Operation, write: ConsumerWrite) -> Held:
@@ -121,7 +123,7 @@ def _held(operation: Operation, write: ConsumerWrite) -> Held:
         return NOTHING
     if after.resources is None:
         return Held(anywhere=_asked(operation, write.consumer))
-    return Held({(provider, name): amount for provider, of in after.resources for name, amount in of})
+    return Held({(provider, name): amount for provider, by_class in after.resources for name, amount in by_class})
 
 
 def _asked(operation: Operation, consumer: str) -> Mapping[str, float]:
@@ -130,8 +132,8 @@ def _asked(operation: Operation, consumer: str) -> Mapping[str, float]:
         name = (operation.reply or operation.body).get("resource_class")
         return {os_resource_classes.normalize_name(name): 1} if name else {EVERY_CLASS: UNLIMITED}
     [request] = [request for request in operation.body["requests"] if request["consumer"] == consumer]
-    asked, count = amounts_of_query(request["query"]), request.get("count", 1)
-    return {EVERY_CLASS: UNLIMITED} if not asked else {name: amount * count for name, amount in asked.items()}
+    wanted, count = amounts_of_query(request["query"]), request.get("count", 1)
+    return {EVERY_CLASS: UNLIMITED} if not wanted else {name: amount * count for name, amount in wanted.items()}
 
 
 def amount_of(resource_class: str, amounts: Mapping[str, float]) -> float:
@@ -167,20 +169,23 @@ class _Clock:
     def of(cls, history: History) -> _Clock | None:
         """Return None if no reply says what it shows, or if the replies contradict each other."""
         least, most = -math.inf, math.inf
-        for one in history.operations:
-            for told in _told(one):
-                assert one.ended is not None
+        for operation in history.operations:
+            for reading in _told(operation):
+                assert operation.ended is not None
                 # SQLite's clock has milliseconds.
-                least, most = max(least, told - one.ended), min(most, told - one.began + SECOND // 1000)
+                least, most = (
+                    max(least, reading - operation.ended),
+                    min(most, reading - operation.began + SECOND // 1000),
+                )
         return cls(least, most) if -math.inf < least <= most else None
 
 
-def _told(one: Operation) -> Iterator[int]:
+def _told(operation: Operation) -> Iterator[int]:
     """Yield times of the database's clock within a call."""
-    length = one.body.get("expires_in") if isinstance(one.body, dict) else None
-    if length is None or not one.succeeded:
+    length = operation.body.get("expires_in") if isinstance(operation.body, dict) else None
+    if length is None or not operation.succeeded:
         return
-    results = one.reply.get("results") or [{**one.reply, "outcome": "claimed"}]
+    results = operation.reply.get("results") or [{**operation.reply, "outcome": "claimed"}]
     for result in results:
         if result["outcome"] in ("claimed", "moved") and result["expires_at"] is not None:
             yield nanoseconds(result["expires_at"]) - length * SECOND
@@ -210,23 +215,23 @@ class _Ends:
 
     def of(self, written: Sequence[_Written]) -> Iterator[Write[Held]]:
         """Yield the ends of a consumer's leases: open, from when on each may come, or with the time by which it has."""
-        for one in written:
-            if one.effect.may_end is None:
+        for write in written:
+            if write.effect.may_end is None:
                 continue
-            began = one.operation.began
+            began = write.operation.began
             early = [event.began for event in self.moved if event.healed is None or event.healed >= began]
-            first, last = self._times(one, max(began, min([one.effect.may_end, *early])))
+            first, last = self._times(write, max(began, min([write.effect.may_end, *early])))
             # The end of a lease that is lost never came.
-            if self.at_once and self.keeps_all and last is not None and not _between(one, last, written):
-                yield Write(first, last, NOTHING, one.operation.number)
-            elif not (self.keeps_all and _is_extended(one, written)):
-                followed = _followed_at(one, first, written) if self.keeps_all and not self.at_once else None
-                yield Write(first, followed, NOTHING, one.operation.number)
+            if self.at_once and self.keeps_all and last is not None and not _between(write, last, written):
+                yield Write(first, last, NOTHING, write.operation.number)
+            elif not (self.keeps_all and _is_extended(write, written)):
+                followed = _followed_at(write, first, written) if self.keeps_all and not self.at_once else None
+                yield Write(first, followed, NOTHING, write.operation.number)
 
-    def _times(self, one: _Written, may_end: int) -> tuple[int, int | None]:
+    def _times(self, write: _Written, may_end: int) -> tuple[int, int | None]:
         """Return the first and the last time of the run at which the lease may end; None if that is not known."""
-        shown = one.effect.after if isinstance(one.effect, ConsumerWrite) else one.effect.shown
-        if self.clock is None or shown is None or one.ended is None or not (shown.ends or "")[:1].isdigit():
+        shown = write.effect.after if isinstance(write.effect, ConsumerWrite) else write.effect.shown
+        if self.clock is None or shown is None or write.ended is None or not (shown.ends or "")[:1].isdigit():
             return may_end, None
         ends = nanoseconds(str(shown.ends))
         # SQLite's clock has milliseconds.
@@ -241,7 +246,7 @@ def _is_extended(lease: _Written, written: Sequence[_Written]) -> bool:
         and lease.ended is not None
         and other.ended is not None
         and other.operation.began > lease.ended
-        and not any(isinstance(one.effect, ConsumerWrite) for one in _between(lease, other.ended, written))
+        and not any(isinstance(write.effect, ConsumerWrite) for write in _between(lease, other.ended, written))
         for other in written
     )
 

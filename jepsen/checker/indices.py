@@ -50,12 +50,12 @@ def _clock_jumped(history: History) -> bool:
 
 def _reduced(history: History) -> set[str]:
     """Return the providers of which a capacity may have become smaller."""
-    found = set()
+    providers = set()
     for (provider, _), register in inventories(history).items():
         capacities = {(write.value.least, write.value.most) for write in register.every if write.value is not None}
         if len(capacities) > 1:
-            found.add(provider)
-    return found
+            providers.add(provider)
+    return providers
 
 
 def _first(shown: Mapping[str, Any], built: Mapping[str, Any]) -> str:
@@ -74,4 +74,4 @@ def _differences(path: str, shown: Any, built: Any) -> Iterator[str]:
 
 
 def _has_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)

@@ -57,40 +57,40 @@ class Inventory:
 def inventories(history: History) -> dict[Pair, Register[Inventory | None]]:
     """Return the register of each inventory that the history writes; None: there is none."""
     written = [
-        (one, provider, records)
-        for one in history.operations
-        if one.succeeded or one.is_open
-        for provider, records in _written(one)
+        (operation, provider, records)
+        for operation in history.operations
+        if operation.succeeded or operation.is_open
+        for provider, records in _written(operation)
     ]
     classes: dict[str, set[str]] = defaultdict(set)
     for _, provider, (records, _) in written:
         classes[provider] |= records.keys()
     writes: dict[Pair, list[Write[Inventory | None]]] = defaultdict(list)
-    for one, provider, (records, replaces_all) in written:
+    for operation, provider, (records, replaces_all) in written:
         for name in classes[provider] if replaces_all else records:
             record = records.get(name)
             inventory = None if record is None else Inventory.of(record)
-            writes[provider, name].append(Write(one.began, one.ended, inventory, one.number))
-    return {pair: Register(None, of, history.events) for pair, of in writes.items()}
+            writes[provider, name].append(Write(operation.began, operation.ended, inventory, operation.number))
+    return {pair: Register(None, pair_writes, history.events) for pair, pair_writes in writes.items()}
 
 
 #: Records by class, None where there is none afterwards; and whether there are none of other classes afterwards.
 _Records = tuple[Mapping[str, Any], bool]
 
 
-def _written(one: Operation) -> Iterator[tuple[str, _Records]]:
-    if one.path == "/reshaper":
-        for provider, body in one.body["inventories"].items():
+def _written(operation: Operation) -> Iterator[tuple[str, _Records]]:
+    if operation.path == "/reshaper":
+        for provider, body in operation.body["inventories"].items():
             yield provider, (body["inventories"], True)
-    elif found := _PATH.fullmatch(one.path.partition("?")[0]):
-        provider, below, name = found.groups()
-        match one.method, below, name:
+    elif path_match := _PATH.fullmatch(operation.path.partition("?")[0]):
+        provider, below, name = path_match.groups()
+        match operation.method, below, name:
             case "PUT", "inventories", None:
-                yield provider, (one.body["inventories"], True)
+                yield provider, (operation.body["inventories"], True)
             case "POST", "inventories", None:
-                yield provider, ({one.body["resource_class"]: one.body}, False)
+                yield provider, ({operation.body["resource_class"]: operation.body}, False)
             case "PUT", "inventories", str():
-                yield provider, ({name: one.body}, False)
+                yield provider, ({name: operation.body}, False)
             case "DELETE", "inventories", str():
                 yield provider, ({name: None}, False)
             case "DELETE", _, None:

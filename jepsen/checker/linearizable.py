@@ -105,11 +105,11 @@ def check(operations: Iterable[Timed], model: Model, initial: Iterable[Hashable]
         initial: The states that the object may have at the beginning.
         bound: The most steps of the model; None: ``BOUND``, and more for a long history.
     """
-    told = [each for each in operations if each.changes or each.ended is not None]
-    bound = max(BOUND, BOUND_OF_EACH * len(told)) if bound is None else bound
+    relevant = [each for each in operations if each.changes or each.ended is not None]
+    bound = max(BOUND, BOUND_OF_EACH * len(relevant)) if bound is None else bound
     search = _Search(model, initial, bound)
     began = 0
-    for operation, is_begin in _events(told):
+    for operation, is_begin in _events(relevant):
         if is_begin:
             began += 1
             search.begin(operation)

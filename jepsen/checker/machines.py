@@ -27,26 +27,30 @@ _NO_NODES = "no available nodes match", "none of the requested nodes are availab
 
 def machines(history: History) -> list[Violation]:
     """Return nodes with two holders, requests that were refused a free node, and records without their claim."""
-    if not any(one.path.startswith("/baremetal") for one in history.operations):
+    if not any(operation.path.startswith("/baremetal") for operation in history.operations):
         return []
     registers = holdings(history, ends_at_once=True)
-    found = [*_held_twice(history, registers), *_disagreeing(history)]
-    return [*found, *_refused(history, registers)]
+    violations = [*_held_twice(history, registers), *_disagreeing(history)]
+    return [*violations, *_refused(history, registers)]
 
 
 def _held_twice(history: History, registers: Mapping[str, Register[Held]]) -> Iterator[Violation]:
-    nodes = {one.reply["uuid"] for one in _created(history)}
+    nodes = {operation.reply["uuid"] for operation in _created(history)}
     holders: dict[Pair, dict[str, Register[Held]]] = defaultdict(dict)
     for consumer, register in registers.items():
         for write in register.every:
             for pair in write.value.amounts:
                 if pair[0] in nodes:
                     holders[pair][consumer] = register
-    for pair, of in holders.items():
-        held = {one: Steps(changes(register, _least(pair))) for one, register in of.items()}
-        for time in combined(held.values(), -1, max((time for one in held.values() for time in one.times), default=0)):
-            if len(together := [one for one, steps in held.items() if steps.at(time)]) > 1:
-                numbers = [write.operation for one in together for write in of[one].possible(time, time)]
+    for pair, by_consumer in holders.items():
+        held = {consumer: Steps(changes(register, _least(pair))) for consumer, register in by_consumer.items()}
+        for time in combined(
+            held.values(), -1, max((time for steps in held.values() for time in steps.times), default=0)
+        ):
+            if len(together := [consumer for consumer, steps in held.items() if steps.at(time)]) > 1:
+                numbers = [
+                    write.operation for consumer in together for write in by_consumer[consumer].possible(time, time)
+                ]
                 sentence = f"{pair[0]} is held by {' and '.join(sorted(together))}"
                 yield Violation("a node has one holder", sentence, sorted(numbers))
                 break
@@ -70,10 +74,10 @@ def _disagreeing(history: History) -> Iterator[Violation]:
 def _refused(history: History, registers: Mapping[str, Register[Held]]) -> Iterator[Violation]:
     nodes, shown = _untouched(history), records(history)
     held: dict[tuple[Pair, str], Steps] = {}
-    for one in history.operations:
-        if (one.method, one.path) != ("POST", "/baremetal/v1/allocations") or not one.succeeded:
+    for operation in history.operations:
+        if (operation.method, operation.path) != ("POST", "/baremetal/v1/allocations") or not operation.succeeded:
             continue
-        record, error = shown.get(one.reply["uuid"], {}), ""
+        record, error = shown.get(operation.reply["uuid"], {}), ""
         if record.get("state") == "error":
             error = str(record.get("last_error"))
         if not any(sentence in error for sentence in _NO_NODES):
@@ -81,11 +85,11 @@ def _refused(history: History, registers: Mapping[str, Register[Held]]) -> Itera
         wanted = [
             (node, os_resource_classes.normalize_name(name))
             for node, name in nodes.items()
-            if name == record["resource_class"] and node in (one.body.get("candidate_nodes") or nodes)
+            if name == record["resource_class"] and node in (operation.body.get("candidate_nodes") or nodes)
         ]
-        if wanted and _is_one_free(wanted, one, registers, held):
+        if wanted and _is_one_free(wanted, operation, registers, held):
             sentence = f"no node for {record['uuid']}, and one of {len(wanted)} is free at each moment"
-            yield Violation("no request fails while a node is free", sentence, (one.number,))
+            yield Violation("no request fails while a node is free", sentence, (operation.number,))
 
 
 def offered(history: History) -> dict[Pair, Register[Inventory | None]]:
@@ -100,27 +104,33 @@ def offered(history: History) -> dict[Pair, Register[Inventory | None]]:
 def _untouched(history: History) -> dict[str, str]:
     """Return the classes of the nodes that nothing was done to once the clients began, by their uuids."""
     began = _clients_began(history)
-    nodes = {one.reply["uuid"]: one.reply["resource_class"] for one in _created(history)}
+    nodes = {operation.reply["uuid"]: operation.reply["resource_class"] for operation in _created(history)}
     touched = {
         part
-        for one in history.operations
-        if one.path.startswith(_NODES) and one.method != "GET" and (one.ended is None or one.ended > began)
-        for part in one.path.split("/")
+        for operation in history.operations
+        if operation.path.startswith(_NODES)
+        and operation.method != "GET"
+        and (operation.ended is None or operation.ended > began)
+        for part in operation.path.split("/")
     }
     return {node: name for node, name in nodes.items() if node not in touched}
 
 
 def _clients_began(history: History) -> int:
-    return min((one.began for one in history.operations if one.process != FINAL), default=0)
+    return min((operation.began for operation in history.operations if operation.process != FINAL), default=0)
 
 
 def _created(history: History) -> list[Operation]:
-    return [one for one in history.operations if (one.method, one.path) == ("POST", _NODES) and one.succeeded]
+    return [
+        operation
+        for operation in history.operations
+        if (operation.method, operation.path) == ("POST", _NODES) and operation.succeeded
+    ]
 
 
 def _is_one_free(
     pairs: Collection[Pair],
-    one: Operation,
+    operation: Operation,
     registers: Mapping[str, Register[Held]],
     held: dict[tuple[Pair, str], Steps],
 ) -> bool:
@@ -129,17 +139,21 @@ def _is_one_free(
     Args:
         held: The most that consumers hold, as far as it is known; what is missing is added.
     """
-    assert one.ended is not None
+    assert operation.ended is not None
     by_pair: dict[Pair, list[Steps]] = {}
     for pair in pairs:
         by_pair[pair] = []
         for consumer, register in registers.items():
-            if consumer != one.reply["uuid"]:
+            if consumer != operation.reply["uuid"]:
                 if (pair, consumer) not in held:
                     held[pair, consumer] = Steps(changes(register, _most(pair)))
                 by_pair[pair].append(held[pair, consumer])
-    times = combined([steps for several in by_pair.values() for steps in several], one.began, one.ended)
-    return all(any(not any(steps.at(time) for steps in several) for several in by_pair.values()) for time in times)
+    times = combined(
+        [steps for held_amounts in by_pair.values() for steps in held_amounts], operation.began, operation.ended
+    )
+    return all(
+        any(not any(steps.at(time) for steps in held_amounts) for held_amounts in by_pair.values()) for time in times
+    )
 
 
 def _most(pair: Pair) -> Any:

@@ -32,20 +32,28 @@ def places(history: History) -> list[Violation]:
     trees = roots(history)
     # A consumer whose lease is over may count as a holder until a sweep, or not.
     holders = holdings(history, ends_at_once=False)
-    calls = [_Call(one, trees, holders) for one in history.operations if _is_answered(one)]
-    found = [
-        Violation(invariant, f"{sentence}, in call {call.one.number}", (call.one.number,))
+    calls = [_Call(operation, trees, holders) for operation in history.operations if _is_answered(operation)]
+    violations = [
+        Violation(invariant, f"{sentence}, in call {call.operation.number}", (call.operation.number,))
         for call in calls
         for invariant, sentence in call.contradictions()
     ]
-    found += _mutual([call for call in calls if call.one.body.get("apart_from") and call.taken])
-    shown = (one for one in history.operations if one.method == "GET" and one.path.startswith("/v1/claims/"))
-    found += [violation for one in shown if one.succeeded for violation in _shown(one)]
-    return [*found, *all_or_nothing(history)]
+    violations += _mutual([call for call in calls if call.operation.body.get("apart_from") and call.taken])
+    shown = (
+        operation
+        for operation in history.operations
+        if operation.method == "GET" and operation.path.startswith("/v1/claims/")
+    )
+    violations += [violation for operation in shown if operation.succeeded for violation in _shown(operation)]
+    return [*violations, *all_or_nothing(history)]
 
 
-def _is_answered(one: Operation) -> bool:
-    return (one.method, one.path) == ("POST", "/v1/claims") and one.ended is not None and one.status in (200, 409)
+def _is_answered(operation: Operation) -> bool:
+    return (
+        (operation.method, operation.path) == ("POST", "/v1/claims")
+        and operation.ended is not None
+        and operation.status in (200, 409)
+    )
 
 
 #: The name of an invariant, and what is wrong.
@@ -58,14 +66,14 @@ Mappings = Mapping[str, Collection[str]]
 class _Call:
     """A call that was answered."""
 
-    one: Operation
+    operation: Operation
     trees: Mapping[str, str]
     holders: Mapping[str, Register[Held]]
 
     @cached_property
     def results(self) -> Mapping[str, Mapping[str, Any]]:
         """By consumer."""
-        return {result["consumer"]: result for result in self.one.reply.get("results", ())}
+        return {result["consumer"]: result for result in self.operation.reply.get("results", ())}
 
     @cached_property
     def taken(self) -> Mapping[str, set[str] | None]:
@@ -81,10 +89,10 @@ class _Call:
 
     def contradictions(self) -> _Findings:
         """Yield what is wrong."""
-        if "results" in self.one.reply:
+        if "results" in self.operation.reply:
             yield from self._form()
             yield from self._all_or_nothing()
-            for request in self.one.body["requests"]:
+            for request in self.operation.body["requests"]:
                 result = self.results.get(request["consumer"])
                 if result is not None and result["outcome"] != "refused":
                     wrong = self._asked(request, result)
@@ -96,49 +104,61 @@ class _Call:
 
     def _form(self) -> _Findings:
         """Each request has a result, in its order, and the numbers of the reply are those of its results."""
-        results = self.one.reply["results"]
-        asked = [request["consumer"] for request in self.one.body["requests"]]
-        if asked != [result["consumer"] for result in results]:
-            yield "a result for each request", f"{asked}: results are of others, or in another order"
+        results = self.operation.reply["results"]
+        requested = [request["consumer"] for request in self.operation.body["requests"]]
+        if requested != [result["consumer"] for result in results]:
+            yield "a result for each request", f"{requested}: results are of others, or in another order"
         good = sum(result["outcome"] != "refused" for result in results)
-        if self.one.reply["claimed"] != good or self.one.status != (200 if good else 409):
-            yield "a result for each request", f"{asked}: status {self.one.status} for {good} that are not refused"
+        if self.operation.reply["claimed"] != good or self.operation.status != (200 if good else 409):
+            yield (
+                "a result for each request",
+                f"{requested}: status {self.operation.status} for {good} that are not refused",
+            )
 
     def _all_or_nothing(self) -> _Findings:
         outcomes = {result["outcome"] for result in self.results.values()}
-        if self.one.body.get("all_or_nothing") and "refused" in outcomes and outcomes & {*_TAKEN, "held"}:
+        if self.operation.body.get("all_or_nothing") and "refused" in outcomes and outcomes & {*_TAKEN, "held"}:
             yield "all or nothing", f"{', '.join(self.results)}: some are refused, and some are not"
 
     def _asked(self, request: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:
         """The place has what the query asks for, as often as that, each copy in a tree of its own."""
-        asked, copies, held = groups(request["query"]), result.get("mappings"), result["allocations"]
+        query_groups, copies, held = groups(request["query"]), result.get("mappings"), result["allocations"]
         if copies is None and result["outcome"] != "held":
             yield "no mappings"
-        if asked is None or copies is None:
+        if query_groups is None or copies is None:
             return
-        count, wanted = request.get("count", 1), _sum(group.resources for group in asked.values())
+        count, wanted = request.get("count", 1), _sum(group.resources for group in query_groups.values())
         if len(copies) != count:
             yield f"{len(copies)} mappings, not {count}"
-        if any(copy.keys() != asked.keys() for copy in copies):
+        if any(copy.keys() != query_groups.keys() for copy in copies):
             yield f"mappings of other groups than those of {request['query']}"
-        if any(len(of) != 1 for copy in copies for suffix, of in copy.items() if suffix):
+        if any(len(providers) != 1 for copy in copies for suffix, providers in copy.items() if suffix):
             yield "a group with a suffix is served by several providers, or by none"
-        if {uuid for copy in copies for of in copy.values() for uuid in of} != held.keys():
+        if {uuid for copy in copies for providers in copy.values() for uuid in providers} != held.keys():
             yield f"mappings name others than {', '.join(sorted(held))}"
-        if _sum(of["resources"] for of in held.values()) != {name: amount * count for name, amount in wanted.items()}:
+        if _sum(allocation["resources"] for allocation in held.values()) != {
+            name: amount * count for name, amount in wanted.items()
+        }:
             yield f"{held} is not what {count} times {request['query']} asks for"
-        yield from self._in_trees(count, asked, copies, held)
+        yield from self._in_trees(count, query_groups, copies, held)
 
     def _in_trees(
-        self, count: int, asked: Mapping[str, Group], copies: Sequence[Mappings], held: Mapping[str, Mapping[str, Any]]
+        self,
+        count: int,
+        query_groups: Mapping[str, Group],
+        copies: Sequence[Mappings],
+        held: Mapping[str, Mapping[str, Any]],
     ) -> Iterator[str]:
         if (trees := self._trees_of(held)) is None:
             return
-        wanted = _sum(group.resources for group in asked.values())
-        amounts = [_sum(of["resources"] for uuid, of in held.items() if self.trees[uuid] == tree) for tree in trees]
+        wanted = _sum(group.resources for group in query_groups.values())
+        amounts = [
+            _sum(allocation["resources"] for uuid, allocation in held.items() if self.trees[uuid] == tree)
+            for tree in trees
+        ]
         if len(amounts) != count or any(each != wanted for each in amounts):
             yield f"{held} is not one copy of the query in each of {count} trees"
-        for suffix, group in asked.items():
+        for suffix, group in query_groups.items():
             named = {self.trees.get(uuid) for copy in copies for uuid in copy.get(suffix, ())}
             if group.in_tree in self.trees and named != {self.trees[group.in_tree]}:
                 yield f"{held} is not in the tree of {group.in_tree}"
@@ -148,7 +168,7 @@ class _Call:
     def _apart(self) -> _Findings:
         """No consumer that is listed held something in a tree at the moment in which the call took a place there."""
         for consumer, trees in self.taken.items():
-            for other in self.one.body.get("apart_from", ()) if trees else ():
+            for other in self.operation.body.get("apart_from", ()) if trees else ():
                 if other in self.taken and other != consumer:
                     is_wrong = self._is_one_moment(consumer, other) and trees & (self.taken[other] or set())
                 else:
@@ -159,7 +179,7 @@ class _Call:
 
     def _is_one_moment(self, *consumers: str) -> bool:
         """Whether there was a moment at which each of these had just what the call says."""
-        return bool(self.one.body.get("all_or_nothing")) or not any(self.is_disturbed(each) for each in consumers)
+        return bool(self.operation.body.get("all_or_nothing")) or not any(self.is_disturbed(each) for each in consumers)
 
     def is_disturbed(self, consumer: str, calls: Sequence[Operation] = ()) -> bool:
         """Whether other calls than these may have written the consumer during them, or its lease may have ended.
@@ -167,9 +187,9 @@ class _Call:
         Args:
             calls: Empty: this one.
         """
-        calls = calls or [self.one]
-        numbers = {one.number for one in calls}
-        began, ended = min(one.began for one in calls), max(one.ended or 0 for one in calls)
+        calls = calls or [self.operation]
+        numbers = {operation.number for operation in calls}
+        began, ended = min(operation.began for operation in calls), max(operation.ended or 0 for operation in calls)
         return any(
             write.began <= ended and (write.ended is None or write.ended >= began)
             for write in self.holders[consumer].every
@@ -178,7 +198,7 @@ class _Call:
 
     def _together(self) -> _Findings:
         """The places are in trees of the consumers that are listed; if one of these is placed, too, all are in one."""
-        listed = self.one.body.get("together_with", ())
+        listed = self.operation.body.get("together_with", ())
         taken = {consumer: trees for consumer, trees in self.taken.items() if trees is not None}
         for consumer, trees in taken.items():
             for other in listed:
@@ -194,8 +214,8 @@ class _Call:
         """Return what a consumer may have held at the moment of the claim."""
         if consumer not in self.holders:
             return [NOTHING]
-        assert self.one.ended is not None
-        return [write.value for write in self.holders[consumer].possible(self.one.began, self.one.ended)]
+        assert self.operation.ended is not None
+        return [write.value for write in self.holders[consumer].possible(self.operation.began, self.operation.ended)]
 
     def _trees_for_certain(self, value: Held) -> set[str]:
         return {self.trees[provider] for provider, _ in value.amounts if provider in self.trees}
@@ -213,32 +233,34 @@ def _mutual(calls: Sequence[_Call]) -> Iterator[Violation]:
         for consumer in call.taken:
             by_consumer[consumer].append(call)
     for first in calls:
-        for other in first.one.body["apart_from"]:
+        for other in first.operation.body["apart_from"]:
             for second in by_consumer[other]:
-                if first.one.number < second.one.number:
+                if first.operation.number < second.operation.number:
                     yield from _not_apart(first, second, other)
 
 
 def _not_apart(first: _Call, second: _Call, other: str) -> Iterator[Violation]:
     """Yield the consumers of the first call that the second one names, and that are in a tree with one of its own."""
-    ones = (first.one, second.one)
+    operations = (first.operation, second.operation)
     if other in first.taken:
         return
-    for consumer in first.taken.keys() & {*second.one.body["apart_from"]} - second.taken.keys():
+    for consumer in first.taken.keys() & {*second.operation.body["apart_from"]} - second.taken.keys():
         both = (first.taken[consumer] or set()) & (second.taken[other] or set())
-        if both and not any(first.is_disturbed(each, ones) for each in (consumer, other)):
+        if both and not any(first.is_disturbed(each, operations) for each in (consumer, other)):
             sentence = (
                 f"{consumer} and {other} are in one tree, {', '.join(sorted(both))}, and each call names the other"
             )
-            yield Violation("places apart", sentence, [one.number for one in ones])
+            yield Violation("places apart", sentence, [operation.number for operation in operations])
 
 
-def _shown(one: Operation) -> Iterator[Violation]:
+def _shown(operation: Operation) -> Iterator[Violation]:
     """What is shown of a claim: mappings are of what the consumer holds, or they are not known any more."""
-    copies, held = one.reply["mappings"], one.reply["allocations"].keys()
-    if copies is not None and not held <= {uuid for copy in copies for of in copy.values() for uuid in of}:
-        sentence = f"{one.path}: mappings are not of what is held, {', '.join(held)}"
-        yield Violation("mappings of what is held", sentence, (one.number,))
+    copies, held = operation.reply["mappings"], operation.reply["allocations"].keys()
+    if copies is not None and not held <= {
+        uuid for copy in copies for providers in copy.values() for uuid in providers
+    }:
+        sentence = f"{operation.path}: mappings are not of what is held, {', '.join(held)}"
+        yield Violation("mappings of what is held", sentence, (operation.number,))
 
 
 def _sum(amounts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:

@@ -23,9 +23,9 @@ def records(history: History) -> dict[str, Mapping[str, Any]]:
 
 
 def _shown(history: History) -> Iterator[Mapping[str, Any]]:
-    for one in history.operations:
-        if one.succeeded and isinstance(one.reply, dict) and one.path.startswith("/baremetal"):
-            if "allocations" in one.reply:
-                yield from one.reply["allocations"]
-            elif one.path.startswith(_ALLOCATIONS) or one.path.endswith("/allocation"):
-                yield one.reply
+    for operation in history.operations:
+        if operation.succeeded and isinstance(operation.reply, dict) and operation.path.startswith("/baremetal"):
+            if "allocations" in operation.reply:
+                yield from operation.reply["allocations"]
+            elif operation.path.startswith(_ALLOCATIONS) or operation.path.endswith("/allocation"):
+                yield operation.reply

@@ -32,8 +32,8 @@ class Recovery:
 
 def recoveries(history: History) -> list[Recovery]:
     """Return the recovery from each event, in the order in which they began."""
-    writes = sorted(acknowledged_writes(history), key=lambda one: one[1])
-    clients_end = max((one.began for one in history.operations if one.process != FINAL), default=0)
+    writes = sorted(acknowledged_writes(history), key=lambda write: write[1])
+    clients_end = max((operation.began for operation in history.operations if operation.process != FINAL), default=0)
     events = sorted(history.events, key=lambda event: event.began)
     ends = [*(event.began for event in events), clients_end][1:]
     return [_recovery(event, end, writes) for event, end in zip(events, ends, strict=True)]
@@ -41,7 +41,7 @@ def recoveries(history: History) -> list[Recovery]:
 
 def slow(history: History) -> list[Violation]:
     """Return the events after which writes were not acknowledged within the limits."""
-    found = []
+    violations = []
     for recovery in recoveries(history):
         limit = LIMITS.get(catalogue.nemesis(recovery.event.nemesis).kills)
         if limit is None or (recovery.seconds is not None and recovery.seconds <= limit):
@@ -49,20 +49,20 @@ def slow(history: History) -> list[Violation]:
         time = "never" if recovery.seconds is None else f"after {recovery.seconds:.1f} s"
         at = recovery.event.began / _SECOND
         sentence = f"{recovery.event.nemesis} at {at:.1f} s: writes are acknowledged {time}, {limit:.0f} s allowed"
-        found.append(Violation("recovery in time", sentence))
-    return found
+        violations.append(Violation("recovery in time", sentence))
+    return violations
 
 
 def acknowledged_writes(history: History) -> Iterator[tuple[int, int]]:
     """Yield when each write that was acknowledged to a client began and ended."""
-    for one in history.operations:
-        if is_write(one) and one.succeeded and one.ended is not None:
-            yield one.began, one.ended
+    for operation in history.operations:
+        if is_write(operation) and operation.succeeded and operation.ended is not None:
+            yield operation.began, operation.ended
 
 
-def is_write(one: Operation) -> bool:
+def is_write(operation: Operation) -> bool:
     """Whether it is a call of a client, before the end of the run, that changes something."""
-    return one.process != FINAL and one.method != "GET"
+    return operation.process != FINAL and operation.method != "GET"
 
 
 def _recovery(event: Event, end: int, writes: list[tuple[int, int]]) -> Recovery:

@@ -35,7 +35,11 @@ def refusals(history: History) -> list[Violation]:
     """Return refusals for room that there was, and claims of room that there was not."""
     history = with_ends(history)
     room = _Room(history)
-    return [violation for one in history.operations for violation in (*_refused(one, room), *_exceeded(one, room))]
+    return [
+        violation
+        for operation in history.operations
+        for violation in (*_refused(operation, room), *_exceeded(operation, room))
+    ]
 
 
 class _Room:
@@ -97,9 +101,9 @@ class _Room:
         mine = sum(self.held_by(consumer, pair)[which].at(time) for consumer in own if consumer in self.holders)
         return self.held(pair)[which].at(time) - mine
 
-    def times(self, pairs: Collection[Pair], own: Collection[str], one: Operation) -> Sequence[float]:
+    def times(self, pairs: Collection[Pair], own: Collection[str], operation: Operation) -> Sequence[float]:
         """Return times within a call between which nothing changes on these pairs."""
-        assert one.ended is not None
+        assert operation.ended is not None
         functions = [function for pair in pairs for function in (*self.capacity(pair), *self.held(pair))]
         functions += [
             function
@@ -108,7 +112,7 @@ class _Room:
             if consumer in self.holders
             for function in self.held_by(consumer, pair)
         ]
-        return combined(functions, one.began, one.ended)
+        return combined(functions, operation.began, operation.ended)
 
 
 def _least_capacity(writes: Sequence[Write[Inventory | None]]) -> float:
@@ -122,101 +126,115 @@ def _most_capacity(writes: Sequence[Write[Inventory | None]]) -> float:
 # --- refusals --------------------------------------------------------------------------------------------------------
 
 
-def _refused(one: Operation, room: _Room) -> Iterator[Violation]:
-    if one.status == 409 and (found := _EXCEEDED.search(one.detail)):
-        name, provider, verb = found.groups()
+def _refused(operation: Operation, room: _Room) -> Iterator[Violation]:
+    if operation.status == 409 and (match := _EXCEEDED.search(operation.detail)):
+        name, provider, verb = match.groups()
         explained = _exceeds if verb == "exceed" else _violates
-        if (provider, name) in room.inventories and not explained(one, (provider, name), room):
-            sentence = f"{name} of {provider}: {one.detail.strip().splitlines()[-1]}, but it always fits"
-            yield Violation("each refusal for room is explained", sentence, (one.number,))
-    elif one.status == 409 and (found := _ABSENT.search(one.detail)):
-        names, providers = (text.split(", ") for text in found.groups())
-        if not any(_is_absent(one, (provider, name), room) for provider in providers for name in names):
-            sentence = f"{found[1]} of {found[2]} is there all the time"
-            yield Violation("each refusal for room is explained", sentence, (one.number,))
-    elif one.method == "POST" and one.path == "/v1/claims" and one.status in (200, 409):
-        yield from _without_place(one, room)
+        if (provider, name) in room.inventories and not explained(operation, (provider, name), room):
+            sentence = f"{name} of {provider}: {operation.detail.strip().splitlines()[-1]}, but it always fits"
+            yield Violation("each refusal for room is explained", sentence, (operation.number,))
+    elif operation.status == 409 and (match := _ABSENT.search(operation.detail)):
+        names, providers = (text.split(", ") for text in match.groups())
+        if not any(_is_absent(operation, (provider, name), room) for provider in providers for name in names):
+            sentence = f"{match[1]} of {match[2]} is there all the time"
+            yield Violation("each refusal for room is explained", sentence, (operation.number,))
+    elif operation.method == "POST" and operation.path == "/v1/claims" and operation.status in (200, 409):
+        yield from _without_place(operation, room)
 
 
-def _exceeds(one: Operation, pair: Pair, room: _Room) -> bool:
-    claims = asked(one)
-    amount = sum(of.get(pair, 0) for of in claims.values())
+def _exceeds(operation: Operation, pair: Pair, room: _Room) -> bool:
+    claims = asked(operation)
+    amount = sum(claim.get(pair, 0) for claim in claims.values())
     # What does not exist and is to hold nothing has no row to lock, so another call may create it meanwhile.
-    own = [consumer for consumer, of in claims.items() if of or not _is_new(one, consumer)]
-    for time in room.times([pair], own, one):
-        new = _reshaped(one, pair)
+    own = [consumer for consumer, claim in claims.items() if claim or not _is_new(operation, consumer)]
+    for time in room.times([pair], own, operation):
+        new = _reshaped(operation, pair)
         least = room.capacity(pair)[0].at(time) if new is None else new.least
         if room.of_others(pair, own, 1, time) + amount > least:
             return True
     return False
 
 
-def _is_new(one: Operation, consumer: str) -> bool:
+def _is_new(operation: Operation, consumer: str) -> bool:
     """Return whether a claim states that a consumer does not exist, as it can since 1.28."""
-    return _bodies(one)[consumer].get("consumer_generation", "not stated") is None
+    return _bodies(operation)[consumer].get("consumer_generation", "not stated") is None
 
 
-def _violates(one: Operation, pair: Pair, room: _Room) -> bool:
-    assert one.ended is not None
-    new = _reshaped(one, pair)
-    found = [write.value for write in room.inventories[pair].possible(one.began, one.ended)] if new is None else [new]
-    amounts = [of[pair] for of in asked(one).values() if pair in of]
-    return any(inventory is None or not all(map(inventory.allows, amounts)) for inventory in found)
+def _violates(operation: Operation, pair: Pair, room: _Room) -> bool:
+    assert operation.ended is not None
+    new = _reshaped(operation, pair)
+    possible = (
+        [write.value for write in room.inventories[pair].possible(operation.began, operation.ended)]
+        if new is None
+        else [new]
+    )
+    amounts = [claim[pair] for claim in asked(operation).values() if pair in claim]
+    return any(inventory is None or not all(map(inventory.allows, amounts)) for inventory in possible)
 
 
-def _is_absent(one: Operation, pair: Pair, room: _Room) -> bool:
-    assert one.ended is not None
-    if _reshaped(one, pair) is not None:
+def _is_absent(operation: Operation, pair: Pair, room: _Room) -> bool:
+    assert operation.ended is not None
+    if _reshaped(operation, pair) is not None:
         return False
     register = room.inventories.get(pair)
-    return register is None or any(write.value is None for write in register.possible(one.began, one.ended))
+    return register is None or any(write.value is None for write in register.possible(operation.began, operation.ended))
 
 
-def _bodies(one: Operation) -> Mapping[str, Any]:
+def _bodies(operation: Operation) -> Mapping[str, Any]:
     """Return what a claim of Placement's routes states, by consumer."""
-    if one.method == "PUT":
-        return {one.path.rpartition("/")[2]: one.body}
-    return one.body["allocations"] if one.path == "/reshaper" else one.body
+    if operation.method == "PUT":
+        return {operation.path.rpartition("/")[2]: operation.body}
+    return operation.body["allocations"] if operation.path == "/reshaper" else operation.body
 
 
-def asked(one: Operation) -> Mapping[str, Mapping[Pair, int]]:
+def asked(operation: Operation) -> Mapping[str, Mapping[Pair, int]]:
     """Return what a claim of Placement's routes asks for, by consumer."""
-    found: dict[str, dict[Pair, int]] = {}
-    for consumer, body in _bodies(one).items():
+    claims: dict[str, dict[Pair, int]] = {}
+    for consumer, body in _bodies(operation).items():
         held = body["allocations"]
         # An array until 1.11.
-        entries = held.items() if isinstance(held, dict) else [(of["resource_provider"]["uuid"], of) for of in held]
-        found[consumer] = {(uuid, name): n for uuid, of in entries for name, n in of["resources"].items()}
-    return found
+        entries = (
+            held.items()
+            if isinstance(held, dict)
+            else [(allocation["resource_provider"]["uuid"], allocation) for allocation in held]
+        )
+        claims[consumer] = {
+            (uuid, name): n for uuid, allocation in entries for name, n in allocation["resources"].items()
+        }
+    return claims
 
 
-def _reshaped(one: Operation, pair: Pair) -> Inventory | None:
+def _reshaped(operation: Operation, pair: Pair) -> Inventory | None:
     """Return the inventory that a reshape states itself; its claims are beside the new inventories."""
     provider, name = pair
-    body = one.body["inventories"].get(provider) if one.path == "/reshaper" else None
+    body = operation.body["inventories"].get(provider) if operation.path == "/reshaper" else None
     return Inventory.of(body["inventories"][name]) if body and name in body["inventories"] else None
 
 
 # --- places that the service chooses ---------------------------------------------------------------------------------
 
 
-def _without_place(one: Operation, room: _Room) -> Iterator[Violation]:
+def _without_place(operation: Operation, room: _Room) -> Iterator[Violation]:
     """A query without conditions finds no place only if it fits on no provider."""
-    if one.body.get("apart_from") or one.body.get("together_with"):
+    if operation.body.get("apart_from") or operation.body.get("together_with"):
         return
-    beside = _tentative(one)
-    for request, result in zip(one.body["requests"], one.reply.get("results", ()), strict=False):
+    beside = _tentative(operation)
+    for request, result in zip(operation.body["requests"], operation.reply.get("results", ()), strict=False):
         amounts = amounts_of_query(request["query"])
         refused = result["outcome"] == "refused" and result["error"]["code"] == "placement.v1.no_room"
         if refused and amounts and request.get("count", 1) == 1:
-            place = _place(one, request, amounts, beside, room)
+            place = _place(operation, request, amounts, beside, room)
             if place is not None:
                 sentence = f"{request['query']} for {request['consumer']} fits on {place} all the time"
-                yield Violation("each refusal for room is explained", sentence, (one.number,))
+                yield Violation("each refusal for room is explained", sentence, (operation.number,))
 
 
 def _place(
-    one: Operation, request: Mapping[str, Any], amounts: Mapping[str, float], beside: Mapping[str, float], room: _Room
+    operation: Operation,
+    request: Mapping[str, Any],
+    amounts: Mapping[str, float],
+    beside: Mapping[str, float],
+    room: _Room,
 ) -> str | None:
     """Return a provider where a request fits at one of the times at which it fits somewhere; None if it need not."""
     tree = re.search(r"in_tree=([^&]+)", str(request["query"]))
@@ -227,7 +245,7 @@ def _place(
         provider for provider in sorted(providers) if all((provider, name) in room.inventories for name in amounts)
     ]
     own, place = [request["consumer"]], None
-    for time in room.times([(provider, name) for provider in having for name in amounts], own, one):
+    for time in room.times([(provider, name) for provider in having for name in amounts], own, operation):
         place = next((p for p in having if _fits(p, amounts, beside, own, room, time)), None)
         if place is None:
             return None
@@ -244,18 +262,21 @@ def _fits(
 ) -> bool:
     for name, amount in amounts.items():
         pair = (provider, name)
-        found = [write.value for write in room.inventories[pair].possible(time, time)]
+        possible = [write.value for write in room.inventories[pair].possible(time, time)]
         others = room.of_others(pair, own, 1, time) + amount_of(name, beside)
-        if not all(one is not None and one.allows(int(amount)) and others + amount <= one.least for one in found):
+        if not all(
+            inventory is not None and inventory.allows(int(amount)) and others + amount <= inventory.least
+            for inventory in possible
+        ):
             return False
     return True
 
 
-def _tentative(one: Operation) -> Mapping[str, float]:
+def _tentative(operation: Operation) -> Mapping[str, float]:
     """Return what other requests of the call may have taken before all of it was given up."""
     sums: dict[str, float] = defaultdict(float)
-    if one.body.get("all_or_nothing"):
-        for request in one.body["requests"]:
+    if operation.body.get("all_or_nothing"):
+        for request in operation.body["requests"]:
             amounts = amounts_of_query(request["query"])
             for name, amount in (amounts or {}).items():
                 sums[name] += amount * request.get("count", 1)
@@ -267,38 +288,38 @@ def _tentative(one: Operation) -> Mapping[str, float]:
 # --- claims that were acknowledged -----------------------------------------------------------------------------------
 
 
-def _exceeded(one: Operation, room: _Room) -> Iterator[Violation]:
-    if not one.succeeded or one.ended is None:
+def _exceeded(operation: Operation, room: _Room) -> Iterator[Violation]:
+    if not operation.succeeded or operation.ended is None:
         return
-    written = [effect for effect in effects(one) if isinstance(effect, ConsumerWrite) and effect.certain]
-    together = one.path != "/v1/claims"
+    written = [effect for effect in effects(operation) if isinstance(effect, ConsumerWrite) and effect.certain]
+    together = operation.path != "/v1/claims"
     groups = [written] if together else [[effect] for effect in written]
     for group in groups:
         own = [effect.consumer for effect in group]
         sums: dict[Pair, int] = defaultdict(int)
         for effect in group:
-            for provider, of in (effect.after.resources or ()) if effect.after else ():
-                for name, amount in of:
+            for provider, by_class in (effect.after.resources or ()) if effect.after else ():
+                for name, amount in by_class:
                     sums[provider, name] += amount
         for pair, amount in sums.items():
-            if pair in room.inventories and _never_fits(one, pair, amount, own, room):
+            if pair in room.inventories and _never_fits(operation, pair, amount, own, room):
                 sentence = f"{amount} {pair[1]} of {pair[0]} for {', '.join(own)} is more than there ever was"
-                yield Violation("never more than the capacity", sentence, (one.number,))
+                yield Violation("never more than the capacity", sentence, (operation.number,))
 
 
-def _never_fits(one: Operation, pair: Pair, amount: int, own: Collection[str], room: _Room) -> bool:
+def _never_fits(operation: Operation, pair: Pair, amount: int, own: Collection[str], room: _Room) -> bool:
     # What an over-committed provider is asked for may stay or become less (docs: api-capacity).
-    if sum(_before(one, pair, consumer, room) for consumer in own) >= amount:
+    if sum(_before(operation, pair, consumer, room) for consumer in own) >= amount:
         return False
-    new = _reshaped(one, pair)
+    new = _reshaped(operation, pair)
     return all(
         room.of_others(pair, own, 0, time) + amount > (room.capacity(pair)[1].at(time) if new is None else new.most)
-        for time in room.times([pair], own, one)
+        for time in room.times([pair], own, operation)
     )
 
 
-def _before(one: Operation, pair: Pair, consumer: str, room: _Room) -> float:
+def _before(operation: Operation, pair: Pair, consumer: str, room: _Room) -> float:
     """Return the most that a consumer may have held before a call that writes it."""
-    assert one.ended is not None
-    possible = room.holders[consumer].possible(one.began, one.ended)
-    return max((write.value.most(pair) for write in possible if write.operation != one.number), default=0)
+    assert operation.ended is not None
+    possible = room.holders[consumer].possible(operation.began, operation.ended)
+    return max((write.value.most(pair) for write in possible if write.operation != operation.number), default=0)

@@ -43,10 +43,10 @@ class Register(Generic[Value]):
         Args:
             events: Those of the history: what was written before one that loses the last commits is no longer certain.
         """
-        every = [Write(-math.inf, -math.inf, initial), *writes]
-        self._open = [write for write in every if write.ended is None]
+        all_writes = [Write(-math.inf, -math.inf, initial), *writes]
+        self._open = [write for write in all_writes if write.ended is None]
         self._ended: Sequence[Write[Value]] = sorted(
-            (write for write in every if write.ended is not None), key=lambda write: write.ended
+            (write for write in all_writes if write.ended is not None), key=lambda write: write.ended
         )
         self._ends = [write.ended for write in self._ended]
         #: The latest beginning of the writes up to each one.
@@ -55,7 +55,7 @@ class Register(Generic[Value]):
         #: The same for those writes alone that no loss may take back.
         kept = (write.began if _is_kept(write, self._losses) else -math.inf for write in self._ended)
         self._latest_kept = list(accumulate(kept, max))
-        self.every: Sequence[Write[Value]] = every[1:]
+        self.every: Sequence[Write[Value]] = all_writes[1:]
 
     def possible(self, began: float, ended: float) -> list[Write[Value]]:
         """Return the writes of which a read in this time may return the value; the initial one is the first of all."""

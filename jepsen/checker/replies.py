@@ -23,27 +23,32 @@ def replies(history: History) -> list[Violation]:
 
 
 def _failures(history: History) -> Iterator[Violation]:
-    for one in history.operations:
-        if one.status >= 500 and one.answered:
-            yield Violation("no 5xx but 503", f"{one.method} {one.path}: {one.status} {one.detail}", (one.number,))
+    for operation in history.operations:
+        if operation.status >= 500 and operation.answered:
+            yield Violation(
+                "no 5xx but 503",
+                f"{operation.method} {operation.path}: {operation.status} {operation.detail}",
+                (operation.number,),
+            )
 
 
 def _unexplained(history: History) -> Iterator[Violation]:
     given_up = given_up_at(history.operations)
-    for one in history.operations:
-        if not one.answered and not any(
-            event.began <= given_up[one.number] and one.began <= _loses_until(event) for event in history.events
+    for operation in history.operations:
+        if not operation.answered and not any(
+            event.began <= given_up[operation.number] and operation.began <= _loses_until(event)
+            for event in history.events
         ):
-            answer = f"{one.status} {one.detail}" if one.status else "no reply"
-            sentence = f"{one.method} {one.path}: {answer}, and nothing was broken shortly before"
-            yield Violation("away only beside an event", sentence, (one.number,))
+            answer = f"{operation.status} {operation.detail}" if operation.status else "no reply"
+            sentence = f"{operation.method} {operation.path}: {answer}, and nothing was broken shortly before"
+            yield Violation("away only beside an event", sentence, (operation.number,))
 
 
 def _leaks(history: History) -> Iterator[Violation]:
-    for one in history.operations:
-        if one.status >= 400 and (found := _INTERNALS.search(json.dumps(one.reply))):
-            sentence = f"{one.method} {one.path}: the body of {one.status} has {found[0]!r}"
-            yield Violation("no internals in errors", sentence, (one.number,))
+    for operation in history.operations:
+        if operation.status >= 400 and (match := _INTERNALS.search(json.dumps(operation.reply))):
+            sentence = f"{operation.method} {operation.path}: the body of {operation.status} has {match[0]!r}"
+            yield Violation("no internals in errors", sentence, (operation.number,))
 
 
 def _loses_until(event: Event) -> float:
@@ -62,8 +67,8 @@ def given_up_at(operations: Sequence[Operation]) -> Mapping[int, float]:
     """
     times: dict[int, float] = {}
     following: dict[int, float] = {}
-    for one in sorted(operations, key=lambda one: one.began, reverse=True):
-        next_began = math.inf if one.process == FINAL else following.get(one.process, math.inf)
-        times[one.number] = next_began if one.ended is None else one.ended
-        following[one.process] = one.began
+    for operation in sorted(operations, key=lambda operation: operation.began, reverse=True):
+        next_began = math.inf if operation.process == FINAL else following.get(operation.process, math.inf)
+        times[operation.number] = next_began if operation.ended is None else operation.ended
+        following[operation.process] = operation.began
     return times

@@ -36,13 +36,13 @@ def changes(register: Register[Value], bound: Callable[[Sequence[Write[Value]]],
     Args:
         bound: Of the writes of which the register may have the value; for example the greatest amount.
     """
-    found, before = [], 0.0
+    deltas, before = [], 0.0
     for time in register.changes():
         value = bound(register.possible(time, time))
         if value != before:
-            found.append((time, value - before))
+            deltas.append((time, value - before))
             before = value
-    return found
+    return deltas
 
 
 def combined(functions: Iterable[Steps], began: float, ended: float) -> Sequence[float]:

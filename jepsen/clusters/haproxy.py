@@ -43,8 +43,8 @@ class Haproxy:
     def wait_for(self, server: str, state: str) -> None:
         """Return once the server is in this state, as "UP" or "DOWN"."""
         deadline = time.monotonic() + _LIMIT
-        while (found := self._statistics(server)["status"]) != state:
-            assert time.monotonic() < deadline, f"{server} is {found}, not {state}"
+        while (current := self._statistics(server)["status"]) != state:
+            assert time.monotonic() < deadline, f"{server} is {current}, not {state}"
             time.sleep(0.02)
 
     def succeeded(self, server: str) -> int:
@@ -55,8 +55,8 @@ class Haproxy:
         """Give the server no new request, and return once it has answered all."""
         self.change(f"set server {server} state drain")
         deadline = time.monotonic() + _LIMIT
-        while (found := self._statistics(server))["scur"] != "0" or found["qcur"] != "0":
-            assert time.monotonic() < deadline, f"{server} has {found['scur']} sessions"
+        while (statistics := self._statistics(server))["scur"] != "0" or statistics["qcur"] != "0":
+            assert time.monotonic() < deadline, f"{server} has {statistics['scur']} sessions"
             time.sleep(0.02)
 
     def _statistics(self, server: str) -> dict[str, str]:

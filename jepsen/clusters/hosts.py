@@ -71,8 +71,8 @@ class Hosts(Cluster):
 
     def cut_off(self) -> Counter[tuple[str, str, str]]:
         """Return how many requests had no complete reply of a host, by haproxy's name of it, method and path."""
-        found = _CUT_OFF.findall(self._front.log.read_text(errors="replace"))
-        return Counter((host, method, path) for host, _, method, path in found)
+        failures = _CUT_OFF.findall(self._front.log.read_text(errors="replace"))
+        return Counter((host, method, path) for host, _, method, path in failures)
 
     def database_of_services(self) -> str:
         """Return the URL that the services have, which is that of a proxy if there is one."""

@@ -22,9 +22,9 @@ def usage_not_in_the_feed() -> None:
     """A claim is not recorded in the feed."""
     changed = Transaction.changed
 
-    def without_usage(self: Transaction, provider_id: int, what: str) -> None:
-        if what != feed.USAGE:
-            changed(self, provider_id, what)
+    def without_usage(self: Transaction, provider_id: int, kind: str) -> None:
+        if kind != feed.USAGE:
+            changed(self, provider_id, kind)
 
     Transaction.changed = without_usage
 
@@ -103,6 +103,6 @@ def usage_left_out() -> None:
     applied = refresh.applied
 
     def applied_to_others(db: Any, snapshot: Any, changes: Mapping[int, str]) -> Any:
-        return applied(db, snapshot, {id_: what for id_, what in changes.items() if what != feed.USAGE or id_ % 3})
+        return applied(db, snapshot, {id_: kind for id_, kind in changes.items() if kind != feed.USAGE or id_ % 3})
 
     refresh.applied = applied_to_others

@@ -92,8 +92,8 @@ def shown_after_its_end() -> None:
     _sweep_for_claims_only()
 
     def held_or_over(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
-        found = Holding.read_all(db, uuids, with_record=True)
-        return {uuid: held for uuid, held in found.items() if held.id is not None}
+        holdings = Holding.read_all(db, uuids, with_record=True)
+        return {uuid: held for uuid, held in holdings.items() if held.id is not None}
 
     claim_record.held_claims = engine.held_claims = handler.held_claims = held_or_over
 
@@ -106,10 +106,10 @@ def extended_after_its_end() -> None:
     class Unending(Holding):
         @classmethod
         def read_all(cls, db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
-            found = Holding.read_all(db, uuids)
-            for holding in found.values():
+            holdings = Holding.read_all(db, uuids)
+            for holding in holdings.values():
                 holding.is_expired = False
-            return found
+            return holdings
 
     leases.Holding = Unending
 
@@ -147,11 +147,11 @@ def extension_not_written() -> None:
             undone.rollback()
 
     def held_until_told(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
-        found = held_claims(db, uuids)
+        holdings = held_claims(db, uuids)
         uuid, end = local.__dict__.pop("told", (None, None))
-        if uuid in found:
-            found[uuid].expires_at = end
-        return found
+        if uuid in holdings:
+            holdings[uuid].expires_at = end
+        return holdings
 
     leases.extend, handler.held_claims = extend_and_undo, held_until_told
 

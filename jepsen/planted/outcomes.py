@@ -35,23 +35,23 @@ def answered_before_commit() -> None:
         commit(connection)
 
     def commit_behind(self: Attempts, work: Any, number: int) -> Any:
-        told, outcome = threading.Event(), list[Any]()
+        done, outcome = threading.Event(), list[Any]()
 
         def keep(db: Any) -> Any:
             outcome[:] = [work(db)]
             return outcome[0]
 
         def run() -> None:
-            local.answered = told.set
+            local.answered = done.set
             try:
                 commit_attempt(self, keep, number)
             except BaseException as error:
                 outcome[:] = [error]
             finally:
-                told.set()
+                done.set()
 
         threading.Thread(target=run).start()
-        told.wait()
+        done.wait()
         if isinstance(outcome[0], BaseException):
             raise outcome[0]
         return outcome[0]

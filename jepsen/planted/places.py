@@ -25,8 +25,8 @@ Resources = Mapping[str, Mapping[str, int]]
 
 def _change_places(change: Any) -> None:
     """Change what is claimed of a place that was chosen: ``change(place)`` returns it."""
-    of = ChosenPlace.of.__func__
-    ChosenPlace.of = classmethod(lambda cls, *arguments: change(of(cls, *arguments)))
+    original = ChosenPlace.of.__func__
+    ChosenPlace.of = classmethod(lambda cls, *arguments: change(original(cls, *arguments)))
 
 
 @fault
@@ -36,7 +36,7 @@ def more_claimed_than_asked() -> None:
 
 
 def _with_more(resources: Resources) -> Resources:
-    return {uuid: {name: amount + 1 for name, amount in of.items()} for uuid, of in resources.items()}
+    return {uuid: {name: amount + 1 for name, amount in amounts.items()} for uuid, amounts in resources.items()}
 
 
 @fault
@@ -45,8 +45,8 @@ def copies_on_one_provider() -> None:
 
     def on_first(place: ChosenPlace) -> ChosenPlace:
         first, *_ = place.resources
-        of = {name: amount * len(place.resources) for name, amount in place.resources[first].items()}
-        return place._replace(resources={first: of})
+        amounts = {name: amount * len(place.resources) for name, amount in place.resources[first].items()}
+        return place._replace(resources={first: amounts})
 
     _change_places(on_first)
 
@@ -78,7 +78,9 @@ def more_written_than_told() -> None:
 
     class More(ClaimSet):
         def __init__(self, db: Any, claims: Sequence[Claim]) -> None:
-            super().__init__(db, [dataclasses.replace(one, resources=_with_more(one.resources)) for one in claims])
+            super().__init__(
+                db, [dataclasses.replace(claim, resources=_with_more(claim.resources)) for claim in claims]
+            )
 
     writing.ClaimSet = More
 
@@ -132,10 +134,10 @@ def some_kept_of_nothing() -> None:
         if not self._call.all_or_nothing:
             return run(self)
         self._call, self._together = dataclasses.replace(self._call, all_or_nothing=False), False
-        found = run(self)
-        if any(one.outcome is RequestOutcome.REFUSED for one in found):
-            return [refused(one.consumer, NothingPlaced()) for one in found]
-        return found
+        results = run(self)
+        if any(result.outcome is RequestOutcome.REFUSED for result in results):
+            return [refused(result.consumer, NothingPlaced()) for result in results]
+        return results
 
     Claiming.run = run_one_by_one
 

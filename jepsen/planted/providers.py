@@ -42,11 +42,11 @@ def _subtree(db: Any, provider_id: int) -> set[int]:
     children: dict[int | None, list[int]] = {}
     for row in db.execute(tree._MEMBERS, {"id_": provider_id}):
         children.setdefault(row.parent_provider_id, []).append(row.id)
-    found, left = set[int](), [provider_id]
+    subtree, left = set[int](), [provider_id]
     while left:
-        found.add(left[-1])
-        left += [child for child in children.get(left.pop(), ()) if child not in found]
-    return found
+        subtree.add(left[-1])
+        left += [child for child in children.get(left.pop(), ()) if child not in subtree]
+    return subtree
 
 
 @fault
@@ -66,7 +66,7 @@ def roots_not_locked_by_moves() -> None:
     """A move locks the provider and its next parent, but neither root: two moves at a time can make a loop."""
 
     def lock(db: Any, ends: list[ResourceProvider]) -> Any:
-        locked = {one.id: one for one in provider_rows.lock_all(db, {one.id for one in ends})}
+        locked = {row.id: row for row in provider_rows.lock_all(db, {end.id for end in ends})}
         provider, *parent = tree._unmoved(ends, locked.values())
         root = provider if not parent else next(iter(ResourceProvider.of_ids(db, {parent[0].tree_id})))
         subtree = _subtree(db, provider.id)
@@ -82,11 +82,11 @@ def root_not_locked_by_births() -> None:
     """The creation of a child locks its parent only, so the root of the tree can change meanwhile."""
 
     def lock_parent(db: Any, uuid: str) -> ResourceProvider | None:
-        found = ResourceProvider.find(db, uuid)
-        if found is not None:
+        provider = ResourceProvider.find(db, uuid)
+        if provider is not None:
             time.sleep(3 * PAUSE)
-            provider_rows.lock_all(db, {found.id})
-        return found
+            provider_rows.lock_all(db, {provider.id})
+        return provider
 
     tree._lock_with_root = lock_parent
 
@@ -148,12 +148,12 @@ def ids_remembered() -> None:
         unknown = {
             uuid: owner and (None if known.keys() >= {*owner.names} else owner) for uuid, owner in owners.items()
         }
-        found, provider_ids = read(cls, db, unknown, providers)
+        consumers, provider_ids = read(cls, db, unknown, providers)
         for uuid, owner in owners.items():
             if owner and unknown[uuid]:
                 known.update(names.find(db, owner.names))
             elif owner:
-                found[uuid].columns = owner.columns(known)
-        return found, provider_ids
+                consumers[uuid].columns = owner.columns(known)
+        return consumers, provider_ids
 
     Consumer.read_for_claims = classmethod(read_unknown)

@@ -158,10 +158,10 @@ RUNS = [
 def _main() -> None:
     from jepsen.planted.faults import faults
 
-    for one in RUNS:
-        place = f"{one.workload} on {one.cluster}{f' beside {one.nemesis!r}' if one.nemesis else ''}"
-        about = (faults()[one.fault].__doc__ or "").strip().splitlines()[0]
-        print(f"{one.fault}\t{about}\t{place}, {one.seconds:g} s\t{one.invariant}")
+    for planted in RUNS:
+        place = f"{planted.workload} on {planted.cluster}{f' beside {planted.nemesis!r}' if planted.nemesis else ''}"
+        about = (faults()[planted.fault].__doc__ or "").strip().splitlines()[0]
+        print(f"{planted.fault}\t{about}\t{place}, {planted.seconds:g} s\t{planted.invariant}")
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ from jepsen.violation import Check
 
 def history(*operations: Operation, events: Iterable[Event] = (), final: Any = None, **run: Any) -> History:
     """Return a history of operations in the order in which they began."""
-    ordered = sorted(operations, key=lambda one: one.began)
+    ordered = sorted(operations, key=lambda operation: operation.began)
     numbered = [
-        Operation(**{field: getattr(one, field) for field in one.__slots__} | {"number": number})
-        for number, one in enumerate(ordered)
+        Operation(**{field: getattr(operation, field) for field in operation.__slots__} | {"number": number})
+        for number, operation in enumerate(ordered)
     ]
     return History(run, numbered, list(events), final or {})
 
@@ -52,12 +52,12 @@ def loss(began: int, healed: int, *, keeps_earlier: bool = False) -> Event:
 
 def violated(check: Check, *operations: Operation, **more: Any) -> set[str]:
     """Return the invariants that the operations violate, which are among those that the catalogue has of the check."""
-    found = {violation.invariant for violation in check(history(*operations, **more))}
+    violated_invariants = {violation.invariant for violation in check(history(*operations, **more))}
     known = {
         invariant
-        for name, one in catalogue.checks().items()
+        for name, named_check in catalogue.checks().items()
         for invariant in catalogue.INVARIANTS[name]
-        if one is check
+        if named_check is check
     }
-    assert not known or found <= known
-    return found
+    assert not known or violated_invariants <= known
+    return violated_invariants

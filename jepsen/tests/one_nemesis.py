@@ -50,27 +50,33 @@ class Observed:
     def meanwhile(self) -> Sequence[Operation]:
         """The calls that began or ended beside the harm."""
         return [
-            one for one in self.operations if one.began < self.healed and (one.ended is None or one.ended > self.began)
+            operation
+            for operation in self.operations
+            if operation.began < self.healed and (operation.ended is None or operation.ended > self.began)
         ]
 
     @property
     def within(self) -> Sequence[Operation]:
         """The calls that began and ended while the harm was in effect."""
-        return [one for one in self.meanwhile if one.began > self.done and one.ended and one.ended < self.ending]
+        return [
+            operation
+            for operation in self.meanwhile
+            if operation.began > self.done and operation.ended and operation.ended < self.ending
+        ]
 
     @property
     def failed(self) -> Sequence[Operation]:
         """The calls beside the harm that did not succeed."""
-        return [one for one in self.meanwhile if not one.succeeded]
+        return [operation for operation in self.meanwhile if not operation.succeeded]
 
     @property
     def waited(self) -> Sequence[Operation]:
         """The calls that began before the end of the harm and were answered after it."""
-        return [one for one in self.meanwhile if one.began < self.ending < (one.ended or 0)]
+        return [operation for operation in self.meanwhile if operation.began < self.ending < (operation.ended or 0)]
 
     def of(self, service: int) -> Observed:
         """Return what is seen of one service."""
-        calls = [one for one in self.operations if one.service == service]
+        calls = [operation for operation in self.operations if operation.service == service]
         return Observed(calls, self.detail, self.began, self.done, self.ending, self.healed)
 
 
@@ -121,7 +127,7 @@ def _wait_for_writes(recorder: Recorder, services: Collection[int]) -> None:
     """Return once each service has acknowledged a write that begins from now on."""
     began, deadline = recorder.now(), time.monotonic() + PATIENCE
     while missing := {*services} - {
-        one.service for one in recorder.operations.copy() if one.succeeded and one.began > began
+        operation.service for operation in recorder.operations.copy() if operation.succeeded and operation.began > began
     }:
         assert time.monotonic() < deadline, f"services {missing} do not answer writes"
         time.sleep(0.02)

@@ -38,7 +38,7 @@ def assert_nothing_violated(result: Result, record_property: Callable[[str, obje
     from a busy machine.
     """
     assert list(result.violations) == [], result.path
-    reasons = [one.sentence for one in result.undecided]
+    reasons = [violation.sentence for violation in result.undecided]
     undecided.record(record_property, *reasons, *([f"history: {result.path}"] if reasons else []), slow=slow)
 
 
@@ -47,8 +47,12 @@ def assert_a_run_violates_nothing(request: pytest.FixtureRequest, name: str, pla
     with running_cluster(request, name) as cluster:
         result = run(cluster, plan)
     assert result.history.events[0].nemesis == plan.nemeses[0]
-    succeeded = {one.process for one in result.history.operations if one.succeeded and one.process != FINAL}
+    succeeded = {
+        operation.process
+        for operation in result.history.operations
+        if operation.succeeded and operation.process != FINAL
+    }
     # On a busy machine not each client has a reply in time.
-    few = 2 * len(succeeded) <= sum(catalogue.workload(name).clients for name in plan.workloads)
-    slow = f"few clients succeeded: {len(succeeded)}" if few else ""
+    few_succeeded = 2 * len(succeeded) <= sum(catalogue.workload(name).clients for name in plan.workloads)
+    slow = f"few clients succeeded: {len(succeeded)}" if few_succeeded else ""
     assert_nothing_violated(result, request.getfixturevalue("record_property"), slow=slow)

@@ -88,8 +88,8 @@ def test_a_prefix_may_survive_a_loss(left):
 
 @pytest.mark.parametrize(("left", "wrong"), [((2, 1), False), ((1, 1), True), ((0, 0), True)])
 def test_what_was_acknowledged_before_a_loss_is_kept_where_the_event_says_so(left, wrong):
-    found = broken(*SWAPS, read(20, 21, *left), events=[loss(10, 11, keeps_earlier=True)])
-    assert found == ({"bank: a prefix survives"} if wrong else set())
+    invariants = broken(*SWAPS, read(20, 21, *left), events=[loss(10, 11, keeps_earlier=True)])
+    assert invariants == ({"bank: a prefix survives"} if wrong else set())
 
 
 @pytest.mark.parametrize("left", [(2, 0), (0, 1)])

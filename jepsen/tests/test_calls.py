@@ -208,13 +208,13 @@ def test_each_write_of_a_provider_and_what_is_read_then(call):
     created = call("POST", "/resource_providers", {"name": provider, "uuid": provider})
     assert effects(created) == [ProviderWrite(provider, ABSENT, 0)]
     assert effects(lost(created)) == [ProviderWrite(provider, ABSENT, None)]
-    record, one = {"total": 4}, "inventories/MEMORY_MB"
+    record, one_class = {"total": 4}, "inventories/MEMORY_MB"
     traits = {"traits": ["HW_CPU_X86_AVX"]}
     writes = [
         ("PUT", "inventories", {"inventories": {"VCPU": record}}, None),
         ("POST", "inventories", {"resource_class": "MEMORY_MB", **record}, None),
-        ("PUT", one, record, None),
-        ("DELETE", one, None, None),
+        ("PUT", one_class, record, None),
+        ("DELETE", one_class, None, None),
         ("DELETE", "inventories", None, None),
         ("PUT", "aggregates", {"aggregates": [new()]}, None),
         ("PUT", "aggregates", [new()], 18),
@@ -255,8 +255,8 @@ def test_refused_writes_of_a_provider_say_why(call):
     for contents, body in guarded.items():
         refused = effects(call("PUT", f"{path}/{contents}", {"resource_provider_generation": 5, **body}))
         assert refused == [ProviderRefused(host, "generation", 5)]
-    one = effects(call("PUT", f"{path}/inventories/VCPU", {"resource_provider_generation": 5, "total": 1}))
-    assert one == [ProviderRefused(host, "generation", 5)]
+    refused_class = effects(call("PUT", f"{path}/inventories/VCPU", {"resource_provider_generation": 5, "total": 1}))
+    assert refused_class == [ProviderRefused(host, "generation", 5)]
     call("PUT", f"/allocations/{consumer}", wanted(host))
     assert effects(call("DELETE", f"{path}/inventories")) == [ProviderRefused(host, "other")]
     assert effects(call("DELETE", f"{path}/inventories/VCPU")) == [ProviderRefused(host, "other")]
@@ -320,11 +320,11 @@ def test_a_refused_reshape_says_why(call):
 
 def test_places_that_the_service_chooses(call):
     host, consumer, other = call.host(4), new(), new()
-    asked = {"requests": [request(consumer, 2), request(other, 2)]}
-    claimed = call("POST", "/v1/claims", asked)
+    body = {"requests": [request(consumer, 2), request(other, 2)]}
+    claimed = call("POST", "/v1/claims", body)
     shown = held(host, 2, 1, NEVER)
     # Equal for both, as its consumer is no part of it.
-    asking = content(asked["requests"][0])
+    asking = content(body["requests"][0])
     placed = replace(shown, request=asking)
     [first, used, second, used_too] = effects(claimed)
     assert (first, second) == (ConsumerWrite(consumer, ABSENT, placed), ConsumerWrite(other, ABSENT, placed))
@@ -334,10 +334,10 @@ def test_places_that_the_service_chooses(call):
         ConsumerRead(consumer, shown, minds_ends=True),
         ProviderRead(host, 2),
     ]
-    again = effects(call("POST", "/v1/claims", asked))
+    again = effects(call("POST", "/v1/claims", body))
     # Not whose it is: another client may have changed that since.
-    what = Holding(shown.resources, generation=1, ends=NEVER, request=asking)
-    assert again[:2] == [ConsumerRead(consumer, what, minds_ends=True), ProviderRead(host, 2)]
+    placed_without_owner = Holding(shown.resources, generation=1, ends=NEVER, request=asking)
+    assert again[:2] == [ConsumerRead(consumer, placed_without_owner, minds_ends=True), ProviderRead(host, 2)]
     assert effects(lost(claimed)) == [
         ConsumerWrite(consumer, ABSENT, Holding(None, "red", "ann", "INSTANCE", ends=NEVER, request=asking)),
         ProviderUsed(EVERY, consumer, certain=False),
@@ -364,13 +364,13 @@ def test_moves_and_refusals(call):
     there = replace(held(host, 3, 3, NEVER), request=content(move))
     assert claim(move, expires_in=None) == [ConsumerWrite(consumer, 2, there), ProviderUsed(host, consumer, 4)]
     assert effects(call("GET", f"/allocations/{consumer}"))[0] == ConsumerRead(consumer, held(host, 3, 3))
-    asked = request(consumer, 1)
-    assert claim(asked) == [ConsumerRefused(consumer, "held", request=content(asked))]
+    attempt = request(consumer, 1)
+    assert claim(attempt) == [ConsumerRefused(consumer, "held", request=content(attempt))]
     late = request(consumer, 1, keep=False, consumer_generation=1)
     assert claim(late) == [ConsumerRefused(consumer, "generation", 1, 3, content(late))]
     other = new()
-    asked = request(other, 2)
-    assert claim(asked) == [ConsumerRefused(other, "capacity", request=content(asked))]
+    attempt = request(other, 2)
+    assert claim(attempt) == [ConsumerRefused(other, "capacity", request=content(attempt))]
     none = claim(request(other, 1), request(consumer, 9), all_or_nothing=True)
     assert {effect.why for effect in none} == {"other", "held"}
     missing = request(other, 1, keep=False, consumer_generation=3)
@@ -383,10 +383,10 @@ def test_moves_and_refusals(call):
 
 def test_leases(call, database):
     host, consumer = call.host(), new()
-    asked = call("POST", "/v1/claims", {"requests": [request(consumer)], "expires_in": 60})
-    [claimed, _] = effects(asked)
-    assert claimed.may_end == asked.began + 59_000_000_000
-    [unknown, _] = effects(lost(asked))
+    body = call("POST", "/v1/claims", {"requests": [request(consumer)], "expires_in": 60})
+    [claimed, _] = effects(body)
+    assert claimed.may_end == body.began + 59_000_000_000
+    [unknown, _] = effects(lost(body))
     assert (unknown.after.ends, unknown.may_end) == (UNKNOWN, claimed.may_end)
     [read, _] = effects(call("GET", f"/v1/claims/{consumer}"))
     assert replace(read.shown, request=claimed.after.request) == claimed.after
@@ -431,9 +431,9 @@ def test_a_node_is_held_by_a_consumer(call):
     assert effects(call("POST", "/baremetal/v1/nodes", body)) == [NodeTouched(node)]
     for kind, target in [("power", "power off"), ("provision", "manage"), ("provision", "provide")]:
         assert effects(call("PUT", f"/baremetal/v1/nodes/n1/states/{kind}", {"target": target})) == []
-    asked = call("POST", "/baremetal/v1/allocations", {"uuid": allocation, "resource_class": "bm.gold"})
+    requested = call("POST", "/baremetal/v1/allocations", {"uuid": allocation, "resource_class": "bm.gold"})
     got = [ConsumerWrite(allocation, ABSENT, Holding(None, type="BAREMETAL"), certain=False)]
-    assert effects(asked) == effects(lost(asked)) == got
+    assert effects(requested) == effects(lost(requested)) == got
     [read, touched] = effects(call("GET", f"/baremetal/v1/allocations/{allocation}"))
     assert touched == NodeTouched(node)
     [held_by, _] = effects(call("GET", f"/allocations/{allocation}"))
@@ -464,6 +464,6 @@ def test_a_call_whose_connection_is_refused_has_no_effect():
         client.call("POST", "/baremetal/v1/allocations", {"uuid": consumer, "resource_class": "gold"}),
     ]
     assert not any(each.is_open or each.succeeded for each in calls)
-    told = [effect for each in calls for effect in effects(each)]
-    assert {type(effect) for effect in told} == {ConsumerRefused, ProviderRefused}
-    assert {effect.why for effect in told} == {"other"}
+    shown_effects = [effect for each in calls for effect in effects(each)]
+    assert {type(effect) for effect in shown_effects} == {ConsumerRefused, ProviderRefused}
+    assert {effect.why for effect in shown_effects} == {"other"}

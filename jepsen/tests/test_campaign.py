@@ -91,9 +91,9 @@ def test_a_cluster_that_recovers_is_used_again(monkeypatch):
 def test_a_run_that_fails_is_a_violation_and_the_next_one_has_another_cluster(monkeypatch):
     monkeypatch.setattr(running._Run, "_recovers", lambda *_: 1 / 0)
     with closing(campaign().runs()) as results:
-        found = [violation for result in itertools.islice(results, 2) for violation in result.violations]
-    assert [violation.invariant for violation in found] == ["recovery", "recovery"]
-    assert all("ZeroDivisionError" in violation.sentence for violation in found)
+        violations = [violation for result in itertools.islice(results, 2) for violation in result.violations]
+    assert [violation.invariant for violation in violations] == ["recovery", "recovery"]
+    assert all("ZeroDivisionError" in violation.sentence for violation in violations)
     assert Counted.started == 2
 
 

@@ -77,5 +77,5 @@ def test_a_read_is_repeated_until_it_is_answered():
     with answering(away, b"", here) as port:
         client = Client(recorder, 0, [f"http://127.0.0.1:{port}"], ended)
         assert client.read("/allocations/c", seconds=60).status == 200
-    assert [one.status for one in recorder.operations] == [503, 0, 200]
+    assert [operation.status for operation in recorder.operations] == [503, 0, 200]
     assert client.read("/allocations/c", seconds=0).status == 0  # nobody is there any more

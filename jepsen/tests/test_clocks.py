@@ -38,8 +38,8 @@ def test_the_clock_of_a_service_jumps(cluster):
     )
     jumped = seen.detail["service"]
     assert (shown[jumped], shown[1 - jumped]) == (seen.detail["hours"], 0)
-    assert [one for one in seen.of(jumped).within if one.succeeded]
-    assert not [one for one in seen.within if not one.succeeded]
+    assert [operation for operation in seen.of(jumped).within if operation.succeeded]
+    assert not [operation for operation in seen.within if not operation.succeeded]
     assert [hours_of_service(url) for url in cluster.urls] == [0, 0]
 
 
@@ -51,5 +51,5 @@ def test_the_clock_of_the_database_jumps(cluster):
     shown = []
     seen = observe(cluster, DatabaseClock(), meanwhile=lambda: shown.append(hours()), answering=lambda _: range(2))
     assert shown == [seen.detail["hours"]]
-    assert {one.service for one in seen.within if one.succeeded} == {0, 1}
+    assert {operation.service for operation in seen.within if operation.succeeded} == {0, 1}
     assert hours() == 0

@@ -50,9 +50,9 @@ def delete(began, ended, status=204):
 
 
 def is_wrong(*operations, **more):
-    found = violated(consumers, *operations, **more)
-    assert found <= {"consumers: linearizable"}
-    return bool(found)
+    invariants = violated(consumers, *operations, **more)
+    assert invariants <= {"consumers: linearizable"}
+    return bool(invariants)
 
 
 FIRST = put(0, 10, 1)
@@ -433,8 +433,8 @@ def test_calls_of_the_real_service_violate_nothing(database):
     statuses = {operation.status for operation in recorded.operations}
     assert statuses >= {200, 204, 404, 409}
     assert consumers(history(*recorded.operations)) == []
-    told = by_consumer(recorded.operations)
-    assert all(len(told[name]) > 40 for name in names)
+    calls = by_consumer(recorded.operations)
+    assert all(len(calls[name]) > 40 for name in names)
 
 
 def test_each_forgotten_write_is_noticed(database):

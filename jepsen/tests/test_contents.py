@@ -93,9 +93,9 @@ def listed(began, ended, name):
 
 
 def is_wrong(*operations, **more):
-    found = violated(contents, *operations, **more)
-    assert found <= {"contents as written"}
-    return bool(found)
+    invariants = violated(contents, *operations, **more)
+    assert invariants <= {"contents as written"}
+    return bool(invariants)
 
 
 NEW = create(0, 1)
@@ -240,9 +240,9 @@ def test_a_violation_names_the_calls_that_show_it():
         shows(6, 7, 2, A),
         shows(8, 9, 2, B),
     ]
-    [found] = contents(history(*operations))
-    assert found.sentence == f"provider {P}: traits beside generation 2 is [{A}], [{B}] or [{C}] expected"
-    assert found.operations == [1, 2, 3, 4]
+    [violation] = contents(history(*operations))
+    assert violation.sentence == f"provider {P}: traits beside generation 2 is [{A}], [{B}] or [{C}] expected"
+    assert violation.operations == [1, 2, 3, 4]
 
 
 def test_calls_of_the_real_service_violate_nothing(database):
@@ -252,15 +252,15 @@ def test_calls_of_the_real_service_violate_nothing(database):
     for _ in range(150):
         shown = recorded("GET", f"{path}/inventories").reply
         guarded = {"resource_provider_generation": shown["resource_provider_generation"] - chance.choice([0, 0, 1])}
-        one, total = chance.choice(classes), chance.randint(1, 9)
+        class_name, total = chance.choice(classes), chance.randint(1, 9)
         totals = records({name: total for name in classes if chance.random() < 0.5})
         inventories = {**guarded, "inventories": totals}
         method, below, body = chance.choice(
             [
                 ("PUT", "/inventories", inventories),
-                ("POST", "/inventories", {"resource_class": one, "total": total, "allocation_ratio": 1.1}),
-                ("PUT", f"/inventories/{one}", {**guarded, "total": total}),
-                ("DELETE", f"/inventories/{one}", None),
+                ("POST", "/inventories", {"resource_class": class_name, "total": total, "allocation_ratio": 1.1}),
+                ("PUT", f"/inventories/{class_name}", {**guarded, "total": total}),
+                ("DELETE", f"/inventories/{class_name}", None),
                 ("DELETE", "/inventories", None),
                 ("PUT", "/traits", {**guarded, "traits": chance.sample([A, B, C], 2)}),
                 ("DELETE", "/traits", None),
@@ -273,5 +273,9 @@ def test_calls_of_the_real_service_violate_nothing(database):
         for about in ("", "/inventories", "/traits", "/aggregates"):
             recorded("GET", f"{path}{about}")
     assert contents(history(*recorded.operations)) == []
-    missing = [one for one in recorded.operations if one.method == "GET" or one.path != f"{path}/inventories"]
+    missing = [
+        operation
+        for operation in recorded.operations
+        if operation.method == "GET" or operation.path != f"{path}/inventories"
+    ]
     assert contents(history(*missing))

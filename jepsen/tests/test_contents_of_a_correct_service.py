@@ -41,10 +41,10 @@ class Simulated:
         running += [self.lose() for _ in range(losses)]
         while running:
             self.now += 1
-            one = self.chance.choice(running)
-            running += next(one, None) or ()
-            if one.gi_frame is None:
-                running = [other for other in running if other is not one]
+            client = self.chance.choice(running)
+            running += next(client, None) or ()
+            if client.gi_frame is None:
+                running = [other for other in running if other is not client]
 
     def pause(self):
         for _ in range(self.chance.randrange(4)):
@@ -100,7 +100,7 @@ class Simulated:
     def choose(self):
         """Return a write that is possible now, or was a moment ago."""
         generation = (self.states[-1] or State()).generation - self.chance.choice((0, 0, 0, 1))
-        one, total, guard = f"C{self.chance.randrange(3)}", self.chance.randint(1, 9), {
+        name, total, guard = f"C{self.chance.randrange(3)}", self.chance.randint(1, 9), {
             "resource_provider_generation": generation}  # fmt: skip
         create = ("POST", "", {"uuid": P, "name": f"n{total}"})
         if self.states == [None] or (self._lives and self.chance.random() < 0.1):
@@ -109,10 +109,10 @@ class Simulated:
             ("PUT", "", {"name": f"n{total}"}),
             ("PUT", "/traits", {**guard, "traits": self.chance.sample([A, B, C], 2)}),
             ("DELETE", "/traits", None),
-            ("PUT", "/inventories", {**guard, "inventories": {one: {"total": total}}}),
-            ("POST", "/inventories", {"resource_class": one, "total": total}),
-            ("PUT", f"/inventories/{one}", {**guard, "total": total}),
-            ("DELETE", f"/inventories/{one}", None),
+            ("PUT", "/inventories", {**guard, "inventories": {name: {"total": total}}}),
+            ("POST", "/inventories", {"resource_class": name, "total": total}),
+            ("PUT", f"/inventories/{name}", {**guard, "total": total}),
+            ("DELETE", f"/inventories/{name}", None),
             *([("DELETE", "", None)] if self._lives else []),
         ]
         return self.chance.choice(writes)
@@ -151,7 +151,7 @@ def changed(state, method, kind, key, body):
         case "PUT", _, _:
             stocked = state.inventories | {key: {"total": body["total"]}}
         case _:
-            stocked = {one: record for one, record in state.inventories.items() if one != key}
+            stocked = {name: record for name, record in state.inventories.items() if name != key}
     return replace(state, inventories=stocked, generation=state.generation + 1)
 
 
@@ -161,5 +161,5 @@ def changed(state, method, kind, key, body):
 def test_a_right_service_violates_nothing(seed, lives, losses):
     run = Simulated(seed, lives=lives, losses=losses)
     assert contents(history(*run.operations, events=run.events)) == []
-    kinds = {(one.method, one.path) for one in run.operations if one.succeeded}
+    kinds = {(operation.method, operation.path) for operation in run.operations if operation.succeeded}
     assert len(kinds) > 8

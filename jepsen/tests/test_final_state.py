@@ -67,14 +67,14 @@ def test_an_index_that_differs_is_found():
 
 
 def test_of_members_that_differ_only_these_are_named():
-    for built, shown, said in [
+    for built, shown, sentence in [
         (["a", "b", "c"], ["a", "d"], "[roots] lacks ['b', 'c'] and has ['d'] besides"),
         (["a", "b"], ["b", "a"], "[roots] is ['b', 'a'], ['a', 'b'] expected"),
         ([1, 2], [1, 3], "[roots] is [1, 3], [1, 2] expected"),
     ]:
         stale = {"service": 0, "process": 12, "index": {"roots": shown}}
-        [found] = indices(history(final={"indices": {"database": {"roots": built}, "workers": [stale]}}))
-        assert found.sentence.endswith(said)
+        [violation] = indices(history(final={"indices": {"database": {"roots": built}, "workers": [stale]}}))
+        assert violation.sentence.endswith(sentence)
 
 
 def test_rows_that_contradict_each_other_are_found():
@@ -88,10 +88,10 @@ def test_rows_that_contradict_each_other_are_found():
     assert violated(soundness, final={"soundness": {"a consumer that holds nothing": ["u"]}}) == {"sound rows"}
 
 
-@pytest.mark.parametrize(("nemesis", "found"), [("database-clock", set()), ("kill-worker", {"sound rows"})])
-def test_an_event_may_be_in_the_wrong_place_where_the_clock_of_the_database_jumped(nemesis, found):
+@pytest.mark.parametrize(("nemesis", "expected"), [("database-clock", set()), ("kill-worker", {"sound rows"})])
+def test_an_event_may_be_in_the_wrong_place_where_the_clock_of_the_database_jumped(nemesis, expected):
     untrue = {"soundness": {"an event that is not true": ["'parent': ['a', 'b']"]}}
-    assert violated(soundness, events=[Event(nemesis, 1, 2)], final=untrue) == found
+    assert violated(soundness, events=[Event(nemesis, 1, 2)], final=untrue) == expected
 
 
 def test_what_earlier_runs_left_is_no_flaw_of_this_one():
@@ -152,6 +152,8 @@ def test_the_state_is_read_from_the_rows_and_from_every_worker(database_url):
             db.execute(sa.text("UPDATE resource_providers SET generation = 10"))
         engine.dispose()
         state = final_state.read(database_url, [service])
-        assert len(violated_all := [one for one in state["indices"]["workers"] if "index" in one]) == 2, violated_all
+        assert len(violated_all := [worker for worker in state["indices"]["workers"] if "index" in worker]) == 2, (
+            violated_all
+        )
         for check in (feed, indices, soundness):
             assert violated(check, final=state)

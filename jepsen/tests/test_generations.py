@@ -57,9 +57,9 @@ def use(began, ended, consumer=C, amount=1, provider=P):
 
 
 def is_wrong(*operations, **more):
-    found = violated(generations, *operations, **more)
-    assert found <= {"generations: linearizable"}
-    return bool(found)
+    invariants = violated(generations, *operations, **more)
+    assert invariants <= {"generations: linearizable"}
+    return bool(invariants)
 
 
 NEW = create(0, 10)
@@ -148,9 +148,9 @@ def test_an_open_claim_below_v1_uses_no_provider_without_its_classes():
 def test_a_search_without_a_verdict_is_undecided(monkeypatch):
     monkeypatch.setattr(linearizable, "BOUND", 3)
     monkeypatch.setattr(linearizable, "BOUND_OF_EACH", 0)
-    [found] = generations(history(NEW, use(20, 90), put(30, 80, 0), put(30, 80, 1), get(100, 110, 3)))
-    assert found.undecided
-    assert found.invariant == "generations: undecided"
+    [violation] = generations(history(NEW, use(20, 90), put(30, 80, 0), put(30, 80, 1), get(100, 110, 3)))
+    assert violation.undecided
+    assert violation.invariant == "generations: undecided"
 
 
 def test_a_consumer_that_is_emptied_may_raise_what_it_held():
@@ -246,5 +246,5 @@ def test_calls_of_the_real_service_violate_nothing(database):
     succeeded = {each.path.rpartition("/")[2] for each in recorded.operations if each.succeeded and each.body}
     assert succeeded >= {"inventories", "traits", "reshaper"}
     assert generations(history(*recorded.operations)) == []
-    told = by_provider(recorded.operations)
-    assert all(len(told[host]) > 100 for host in hosts)
+    calls = by_provider(recorded.operations)
+    assert all(len(calls[host]) > 100 for host in hosts)

@@ -47,12 +47,12 @@ def judged(record_property):
 
 
 def without_reply(history: History):
-    return [one for one in history.operations if one.is_open or one.status >= 500]
+    return [operation for operation in history.operations if operation.is_open or operation.status >= 500]
 
 
-def is_cut_off(one: Operation):
+def is_cut_off(operation: Operation):
     """Whether its reply is not the service's: none, or haproxy's, which is no JSON."""
-    return one.status == 0 or isinstance(one.reply, str)
+    return operation.status == 0 or isinstance(operation.reply, str)
 
 
 def killed_with_host(history: History):
@@ -60,10 +60,12 @@ def killed_with_host(history: History):
     given_up = given_up_at(history.operations)
     kills = sorted((event for event in history.events if event.nemesis == "kill-host"), key=lambda event: event.began)
     counted = Counter()
-    for one in history.operations:
-        if is_cut_off(one):
-            [event, *_] = (kill for kill in kills if kill.began <= given_up[one.number] and one.began <= kill.spares)
-            counted[named(event.detail["host"]), one.method, one.path] += 1
+    for operation in history.operations:
+        if is_cut_off(operation):
+            [event, *_] = (
+                kill for kill in kills if kill.began <= given_up[operation.number] and operation.began <= kill.spares
+            )
+            counted[named(event.detail["host"]), operation.method, operation.path] += 1
     return counted
 
 
@@ -100,7 +102,7 @@ def test_hosts_that_go_in_order_lose_no_request(cluster, nemesis, judged):
 @pytest.mark.xdist_group("hosts")
 def test_a_host_that_dies_loses_only_what_it_had_begun(cluster, judged):
     history = judged(cluster, "kill-host")
-    assert all(is_cut_off(one) for one in without_reply(history))
+    assert all(is_cut_off(operation) for operation in without_reply(history))
     assert cluster.cut_off() == killed_with_host(history)
     assert not LONG or killed_with_host(history)
 

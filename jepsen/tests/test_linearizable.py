@@ -35,8 +35,8 @@ class Register:
                 return [new] if state == old else []
             case ("increase",):
                 return [state + 1]
-            case ("either", one, other):
-                return {one, other}
+            case ("either", first, second):
+                return {first, second}
 
 
 def timed(call, began, ended, **more):
@@ -223,9 +223,9 @@ def _follows(state, joined, order):
     return bool(joins and Register().step(state - 1, first, *joined) and _follows(state, [*joined, first], rest))
 
 
-def _overlap(one, other):
-    ends = [each.ended for each in (one, other) if each.ended is not None]
-    return not ends or max(one.began, other.began) <= min(ends)
+def _overlap(first, second):
+    ends = [each.ended for each in (first, second) if each.ended is not None]
+    return not ends or max(first.began, second.began) <= min(ends)
 
 
 VALUES = st.integers(0, 2)
@@ -252,27 +252,27 @@ def operations(draw):
 
 
 def test_the_search_agrees_with_brute_force():
-    found = Counter()
+    outcomes = Counter()
 
     @settings(max_examples=400, deadline=None, derandomize=True)
     @given(st.lists(operations(), min_size=3, max_size=6))
     def agrees(history):
         verdict = linearizable.check(history, Register(), [0])
         assert (verdict.outcome is LINEARIZABLE) == brute_force(history, [0])
-        found[verdict.outcome] += 1
+        outcomes[verdict.outcome] += 1
         if verdict.outcome is VIOLATED:
             assert_shortest(history, verdict)
 
     agrees()
-    assert min(found[LINEARIZABLE], found[VIOLATED]) > 60
+    assert min(outcomes[LINEARIZABLE], outcomes[VIOLATED]) > 60
 
 
 def assert_shortest(history, verdict):
     """The history up to the impossible return is not linearizable; without that return it is."""
     at = verdict.impossible.ended
-    told = [each for each in history if each.began <= at and (each.changes or each.ended is not None)]
-    assert verdict.prefix >= len([each for each in told if each.began < at])
-    until = [each if each.ended is not None and each.ended <= at else _open(each) for each in told]
+    relevant = [each for each in history if each.began <= at and (each.changes or each.ended is not None)]
+    assert verdict.prefix >= len([each for each in relevant if each.began < at])
+    until = [each if each.ended is not None and each.ended <= at else _open(each) for each in relevant]
     assert not brute_force(until, [0])
     same_moment = [each for each in until if each.ended == at]
     if same_moment == [verdict.impossible]:

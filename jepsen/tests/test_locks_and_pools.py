@@ -18,7 +18,7 @@ def test_a_stranger_locks_a_table(cluster):
     seed = next(seed for seed in range(10) if random.Random(seed).randrange(3) == 0)
     seen = observe(cluster, LockRows(), seed)
     assert seen.detail == {"table": "resource_providers"}
-    assert {one.service for one in seen.waited} == {0, 1}
+    assert {operation.service for operation in seen.waited} == {0, 1}
     assert not seen.within
     assert not seen.failed
 
@@ -27,7 +27,7 @@ def test_a_pool_of_one(cluster):
     before = [(service.directory / "placement.conf").read_text() for service in cluster.services]
     seen = observe(cluster, PoolOfOne(), answering=lambda detail: [detail["service"]])
     alone = seen.detail["service"]
-    assert [one for one in seen.of(alone).within if one.succeeded]
+    assert [operation for operation in seen.of(alone).within if operation.succeeded]
     assert not seen.of(1 - alone).failed
     assert [(service.directory / "placement.conf").read_text() for service in cluster.services] == before
 
@@ -35,6 +35,6 @@ def test_a_pool_of_one(cluster):
 def test_a_stranger_takes_all_connections(cluster):
     seen = observe(cluster, TakeConnections())
     assert seen.failed
-    assert {one.status for one in seen.failed} == {503}
+    assert {operation.status for operation in seen.failed} == {503}
     with sa.create_engine(cluster.database_url, poolclass=sa.NullPool).connect() as connection:
         connection.exec_driver_sql("SELECT 1")

@@ -122,9 +122,9 @@ def refused_claim(began, ended):
 
 def no_room(began, ended):
     owner = {"project_id": "p", "user_id": "u", "consumer_type": "T"}
-    asked = {"consumer": TWO, **owner, "query": "resources=CUSTOM_METAL:1"}
+    request = {"consumer": TWO, **owner, "query": "resources=CUSTOM_METAL:1"}
     refused = {"consumer": TWO, "outcome": "refused", "error": {"code": "placement.v1.no_room", "detail": "none"}}
-    return call(began, ended, "POST", "/v1/claims", {"requests": [asked]}, status=409, reply={"results": [refused]})
+    return call(began, ended, "POST", "/v1/claims", {"requests": [request]}, status=409, reply={"results": [refused]})
 
 
 @pytest.mark.parametrize("refused", [refused_claim, no_room])

@@ -20,8 +20,8 @@ def test_a_command_is_run_and_its_answers_are_judged(monkeypatch, record_propert
     monkeypatch.setattr(other_implementation.Other, "command", COMMAND)
     with other_implementation.SQLite() as cluster:
         result = run(cluster, Plan(["bank"], seconds=1.0))
-    assert {one.service for one in result.history.operations} == {0, 1}
-    assert any(one.succeeded and one.note.get("bank") for one in result.history.operations)
+    assert {operation.service for operation in result.history.operations} == {0, 1}
+    assert any(operation.succeeded and operation.note.get("bank") for operation in result.history.operations)
     assert result.history.final == {}
     assert "rows and indices" in result.history.run["skipped"]
     assert_nothing_violated(result, record_property)

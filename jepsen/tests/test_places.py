@@ -42,8 +42,8 @@ def request(consumer, query="resources=VCPU:2", **fields):
 def result(consumer, *copies, outcome="claimed", generation=1):
     """Copies: providers of the group without a suffix, or its mappings, and the amounts of each."""
     allocations = {}
-    for of in copies:
-        for provider in [of] if isinstance(of, str) else of:
+    for copy in copies:
+        for provider in [copy] if isinstance(copy, str) else copy:
             held = allocations.setdefault(provider, {"name": "h", "resources": {"VCPU": 0}, "generation": 1})
             held["resources"]["VCPU"] += 2
     return {
@@ -51,7 +51,7 @@ def result(consumer, *copies, outcome="claimed", generation=1):
         "status": 200,
         "outcome": outcome,
         "allocations": allocations,
-        "mappings": [{"": [of] if isinstance(of, str) else of} for of in copies],
+        "mappings": [{"": [copy] if isinstance(copy, str) else copy} for copy in copies],
         "consumer_generation": generation,
         "expires_at": None,
     }
@@ -417,8 +417,8 @@ def test_a_lost_call_beside_a_clock_that_moves():
 
 
 def test_queries_in_both_notations():
-    asked = groups("resources=VCPU:2,MEMORY_MB:1&in_tree=x&resources_A=VCPU:1&group_policy=none")
-    assert asked == groups(
+    query_groups = groups("resources=VCPU:2,MEMORY_MB:1&in_tree=x&resources_A=VCPU:1&group_policy=none")
+    assert query_groups == groups(
         {
             "groups": {
                 "": {"resources": {"MEMORY_MB": 1, "VCPU": 2}, "in_tree": "x"},

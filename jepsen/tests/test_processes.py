@@ -22,7 +22,7 @@ def test_a_worker_is_killed(cluster):
     assert old[killed] - new[killed] == {worker}
     assert len(new[killed]) == len(old[killed])
     assert new[1 - killed] == old[1 - killed]
-    assert all(one.service == killed for one in seen.failed)
+    assert all(operation.service == killed for operation in seen.failed)
 
 
 def test_a_worker_is_stopped(cluster):
@@ -37,7 +37,7 @@ def test_a_service_is_killed_and_started(cluster):
     seen = observe(cluster, processes.KillService())
     killed = seen.detail["service"]
     assert seen.of(killed).failed
-    assert not [one for one in seen.of(killed).within if one.succeeded]
+    assert not [operation for operation in seen.of(killed).within if operation.succeeded]
     assert not seen.of(1 - killed).failed
 
 
@@ -57,13 +57,13 @@ def test_a_database_is_ended_and_started(cluster, nemesis):
     old, workers = cluster.servers[0].child.pid, [service.workers for service in cluster.services]
     seen = observe(cluster, nemesis())
     assert cluster.servers[0].child.pid != old
-    assert {one.service for one in seen.failed} == {0, 1}
-    assert not [one for one in seen.within if one.succeeded]
-    assert {one.status for one in seen.failed} == {503}
+    assert {operation.service for operation in seen.failed} == {0, 1}
+    assert not [operation for operation in seen.within if operation.succeeded]
+    assert {operation.status for operation in seen.failed} == {503}
     assert [service.workers for service in cluster.services] == workers
 
 
 def test_a_database_is_stopped(cluster):
     seen = observe(cluster, processes.PauseDatabase())
-    assert {one.service for one in seen.waited} == {0, 1}
-    assert not [one for one in seen.within if one.succeeded]
+    assert {operation.service for operation in seen.waited} == {0, 1}
+    assert not [operation for operation in seen.within if operation.succeeded]

@@ -25,14 +25,14 @@ def stored(cluster, operations):
     engine = sa.create_engine(cluster.database_url, poolclass=sa.NullPool)
     with engine.connect() as connection:
         names = {*connection.exec_driver_sql("SELECT name FROM resource_providers").scalars()}
-    return [one for one in operations if one.body["name"] in names]
+    return [operation for operation in operations if operation.body["name"] in names]
 
 
 def test_connections_are_reset(cluster):
     seen = observe(cluster, proxies.ResetConnections())
     harmed, other = numbers(seen)
     assert seen.of(harmed).failed
-    assert not [one for one in seen.of(harmed).within if one.succeeded]
+    assert not [operation for operation in seen.of(harmed).within if operation.succeeded]
     assert not seen.of(other).failed
 
 
@@ -65,7 +65,7 @@ def test_transactions_are_cut_at_their_commit(cluster, nemesis):
     for seed in range(1, 6):  # each of them chooses one of the first few commits
         seen = observe(cluster, nemesis(), seed)
         harmed, other = numbers(seen)
-        opened = [one for one in seen.of(harmed).failed if one.is_open]
+        opened = [operation for operation in seen.of(harmed).failed if operation.is_open]
         stays = stored(cluster, opened)
         # Else none was cut but transactions of its own in which the service makes a writer of the feed.
         if stays or (opened and not nemesis.forwards):
@@ -80,6 +80,6 @@ def test_transactions_are_cut_at_their_commit(cluster, nemesis):
 def test_packets_are_dropped(cluster):
     seen = observe(cluster, proxies.DropPackets())
     harmed, other = numbers(seen)
-    assert not [one for one in seen.of(harmed).within if one.succeeded]
+    assert not [operation for operation in seen.of(harmed).within if operation.succeeded]
     assert seen.of(harmed).failed or seen.of(harmed).waited
     assert not seen.of(other).failed

@@ -37,7 +37,7 @@ def event(nemesis, began, healed):
 
 
 def recovery(events, *operations):
-    return [(one.seconds, one.longest) for one in recoveries(History({}, list(operations), events))]
+    return [(operation.seconds, operation.longest) for operation in recoveries(History({}, list(operations), events))]
 
 
 def test_the_time_until_a_write_that_began_after_a_kill_is_acknowledged():
@@ -64,12 +64,12 @@ def test_a_history_without_events_has_no_recoveries():
 
 
 @pytest.mark.parametrize(
-    ("nemesis", "began", "ended", "found"),
+    ("nemesis", "began", "ended", "violations"),
     [("kill", 3, 4.9, 0), ("kill", 3, 5.1, 1), ("pause", 6, 14.9, 0), ("pause", 6, 15.1, 1)],
 )
-def test_a_limit_holds_by_what_is_killed(nemesis, began, ended, found):
+def test_a_limit_holds_by_what_is_killed(nemesis, began, ended, violations):
     history = History({}, [write(began, ended), write(20, 20)], [event(nemesis, 2, 5)])
-    assert len(slow(history)) == found
+    assert len(slow(history)) == violations
 
 
 def test_a_report_counts_by_the_last_event_before_a_call_began():

@@ -79,8 +79,8 @@ def test_who_is_to_hold_nothing_and_does_not_exist_gives_nothing_back(generation
     body = {ONE: document(0, generation=generation), TWO: document(2)}
     detail = f"Unable to create allocation for 'VCPU' on resource provider '{A}'. The requested amount would exceed."
     beside = call(5, 8, "POST", "/allocations", body, status=409, reply=error(detail))
-    found = violated(refusals, stock(1, 2, 4), claim(6, 7, ONE, 3), beside)
-    assert found == (set() if is_explained else {EXPLAINED})
+    invariants = violated(refusals, stock(1, 2, 4), claim(6, 7, ONE, 3), beside)
+    assert invariants == (set() if is_explained else {EXPLAINED})
 
 
 @pytest.mark.parametrize(
@@ -185,19 +185,24 @@ def test_a_claim_may_be_lost_with_the_last_commits():
 def places(began, ended, *results, query="resources=VCPU:2", **more):
     """Results: consumer, and provider or None for no room."""
     requests = [
-        {"consumer": one, "query": query, "project_id": "p", "user_id": "u", "consumer_type": "T"} for one, _ in results
+        {"consumer": consumer, "query": query, "project_id": "p", "user_id": "u", "consumer_type": "T"}
+        for consumer, _ in results
     ]
     outcomes = [
-        {"consumer": one, "outcome": "refused", "error": {"code": "placement.v1.no_room", "detail": "Nothing fits"}}
+        {
+            "consumer": consumer,
+            "outcome": "refused",
+            "error": {"code": "placement.v1.no_room", "detail": "Nothing fits"},
+        }
         if provider is None
         else {
-            "consumer": one,
+            "consumer": consumer,
             "outcome": "claimed",
             "allocations": {provider: {"resources": {"VCPU": 2}, "generation": 1}},
             "consumer_generation": 1,
             "expires_at": None,
         }
-        for one, provider in results
+        for consumer, provider in results
     ]
     body = {"requests": requests, **more}
     return call(began, ended, "POST", "/v1/claims", body, reply={"results": outcomes, "claimed": 1})

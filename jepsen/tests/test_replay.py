@@ -20,9 +20,9 @@ def recorded(tmp_path, *operations, **final):
 def test_a_violation_is_told_with_its_operations_and_drawn(tmp_path, capsys):
     path = recorded(tmp_path, *WRITES, read(2, "a", 4, 5))
     assert replay(path, {"register": check}) == 1
-    told = capsys.readouterr().out
-    assert f"register: {KEY} has no order" in told
-    assert "#2 0.0000-0.0000 client 2, service 0: GET /registers/11111111 -> 200 a" in told
+    printed = capsys.readouterr().out
+    assert f"register: {KEY} has no order" in printed
+    assert "#2 0.0000-0.0000 client 2, service 0: GET /registers/11111111 -> 200 a" in printed
     picture = path.with_suffix(".svg").read_text()
     assert "#1 PUT" in picture
     assert "#2 GET" in picture
@@ -33,10 +33,10 @@ def test_each_invariant_has_a_picture(tmp_path):
     path, svg = recorded(tmp_path, *WRITES, read(2, "a", 4, 5)), tmp_path / "out.svg"
 
     def check_twice(history):
-        return [*(found := check(history)), *(replace(one, invariant="other") for one in found)]
+        return [*(violations := check(history)), *(replace(violation, invariant="other") for violation in violations)]
 
     assert replay(path, {"both": check_twice}, svg) == 1
-    assert {one.name for one in tmp_path.glob("*.svg")} == {"out.svg", "out-2.svg"}
+    assert {picture.name for picture in tmp_path.glob("*.svg")} == {"out.svg", "out-2.svg"}
 
 
 def test_what_is_undecided_is_told_and_is_no_violation(tmp_path, capsys):
@@ -46,9 +46,9 @@ def test_what_is_undecided_is_told_and_is_no_violation(tmp_path, capsys):
         return [Violation("register: undecided", "no verdict", [0], undecided=True)]
 
     assert replay(path, {"register": undecided}) == 0
-    told = capsys.readouterr().out
-    assert "register: undecided: no verdict" in told
-    assert "nothing is violated" in told
+    printed = capsys.readouterr().out
+    assert "register: undecided: no verdict" in printed
+    assert "nothing is violated" in printed
     assert not [*tmp_path.glob("*.svg")]
 
 
@@ -68,10 +68,12 @@ def test_what_the_state_at_the_end_concerns_is_drawn(tmp_path, capsys):
     calls = [*WRITES, write(2, "c", 4, 5, OTHER), write(3, "d", 6, 7, status=409), read(4, "b", 8, 9)]
     path = recorded(tmp_path, *calls, state=f"{KEY} is z")
     assert replay(path, {"end": check_end}) == 1
-    told = capsys.readouterr().out
-    assert f"state: {KEY} is z" in told
-    assert "The state at the end violates it by itself.  Calls that may have changed what it concerns, all 2, " in told
-    assert "#1 0.0000-0.0000 client 1, service 0: PUT /registers/11111111 b -> 204" in told
+    printed = capsys.readouterr().out
+    assert f"state: {KEY} is z" in printed
+    assert (
+        "The state at the end violates it by itself.  Calls that may have changed what it concerns, all 2, " in printed
+    )
+    assert "#1 0.0000-0.0000 client 1, service 0: PUT /registers/11111111 b -> 204" in printed
     picture = path.with_suffix(".svg").read_text()
     assert "state: 11111111 is z (the state at the end)" in picture
     assert [number for number in range(5) if f">#{number} " in picture] == [0, 1]
@@ -89,8 +91,10 @@ def test_of_many_calls_the_last_are_drawn(tmp_path, capsys):
 def test_a_state_at_the_end_that_names_nothing_is_drawn_with_the_events(tmp_path, capsys):
     path = recorded(tmp_path, *WRITES, state="writer 7 has a gap")
     assert replay(path, {"end": check_end}) == 1
-    told = capsys.readouterr().out
-    assert "The state at the end violates it by itself; no call names what it concerns.  The events, drawn in" in told
+    printed = capsys.readouterr().out
+    assert (
+        "The state at the end violates it by itself; no call names what it concerns.  The events, drawn in" in printed
+    )
     picture = path.with_suffix(".svg").read_text()
     assert "state: writer 7 has a gap" in picture
     assert "kill a worker" in picture

@@ -99,9 +99,9 @@ def test_a_collision_is_found(operation):
 
 
 def test_a_ceiling_allows_some():
-    some = [reply(number, 204) for number in range(9)] + [reply(9, 409, COLLIDED)]
-    assert not collisions(history(*some), {("PUT", "/allocations/{}"): 0.1})
-    assert collisions(history(*some), {("PUT", "/allocations/{}"): 0.09})
+    calls = [reply(number, 204) for number in range(9)] + [reply(9, 409, COLLIDED)]
+    assert not collisions(history(*calls), {("PUT", "/allocations/{}"): 0.1})
+    assert collisions(history(*calls), {("PUT", "/allocations/{}"): 0.09})
 
 
 def test_routes_are_named_without_their_variables():

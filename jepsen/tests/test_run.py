@@ -103,12 +103,12 @@ def plan(*workloads, seed=1, seconds=0.15):
 
 def choices(history):
     """Return the first choices of each client, and that of the first nemesis, which comes however short the run is."""
-    found = defaultdict(list)
-    for one in history.operations:
-        if "choice" in one.note:
-            found[one.process].append(one.note["choice"])
+    by_process = defaultdict(list)
+    for operation in history.operations:
+        if "choice" in operation.note:
+            by_process[operation.process].append(operation.note["choice"])
     first = {"nemesis": history.events[0].detail["choice"]}
-    return first | {process: made[:_CALLS] for process, made in found.items()}
+    return first | {process: chosen[:_CALLS] for process, chosen in by_process.items()}
 
 
 def test_the_choices_of_clients_and_nemeses_follow_from_the_seed():
@@ -137,7 +137,7 @@ def test_nemeses_come_in_turn_and_the_history_has_their_events():
 
 def test_workloads_share_a_run_and_each_client_has_a_process():
     history = run(Silent(), Plan(["choosing", "choosing"], [], 1.5)).history
-    assert {one.process for one in history.operations if one.process >= 0} == {0, 1, 2, 3}
+    assert {operation.process for operation in history.operations if operation.process >= 0} == {0, 1, 2, 3}
 
 
 def test_an_exception_in_a_client_fails_the_run_and_names_the_history():
@@ -153,7 +153,7 @@ def test_what_may_be_the_past_is_not_judged():
         for method, path in (("GET", "/allocations/c"), ("POST", "/v1/claims"), ("PUT", "/allocations/c"))
     )
     refused = call(12, 15, "PUT", "/allocations/c", status=409)
-    assert [running._without_past(one, split) for one in (read, refused, done)] == [None, None, done]
+    assert [running._without_past(operation, split) for operation in (read, refused, done)] == [None, None, done]
     assert running._without_past(claimed, split).is_open
     assert running._without_past(claimed, [Event("split", 16, 20)]) == claimed
 
@@ -189,12 +189,12 @@ def test_what_is_undecided_is_no_violation_and_is_reported(monkeypatch, capsys):
     assert not report.violations
     assert "undecided: 1" in str(report)
     recorded = []
-    assert_nothing_violated(replace(result, violations=[]), lambda *of: recorded.append(of))
+    assert_nothing_violated(replace(result, violations=[]), lambda *record: recorded.append(record))
     assert recorded == [(PROPERTY, f"no verdict; history: {result.path}")]
     with pytest.raises(AssertionError):
-        assert_nothing_violated(result, lambda *of: recorded.append(of))
+        assert_nothing_violated(result, lambda *record: recorded.append(record))
     assert len(recorded) == 1
-    assert_nothing_violated(replace(result, violations=[], undecided=[]), lambda *of: recorded.append(of))
+    assert_nothing_violated(replace(result, violations=[], undecided=[]), lambda *record: recorded.append(record))
     assert recorded[1:] == [(PROPERTY, "")]
 
 

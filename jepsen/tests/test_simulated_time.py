@@ -42,7 +42,7 @@ def storms(cluster):
     yield [Storm(url) for url in cluster.urls]
     history = History({}, [], [], final_state.read(cluster.database_url, cluster.services))
     checks = catalogue.checks()
-    assert [found for name in ("indices", "soundness", "feed") for found in checks[name](history)] == []
+    assert [violation for name in ("indices", "soundness", "feed") for violation in checks[name](history)] == []
 
 
 def rows(cluster, *selected):
@@ -64,7 +64,7 @@ def given_back(cluster):
 
 def held(storm, consumers):
     """Those of the consumers whose claim is shown."""
-    return {one for one in consumers if storm.ask("GET", f"/v1/claims/{one}").status == 200}
+    return {consumer for consumer in consumers if storm.ask("GET", f"/v1/claims/{consumer}").status == 200}
 
 
 @contextlib.contextmanager
@@ -82,11 +82,11 @@ def stopped(service):
 def test_leases_of_hours_end_at_their_time_and_once(cluster, storms):
     first, second = storms
     hours = {hour: [new(), new(), new()] for hour in (1, 2, 5, 24)}
-    every = [one for several in hours.values() for one in several]
-    hosts, began, before = Hosts(first, len(every)), cluster.hours, given_back(cluster)
-    for hour, several in hours.items():
-        for one in several:
-            assert first.ask(*claiming(request(hosts.query(), one), expires_in=hour * 3600)).status == 200
+    consumers = [consumer for group in hours.values() for consumer in group]
+    hosts, began, before = Hosts(first, len(consumers)), cluster.hours, given_back(cluster)
+    for hour, group in hours.items():
+        for consumer in group:
+            assert first.ask(*claiming(request(hosts.query(), consumer), expires_in=hour * 3600)).status == 200
     assert second.ask(*claiming(request(hosts.query()))).status == 409
     extended, forever = hours[2][0], hours[2][1]
     for step in (0.9, 1 + BEYOND, 1.9, 2 + BEYOND, 4.9, 5 + BEYOND, 7.9, 8 + BEYOND, 23.9, 24 + BEYOND):
@@ -94,14 +94,14 @@ def test_leases_of_hours_end_at_their_time_and_once(cluster, storms):
         if step == 1.9:
             assert second.ask("POST", f"/v1/claims/{extended}/extend", {"expires_in": 6 * 3600}).status == 200
             assert first.ask("POST", f"/v1/claims/{forever}/extend", {"expires_in": None}).status == 200
-        ends = {one: hour for hour, several in hours.items() for one in several} | {extended: 7.9, forever: 1e9}
-        left = {one for one in every if ends[one] > step}
-        assert held(first, every) == held(second, every) == left, step
+        ends = {consumer: hour for hour, group in hours.items() for consumer in group} | {extended: 7.9, forever: 1e9}
+        left = {consumer for consumer in consumers if ends[consumer] > step}
+        assert held(first, consumers) == held(second, consumers) == left, step
         # A search of each service, both at a time, gives back what is over.
         searches = [lambda storm=storm: storm.get(f"/allocation_candidates?{hosts.query()}") for storm in storms]
         first.together(*searches)
         assert sum(hosts.used().values()) == len(left)
-        assert given_back(cluster) - before == len(every) - len(left)
+        assert given_back(cluster) - before == len(consumers) - len(left)
     assert first.ask("DELETE", f"/allocations/{forever}").status == 204
 
 
@@ -123,10 +123,10 @@ def test_a_service_that_was_declared_dead_loses_no_change(cluster, storms, suspe
     ended = {-writer for writer in writers(cluster) if writer < 0} & old
     assert ended
     names = [new() for _ in range(8)]
-    made = dead.together(*[Call("POST", "/resource_providers", {"name": name, "uuid": name}) for name in names])
-    assert [one for one in made if one.status != 200] == []
+    replies = dead.together(*[Call("POST", "/resource_providers", {"name": name, "uuid": name}) for name in names])
+    assert [reply for reply in replies if reply.status != 200] == []
     for storm in storms:
-        shown = {one["uuid"] for one in storm.get("/resource_providers")["resource_providers"]}
+        shown = {provider["uuid"] for provider in storm.get("/resource_providers")["resource_providers"]}
         assert {*names} <= shown
     cluster.pass_hours(0)  # it is in time again
     assert not writers(cluster) & ended
@@ -149,7 +149,7 @@ def test_old_rows_are_deleted_and_workers_that_were_behind_still_follow(cluster,
                 ahead.provider()
             written.update({row.writer_id for row in set(rows(cluster, provider_changes)) - known})
         after = set(rows(cluster, provider_changes))
-    newest = {row.writer_id: max(one.seq for one in before if one.writer_id == row.writer_id) for row in before}
+    newest = {row.writer_id: max(other.seq for other in before if other.writer_id == row.writer_id) for row in before}
     # A writer notes its newest number in its first transaction after a minute, and deletes once that is old enough.
     deleting = {writer for writer, rounds in written.items() if rounds > 1}
     old = {row for row in before if row.writer_id in deleting and row.seq < newest[row.writer_id]}

@@ -31,15 +31,17 @@ def drawn(operations=OPERATIONS, events=EVENTS, wrong=(2,)):
 
 
 def texts(root):
-    return [(float(one.get("x")), float(one.get("y")), one.text or "") for one in root.iter(f"{SVG}text")]
+    return [
+        (float(element.get("x")), float(element.get("y")), element.text or "") for element in root.iter(f"{SVG}text")
+    ]
 
 
 def test_texts_do_not_overlap():
     boxes = [(x, y - 9, x + 6.6 * len(text), y + 2, text) for x, y, text in texts(drawn()) if text]
     assert len(boxes) > 15
-    for one, other in combinations(boxes, 2):
-        apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
-        assert apart, (one, other)
+    for box, other_box in combinations(boxes, 2):
+        apart = box[2] <= other_box[0] or other_box[2] <= box[0] or box[3] <= other_box[1] or other_box[3] <= box[1]
+        assert apart, (box, other_box)
 
 
 def test_texts_are_inside_of_the_picture():
@@ -62,14 +64,14 @@ def test_boxes_overlap_in_the_picture_as_calls_did_in_time():
 
 def test_an_open_call_has_no_end_and_its_process_goes_on_below():
     root = drawn()
-    [opened] = [one for one in root.iter(f"{SVG}path") if "open" in one.get("class")]
+    [opened] = [element for element in root.iter(f"{SVG}path") if "open" in element.get("class")]
     assert "z" not in opened.get("d").lower()
     lines = {text: y for _, y, text in texts(root)}
     assert lines["#2 GET /allocations/one"] > lines["#1 PUT /allocations/<two>&"]
 
 
 def test_what_is_wrong_is_marked():
-    marked = [one for one in drawn().iter() if "wrong" in one.get("class", "").split()]
+    marked = [element for element in drawn().iter() if "wrong" in element.get("class", "").split()]
     assert len(marked) == 1
 
 

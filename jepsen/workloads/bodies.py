@@ -28,10 +28,10 @@ class Owner:
 def claim(minor: int, resources: Resources, generation: int | None = None, owner: Owner = Owner()) -> dict[str, Any]:
     """Return what PUT /allocations/{uuid} sends in this version; before 1.28 without the generation."""
     if minor < 12:
-        named = [{"resource_provider": {"uuid": uuid}, "resources": {**of}} for uuid, of in resources.items()]
+        named = [{"resource_provider": {"uuid": uuid}, "resources": {**amounts}} for uuid, amounts in resources.items()]
         body: dict[str, Any] = {"allocations": named}
     else:
-        body = {"allocations": {uuid: {"resources": {**of}} for uuid, of in resources.items()}}
+        body = {"allocations": {uuid: {"resources": {**amounts}} for uuid, amounts in resources.items()}}
     if minor >= 8:
         body |= {"project_id": owner.project, "user_id": owner.user}
     if minor >= 28:
@@ -47,6 +47,6 @@ def stock(generation: int, totals: Mapping[str, int]) -> dict[str, Any]:
     return {"resource_provider_generation": generation, "inventories": inventories}
 
 
-def some(chance: random.Random, among: Sequence[str]) -> list[str]:
+def some(chance: random.Random, candidates: Sequence[str]) -> list[str]:
     """Return some of these by chance: traits, or uuids of aggregates."""
-    return chance.sample(among, chance.randint(0, len(among)))
+    return chance.sample(candidates, chance.randint(0, len(candidates)))

@@ -45,8 +45,8 @@ class Machines(Workload):
         if chance.random() < 0.2:
             body["candidate_nodes"] = chance.sample(self._nodes, 2)
         path = f"/baremetal/v1/allocations/{allocation}"
-        asked = client.call("POST", "/baremetal/v1/allocations", body)
-        if asked.succeeded or asked.is_open:
+        requested = client.call("POST", "/baremetal/v1/allocations", body)
+        if requested.succeeded or requested.is_open:
             client.call("GET", path)
         while not client.stopped.is_set():
             released = client.call("DELETE", path)

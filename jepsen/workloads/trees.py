@@ -105,7 +105,7 @@ class Trees(Workload):
     def _stock(self, client: Client, chance: random.Random) -> None:
         """Replace, add or remove inventories."""
         provider = self._parent(chance)
-        path, one = f"/resource_providers/{provider}/inventories", chance.choice(self._classes)
+        path, resource_class = f"/resource_providers/{provider}/inventories", chance.choice(self._classes)
         shown = client.call("GET", f"/resource_providers/{provider}")
         generation = shown.reply["generation"] if shown.succeeded else 0
         guard = {"resource_provider_generation": generation}
@@ -113,11 +113,11 @@ class Trees(Workload):
             case "replace":
                 written = client.call("PUT", path, bodies.stock(generation, self._totals(chance)))
             case "add":
-                written = client.call("POST", path, {"resource_class": one, "total": TOTAL})
+                written = client.call("POST", path, {"resource_class": resource_class, "total": TOTAL})
             case "change":
-                written = client.call("PUT", f"{path}/{one}", {**guard, "total": TOTAL + 1})
+                written = client.call("PUT", f"{path}/{resource_class}", {**guard, "total": TOTAL + 1})
             case "remove":
-                written = client.call("DELETE", f"{path}/{one}")
+                written = client.call("DELETE", f"{path}/{resource_class}")
             case _:
                 written = client.call("DELETE", path)
         self._count(provider, written)
