@@ -1,4 +1,4 @@
-"""Queries of POST /v1/claims, in either notation, as far as the workloads use them: amounts and trees by group."""
+"""Queries of POST /v1/claims in both notations, limited to those of the workloads: amounts and trees by group."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _PARAMETER = re.compile(r"(resources|in_tree)([a-zA-Z0-9_-]{0,64})")
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What one group of a query asks for: amounts by class, and in which tree."""
+    """A group of a query: amounts by class, and optionally a tree."""
 
     resources: Mapping[str, int]
     in_tree: str | None = None
 
 
 def groups(query: Any) -> Mapping[str, Group] | None:
-    """Return the groups of a query by suffix; None for one with other conditions, or groups without amounts."""
+    """Return the groups of a query by suffix; None if it has other conditions or a group without amounts."""
     by_suffix = _of_text(query) if isinstance(query, str) else _of_object(query)
     if by_suffix is None or not all(
         group.keys() <= {"resources", "in_tree"} and group.get("resources") for group in by_suffix.values()
@@ -54,7 +54,7 @@ def _of_object(query: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]] | No
 def content(request: Mapping[str, Any]) -> str | None:
     """Return a text that is equal for equal requests of POST /v1/claims (docs: v1-claims-repeated).
 
-    None: it is not known which queries are equal to this one.
+    None if the queries equal to this one are unknown.
     """
     query_groups = groups(request["query"])
     if query_groups is None:

@@ -1,8 +1,8 @@
-"""A picture of a history: a lane for each process, its calls as boxes in time, and the events behind them (SVG).
+"""A picture of a history (SVG): a lane per process, operations as boxes in time, and events behind them.
 
-Time goes from left to right, but is not to scale: between two moments there is as much room as the texts need, so that
-calls of milliseconds in a run of minutes can be read.  The order of all beginnings and ends is exact: two boxes overlap
-horizontally if and only if the calls overlapped in time.
+Time runs from left to right but is not to scale: the distance between two points in time depends on the texts, so that
+requests of milliseconds in a run of minutes stay readable.  The order of all starts and ends is exact: two boxes
+overlap horizontally if and only if the operations overlapped in time.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from html import escape
 from jepsen import formatting
 from jepsen.history import FINAL, Event, History, Operation
 
-#: Pixels: of one character of the fixed font, of a box, between two boxes, and beside and above the lanes.
+#: Pixels: width of a character, height of a box, gap between boxes, and margins beside and above the lanes.
 _CHARACTER = 6.7
 _BOX, _GAP = 46, 8
 _LEFT, _TOP, _MARGIN = 120, 44, 16
 _BAND = 20
-#: The least distance of two moments, and what ten times the duration adds to it.
-_NEAR, _DECADE = 10.0, 7.0
-#: Characters in a box, and the least distance of two times on the axis.
-_MOST, _BETWEEN_TIMES = 44, 84
+#: Minimum distance of two points in time, and the addition for each factor of ten in their difference.
+_MIN_DISTANCE, _PER_DECADE = 10.0, 7.0
+#: Maximum number of characters in a box, and minimum distance of two times on the axis.
+_MAX_CHARACTERS, _TICK_DISTANCE = 44, 84
 
 _STYLE = """
 svg { background: #ffffff; font: 11px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; }
@@ -56,7 +56,7 @@ text { fill: #1a1a1a; }
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Span:
-    """What is drawn from one moment to another; ``until`` is None where it has no end."""
+    """A drawn interval; ``until`` is None if it has no end."""
 
     since: int
     until: int | None
@@ -65,22 +65,23 @@ class _Span:
 
 
 def svg(history: History, wrong: Collection[int] = (), title: str = "") -> str:
-    """Return the picture as one SVG document that needs no other file.
+    """Return the picture as a self-contained SVG document.
 
     Args:
-        wrong: The numbers of the operations that violate an invariant; they are marked.
-        title: A sentence above the picture.
+        wrong: Numbers of the operations to mark, because they violate an invariant.
+        title: Sentence above the picture.
     """
     operations = sorted(history.operations, key=lambda operation: (operation.began, operation.number))
     calls = [_Span(operation.began, operation.ended, _width(_texts(operation)), operation) for operation in operations]
     events = [
-        _Span(event.began, event.healed, _width([formatting.name_of(event)]), event) for event in _beside(history)
+        _Span(event.began, event.healed, _width([formatting.name_of(event)]), event)
+        for event in _events_around(history)
     ]
     return _Picture(calls, events, frozenset(wrong), title).document()
 
 
-def _beside(history: History) -> Iterator[Event]:
-    """Yield the events that touch the time of the operations, and the last one before it; without operations, all."""
+def _events_around(history: History) -> Iterator[Event]:
+    """Yield the events that overlap the operations, and the last event before them; without operations, all."""
     if not history.operations:
         yield from history.events
         return
@@ -92,10 +93,10 @@ def _beside(history: History) -> Iterator[Event]:
 
 
 def _texts(operation: Operation) -> list[str]:
-    """Return the lines in the box of a call."""
+    """Return the lines in the box of an operation."""
     sent, answer = formatting.sent_by(operation), formatting.answer_of(operation)
     lines = [f"#{operation.number} {formatting.call_of(operation)}", sent, f"→ {answer}"]
-    return [line if len(line) <= _MOST else f"{line[: _MOST - 1]}…" for line in lines]
+    return [line if len(line) <= _MAX_CHARACTERS else f"{line[: _MAX_CHARACTERS - 1]}…" for line in lines]
 
 
 def _width(lines: Iterable[str]) -> float:
@@ -103,14 +104,14 @@ def _width(lines: Iterable[str]) -> float:
 
 
 class _Picture:
-    """The places of everything, and its drawing."""
+    """The layout of the picture, and its drawing."""
 
     def __init__(self, calls: Sequence[_Span], events: Sequence[_Span], wrong: Collection[int], title: str) -> None:
         self._wrong, self._title = wrong, title
         self._calls, self._events = calls, events
         self._places = _places([*calls, *events])
         ends = [self._places[span.since] + span.width for span in [*calls, *events]]
-        self._end = _LEFT + max([0.0, *ends, *(place + _BETWEEN_TIMES for place in self._places.values())]) + _GAP
+        self._end = _LEFT + max([0.0, *ends, *(place + _TICK_DISTANCE for place in self._places.values())]) + _GAP
         self._bands = _rows(events, self._places)
         rows = max(self._bands.values(), default=-1) + 1
         self._top = _TOP + _BAND * rows + 22
@@ -118,7 +119,7 @@ class _Picture:
         self._bottom = self._top + len(self._lanes) * (_BOX + _GAP)
 
     def _lanes_of(self, calls: Sequence[_Span]) -> dict[tuple[int, int], int]:
-        """Return the line of each lane; a process has another lane below it while an open call of it goes on."""
+        """Return the row of each lane; a process gets another lane below while one of its operations is open."""
         by_process: dict[int, list[_Span]] = defaultdict(list)
         for call in calls:
             assert isinstance(call.drawn, Operation)
@@ -175,8 +176,10 @@ class _Picture:
         for moment, place in sorted(self._places.items()):
             if place >= free:
                 yield _text(_LEFT + place, y, f"{moment / 1e9:.4f} s", "faint")
-                free = place + _BETWEEN_TIMES
-        yield _text(_MARGIN, self._bottom + 16, "Time is not to scale; the order of all ends is.", "faint")
+                free = place + _TICK_DISTANCE
+        yield _text(
+            _MARGIN, self._bottom + 16, "Time is not to scale, but the order of starts and ends is exact.", "faint"
+        )
 
     def _draw_call(self, call: _Span) -> str:
         operation = call.drawn
@@ -197,7 +200,7 @@ class _Picture:
 
 
 def _box(kind: str, left: float, y: float, right: float, operation: Operation) -> str:
-    """Return a rectangle; that of an open call has no right side."""
+    """Return a rectangle, which is open on the right for an open operation."""
     if not operation.is_open:
         return f'<rect class="{kind}" rx="3" x="{left:.1f}" y="{y}" width="{right - left:.1f}" height="{_BOX}"/>'
     return f'<path class="{kind}" d="M{right:.1f} {y}H{left:.1f}v{_BOX}H{right:.1f}"/>'
@@ -219,7 +222,7 @@ def _times(span: _Span) -> str:
 
 
 def _places(spans: Sequence[_Span]) -> Mapping[int, float]:
-    """Return the distance of each moment from the left, in pixels.
+    """Return the distance of each point in time from the left, in pixels.
 
     Distances grow with the logarithm of the time, and each span is at least as wide as its text.
     """
@@ -231,14 +234,14 @@ def _places(spans: Sequence[_Span]) -> Mapping[int, float]:
     places: dict[int, float] = {}
     at = 0.0
     for earlier, moment in itertools.pairwise([moments[0] if moments else 0, *moments]):
-        at += _NEAR + _DECADE * len(str((moment - earlier) // 1_000_000)) if places else 0.0
+        at += _MIN_DISTANCE + _PER_DECADE * len(str((moment - earlier) // 1_000_000)) if places else 0.0
         at = max([at, *(places[span.since] + span.width for span in ending[moment] if span.since in places)])
         places[moment] = at
     return places
 
 
 def _rows(spans: Sequence[_Span], places: Mapping[int, float]) -> dict[_Span, int]:
-    """Return a row for each span, so that no two in one row overlap; one without an end blocks its row."""
+    """Return a row for each span without overlaps in a row; a span without an end blocks its row."""
     free: list[float] = []
     rows: dict[_Span, int] = {}
     for span in sorted(spans, key=lambda span: span.since):

@@ -1,20 +1,21 @@
-"""Contents of providers: inventories, traits, aggregates and names are what an acknowledged or open write left.
+"""Check of provider contents: inventories, traits, aggregates and names match an acknowledged or open write.
 
-A read shows what the last write before it left.  Which write is before another, or before a read, is known in two
-ways: it had ended when the other began; or its reply shows a lower generation of the provider (of a read: one that is
-not higher).  A guarded write that is open would raise the generation that it states by one.  So a write is possible
-unless an acknowledged one is after it and before the read.  The reads after the run are among them: they show that the
-database has all that was acknowledged, and of what is open some.
+A read shows the result of the last write before it.  A write is known to precede another write or a read if it had
+ended when the other began, or if its response shows a lower generation of the provider (for a read: one that is not
+higher). An open guarded write would raise the generation that it states by one.  So a read may show any write that no
+acknowledged write supersedes.  The reads after the run are included: they show that the database contains all
+acknowledged writes, and some of the open ones.
 
-Not judged:
+Not checked:
 
-- The upper bound of a read.  It reads the generation first, so it may show an older one beside newer contents (ADR 5).
-- Generations of a provider that may have been created several times, which begin at 0 each time: only times count.
-  The same holds for writes whose replies show no generation: reshapes, DELETE, aggregates before 1.19, names.
-- Reads beside an event that loses the last commits.  What was written before it may be there afterwards, or not: that
-  all of it goes back to the same commit is for the bank to check.
-- Providers that the history does not create, and those of bare metal nodes, whose inventory the service itself writes.
-- That the classes in one reply are of one state: each class is judged by itself.
+- The upper bound of a read.  It reads the generation first, so it may show an older generation with newer contents (ADR
+  5).
+- Generations of a provider that may have been created several times, which begin at 0 each time: only times count. The
+  same holds for writes whose responses show no generation: reshapes, DELETE, aggregates before 1.19, names.
+- Reads during an event that loses the last commits.  Earlier writes may survive it or not; the bank checks that all
+  objects go back to the same commit.
+- Providers that the history does not create, and providers of bare metal nodes, whose inventory the service writes.
+- That the classes in one response belong to one state: each class is judged by itself.
 """
 
 from __future__ import annotations
@@ -38,28 +39,28 @@ from jepsen.violation import Violation
 
 
 class _Rest(Enum):
-    """What a write leaves of the keys that it does not name, where that is no value that a read can show."""
+    """Effect of a write on keys that it does not name, other than a value."""
 
     #: The provider was deleted.
     GONE = "gone"
-    #: What was there.
+    #: The keys keep their values.
     UNCHANGED = "unchanged"
 
 
 _INVENTORIES, _TRAITS, _AGGREGATES, _NAME = _KINDS = ("inventories", "traits", "aggregates", "name")
-#: The only key of the kinds that have one value; that of an inventory is its class.
+#: Key of the kinds with a single value; the key of an inventory is its class.
 _ALL = ""
-#: How many of the writes that a violation is about it names, of those that are possible and of the others.
+#: Writes that a violation names, of the possible ones and of the others.
 _NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
 class _Stated:
-    """What a call writes of one kind, or shows of it.
+    """Contents of one kind that an operation writes or shows.
 
     Attributes:
-        rest: The value of all keys that are not named; None: there is no such inventory.
-        generation: That of the provider after the write, or beside the contents; None: not known.
+        rest: Value of all keys not named; None: no such inventory.
+        generation: Generation of the provider after the write, or shown with the contents; None: unknown.
     """
 
     provider: str
@@ -110,7 +111,7 @@ _Registers = Mapping[tuple[str, str], Mapping[str, Sequence[_Write]]]
 def _registers(
     history: History, judged: set[Any], dated: set[Any], shown: Sequence[tuple[Operation, _Stated]]
 ) -> _Registers:
-    """Return the writes of each key of each kind of each provider."""
+    """Return the writes of each key, by provider and kind."""
     written = [
         (operation, stated)
         for operation in history.operations
@@ -136,18 +137,16 @@ def _registers(
 def _unexplained(
     operation: Operation, stated: _Stated, registers: _Registers, dated: set[Any], history: History
 ) -> Iterator[Violation]:
-    """Yield what a read shows and should not."""
+    """Yield the values that a read should not show."""
     generation = stated.generation if stated.provider in dated else None
     for key, writes in registers[stated.provider, stated.kind].items():
         value = stated.values.get(key, stated.rest)
         possible = _possible(writes, operation, generation, history)
         if value not in {write.value for write in possible}:
-            beside = "" if stated.generation is None else f" beside generation {stated.generation}"
+            shown_with = "" if stated.generation is None else f" with generation {stated.generation}"
             expected = " or ".join(sorted({_text(write.value) for write in possible}))
-            sentence = (
-                f"provider {stated.provider}: {' '.join(filter(None, (stated.kind, key)))}{beside} is {_text(value)}, "
-                f"{expected} expected"
-            )
+            name = " ".join(filter(None, (stated.kind, key))) + shown_with
+            sentence = f"provider {stated.provider}: {name} is {_text(value)}, expected {expected}"
             shown_before = [write for write in writes if write.value == value]
             named = {write.operation for write in (*possible[-_NAMED:], *shown_before[-_NAMED:])}
             yield Violation("contents as written", sentence, sorted({*named, operation.number}))
@@ -159,7 +158,7 @@ def _possible(
     """Return the writes that may be the last one before a read, in the order in which they began.
 
     Args:
-        generation: That of the read; None: not known.
+        generation: Generation that the read shows; None: unknown.
     """
     assert operation.ended is not None
     began, ended = _without_loss(operation, history.events)
@@ -181,7 +180,7 @@ def _possible(
 
 
 def _without_loss(operation: Operation, events: Sequence[Event]) -> tuple[float, float]:
-    """Return the time around a read in which no commit was lost: beyond it, generations come again."""
+    """Return the period around a read without lost commits; generations repeat beyond it."""
     assert operation.ended is not None
     later = (event.began for event in events if event.loses_tail and event.began > operation.ended)
     return kept_since(events, operation.ended), min(later, default=math.inf)
@@ -204,11 +203,11 @@ def _text(value: Hashable) -> str:
     return str(value)
 
 
-# --- what the calls say -----------------------------------------------------------------------------------------------
+# --- operations ------------------------------------------------------------------------------------------------------
 
 
 def _created(operation: Operation) -> str | None:
-    """Return the provider that the call creates."""
+    """Return the provider that the operation creates."""
     if (operation.method, operation.path) == ("POST", "/resource_providers"):
         uuid: str | None = operation.body.get("uuid") or (operation.reply or {}).get("uuid")
         return uuid
@@ -216,7 +215,7 @@ def _created(operation: Operation) -> str | None:
 
 
 def _written(operation: Operation) -> Iterator[_Stated]:
-    """Yield what a call writes that was acknowledged or is open."""
+    """Yield the contents written by an acknowledged or open operation."""
     path, _, query = operation.path.partition("?")
     if "dry_run" in query:
         return
@@ -239,7 +238,7 @@ def _written(operation: Operation) -> Iterator[_Stated]:
 
 
 def _changed(operation: Operation, kind: str, more: Sequence[str]) -> tuple[Mapping[str, Hashable], Hashable]:
-    """Return the values of keys after a write of contents, and that of all others."""
+    """Return the values of the keys named by a write of contents, and the value of all others."""
     match kind, operation.method, more:
         case "inventories", "PUT", []:
             return _inventories(operation.body), None
@@ -263,7 +262,7 @@ def _generation_after(operation: Operation) -> int | None:
             operation.reply.get("resource_provider_generation") if isinstance(operation.reply, dict) else None
         )
         return shown
-    # That of POST of an inventory is ignored.
+    # A generation in a POST of an inventory is ignored.
     guard = (
         operation.body.get("resource_provider_generation")
         if operation.method == "PUT" and isinstance(operation.body, dict)
@@ -273,7 +272,7 @@ def _generation_after(operation: Operation) -> int | None:
 
 
 def _shown(operation: Operation) -> Iterator[_Stated]:
-    """Yield what a reply to a read shows."""
+    """Yield the contents that the response to a read shows."""
     if operation.method != "GET" or operation.status != 200:
         return
     reply = operation.reply
@@ -295,6 +294,6 @@ def _inventories(document: Mapping[str, Any]) -> dict[str, Hashable]:
 
 
 def _inventory(record: Mapping[str, Any]) -> Inventory:
-    """Return an inventory with the ratio as MySQL stores it, in single precision."""
+    """Return an inventory with its ratio in single precision, as MySQL stores it."""
     inventory = Inventory.of(record)
     return dataclasses.replace(inventory, allocation_ratio=float(np.float32(inventory.allocation_ratio)))

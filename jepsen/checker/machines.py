@@ -21,12 +21,12 @@ from jepsen.history import FINAL, History, Operation
 from jepsen.violation import Violation
 
 _NODES = "/baremetal/v1/nodes"
-#: What an allocation ends with if no node was free, of all or of its candidates; the sentence for traits is another.
+#: Errors of an allocation that found no free node, among all or among its candidates; a lack of traits has another one.
 _NO_NODES = "no available nodes match", "none of the requested nodes are available"
 
 
 def machines(history: History) -> list[Violation]:
-    """Return nodes with two holders, requests that were refused a free node, and records without their claim."""
+    """Return nodes with two holders, requests that failed despite a free node, and records without their claim."""
     if not any(operation.path.startswith("/baremetal") for operation in history.operations):
         return []
     registers = holdings(history, ends_at_once=True)
@@ -43,7 +43,7 @@ def _held_twice(history: History, registers: Mapping[str, Register[Held]]) -> It
                 if pair[0] in nodes:
                     holders[pair][consumer] = register
     for pair, by_consumer in holders.items():
-        held = {consumer: Steps(changes(register, _least(pair))) for consumer, register in by_consumer.items()}
+        held = {consumer: Steps(changes(register, _min_held(pair))) for consumer, register in by_consumer.items()}
         for time in combined(
             held.values(), -1, max((time for steps in held.values() for time in steps.times), default=0)
         ):
@@ -56,11 +56,11 @@ def _held_twice(history: History, registers: Mapping[str, Register[Held]]) -> It
                 break
 
 
-def _least(pair: Pair) -> Any:
-    def least(writes: Sequence[Write[Held]]) -> float:
+def _min_held(pair: Pair) -> Any:
+    def minimum(writes: Sequence[Write[Held]]) -> float:
         return min(write.value.amounts.get(pair, 0) for write in writes)
 
-    return least
+    return minimum
 
 
 def _disagreeing(history: History) -> Iterator[Violation]:
@@ -68,7 +68,9 @@ def _disagreeing(history: History) -> Iterator[Violation]:
     holders = {(node, consumer) for node, consumer in state["holders"]}
     for node, uuid in state["records"]:
         if (node, uuid) not in holders:
-            yield Violation("records agree with claims", f"record {uuid} has node {node}, its consumer does not")
+            yield Violation(
+                "records agree with claims", f"record {uuid} has node {node}, but its consumer does not hold it"
+            )
 
 
 def _refused(history: History, registers: Mapping[str, Register[Held]]) -> Iterator[Violation]:
@@ -88,12 +90,12 @@ def _refused(history: History, registers: Mapping[str, Register[Held]]) -> Itera
             if name == record["resource_class"] and node in (operation.body.get("candidate_nodes") or nodes)
         ]
         if wanted and _is_one_free(wanted, operation, registers, held):
-            sentence = f"no node for {record['uuid']}, and one of {len(wanted)} is free at each moment"
+            sentence = f"no node for {record['uuid']}, although one of {len(wanted)} is free at any time"
             yield Violation("no request fails while a node is free", sentence, (operation.number,))
 
 
 def offered(history: History) -> dict[Pair, Register[Inventory | None]]:
-    """Return the register of the one unit of each node that nothing was done to once the clients began."""
+    """Return the register of the single unit of each node that is unchanged since the clients began."""
     there: Write[Inventory | None] = Write(0, _clients_began(history) - 1, Inventory(total=1))
     return {
         (node, os_resource_classes.normalize_name(name)): Register(None, [there], history.events)
@@ -102,7 +104,7 @@ def offered(history: History) -> dict[Pair, Register[Inventory | None]]:
 
 
 def _untouched(history: History) -> dict[str, str]:
-    """Return the classes of the nodes that nothing was done to once the clients began, by their uuids."""
+    """Return the classes of the nodes that are unchanged since the clients began, by uuid."""
     began = _clients_began(history)
     nodes = {operation.reply["uuid"]: operation.reply["resource_class"] for operation in _created(history)}
     touched = {
@@ -134,10 +136,10 @@ def _is_one_free(
     registers: Mapping[str, Register[Held]],
     held: dict[tuple[Pair, str], Steps],
 ) -> bool:
-    """Whether at each moment of a call there is a node that no other consumer may hold.
+    """Whether at each time during an operation some node is free of other consumers for certain.
 
     Args:
-        held: The most that consumers hold, as far as it is known; what is missing is added.
+        held: Cache of the largest amounts held by consumers.
     """
     assert operation.ended is not None
     by_pair: dict[Pair, list[Steps]] = {}
@@ -146,7 +148,7 @@ def _is_one_free(
         for consumer, register in registers.items():
             if consumer != operation.reply["uuid"]:
                 if (pair, consumer) not in held:
-                    held[pair, consumer] = Steps(changes(register, _most(pair)))
+                    held[pair, consumer] = Steps(changes(register, _max_held(pair)))
                 by_pair[pair].append(held[pair, consumer])
     times = combined(
         [steps for held_amounts in by_pair.values() for steps in held_amounts], operation.began, operation.ended
@@ -156,8 +158,8 @@ def _is_one_free(
     )
 
 
-def _most(pair: Pair) -> Any:
-    def most(writes: Sequence[Write[Held]]) -> float:
-        return max(write.value.most(pair) for write in writes)
+def _max_held(pair: Pair) -> Any:
+    def maximum(writes: Sequence[Write[Held]]) -> float:
+        return max(write.value.max_amount(pair) for write in writes)
 
-    return most
+    return maximum

@@ -1,4 +1,4 @@
-"""What no reply may be, and when there may be none: the service never fails, and is away only beside a reason."""
+"""Check of responses: the service never fails, and is unavailable only around an event."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from jepsen.history import FINAL, Event, History, Operation
 from jepsen.violation import Violation
 
-#: Text of a statement, of a driver or of Python in the body of an error.
+#: Text of a statement, a driver or Python in the body of an error.
 _INTERNALS = re.compile(
     r"\b(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM|Traceback|sqlalchemy|sqlite3|psycopg|pymysql|SQLSTATE"
     r"|(Operational|Integrity|Programming|Internal|Database)Error)\b"
@@ -18,7 +18,7 @@ _INTERNALS = re.compile(
 
 
 def replies(history: History) -> list[Violation]:
-    """Return replies that no client should have had."""
+    """Return responses that no client should get."""
     return [*_failures(history), *_unexplained(history), *_leaks(history)]
 
 
@@ -26,44 +26,44 @@ def _failures(history: History) -> Iterator[Violation]:
     for operation in history.operations:
         if operation.status >= 500 and operation.answered:
             yield Violation(
-                "no 5xx but 503",
+                "no 5xx except 503",
                 f"{operation.method} {operation.path}: {operation.status} {operation.detail}",
                 (operation.number,),
             )
 
 
 def _unexplained(history: History) -> Iterator[Violation]:
-    given_up = given_up_at(history.operations)
+    abandoned = abandoned_at(history.operations)
     for operation in history.operations:
         if not operation.answered and not any(
-            event.began <= given_up[operation.number] and operation.began <= _loses_until(event)
+            event.began <= abandoned[operation.number] and operation.began <= _loses_until(event)
             for event in history.events
         ):
             answer = f"{operation.status} {operation.detail}" if operation.status else "no reply"
-            sentence = f"{operation.method} {operation.path}: {answer}, and nothing was broken shortly before"
-            yield Violation("away only beside an event", sentence, (operation.number,))
+            sentence = f"{operation.method} {operation.path}: {answer}, but no nemesis was active shortly before"
+            yield Violation("unavailable only around an event", sentence, (operation.number,))
 
 
 def _leaks(history: History) -> Iterator[Violation]:
     for operation in history.operations:
         if operation.status >= 400 and (match := _INTERNALS.search(json.dumps(operation.reply))):
-            sentence = f"{operation.method} {operation.path}: the body of {operation.status} has {match[0]!r}"
-            yield Violation("no internals in errors", sentence, (operation.number,))
+            sentence = f"{operation.method} {operation.path}: the body of the {operation.status} contains {match[0]!r}"
+            yield Violation("no internals in error bodies", sentence, (operation.number,))
 
 
 def _loses_until(event: Event) -> float:
-    return over(event) + event.aftermath * 1e9 if event.spares is None else event.spares
+    return healed_at(event) + event.aftermath * 1e9 if event.spares is None else event.spares
 
 
-def over(event: Event) -> float:
-    """Return when an event was undone; infinity if never."""
+def healed_at(event: Event) -> float:
+    """Return the time at which an event was undone; infinity if never."""
     return math.inf if event.healed is None else event.healed
 
 
-def given_up_at(operations: Sequence[Operation]) -> Mapping[int, float]:
-    """Return, by number, the latest time at which a client still waited for the reply.
+def abandoned_at(operations: Sequence[Operation]) -> Mapping[int, float]:
+    """Return the latest time at which a client still waited for each response, by number.
 
-    A client has one call at a time, so an open operation was given up when the next one of its process began.
+    A client runs one operation at a time, so it abandoned an open operation when the next one of its process began.
     """
     times: dict[int, float] = {}
     following: dict[int, float] = {}

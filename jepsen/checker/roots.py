@@ -1,4 +1,4 @@
-"""The trees of providers, as far as the calls of a history leave no doubt about them."""
+"""Trees of providers, as far as the operations of a history determine them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from jepsen.history import History
 
-#: The trait of providers whose inventories consumers of all trees use.
+#: Trait of sharing providers, whose inventories consumers of other trees use.
 _SHARES = "MISC_SHARES_VIA_AGGREGATE"
 
 
 def roots(history: History) -> Mapping[str, str]:
-    """Return the roots, by provider, of those that had one parent at all times and have never shared anything."""
+    """Return the roots by provider, for providers that always had one parent and never shared anything."""
     parents: dict[str, set[str | None]] = defaultdict(set)
     sharing = set()
     for operation in history.operations:
@@ -31,7 +31,7 @@ def roots(history: History) -> Mapping[str, str]:
 
 
 def _root(provider: str, parents: Mapping[str, str | None]) -> str | None:
-    """Return None if the parent of one above it is not certain."""
+    """Return None if the parent of an ancestor is uncertain."""
     for _ in parents:
         if provider not in parents:
             break

@@ -1,4 +1,4 @@
-"""Claims without a reply that took effect all the same, since a later read shows what no other call wrote."""
+"""Claims without a response that took effect, because a later read shows a holding that no other operation wrote."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jepsen.history import History, Operation
 
 
 def with_ends(history: History) -> History:
-    """Return the history with such claims ended, with success, at the end of the first read that shows them."""
+    """Return the history with such claims ended successfully, at the end of the first read that shows them."""
     written: dict[str, list[tuple[Operation, Holding]]] = defaultdict(list)
     shown: dict[tuple[str, object], int] = {}
     for operation in history.operations:
@@ -25,7 +25,7 @@ def with_ends(history: History) -> History:
     ends: dict[int, int] = {}
     for consumer, claims in written.items():
         wrote = Counter(after.resources for _, after in claims)
-        if None in wrote:  # a place that the service chose may be the same
+        if None in wrote:  # a place chosen by the service may be equal
             continue
         for operation, after in claims:
             end = shown.get((consumer, after.resources))

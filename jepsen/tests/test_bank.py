@@ -36,14 +36,14 @@ def test_a_history_of_committed_states_is_accepted():
     ("invariant", "operations"),
     [
         ("bank: constant sum", [swap(1, 2, 0, 1), read(3, 4, 1, 0, money=9)]),
-        ("bank: acknowledged writes included", [swap(1, 2, 0, 1), read(3, 4, 0, 0)]),
-        ("bank: nothing from nowhere", [read(1, 2, 1, 0), swap(3, 4, 0, 1)]),
-        ("bank: nothing from nowhere", [swap(1, 2, 0, 1, status=409), read(3, 4, 1, 0)]),
+        ("bank: reads include acknowledged writes", [swap(1, 2, 0, 1), read(3, 4, 0, 0)]),
+        ("bank: no out-of-thin-air reads", [read(1, 2, 1, 0), swap(3, 4, 0, 1)]),
+        ("bank: no out-of-thin-air reads", [swap(1, 2, 0, 1, status=409), read(3, 4, 1, 0)]),
         (
-            "bank: one order of commits",
+            "bank: one commit order",
             [swap(1, 9, 0, 1), swap(1, 9, 1, 1), read(2, 8, 1, 0), read(2, 8, 0, 1)],
         ),
-        ("bank: reads never go back", [swap(1, None, 0, 1), read(2, 3, 1, 0), read(4, 5, 0, 0)]),
+        ("bank: monotonic reads", [swap(1, None, 0, 1), read(2, 3, 1, 0), read(4, 5, 0, 0)]),
     ],
 )
 def test_what_is_no_committed_state_is_found(invariant, operations):
@@ -98,7 +98,7 @@ def test_what_survives_a_loss_is_a_prefix(left):
 
 
 def test_without_a_loss_nothing_may_be_lost():
-    assert "bank: reads never go back" in broken(*SWAPS, read(20, 21, 1, 1))
+    assert "bank: monotonic reads" in broken(*SWAPS, read(20, 21, 1, 1))
 
 
 def test_an_open_write_may_take_effect_after_a_loss():
@@ -110,7 +110,7 @@ def test_an_open_write_may_take_effect_after_a_loss():
 
 def test_what_is_acknowledged_after_a_loss_is_kept():
     lost = [read(20, 21, 1, 1), swap(22, 23, 0, 2), read(24, 25, 1, 1)]
-    assert broken(*SWAPS, *lost, events=[loss(10, 11)]) == {"bank: acknowledged writes included"}
+    assert broken(*SWAPS, *lost, events=[loss(10, 11)]) == {"bank: reads include acknowledged writes"}
 
 
 BESIDE = [*SWAPS, swap(9, 12, 0, 3)]
@@ -143,13 +143,13 @@ def test_reads_beside_a_loss_are_before_it_or_after_it(reads):
     ],
 )
 def test_reads_beside_a_loss_that_are_of_no_two_orders_are_found(reads):
-    assert broken(*BESIDE, *reads, events=[loss(10, 40)]) == {"bank: one order of commits"}
+    assert broken(*BESIDE, *reads, events=[loss(10, 40)]) == {"bank: one commit order"}
 
 
 def test_reads_beside_a_loss_show_nothing_from_nowhere():
-    assert broken(*BESIDE, read(13, 14, 4, 1), events=[loss(10, 40)]) == {"bank: nothing from nowhere"}
+    assert broken(*BESIDE, read(13, 14, 4, 1), events=[loss(10, 40)]) == {"bank: no out-of-thin-air reads"}
 
 
 def test_what_is_lost_does_not_come_back():
     returned = [read(20, 21, 1, 1), read(22, 23, 2, 1)]
-    assert broken(*SWAPS, *returned, events=[loss(10, 11)]) == {"bank: nothing from nowhere"}
+    assert broken(*SWAPS, *returned, events=[loss(10, 11)]) == {"bank: no out-of-thin-air reads"}

@@ -331,13 +331,13 @@ def test_places_that_the_service_chooses(call):
     # Placed together.
     assert (used, used_too) == (ProviderUsed(host, consumer, 2), ProviderUsed(host, other, 2))
     assert effects(call("GET", f"/v1/claims/{consumer}")) == [
-        ConsumerRead(consumer, shown, minds_ends=True),
+        ConsumerRead(consumer, shown, respects_expiry=True),
         ProviderRead(host, 2),
     ]
     again = effects(call("POST", "/v1/claims", body))
     # Not whose it is: another client may have changed that since.
     placed_without_owner = Holding(shown.resources, generation=1, ends=NEVER, request=asking)
-    assert again[:2] == [ConsumerRead(consumer, placed_without_owner, minds_ends=True), ProviderRead(host, 2)]
+    assert again[:2] == [ConsumerRead(consumer, placed_without_owner, respects_expiry=True), ProviderRead(host, 2)]
     assert effects(lost(claimed)) == [
         ConsumerWrite(consumer, ABSENT, Holding(None, "red", "ann", "INSTANCE", ends=NEVER, request=asking)),
         ProviderUsed(EVERY, consumer, certain=False),
@@ -357,7 +357,7 @@ def test_moves_and_refusals(call):
     there = replace(held(host, 3, 2), request=content(move))
     assert claim(move) == [
         ConsumerWrite(consumer, 1, there),
-        ConsumerRead(consumer, replace(there, ends=NEVER), minds_ends=True),
+        ConsumerRead(consumer, replace(there, ends=NEVER), respects_expiry=True),
         ProviderUsed(host, consumer, 3),
     ]
     move = request(consumer, 3, keep=False, consumer_generation=2)
@@ -378,7 +378,7 @@ def test_moves_and_refusals(call):
     assert claim({**request(other, 1), "dry_run": True}) == []
     assert effects(call("POST", "/v1/claims?dry_run=true", {"requests": [request(other, 1)]})) == []
     assert effects(call("POST", "/v1/claims", {"requests": []})) == []
-    assert effects(call("GET", f"/v1/claims/{other}")) == [ConsumerRead(other, None, minds_ends=True)]
+    assert effects(call("GET", f"/v1/claims/{other}")) == [ConsumerRead(other, None, respects_expiry=True)]
 
 
 def test_leases(call, database):
@@ -399,9 +399,9 @@ def test_leases(call, database):
     assert shown == ProviderRead(host, 2)
     assert effects(lost(extended))[0].shown == Holding(ends=UNKNOWN)
     lease.expire(database, consumer)
-    assert effects(call("GET", f"/v1/claims/{consumer}")) == [ConsumerRead(consumer, None, minds_ends=True)]
+    assert effects(call("GET", f"/v1/claims/{consumer}")) == [ConsumerRead(consumer, None, respects_expiry=True)]
     late = call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": None})
-    assert effects(late) == [ConsumerRead(consumer, None, minds_ends=True)]
+    assert effects(late) == [ConsumerRead(consumer, None, respects_expiry=True)]
     assert effects(lost(late)) == [ConsumerExtended(consumer, Holding(ends=NEVER))]
     # Nobody has given it back yet, which only this API minds.
     assert effects(call("GET", f"/allocations/{consumer}"))[0] == ConsumerRead(consumer, held(host, 1, 1))
@@ -413,7 +413,7 @@ def test_releases_of_many(call):
     released = call("DELETE", f"/v1/claims?consumer={consumer}&consumer={other}")
     assert effects(released) == [
         ConsumerWrite(consumer, PRESENT, None),
-        ConsumerRead(other, None, minds_ends=True),
+        ConsumerRead(other, None, respects_expiry=True),
     ]
     assert effects(lost(released)) == [ConsumerWrite(consumer, PRESENT, None), ConsumerWrite(other, PRESENT, None)]
     call("PUT", f"/allocations/{consumer}", wanted(host))

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from jepsen.nemeses.clocks import DatabaseClock, ServiceClock
-from jepsen.tests.one_nemesis import SERVERS, observe
+from jepsen.tests.nemesis_observer import SERVERS, observe
 from tests import caller
 
 pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("cluster", SERVERS, indirect=True)]

@@ -402,34 +402,34 @@ def test_an_extended_lease_does_not_end_at_its_first_time():
 # --- the real service ------------------------------------------------------------------------------------------------
 
 
-def do_something(recorded, chance, hosts, names):
+def do_something(recorded, rng, hosts, names):
     """Make a call by chance about consumers."""
-    consumer, host = chance.choice(names), chance.choice(hosts)
-    generation = chance.choice([None, 1, 2, 3])
-    kind = chance.randrange(7)
+    consumer, host = rng.choice(names), rng.choice(hosts)
+    generation = rng.choice([None, 1, 2, 3])
+    kind = rng.randrange(7)
     if kind == 0:
-        return recorded("PUT", f"/allocations/{consumer}", wanted(host, chance.randrange(4), generation))
+        return recorded("PUT", f"/allocations/{consumer}", wanted(host, rng.randrange(4), generation))
     if kind == 1:
         body = {"allocations": {host: {"resources": {"VCPU": 2}}}, "project_id": "red", "user_id": "ann"}
         return recorded("PUT", f"/allocations/{consumer}", body, minor=27)
     if kind == 2:
         return recorded("DELETE", f"/allocations/{consumer}")
     if kind == 3:
-        both = {each: wanted(host, chance.randrange(3), chance.choice([None, 1])) for each in chance.sample(names, 2)}
+        both = {each: wanted(host, rng.randrange(3), rng.choice([None, 1])) for each in rng.sample(names, 2)}
         return recorded("POST", "/allocations", both)
     if kind == 4:
-        fields = chance.choice([{}, {"keep": False, "consumer_generation": generation}])
-        return recorded("POST", "/v1/claims", {"requests": [request(consumer, chance.randint(1, 3), **fields)]})
+        fields = rng.choice([{}, {"keep": False, "consumer_generation": generation}])
+        return recorded("POST", "/v1/claims", {"requests": [request(consumer, rng.randint(1, 3), **fields)]})
     if kind == 5:
-        return recorded("GET", chance.choice([f"/allocations/{consumer}", f"/v1/claims/{consumer}"]))
+        return recorded("GET", rng.choice([f"/allocations/{consumer}", f"/v1/claims/{consumer}"]))
     return recorded("GET", f"/resource_providers/{host}")
 
 
 def test_calls_of_the_real_service_violate_nothing(database):
-    recorded, chance = Recorded(database), random.Random(7)
+    recorded, rng = Recorded(database), random.Random(7)
     hosts, names = [recorded.host(6) for _ in range(2)], [str(uuid.uuid4()) for _ in range(3)]
     for _ in range(250):
-        do_something(recorded, chance, hosts, names)
+        do_something(recorded, rng, hosts, names)
     statuses = {operation.status for operation in recorded.operations}
     assert statuses >= {200, 204, 404, 409}
     assert consumers(history(*recorded.operations)) == []

@@ -241,28 +241,28 @@ def test_a_violation_names_the_calls_that_show_it():
         shows(8, 9, 2, B),
     ]
     [violation] = contents(history(*operations))
-    assert violation.sentence == f"provider {P}: traits beside generation 2 is [{A}], [{B}] or [{C}] expected"
+    assert violation.sentence == f"provider {P}: traits with generation 2 is [{A}], expected [{B}] or [{C}]"
     assert violation.operations == [1, 2, 3, 4]
 
 
 def test_calls_of_the_real_service_violate_nothing(database):
-    recorded, chance = Recorded(database), random.Random(5)
+    recorded, rng = Recorded(database), random.Random(5)
     host = recorded.host(6)
     path, classes = f"/resource_providers/{host}", ("VCPU", "MEMORY_MB", "DISK_GB")
     for _ in range(150):
         shown = recorded("GET", f"{path}/inventories").reply
-        guarded = {"resource_provider_generation": shown["resource_provider_generation"] - chance.choice([0, 0, 1])}
-        class_name, total = chance.choice(classes), chance.randint(1, 9)
-        totals = records({name: total for name in classes if chance.random() < 0.5})
+        guarded = {"resource_provider_generation": shown["resource_provider_generation"] - rng.choice([0, 0, 1])}
+        class_name, total = rng.choice(classes), rng.randint(1, 9)
+        totals = records({name: total for name in classes if rng.random() < 0.5})
         inventories = {**guarded, "inventories": totals}
-        method, below, body = chance.choice(
+        method, below, body = rng.choice(
             [
                 ("PUT", "/inventories", inventories),
                 ("POST", "/inventories", {"resource_class": class_name, "total": total, "allocation_ratio": 1.1}),
                 ("PUT", f"/inventories/{class_name}", {**guarded, "total": total}),
                 ("DELETE", f"/inventories/{class_name}", None),
                 ("DELETE", "/inventories", None),
-                ("PUT", "/traits", {**guarded, "traits": chance.sample([A, B, C], 2)}),
+                ("PUT", "/traits", {**guarded, "traits": rng.sample([A, B, C], 2)}),
                 ("DELETE", "/traits", None),
                 ("PUT", "/aggregates", {**guarded, "aggregates": [host]}),
                 ("PUT", "", {"name": f"name {total}"}),

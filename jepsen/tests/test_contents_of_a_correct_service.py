@@ -32,7 +32,7 @@ class Simulated:
     """One provider of a right service, clients whose steps come by chance, and the history of their calls."""
 
     def __init__(self, seed, *, lives, losses):
-        self.chance, self.now = random.Random(seed), 0
+        self.rng, self.now = random.Random(seed), 0
         self.operations, self.events = [], []
         #: All that were committed and not lost; None: there is no provider.
         self.states = [None]
@@ -41,25 +41,25 @@ class Simulated:
         running += [self.lose() for _ in range(losses)]
         while running:
             self.now += 1
-            client = self.chance.choice(running)
+            client = self.rng.choice(running)
             running += next(client, None) or ()
             if client.gi_frame is None:
                 running = [other for other in running if other is not client]
 
     def pause(self):
-        for _ in range(self.chance.randrange(4)):
+        for _ in range(self.rng.randrange(4)):
             yield
 
     def client(self, chance_of_open):
         while self.now < LENGTH:
-            write = self.chance.random() < 0.5
+            write = self.rng.random() < 0.5
             yield from self.call(*self.choose(), chance_of_open) if write else self.read()
 
     def call(self, method, below, body, chance_of_open):
-        began, is_open = self.now, self.chance.random() < chance_of_open
+        began, is_open = self.now, self.rng.random() < chance_of_open
         if is_open:
             # It may take effect at any time, or never.
-            yield [self.late(method, below, body)] if self.chance.random() < 0.7 else []
+            yield [self.late(method, below, body)] if self.rng.random() < 0.7 else []
         yield from self.pause()
         status, reply = (0, None) if is_open else self.write(method, below, body)
         yield from self.pause()
@@ -68,7 +68,7 @@ class Simulated:
 
     def read(self):
         """Read the generation first, as the service does, and then the contents."""
-        began, kind = self.now, self.chance.choice(("inventories", "traits", "name"))
+        began, kind = self.now, self.rng.choice(("inventories", "traits", "name"))
         below, key = ("", "generation") if kind == "name" else (f"/{kind}", "resource_provider_generation")
         yield from self.pause()
         generation = self.states[-1] and self.states[-1].generation
@@ -84,30 +84,30 @@ class Simulated:
         self.operations.append(call(began, ended, method, path, body, status=status, reply=reply))
 
     def late(self, *written):
-        for _ in range(self.chance.randrange(60)):
+        for _ in range(self.rng.randrange(60)):
             yield
         self.write(*written)
 
     def lose(self):
-        for _ in range(self.chance.randrange(50, 300)):
+        for _ in range(self.rng.randrange(50, 300)):
             yield
         began = self.now
         yield from self.pause()
-        del self.states[self.chance.randint(1, len(self.states)) :]
+        del self.states[self.rng.randint(1, len(self.states)) :]
         yield from self.pause()
         self.events.append(loss(began, self.now + 1))
 
     def choose(self):
         """Return a write that is possible now, or was a moment ago."""
-        generation = (self.states[-1] or State()).generation - self.chance.choice((0, 0, 0, 1))
-        name, total, guard = f"C{self.chance.randrange(3)}", self.chance.randint(1, 9), {
+        generation = (self.states[-1] or State()).generation - self.rng.choice((0, 0, 0, 1))
+        name, total, guard = f"C{self.rng.randrange(3)}", self.rng.randint(1, 9), {
             "resource_provider_generation": generation}  # fmt: skip
         create = ("POST", "", {"uuid": P, "name": f"n{total}"})
-        if self.states == [None] or (self._lives and self.chance.random() < 0.1):
+        if self.states == [None] or (self._lives and self.rng.random() < 0.1):
             return create
         writes = [
             ("PUT", "", {"name": f"n{total}"}),
-            ("PUT", "/traits", {**guard, "traits": self.chance.sample([A, B, C], 2)}),
+            ("PUT", "/traits", {**guard, "traits": self.rng.sample([A, B, C], 2)}),
             ("DELETE", "/traits", None),
             ("PUT", "/inventories", {**guard, "inventories": {name: {"total": total}}}),
             ("POST", "/inventories", {"resource_class": name, "total": total}),
@@ -115,7 +115,7 @@ class Simulated:
             ("DELETE", f"/inventories/{name}", None),
             *([("DELETE", "", None)] if self._lives else []),
         ]
-        return self.chance.choice(writes)
+        return self.rng.choice(writes)
 
     def write(self, method, below, body):
         """Commit a write; return its status and reply."""

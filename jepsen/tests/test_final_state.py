@@ -62,15 +62,15 @@ def test_an_index_that_differs_is_found():
     stale = {"service": 0, "process": 12, "digest": "e", "index": {"providers": {UUID: [1, 1]}}}
     assert not violated(indices, final={"indices": {"database": built, "workers": [same]}})
     assert violated(indices, final={"indices": {"database": built, "workers": [same, stale]}}) == {
-        "each index is that of the database"
+        "each index matches the database"
     }
 
 
 def test_of_members_that_differ_only_these_are_named():
     for built, shown, sentence in [
-        (["a", "b", "c"], ["a", "d"], "[roots] lacks ['b', 'c'] and has ['d'] besides"),
-        (["a", "b"], ["b", "a"], "[roots] is ['b', 'a'], ['a', 'b'] expected"),
-        ([1, 2], [1, 3], "[roots] is [1, 3], [1, 2] expected"),
+        (["a", "b", "c"], ["a", "d"], "[roots] lacks ['b', 'c'] and additionally contains ['d']"),
+        (["a", "b"], ["b", "a"], "[roots] is ['b', 'a'], expected ['a', 'b']"),
+        ([1, 2], [1, 3], "[roots] is [1, 3], expected [1, 2]"),
     ]:
         stale = {"service": 0, "process": 12, "index": {"roots": shown}}
         [violation] = indices(history(final={"indices": {"database": {"roots": built}, "workers": [stale]}}))
@@ -80,15 +80,15 @@ def test_of_members_that_differ_only_these_are_named():
 def test_rows_that_contradict_each_other_are_found():
     assert not violated(soundness, final={"soundness": {}})
     over = {"soundness": {"more used than there is": [UUID]}}
-    assert violated(soundness, stock(1, 8), stock(2, 8), final=over) == {"sound rows"}
+    assert violated(soundness, stock(1, 8), stock(2, 8), final=over) == {"consistent rows"}
     # An inventory may be made smaller than what is used, but not that of another provider.
     assert not violated(soundness, stock(1, 8), stock(2, 4), final=over)
     other = [stock(3, 8, "d1000000-0000-4000-8000-000000000001"), stock(4, 4, "d1000000-0000-4000-8000-000000000001")]
-    assert violated(soundness, stock(1, 8), *other, final=over) == {"sound rows"}
-    assert violated(soundness, final={"soundness": {"a consumer that holds nothing": ["u"]}}) == {"sound rows"}
+    assert violated(soundness, stock(1, 8), *other, final=over) == {"consistent rows"}
+    assert violated(soundness, final={"soundness": {"a consumer that holds nothing": ["u"]}}) == {"consistent rows"}
 
 
-@pytest.mark.parametrize(("nemesis", "expected"), [("database-clock", set()), ("kill-worker", {"sound rows"})])
+@pytest.mark.parametrize(("nemesis", "expected"), [("database-clock", set()), ("kill-worker", {"consistent rows"})])
 def test_an_event_may_be_in_the_wrong_place_where_the_clock_of_the_database_jumped(nemesis, expected):
     untrue = {"soundness": {"an event that is not true": ["'parent': ['a', 'b']"]}}
     assert violated(soundness, events=[Event(nemesis, 1, 2)], final=untrue) == expected

@@ -227,20 +227,20 @@ def test_the_providers_of_nodes_are_not_judged():
 
 
 def test_calls_of_the_real_service_violate_nothing(database):
-    recorded, chance = Recorded(database), random.Random(3)
+    recorded, rng = Recorded(database), random.Random(3)
     hosts, names = [recorded.host(6) for _ in range(2)], [str(uuid.uuid4()) for _ in range(3)]
     for _ in range(200):
-        do_something(recorded, chance, hosts, names)
-        host = chance.choice(hosts)
+        do_something(recorded, rng, hosts, names)
+        host = rng.choice(hosts)
         path, generation = f"/resource_providers/{host}", recorded("GET", f"/resource_providers/{host}").reply
-        guarded = {"resource_provider_generation": generation["generation"] - chance.choice([0, 0, 1])}
-        match chance.randrange(4):
+        guarded = {"resource_provider_generation": generation["generation"] - rng.choice([0, 0, 1])}
+        match rng.randrange(4):
             case 0:
                 recorded("PUT", f"{path}/inventories", {**guarded, "inventories": {"VCPU": {"total": 6}}})
             case 1:
-                recorded("PUT", f"{path}/traits", {**guarded, "traits": chance.choice([[], ["HW_CPU_X86_AVX"]])})
+                recorded("PUT", f"{path}/traits", {**guarded, "traits": rng.choice([[], ["HW_CPU_X86_AVX"]])})
             case 2:
-                claims = {chance.choice(names): wanted(host, chance.randrange(2), chance.choice([None, 1]))}
+                claims = {rng.choice(names): wanted(host, rng.randrange(2), rng.choice([None, 1]))}
                 inventories = {host: {**guarded, "inventories": {"VCPU": {"total": 6}}}}
                 recorded("POST", "/reshaper", {"inventories": inventories, "allocations": claims})
     succeeded = {each.path.rpartition("/")[2] for each in recorded.operations if each.succeeded and each.body}

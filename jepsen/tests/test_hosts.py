@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from jepsen.checker.replies import given_up_at
+from jepsen.checker.replies import abandoned_at
 from jepsen.clusters import older_version
 from jepsen.clusters.hosts import named
 from jepsen.history import History, Operation
@@ -57,7 +57,7 @@ def is_cut_off(operation: Operation):
 
 def killed_with_host(history: History):
     """Count the requests that were cut off by the host that was killed while they ran, method and path."""
-    given_up = given_up_at(history.operations)
+    given_up = abandoned_at(history.operations)
     kills = sorted((event for event in history.events if event.nemesis == "kill-host"), key=lambda event: event.began)
     counted = Counter()
     for operation in history.operations:

@@ -14,9 +14,9 @@ from jepsen.tests.handwritten_histories import call, error, loss, violated
 PLACE, ONE, TWO = (f"e{number}000000-0000-4000-8000-000000000001" for number in range(3))
 SECOND = 10**9
 EARLY, LATE, TOGETHER = (
-    "no lease ends before its time",
-    "a lease is over at its time",
-    "an extension and the end exclude each other",
+    "no lease expires early",
+    "leases expire on time",
+    "no extension after expiry",
 )
 
 
@@ -165,13 +165,13 @@ def test_a_clock_that_is_set_may_end_a_lease_at_any_time():
 def test_what_has_expired_is_room_at_once():
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 3}}}
     stock = timed(0, "PUT", f"/resource_providers/{PLACE}/inventories", body, reply={"resource_provider_generation": 1})
-    explained = "each refusal for room is explained"
+    explained = "refusals for capacity are explained"
     assert not violated(refusals, stock, claim(1, 3), claim(3.5, None, TWO, outcome="refused"))
     assert violated(refusals, stock, claim(1, 3), claim(4.5, None, TWO, outcome="refused")) == {explained}
     assert not violated(refusals, stock, claim(1, 3), extend(2, 5), claim(4.5, None, TWO, outcome="refused"))
     # Nor is it given to another before.
     assert not violated(refusals, stock, claim(1, 3), claim(4.5, None, TWO))
-    assert violated(refusals, stock, claim(1, 3), claim(1.5, None, TWO)) == {"never more than the capacity"}
+    assert violated(refusals, stock, claim(1, 3), claim(1.5, None, TWO)) == {"capacity is never exceeded"}
 
 
 def test_a_lease_that_is_lost_does_not_end_what_comes_back():

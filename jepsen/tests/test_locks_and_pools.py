@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from jepsen.nemeses.locks import LockRows
 from jepsen.nemeses.pools import PoolOfOne, TakeConnections
-from jepsen.tests.one_nemesis import SERVERS, observe
+from jepsen.tests.nemesis_observer import SERVERS, observe
 
 pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("cluster", SERVERS, indirect=True)]
 

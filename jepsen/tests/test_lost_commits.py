@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from jepsen.nemeses.crashes import LoseTail
 from jepsen.nemeses.restore import RestoreBackup
-from jepsen.tests.one_nemesis import KINDS, observe
+from jepsen.tests.nemesis_observer import KINDS, observe
 
 pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("cluster", KINDS, indirect=True)]
 

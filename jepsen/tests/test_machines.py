@@ -35,7 +35,7 @@ def got(began, uuid, where):
     return call(began, began + 1, "GET", f"{ALLOCATIONS}/{uuid}", reply=reply)
 
 
-def among(began, ended, uuid, *candidates):
+def request_among(began, ended, uuid, *candidates):
     """A request for one of some nodes, which ends in error."""
     body = {"uuid": uuid, "resource_class": "metal", "candidate_nodes": [*candidates]}
     reply = {**body, "state": "allocating", "node_uuid": None, "last_error": None}
@@ -79,7 +79,7 @@ FIRST = [node(), request(3, 4, ONE), got(5, ONE, NODE)]
         [request(7, 8, TWO), got(9, TWO, None)],
         [release(7, 9, ONE), request(8, 10, TWO), got(11, TWO, None)],
         [release(7, 9, ONE), claim(10, 11, TWO)],
-        [node(OTHER), *among(7, 8, TWO, NODE)],
+        [node(OTHER), *request_among(7, 8, TWO, NODE)],
         # First the one is held, then the other, and for a moment perhaps both.
         [node(OTHER), request(8, 10, THREE), got(11, THREE, OTHER), release(9, 11, ONE), *refused(7, 20, TWO)],
         # A node that is changed may be free, or not.
@@ -103,7 +103,7 @@ def test_nodes_with_one_holder(operations):
         ("a node has one holder", [request(3, 8, TWO), got(9, TWO, NODE)]),
         ("no request fails while a node is free", [node(OTHER), request(7, 8, TWO), got(9, TWO, None)]),
         ("no request fails while a node is free", [release(7, 8, ONE), request(9, 10, TWO), got(11, TWO, None)]),
-        ("no request fails while a node is free", [node(OTHER), *among(7, 8, TWO, NODE, OTHER)]),
+        ("no request fails while a node is free", [node(OTHER), *request_among(7, 8, TWO, NODE, OTHER)]),
         # First the one is held, then the other, and never both.
         (
             "no request fails while a node is free",
@@ -129,7 +129,7 @@ def no_room(began, ended):
 
 @pytest.mark.parametrize("refused", [refused_claim, no_room])
 def test_no_client_is_refused_a_free_node(refused):
-    explained = "each refusal for room is explained"
+    explained = "refusals for capacity are explained"
     assert violated(refusals, node(), refused(7, 8)) == {explained}
     assert not violated(refusals, *FIRST, refused(7, 8))
     assert violated(refusals, *FIRST, release(7, 8, ONE), refused(11, 12)) == {explained}

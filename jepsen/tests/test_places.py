@@ -16,10 +16,10 @@ ONE, TWO, THREE = (f"e{number}000000-0000-4000-8000-000000000001" for number in 
 FORM, ALL, ASKED, APART, TOGETHER, MAPPINGS = (
     "a result for each request",
     "all or nothing",
-    "places as asked for",
+    "places as requested",
     "places apart",
     "places together",
-    "mappings of what is held",
+    "mappings match the holdings",
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jepsen.nemeses import processes
-from jepsen.tests.one_nemesis import SERVERS, observe
+from jepsen.tests.nemesis_observer import SERVERS, observe
 from tests.run_length import LONG
 
 pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("cluster", SERVERS, indirect=True)]

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from jepsen.nemeses import proxies
-from jepsen.tests.one_nemesis import SERVERS, observe
+from jepsen.tests.nemesis_observer import SERVERS, observe
 from tests.run_length import LONG
 
 pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("cluster", SERVERS, indirect=True)]

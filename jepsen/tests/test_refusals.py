@@ -9,7 +9,7 @@ from jepsen.tests.handwritten_histories import call, error, loss, violated
 
 A, B = "a0000000-0000-4000-8000-000000000001", "b0000000-0000-4000-8000-000000000001"
 ONE, TWO, THREE = (f"e{number}000000-0000-4000-8000-000000000001" for number in (1, 2, 3))
-EXPLAINED, CAPACITY = "each refusal for room is explained", "never more than the capacity"
+EXPLAINED, CAPACITY = "refusals for capacity are explained", "capacity is never exceeded"
 
 
 def stock(began, ended, total, provider=A, **more):

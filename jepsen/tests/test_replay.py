@@ -48,14 +48,14 @@ def test_what_is_undecided_is_told_and_is_no_violation(tmp_path, capsys):
     assert replay(path, {"register": undecided}) == 0
     printed = capsys.readouterr().out
     assert "register: undecided: no verdict" in printed
-    assert "nothing is violated" in printed
+    assert "no violations" in printed
     assert not [*tmp_path.glob("*.svg")]
 
 
 def test_a_sound_history_has_no_picture(tmp_path, capsys):
     path = recorded(tmp_path, *WRITES, read(2, "b", 4, 5))
     assert replay(path, {"register": check}) == 0
-    assert "nothing is violated" in capsys.readouterr().out
+    assert "no violations" in capsys.readouterr().out
     assert not [*tmp_path.glob("*.svg")]
 
 
@@ -70,12 +70,10 @@ def test_what_the_state_at_the_end_concerns_is_drawn(tmp_path, capsys):
     assert replay(path, {"end": check_end}) == 1
     printed = capsys.readouterr().out
     assert f"state: {KEY} is z" in printed
-    assert (
-        "The state at the end violates it by itself.  Calls that may have changed what it concerns, all 2, " in printed
-    )
+    assert "The final state violates it by itself.  Operations that may have changed these objects, all 2, " in printed
     assert "#1 0.0000-0.0000 client 1, service 0: PUT /registers/11111111 b -> 204" in printed
     picture = path.with_suffix(".svg").read_text()
-    assert "state: 11111111 is z (the state at the end)" in picture
+    assert "state: 11111111 is z (the final state)" in picture
     assert [number for number in range(5) if f">#{number} " in picture] == [0, 1]
     assert "kill a worker" in picture
 
@@ -93,7 +91,7 @@ def test_a_state_at_the_end_that_names_nothing_is_drawn_with_the_events(tmp_path
     assert replay(path, {"end": check_end}) == 1
     printed = capsys.readouterr().out
     assert (
-        "The state at the end violates it by itself; no call names what it concerns.  The events, drawn in" in printed
+        "The final state violates it by itself; no operation names the objects concerned.  Events, drawn in" in printed
     )
     picture = path.with_suffix(".svg").read_text()
     assert "state: writer 7 has a gap" in picture
@@ -107,8 +105,8 @@ def test_a_search_that_finds_nothing_does_not_blame_the_state(tmp_path, capsys):
     def check_calls(history):
         return [Violation("calls", f"{KEY} is wrong")] if len(history.operations) == 2 else []
 
-    assert replay(path, {"calls": check_calls}, most=0) == 1
-    assert "No short part was found.  Calls that may have changed" in capsys.readouterr().out
+    assert replay(path, {"calls": check_calls}, max_checks=0) == 1
+    assert "No short part was found.  Operations that may have changed" in capsys.readouterr().out
 
 
 def test_a_refused_call_is_told_with_its_code():

@@ -34,7 +34,7 @@ def test_replies_that_a_client_may_have():
     # A proxy says so with a text.
     proxied = [call(12 * SECOND, 13 * SECOND, "PUT", PLACE, {}, status=status, reply="...") for status in (502, 504)]
     assert not violated(replies, *proxied, events=KILL)
-    assert violated(replies, *proxied) == {"away only beside an event"}
+    assert violated(replies, *proxied) == {"unavailable only around an event"}
     # It began before the event, and its client gave up only in it.
     assert not violated(replies, lost(9 * SECOND), reply(10 * SECOND + 1, 204), events=KILL)
 
@@ -42,15 +42,18 @@ def test_replies_that_a_client_may_have():
 @pytest.mark.parametrize(
     ("invariant", "operation"),
     [
-        ("no 5xx but 503", reply(10 * SECOND, 500)),
-        ("no 5xx but 503", reply(10 * SECOND, 501)),
-        ("no 5xx but 503", reply(10 * SECOND, 502)),
-        ("no 5xx but 503", call(10 * SECOND, 11 * SECOND, "PUT", PLACE, {}, status=500, reply="Internal Server Error")),
-        ("away only beside an event", reply(1, 503)),
-        ("away only beside an event", reply(22 * SECOND, 503)),
-        ("away only beside an event", lost(30 * SECOND)),
-        ("no internals in errors", reply(1, 409, "(1213, 'Deadlock found'): UPDATE consumers SET generation=1")),
-        ("no internals in errors", reply(10 * SECOND, 503, "psycopg.OperationalError")),
+        ("no 5xx except 503", reply(10 * SECOND, 500)),
+        ("no 5xx except 503", reply(10 * SECOND, 501)),
+        ("no 5xx except 503", reply(10 * SECOND, 502)),
+        (
+            "no 5xx except 503",
+            call(10 * SECOND, 11 * SECOND, "PUT", PLACE, {}, status=500, reply="Internal Server Error"),
+        ),
+        ("unavailable only around an event", reply(1, 503)),
+        ("unavailable only around an event", reply(22 * SECOND, 503)),
+        ("unavailable only around an event", lost(30 * SECOND)),
+        ("no internals in error bodies", reply(1, 409, "(1213, 'Deadlock found'): UPDATE consumers SET generation=1")),
+        ("no internals in error bodies", reply(10 * SECOND, 503, "psycopg.OperationalError")),
     ],
 )
 def test_what_no_client_may_have(invariant, operation):
@@ -61,15 +64,15 @@ def test_only_what_was_in_flight_may_be_lost():
     kill = [Event("kill a host", 10 * SECOND, 20 * SECOND, spares=10 * SECOND + 9)]
     # The client of the first one waits for a reply until the next call of its process.
     assert not violated(replies, lost(9 * SECOND), reply(10 * SECOND + 8, 503), lost(10 * SECOND + 9), events=kill)
-    assert violated(replies, lost(10 * SECOND + 10), events=kill) == {"away only beside an event"}
-    assert violated(replies, reply(1, 503), events=kill) == {"away only beside an event"}
+    assert violated(replies, lost(10 * SECOND + 10), events=kill) == {"unavailable only around an event"}
+    assert violated(replies, reply(1, 503), events=kill) == {"unavailable only around an event"}
     assert violated(replies, reply(11 * SECOND, 503), events=[Event("restart in order", 1, SECOND * 20, spares=0)])
     # Nor does it take away what another event explains.
     assert not violated(replies, lost(10 * SECOND + 10), events=[*kill, *KILL])
 
 
 def test_a_client_that_called_again_had_given_up():
-    assert violated(replies, lost(1), reply(2, 204), events=KILL) == {"away only beside an event"}
+    assert violated(replies, lost(1), reply(2, 204), events=KILL) == {"unavailable only around an event"}
 
 
 COLLIDED = "... Inventory and/or allocations changed while attempting to allocate: the request collided with others ..."

@@ -13,7 +13,7 @@ import pytest
 
 from jepsen import catalogue
 from jepsen import run as running
-from jepsen.__main__ import told
+from jepsen.__main__ import print_result
 from jepsen.clusters.cluster import Cluster
 from jepsen.history import Event, History
 from jepsen.nemeses.nemesis import Nemesis
@@ -41,17 +41,17 @@ class Choosing(Workload):
 
     name, clients = "choosing", 2
 
-    def run(self, client, chance):
+    def run(self, client, rng):
         for number in itertools.count():
             if client.stopped.wait(0.01) and number >= _CALLS:
                 return
-            client.call("PUT", "/allocations/c", note={"choice": chance.random()})
+            client.call("PUT", "/allocations/c", note={"choice": rng.random()})
 
 
 class Failing(Workload):
     name, clients = "failing", 2
 
-    def run(self, client, chance):
+    def run(self, client, rng):
         raise LookupError(f"in client {client.process}")
 
 
@@ -64,8 +64,8 @@ class Harmless(Nemesis):
         return True
 
     @contextlib.contextmanager
-    def harm(self, cluster, chance):
-        yield {"choice": chance.random()}
+    def harm(self, cluster, rng):
+        yield {"choice": rng.random()}
 
 
 class Gentle(Harmless):
@@ -184,7 +184,7 @@ def test_what_is_undecided_is_no_violation_and_is_reported(monkeypatch, capsys):
     result, report = run(Silent(), plan("choosing")), Report()
     assert {violation.invariant for violation in result.violations} == {"recovery"}
     assert list(result.undecided) == undecided(result.history)
-    told(replace(result, violations=[]), report)
+    print_result(replace(result, violations=[]), report)
     assert f"broken: undecided: no verdict [0]\n    history: {result.path}" in capsys.readouterr().out
     assert not report.violations
     assert "undecided: 1" in str(report)

@@ -100,7 +100,7 @@ def test_a_violation_of_another_key_does_not_count():
 def test_with_few_runs_the_named_operations_are_returned():
     history = History({}, [write(0, "a", 0, 1), read(1, "a", 2, 3), read(2, "b", 4, 5)], [])
     [violation] = check(history)
-    assert [operation.number for operation in shortest(history, violation, check, most=0).operations] == [0, 1, 2]
+    assert [operation.number for operation in shortest(history, violation, check, max_checks=0).operations] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("status", [200, 204, 0, 500])

@@ -56,7 +56,7 @@ def writers(cluster):
     return {row.id for row in rows(cluster, change_writers.c.id)}
 
 
-def given_back(cluster):
+def released_leases(cluster):
     """How many leases the services say that they have ended."""
     logs = "".join(service.log.read_text(errors="replace") for service in cluster.services)
     return sum(map(int, re.findall(r"Released (\d+) expired leases", logs)))
@@ -83,7 +83,7 @@ def test_leases_of_hours_end_at_their_time_and_once(cluster, storms):
     first, second = storms
     hours = {hour: [new(), new(), new()] for hour in (1, 2, 5, 24)}
     consumers = [consumer for group in hours.values() for consumer in group]
-    hosts, began, before = Hosts(first, len(consumers)), cluster.hours, given_back(cluster)
+    hosts, began, before = Hosts(first, len(consumers)), cluster.hours, released_leases(cluster)
     for hour, group in hours.items():
         for consumer in group:
             assert first.ask(*claiming(request(hosts.query(), consumer), expires_in=hour * 3600)).status == 200
@@ -101,7 +101,7 @@ def test_leases_of_hours_end_at_their_time_and_once(cluster, storms):
         searches = [lambda storm=storm: storm.get(f"/allocation_candidates?{hosts.query()}") for storm in storms]
         first.together(*searches)
         assert sum(hosts.used().values()) == len(left)
-        assert given_back(cluster) - before == len(consumers) - len(left)
+        assert released_leases(cluster) - before == len(consumers) - len(left)
     assert first.ask("DELETE", f"/allocations/{forever}").status == 204
 
 
