@@ -31,7 +31,7 @@ def provider_generation_not_compared() -> None:
 @fault
 def provider_generation_not_raised() -> None:
     """A claim does not raise the generations of its providers."""
-    advance = sa.update(resource_providers).where(provider_rows._AMONG)
+    advance = sa.update(resource_providers).where(provider_rows._HAS_ID)
     provider_rows._ADVANCE_ALL = CompiledStatement(
         advance.values(generation=GENERATION, updated_at=sa.bindparam("now")),
     )
