@@ -49,7 +49,7 @@ def all_swept_when_one_expires() -> None:
         sa.select(consumers.c.uuid)
         .join(claims, claims.c.consumer_id == consumers.c.id)
         .where(claims.c.expires_at.is_not(None))
-        .limit(sa.bindparam("most"))
+        .limit(sa.bindparam("limit"))
     )
     _sweep_without_recheck()
 
@@ -131,7 +131,7 @@ def stalled_extension_answered_with_404() -> None:
         return {**dict.fromkeys(uuids, _NOTHING), **held_claims(db, uuids)}
 
     present = handler._present
-    handler._present = lambda held, consumer: present(None if held is _NOTHING else held, consumer)
+    handler._present = lambda req, held, consumer: present(req, None if held is _NOTHING else held, consumer)
     leases.extend, handler.held_claims = extend_late, held_or_nothing
 
 
@@ -143,17 +143,17 @@ def extension_not_written() -> None:
     def extend_and_undo(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
         with db._connection.begin_nested() as undone:
             extend(db, consumer_uuid, seconds)
-            local.told = consumer_uuid, leases.expiry_after(db, seconds)
+            local.extended = consumer_uuid, leases.expiry_after(db, seconds)
             undone.rollback()
 
-    def held_until_told(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
+    def held_as_extended(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
         holdings = held_claims(db, uuids)
-        uuid, end = local.__dict__.pop("told", (None, None))
+        uuid, end = local.__dict__.pop("extended", (None, None))
         if uuid in holdings:
             holdings[uuid].expires_at = end
         return holdings
 
-    leases.extend, handler.held_claims = extend_and_undo, held_until_told
+    leases.extend, handler.held_claims = extend_and_undo, held_as_extended
 
 
 @fault
