@@ -1,4 +1,4 @@
-"""Histories written by hand, for tests of checks: each call in one line, times in small numbers."""
+"""Handwritten histories for tests of checks: one operation per line, times in small numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jepsen.violation import Check
 
 
 def history(*operations: Operation, events: Iterable[Event] = (), final: Any = None, **run: Any) -> History:
-    """Return a history of operations in the order in which they began."""
+    """Return a history of operations, numbered in the order in which they began."""
     ordered = sorted(operations, key=lambda operation: operation.began)
     numbered = [
         Operation(**{field: getattr(operation, field) for field in operation.__slots__} | {"number": number})
@@ -33,7 +33,7 @@ def call(
     minor: int | None = None,
     note: Any = None,
 ) -> Operation:
-    """Return an operation; one without an end has no reply."""
+    """Return an operation; without an end it has no response."""
     return Operation(
         *(0, process, began, ended, 0, method, path, minor, body),
         *(0 if ended is None else status, None if ended is None else reply, note or {}),
@@ -51,7 +51,7 @@ def loss(began: int, healed: int, *, keeps_earlier: bool = False) -> Event:
 
 
 def violated(check: Check, *operations: Operation, **more: Any) -> set[str]:
-    """Return the invariants that the operations violate, which are among those that the catalogue has of the check."""
+    """Return the invariants violated by the operations, which the catalogue must list for the check."""
     violated_invariants = {violation.invariant for violation in check(history(*operations, **more))}
     known = {
         invariant

@@ -1,4 +1,4 @@
-"""Clocks jump by hours while clients write, and nothing fails but what a restart interrupts."""
+"""Clocks that jump by hours during writes, without failures except during restarts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NOW = {"mariadb": "SELECT UTC_TIMESTAMP()", "postgresql": "SELECT now() AT TIME 
 
 
 def hours_ahead(time):
-    """How many hours a naive time in UTC is ahead of this process' clock."""
+    """Return how many hours a naive UTC time is ahead of this process's clock."""
     return round((time - datetime.datetime.now(datetime.UTC).replace(tzinfo=None)).total_seconds() / 3600)
 
 
 def hours_of_service(url):
-    """The same of what a service says is the time at which an empty page was changed last: now."""
+    """Return how many hours a service's clock is ahead, by the modification time of an empty page: the current time."""
     shown = caller.over_http(url)("GET", f"/resource_providers?name={uuid.uuid4()}").headers["last-modified"]
     return hours_ahead(email.utils.parsedate_to_datetime(shown).replace(tzinfo=None))
 

@@ -1,7 +1,7 @@
-"""Contents of a provider of a service that is right by construction: its histories violate nothing.
+"""Check ``contents`` on a service that is correct by construction: its histories violate nothing.
 
-Clients run in steps that come by chance, and so do losses of the last commits.  Writes take effect in one step between
-their begin and their end; those that are open at any time later, or never.
+Clients and losses of the last commits run in random steps.  Writes take effect in one step between their beginning and
+their end; open ones at any time later, or never.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class State:
 
 
 class Simulated:
-    """One provider of a right service, clients whose steps come by chance, and the history of their calls."""
+    """One provider of a correct service, clients with random steps, and the history of their operations."""
 
     def __init__(self, seed, *, lives, losses):
         self.rng, self.now = random.Random(seed), 0
         self.operations, self.events = [], []
-        #: All that were committed and not lost; None: there is no provider.
+        #: Committed states that are not lost; None: the provider does not exist.
         self.states = [None]
         self._lives = lives
         running = [self.client(chance_of_open) for chance_of_open in (0.0, 0.0, 0.1, 0.2)]
@@ -58,7 +58,7 @@ class Simulated:
     def call(self, method, below, body, chance_of_open):
         began, is_open = self.now, self.rng.random() < chance_of_open
         if is_open:
-            # It may take effect at any time, or never.
+            # It takes effect at any time, or never.
             yield [self.late(method, below, body)] if self.rng.random() < 0.7 else []
         yield from self.pause()
         status, reply = (0, None) if is_open else self.write(method, below, body)
@@ -98,7 +98,7 @@ class Simulated:
         self.events.append(loss(began, self.now + 1))
 
     def choose(self):
-        """Return a write that is possible now, or was a moment ago."""
+        """Return a write that is valid now, or was shortly before."""
         generation = (self.states[-1] or State()).generation - self.rng.choice((0, 0, 0, 1))
         name, total, guard = f"C{self.rng.randrange(3)}", self.rng.randint(1, 9), {
             "resource_provider_generation": generation}  # fmt: skip
@@ -122,7 +122,7 @@ class Simulated:
         state, (kind, _, key) = self.states[-1], below.strip("/").partition("/")
         if (method, below) == ("POST", ""):
             if state is not None:
-                return 409, error("there is one")
+                return 409, error("exists")
             self.states.append(State(body["name"]))
             return 200, {"uuid": P}
         if state is None:
@@ -158,7 +158,7 @@ def changed(state, method, kind, key, body):
 @pytest.mark.parametrize("lives", [False, True])
 @pytest.mark.parametrize("losses", [0, 2])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_right_service_violates_nothing(seed, lives, losses):
+def test_a_correct_service_violates_nothing(seed, lives, losses):
     run = Simulated(seed, lives=lives, losses=losses)
     assert contents(history(*run.operations, events=run.events)) == []
     kinds = {(operation.method, operation.path) for operation in run.operations if operation.succeeded}

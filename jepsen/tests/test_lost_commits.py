@@ -1,4 +1,4 @@
-"""Crashes and restored backups lose the newest commits, all of them from some commit on."""
+"""Crashes and restored backups that lose the newest commits, all after some commit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_newest_commits_are_lost(cluster, nemesis):
     kept = [operation for operation in acknowledged if operation.body["name"] in names]
     lost = [operation for operation in acknowledged if operation.body["name"] not in names]
     assert lost
-    # None that was committed after a lost one is kept.
+    # No commit after a lost one is kept.
     first = min(operation.ended for operation in lost)
     assert not [operation for operation in kept if operation.began > first and operation.ended < seen.ending]
     assert not [operation for operation in lost if operation.began > seen.healed]

@@ -1,4 +1,4 @@
-"""Each planted fault is found by its run, by the invariant that is meant; the same runs find nothing without it."""
+"""The run of each planted fault violates the intended invariant; the same runs violate nothing without it."""
 
 import subprocess
 import sys
@@ -27,21 +27,22 @@ def test_a_planted_fault_is_found(planted):
     assert planted.invariants <= violated
 
 
-if LONG:  # other runs have those of test_runs.py
+if LONG:  # short test runs rely on test_runs.py
 
     @pytest.mark.parametrize(
         "faultless", FAULTLESS, ids=lambda planted: f"{planted.workload}-{planted.cluster}-{planted.nemesis}"
     )
-    def test_nothing_is_found_without_a_fault(faultless, record_property):
+    def test_nothing_is_violated_without_a_fault(faultless, record_property):
         assert_nothing_violated(faultless.carry_out(), record_property)
 
 
-def test_each_fault_has_its_run():
+def test_each_fault_has_a_run():
     assert sorted(faults()) == sorted(planted.fault for planted in RUNS)
     assert all(plant.__doc__ for plant in faults().values())
 
 
-#: Prints the faults that replace nothing, or set an attribute that did not exist: what they replace has another name.
+#: Script that prints the faults that replace nothing, or set an attribute that does not exist: their targets have been
+#: renamed.
 REPLACING = """
 import inspect, sys
 from jepsen.planted.faults import faults
@@ -63,7 +64,7 @@ def test_each_fault_replaces_something_that_exists():
     assert result.stdout == ""
 
 
-def test_each_invariant_of_each_check_has_its_fault():
+def test_each_invariant_has_a_fault():
     assert catalogue.INVARIANTS.keys() == catalogue.CHECKS.keys()
     for check, invariants in catalogue.INVARIANTS.items():
         assert invariants, check

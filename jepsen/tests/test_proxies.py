@@ -1,4 +1,4 @@
-"""Connections to the database fail in each way: what clients see of it, and that it ends."""
+"""Each kind of connection failure between services and database: the effect on clients, and recovery."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("clust
 
 
 def numbers(seen):
-    """The service whose connections failed, and the other one."""
+    """Return the service whose connections failed, and the other one."""
     harmed = int(seen.detail["proxy"].rpartition(" ")[2])
     return harmed, 1 - harmed
 
 
 def stored(cluster, operations):
-    """Return those of the calls whose provider is in the database."""
+    """Return the operations whose provider is in the database."""
     engine = sa.create_engine(cluster.database_url, poolclass=sa.NullPool)
     with engine.connect() as connection:
         names = {*connection.exec_driver_sql("SELECT name FROM resource_providers").scalars()}
@@ -62,12 +62,12 @@ def test_packets_are_delayed(cluster):
 
 @pytest.mark.parametrize("nemesis", [proxies.CutAfterCommit, proxies.CutBeforeCommit])
 def test_transactions_are_cut_at_their_commit(cluster, nemesis):
-    for seed in range(1, 6):  # each of them chooses one of the first few commits
+    for seed in range(1, 6):  # each seed chooses one of the first few commits
         seen = observe(cluster, nemesis(), seed)
         harmed, other = numbers(seen)
         opened = [operation for operation in seen.of(harmed).failed if operation.is_open]
         stays = stored(cluster, opened)
-        # Else none was cut but transactions of its own in which the service makes a writer of the feed.
+        # Otherwise the cut transactions were internal ones that register feed writers.
         if stays or (opened and not nemesis.forwards):
             break
     assert seen.detail["cut"] > 0

@@ -1,4 +1,4 @@
-"""A recorded history is judged again and drawn."""
+"""Replay: a recorded history is checked again and drawn."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ def recorded(tmp_path, *operations, **final):
     return path
 
 
-def test_a_violation_is_told_with_its_operations_and_drawn(tmp_path, capsys):
+def test_a_violation_is_printed_with_its_operations_and_drawn(tmp_path, capsys):
     path = recorded(tmp_path, *WRITES, read(2, "a", 4, 5))
     assert replay(path, {"register": check}) == 1
     printed = capsys.readouterr().out
@@ -39,7 +39,7 @@ def test_each_invariant_has_a_picture(tmp_path):
     assert {picture.name for picture in tmp_path.glob("*.svg")} == {"out.svg", "out-2.svg"}
 
 
-def test_what_is_undecided_is_told_and_is_no_violation(tmp_path, capsys):
+def test_an_undecided_search_is_printed_and_is_no_violation(tmp_path, capsys):
     path = recorded(tmp_path, *WRITES)
 
     def undecided(_history):
@@ -52,7 +52,7 @@ def test_what_is_undecided_is_told_and_is_no_violation(tmp_path, capsys):
     assert not [*tmp_path.glob("*.svg")]
 
 
-def test_a_sound_history_has_no_picture(tmp_path, capsys):
+def test_a_correct_history_has_no_picture(tmp_path, capsys):
     path = recorded(tmp_path, *WRITES, read(2, "b", 4, 5))
     assert replay(path, {"register": check}) == 0
     assert "no violations" in capsys.readouterr().out
@@ -60,11 +60,11 @@ def test_a_sound_history_has_no_picture(tmp_path, capsys):
 
 
 def check_end(history):
-    """Of the state at the end, which is the sentence."""
+    """Return the final state as the sentence of a violation."""
     return [Violation("state", history.final["state"])] if "state" in history.final else []
 
 
-def test_what_the_state_at_the_end_concerns_is_drawn(tmp_path, capsys):
+def test_operations_on_objects_of_a_wrong_final_state_are_drawn(tmp_path, capsys):
     calls = [*WRITES, write(2, "c", 4, 5, OTHER), write(3, "d", 6, 7, status=409), read(4, "b", 8, 9)]
     path = recorded(tmp_path, *calls, state=f"{KEY} is z")
     assert replay(path, {"end": check_end}) == 1
@@ -78,7 +78,7 @@ def test_what_the_state_at_the_end_concerns_is_drawn(tmp_path, capsys):
     assert "kill a worker" in picture
 
 
-def test_of_many_calls_the_last_are_drawn(tmp_path, capsys):
+def test_only_the_last_of_many_operations_are_drawn(tmp_path, capsys):
     path = recorded(tmp_path, *(write(number, "a", number, number) for number in range(50)), state=f"{KEY} is z")
     assert replay(path, {"end": check_end}) == 1
     assert "the last 40 of 50" in capsys.readouterr().out
@@ -86,7 +86,7 @@ def test_of_many_calls_the_last_are_drawn(tmp_path, capsys):
     assert [number for number in range(50) if f">#{number} " in picture] == [*range(10, 50)]
 
 
-def test_a_state_at_the_end_that_names_nothing_is_drawn_with_the_events(tmp_path, capsys):
+def test_a_final_state_without_uuids_is_drawn_with_the_events(tmp_path, capsys):
     path = recorded(tmp_path, *WRITES, state="writer 7 has a gap")
     assert replay(path, {"end": check_end}) == 1
     printed = capsys.readouterr().out
@@ -99,7 +99,7 @@ def test_a_state_at_the_end_that_names_nothing_is_drawn_with_the_events(tmp_path
     assert "PUT" not in picture
 
 
-def test_a_search_that_finds_nothing_does_not_blame_the_state(tmp_path, capsys):
+def test_an_unsuccessful_search_does_not_blame_the_final_state(tmp_path, capsys):
     path = recorded(tmp_path, *WRITES)
 
     def check_calls(history):
@@ -109,7 +109,7 @@ def test_a_search_that_finds_nothing_does_not_blame_the_state(tmp_path, capsys):
     assert "No short part was found.  Operations that may have changed" in capsys.readouterr().out
 
 
-def test_a_refused_call_is_told_with_its_code():
+def test_a_refusal_is_printed_with_its_code():
     refused = Operation(2, 0, 4, 5, 0, "PUT", f"/registers/{KEY}", 38, {"consumer_generation": None}, 409,
                         {"errors": [{"code": "placement.concurrent_update"}]})  # fmt: skip
     assert formatting.line_of(refused).endswith("PUT /registers/11111111 generation null -> 409 concurrent_update")

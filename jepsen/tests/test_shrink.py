@@ -1,4 +1,4 @@
-"""Histories are shortened to what violates, and nothing is removed on which the violation relies."""
+"""Histories are reduced to violating parts, without removing anything on which the violation relies."""
 
 from dataclasses import replace
 from itertools import permutations
@@ -13,17 +13,17 @@ KEY, OTHER = "11111111-aaaa-4aaa-8aaa-000000000001", "22222222-aaaa-4aaa-8aaa-00
 
 
 def write(number, value, began, ended, key=KEY, status=204):
-    """A register is set to a value."""
+    """Return a write of a register."""
     return Operation(number, number, began, ended, 0, "PUT", f"/registers/{key}", None, value, status)
 
 
 def read(number, value, began, ended, key=KEY):
-    """A register is read."""
+    """Return a read of a register."""
     return Operation(number, number, began, ended, 0, "GET", f"/registers/{key}", None, None, 200, value)
 
 
 def check(history):
-    """A checker of registers that tries every order; it is right, and slow."""
+    """Check registers by trying every order; correct but slow."""
     keys = {operation.path.rpartition("/")[2] for operation in history.operations}
     return [violations for key in sorted(keys) if (violations := violation_of(key, history.operations))]
 
@@ -62,7 +62,7 @@ def shortened(*operations):
     return [operation.number for operation in shortest(history, violation, check).operations]
 
 
-def test_reads_and_refused_calls_that_do_not_matter_are_removed():
+def test_irrelevant_reads_and_refusals_are_removed():
     assert shortened(
         write(0, "a", 0, 1), read(1, "a", 2, 3), write(2, "b", 4, 5, status=409), write(3, "c", 6, 7),
         read(4, "c", 8, 9), read(5, "a", 10, 11),
@@ -70,11 +70,11 @@ def test_reads_and_refused_calls_that_do_not_matter_are_removed():
 
 
 def test_a_write_that_is_read_is_not_removed():
-    # Without the second write the first read would be a violation, too: one that did not happen.
+    # Without the second write the first read would be another violation, which did not happen.
     assert 1 in shortened(write(0, "a", 0, 1), write(1, "b", 2, 3), read(2, "b", 4, 5), read(3, "a", 6, 7))
 
 
-def test_what_is_left_violates_whatever_removed_writes_did():
+def test_the_rest_is_a_violation_whatever_the_removed_writes_did():
     operations = [write(0, "a", 0, 1), write(1, "b", 0, 9), write(2, "c", 2, 3), read(3, "b", 4, 5), read(4, "c", 6, 7),
                   read(5, "a", 10, 11), write(6, "d", 12, 13)]  # fmt: skip
     kept = shortened(*operations)
@@ -97,7 +97,7 @@ def test_a_violation_of_another_key_does_not_count():
     assert {operation.path for operation in shortest(history, of_key, check).operations} == {f"/registers/{KEY}"}
 
 
-def test_with_few_runs_the_named_operations_are_returned():
+def test_without_runs_the_named_operations_are_returned():
     history = History({}, [write(0, "a", 0, 1), read(1, "a", 2, 3), read(2, "b", 4, 5)], [])
     [violation] = check(history)
     assert [operation.number for operation in shortest(history, violation, check, max_checks=0).operations] == [0, 1, 2]

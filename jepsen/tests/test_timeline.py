@@ -1,4 +1,4 @@
-"""Pictures: complete, in order, and without overlapping texts."""
+"""Timeline pictures: complete, in order, and without overlapping texts."""
 
 import xml.etree.ElementTree as ET
 from itertools import combinations
@@ -44,13 +44,13 @@ def test_texts_do_not_overlap():
         assert apart, (box, other_box)
 
 
-def test_texts_are_inside_of_the_picture():
+def test_texts_are_inside_the_picture():
     root = drawn()
     assert max(x + 6.6 * len(text) for x, _, text in texts(root)) <= float(root.get("width"))
     assert max(y for _, y, _ in texts(root)) <= float(root.get("height"))
 
 
-def test_boxes_overlap_in_the_picture_as_calls_did_in_time():
+def test_boxes_overlap_as_operations_did():
     edges = {}
     for group in drawn().iter(f"{SVG}g"):
         rectangle = group.find(f"{SVG}rect")
@@ -62,7 +62,7 @@ def test_boxes_overlap_in_the_picture_as_calls_did_in_time():
     assert edges[0][0] < edges[2][0] < edges[2][1] < edges[0][1] < edges[3][0] < edges[3][1] < edges[4][0]
 
 
-def test_an_open_call_has_no_end_and_its_process_goes_on_below():
+def test_an_open_operation_has_no_end_and_its_process_continues_below():
     root = drawn()
     [opened] = [element for element in root.iter(f"{SVG}path") if "open" in element.get("class")]
     assert "z" not in opened.get("d").lower()
@@ -70,18 +70,18 @@ def test_an_open_call_has_no_end_and_its_process_goes_on_below():
     assert lines["#2 GET /allocations/one"] > lines["#1 PUT /allocations/<two>&"]
 
 
-def test_what_is_wrong_is_marked():
+def test_violating_operations_are_marked():
     marked = [element for element in drawn().iter() if "wrong" in element.get("class", "").split()]
     assert len(marked) == 1
 
 
-def test_events_are_bands_if_they_touch_the_time_of_the_calls():
+def test_events_that_overlap_the_operations_are_bands():
     named = [text for _, _, text in texts(drawn())]
     assert {"kill a worker", "pause the database", "partition a node (may lose a tail)"} <= set(named)
     assert "after everything" not in named
 
 
-def test_a_history_without_calls_is_a_picture_of_its_events():
+def test_a_history_without_operations_shows_its_events():
     named = [text for _, _, text in texts(drawn([], EVENTS))]
     assert {"kill a worker", "after everything"} <= set(named)
     assert texts(drawn([], []))

@@ -1,4 +1,4 @@
-"""Reads of trees that a history explains, and reads that none does."""
+"""Check ``trees``: reads of trees that a history explains, and reads that none does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ def delete(began, ended, uuid):
 
 
 def read(began, ended, query, **members):
-    """Members: uuid = (parent, root)."""
+    """Return a read of providers.
+
+    Args:
+        members: Pairs of parent and root, by uuid.
+    """
     entries = [
         {"uuid": uuid, "parent_provider_uuid": parent, "root_provider_uuid": root}
         for uuid, (parent, root) in members.items()
@@ -44,7 +48,7 @@ CREATED = [create(1, 2, "a"), create(3, 4, "b", "a"), create(5, 6, "c", "b"), cr
 
 
 @pytest.mark.parametrize("show", [read, overview])
-def test_trees_as_they_were_written(show):
+def test_written_trees_violate_nothing(show):
     def tree(began, ended, named, **members):
         return show(began, ended, f"?in_tree={named}" if show is read else named, **members)
 
@@ -79,12 +83,12 @@ def test_trees_as_they_were_written(show):
         ("acknowledged children included", overview(9, 10, "a", a=A, b=B)),
     ],
 )
-def test_what_was_never_so_is_found(invariant, operation):
+def test_unwritten_trees_are_violations(invariant, operation):
     assert invariant in violated(trees, *CREATED, operation)
 
 
-def test_one_violation_at_a_time():
-    """So that each rule is seen to find what no other one does."""
+def test_each_rule_is_violated_alone():
+    """Each rule finds errors that no other rule finds."""
     assert violated(trees, *CREATED, read(9, 10, "?in_tree=a", a=A, b=B)) == {"acknowledged children included"}
     assert violated(trees, *CREATED, read(9, 10, "", a=A, c=("a", "a"))) == {"parents as written"}
     assert violated(trees, create(7, 8, "x"), read(9, 10, "?in_tree=y", x=(None, "x"))) == {"a read shows one tree"}
@@ -96,7 +100,7 @@ def test_a_provider_that_was_deleted_is_not_shown():
     assert violated(trees, *gone, read(11, 12, "?in_tree=a", a=A, b=B, c=C)) == {"parents as written"}
 
 
-def test_a_birth_may_be_lost_with_the_last_commits():
+def test_a_creation_may_be_lost_with_the_last_commits():
     shown = read(20, 21, "?in_tree=a", a=A, b=B)
     assert not violated(trees, *CREATED, shown, events=[loss(9, 10)])
     assert violated(trees, *CREATED, create(11, 12, "d", "a"), shown, events=[loss(9, 10)]) == {
@@ -104,7 +108,7 @@ def test_a_birth_may_be_lost_with_the_last_commits():
     }
 
 
-def test_the_rows_at_the_end_are_trees():
+def test_the_final_rows_are_trees():
     rows = [[1, "a", 0, None, 1], [2, "b", 0, 1, 1]]
     assert not violated(trees, final={"providers": rows})
     wrong = {"providers": [[1, "a", 0, None, 1], [2, "b", 0, 1, 2]]}
