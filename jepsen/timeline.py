@@ -173,9 +173,9 @@ class _Picture:
 
     def _draw_times(self) -> Iterator[str]:
         y, free = self._top - 8, 0.0
-        for moment, place in sorted(self._places.items()):
+        for time, place in sorted(self._places.items()):
             if place >= free:
-                yield _text(_LEFT + place, y, f"{moment / 1e9:.4f} s", "faint")
+                yield _text(_LEFT + place, y, f"{time / 1e9:.4f} s", "faint")
                 free = place + _TICK_DISTANCE
         yield _text(
             _MARGIN, self._bottom + 16, "Time is not to scale, but the order of starts and ends is exact.", "faint"
@@ -195,8 +195,8 @@ class _Picture:
             f"{''.join(lines)}</g>"
         )
 
-    def _x(self, moment: int) -> float:
-        return _LEFT + self._places[moment]
+    def _x(self, time: int) -> float:
+        return _LEFT + self._places[time]
 
 
 def _box(kind: str, left: float, y: float, right: float, operation: Operation) -> str:
@@ -226,17 +226,17 @@ def _places(spans: Sequence[_Span]) -> Mapping[int, float]:
 
     Distances grow with the logarithm of the time, and each span is at least as wide as its text.
     """
-    moments = sorted({span.since for span in spans} | {span.until for span in spans if span.until is not None})
+    times = sorted({span.since for span in spans} | {span.until for span in spans if span.until is not None})
     ending: dict[int, list[_Span]] = defaultdict(list)
     for span in spans:
         if span.until is not None:
             ending[span.until].append(span)
     places: dict[int, float] = {}
     at = 0.0
-    for earlier, moment in itertools.pairwise([moments[0] if moments else 0, *moments]):
-        at += _MIN_DISTANCE + _PER_DECADE * len(str((moment - earlier) // 1_000_000)) if places else 0.0
-        at = max([at, *(places[span.since] + span.width for span in ending[moment] if span.since in places)])
-        places[moment] = at
+    for earlier, time in itertools.pairwise([times[0] if times else 0, *times]):
+        at += _MIN_DISTANCE + _PER_DECADE * len(str((time - earlier) // 1_000_000)) if places else 0.0
+        at = max([at, *(places[span.since] + span.width for span in ending[time] if span.since in places)])
+        places[time] = at
     return places
 
 

@@ -99,11 +99,11 @@ def bank(history: History) -> list[Violation]:
                 *_out_of_thin_air(around, transfers, clients),
                 *_separable(around, epoch, following, clients),
             ]
-            least, most = _start(following, clients)
-            if not _is_prefix(epoch, before, tuple(map(max, least, _kept(epoch, clients))), most):
-                sentence = f"after the loss ticks begin at {most}, which is not a prefix of the commits before it"
+            lower, upper = _start(following, clients)
+            if not _is_prefix(epoch, before, tuple(map(max, lower, _kept(epoch, clients))), upper):
+                sentence = f"after the loss ticks begin at {upper}, which is not a prefix of the commits before it"
                 violations.append(Violation("bank: a prefix survives", sentence, _shown_by(following)))
-            before = least
+            before = lower
     return violations
 
 
@@ -112,7 +112,7 @@ def bank(history: History) -> list[Violation]:
 
 def _includes_acknowledged(epoch: Epoch, before: Ticks) -> Iterator[Violation]:
     """Yield reads that lack a write acknowledged before they began, or show one that began after they ended."""
-    for client, least_before in enumerate(before):
+    for client, initial in enumerate(before):
         own = [transfer for transfer in epoch.transfers if transfer.client == client]
         known = _Highest(
             (transfer.ended, transfer.tick, transfer.number) for transfer in own if _is_within(transfer, epoch)
@@ -120,13 +120,13 @@ def _includes_acknowledged(epoch: Epoch, before: Ticks) -> Iterator[Violation]:
         begun = _Highest((transfer.began, transfer.tick, transfer.number) for transfer in own)
         for statement in epoch.statements:
             shown = statement.ticks[client]
-            least, number = known.before(statement.began)
-            if shown < least:
-                sentence = f"client {client} has tick {shown}, but {least} was acknowledged before"
+            acknowledged_tick, number = known.before(statement.began)
+            if shown < acknowledged_tick:
+                sentence = f"client {client} shows tick {shown}, but {acknowledged_tick} was acknowledged before"
                 yield Violation("bank: reads include acknowledged writes", sentence, (number, statement.number))
-            most, _ = begun.before(statement.ended)
-            if shown > max(most, least_before):
-                sentence = f"client {client} has tick {shown}, {max(most, least_before)} is the last that was begun"
+            latest, _ = begun.before(statement.ended)
+            if shown > max(latest, initial):
+                sentence = f"client {client} shows tick {shown}, but {max(latest, initial)} is the last one begun"
                 yield Violation("bank: no out-of-thin-air reads", sentence, (statement.number,))
 
 
@@ -142,9 +142,9 @@ def _out_of_thin_air(
     ]
     for statement in statements:
         for client, shown in enumerate(statement.ticks):
-            most, _ = begun[client].before(statement.ended)
-            if shown > max(most, 0):
-                sentence = f"client {client} has tick {shown}, {max(most, 0)} is the last that was begun"
+            latest, _ = begun[client].before(statement.ended)
+            if shown > max(latest, 0):
+                sentence = f"client {client} shows tick {shown}, but {max(latest, 0)} is the last one begun"
                 yield Violation("bank: no out-of-thin-air reads", sentence, (statement.number,))
 
 
@@ -280,7 +280,7 @@ def _start(epoch: Epoch, clients: range) -> tuple[Ticks, Sequence[float]]:
     A client's ticks began one below its first acknowledged write in the epoch, or at the lowest tick that a read of it
     shows; lower if open writes from before may have raised them since.
     """
-    least, most = [], []
+    lower, upper = [], []
     for client in clients:
         own = [transfer for transfer in epoch.transfers if transfer.client == client]
         firsts = [transfer.tick - 1 for transfer in own if _is_within(transfer, epoch)]
@@ -289,9 +289,9 @@ def _start(epoch: Epoch, clients: range) -> tuple[Ticks, Sequence[float]]:
         lowest = highest or 0
         while lowest in late:
             lowest -= 1
-        least.append(lowest)
-        most.append(math.inf if highest is None else highest)
-    return tuple(least), most
+        lower.append(lowest)
+        upper.append(math.inf if highest is None else highest)
+    return tuple(lower), upper
 
 
 def _kept(epoch: Epoch, clients: range) -> Ticks:
@@ -306,7 +306,7 @@ def _kept(epoch: Epoch, clients: range) -> Ticks:
     )
 
 
-def _is_prefix(epoch: Epoch, before: Ticks, least: Ticks, most: Sequence[float]) -> bool:
+def _is_prefix(epoch: Epoch, before: Ticks, lower: Ticks, upper: Sequence[float]) -> bool:
     """Whether a prefix of the commits of an epoch lies between two vectors.
 
     A prefix lies between two successive reads of the chain, and with each write it includes all writes acknowledged
@@ -315,8 +315,8 @@ def _is_prefix(epoch: Epoch, before: Ticks, least: Ticks, most: Sequence[float])
     chain = [before, *sorted((statement.ticks for statement in epoch.statements), key=sum)]
     infinite = (math.inf,) * len(before)
     for low, high in zip(chain, [*chain[1:], infinite], strict=True):
-        prefix = _closed(epoch, tuple(map(max, least, low)))
-        if _at_most(prefix, tuple(map(min, most, high))):
+        prefix = _closed(epoch, tuple(map(max, lower, low)))
+        if _at_most(prefix, tuple(map(min, upper, high))):
             return True
     return False
 

@@ -1,7 +1,7 @@
 """Check of the change feed at the end of a run, by which every worker follows the database (docs/adr/0004).
 
 A writer's rows are kept for ``feed.RETENTION`` after its next number, or until it has been idle for ``feed.LIFETIME``.
-So a shorter run still has all of its own rows, although rows of earlier runs on the same cluster may be deleted, unless
+So a shorter run still has all its own rows, although rows of earlier runs on the same cluster may be deleted, unless
 clocks are moved.
 """
 
@@ -62,12 +62,12 @@ def _missing(history: History, rows: Sequence[Sequence[Any]], numbers: Mapping[i
     for provider, uuid, generation, _, _ in history.final["providers"]:
         present.add(provider)
         # Creation leaves the generation at 0, and every transaction that raises it writes one row.
-        least = 1 + generation - reshapes[uuid] * (_BY_RESHAPE - 1)
+        min_rows = 1 + generation - reshapes[uuid] * (_BY_RESHAPE - 1)
         # A transaction of the Bare Metal API may raise a node's generation several times, and the reshapes of earlier
         # runs on this cluster are unknown.
-        if uuid not in nodes | earlier and count[provider] < least:
+        if uuid not in nodes | earlier and count[provider] < min_rows:
             sentence = (
-                f"provider {uuid} has generation {generation} but {count[provider]} rows, expected {least} or more"
+                f"provider {uuid} has generation {generation} but {count[provider]} rows, expected {min_rows} or more"
             )
             yield Violation("a feed row for each change", sentence)
         if changes.SHAPE not in kinds[provider] and not (deleted and uuid in earlier):

@@ -1,7 +1,7 @@
-"""Whole machines: a node has one holder, whichever API gave it away, and requests fail only while no node is free.
+"""Check of bare metal nodes: each has one holder, whichever API allocated it, and none stays free during a failure.
 
-A request is decided at one moment, so it fails wrongly if at each moment of its call some node was free; which one may
-change (placement/extensions/baremetal/objects/placing.py).
+The service decides a request for a node at one point in time, so a failure is wrong if at each time during the request
+some node was free; which one may change (placement/extensions/baremetal/objects/placing.py).
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def places(history: History) -> list[Violation]:
     holders = holdings(history, ends_at_once=False)
     calls = [_Call(operation, trees, holders) for operation in history.operations if _is_answered(operation)]
     violations = [
-        Violation(invariant, f"{sentence}, in call {call.operation.number}", (call.operation.number,))
+        Violation(invariant, f"{sentence}, in request {call.operation.number}", (call.operation.number,))
         for call in calls
         for invariant, sentence in call.contradictions()
     ]
@@ -170,14 +170,14 @@ class _Call:
         for consumer, trees in self.taken.items():
             for other in self.operation.body.get("apart_from", ()) if trees else ():
                 if other in self.taken and other != consumer:
-                    is_wrong = self._is_one_moment(consumer, other) and trees & (self.taken[other] or set())
+                    is_wrong = self._held_together(consumer, other) and trees & (self.taken[other] or set())
                 else:
                     # A consumer that is itself listed leaves its previous trees.
                     is_wrong = all(trees & self._trees_for_certain(value) for value in self._held(other))
                 if is_wrong:
                     yield "places apart", f"{consumer} is in a tree of {other}: {', '.join(sorted(trees))}"
 
-    def _is_one_moment(self, *consumers: str) -> bool:
+    def _held_together(self, *consumers: str) -> bool:
         """Whether at some point in time each of these consumers had exactly its result."""
         return bool(self.operation.body.get("all_or_nothing")) or not any(self.is_disturbed(each) for each in consumers)
 

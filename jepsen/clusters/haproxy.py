@@ -8,7 +8,7 @@ import socket
 import time
 from pathlib import Path
 
-#: Seconds for a server to change its state.
+#: Seconds within which a server must change its state.
 _LIMIT = 60.0
 #: Replies that confirm a command; other commands have an empty one.
 _DONE = ("port changed", "New server registered", "Server deleted")

@@ -227,10 +227,10 @@ class PostgreSQL(servers.PostgreSQL):
         _wait_until(lambda: not self._administer("SELECT 1 FROM pg_stat_activity WHERE backend_xid IS NOT NULL"))
 
     def promote(self) -> None:
-        self._set("synchronous_standby_names", "")  # it has none yet, and would wait for ever
+        self._set("synchronous_standby_names", "")  # it has no standby yet, and commits would wait forever
         self._administer("SELECT pg_promote(true)")
         _wait_until(self.takes_writes)
-        self._administer("CHECKPOINT")  # pg_rewind reads the new timeline from there
+        self._administer("CHECKPOINT")  # pg_rewind reads the new timeline from the checkpoint
         self._source = 0
 
     def wait_for(self, primary: PostgreSQL) -> None:
@@ -263,7 +263,7 @@ class PostgreSQL(servers.PostgreSQL):
         (self.directory / "data" / "postgresql.auto.conf").write_text("")
         self.start()
         _wait_until(lambda: bool(primary._administer("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'")))
-        if self._administer("SELECT 1 FROM pg_replication_slots"):  # its own, from the time when it was the primary
+        if self._administer("SELECT 1 FROM pg_replication_slots"):  # its own slot, from its time as primary
             self._administer(f"SELECT pg_drop_replication_slot('{_SLOT}')")
         if self.waits_for_replica:
             primary._set("synchronous_standby_names", "*")

@@ -19,7 +19,7 @@ _MAX_AGE = 0.3
 
 @fault
 def usage_not_in_the_feed() -> None:
-    """A claim is not recorded in the feed."""
+    """A claim writes no row to the change feed."""
     changed = Transaction.changed
 
     def without_usage(self: Transaction, provider_id: int, kind: str) -> None:

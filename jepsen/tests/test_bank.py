@@ -136,7 +136,7 @@ def test_reads_during_a_loss_show_the_state_before_or_after_it(reads):
         # The first lacks an acknowledged write, so it is after the loss, and so are the others.
         [read(13, 14, 2, 1), read(15, 16, 3, 1), read(17, 18, 2, 1)],
         [read(13, 14, 1, 1), read(15, 16, 3, 1), read(17, 18, 1, 1)],
-        # Three orders.
+        # Three commit orders.
         [swap(11, None, 1, 2), *(read(12, 20, *ticks) for ticks in ((3, 0), (2, 1), (1, 2)))],
         # A state neither before nor after the loss.
         [read(13, 14, 3, 0), read(42, 43, 2, 1)],

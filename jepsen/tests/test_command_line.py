@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def test_a_missing_program_is_reported_in_one_line(tmp_path):
-    python = tmp_path / "python"  # uWSGI is looked for beside it
+    python = tmp_path / "python"  # uWSGI is searched in the same directory
     python.symlink_to(sys.executable)
     done = subprocess.run(
         [python, "-m", "jepsen", "run", "--cluster", "sqlite", "--workload", "bank"],

@@ -81,11 +81,11 @@ WRONG = {
     "an open write that is undone": [FIRST, put(20, None, 2, 1), get(40, 50, 2, 2), get(60, 70, 1)],
 }
 RIGHT = {
-    "a read beside a write": [FIRST, put(20, 90, 2, 1), get(30, 40, 1), get(50, 60, 2, 2)],
+    "a read during a write": [FIRST, put(20, 90, 2, 1), get(30, 40, 1), get(50, 60, 2, 2)],
     "an open write that takes effect late": [FIRST, put(20, None, 2, 1), get(40, 50, 1), get(60, 70, 2, 2)],
     "an open write that takes no effect": [FIRST, put(20, None, 2, 1), get(40, 50, 1), put(60, 70, 3, 1)],
     "an open deletion": [FIRST, delete(20, None), get(40, 50, 1), get(60, 70, 0)],
-    "a conflict beside a write": [FIRST, put(20, 90, 2, 1), conflict(30, 40, 2, "1")],
+    "a conflict during a write": [FIRST, put(20, 90, 2, 1), conflict(30, 40, 2, "1")],
     "a conflict that states absence": [FIRST, delete(20, 90), conflict(30, 40, "null", "1")],
     "older writes in either order": [
         unguarded(0, 90, 1),
@@ -347,11 +347,11 @@ def test_a_lease_whose_move_is_being_committed_may_be_shown_as_expired():
 
 
 def test_acknowledged_writes_survive_a_loss_if_the_event_keeps_them():
-    before, beside = [FIRST, put(20, 30, 2, 1)], put(110, 115, 3, 2)
+    before, during = [FIRST, put(20, 30, 2, 1)], put(110, 115, 3, 2)
     for amount, generation, wrong in [(0, 1, True), (1, 1, True), (2, 2, False), (3, 3, False)]:
         shown = get(200, 210, amount, generation)
-        assert not is_wrong(*before, beside, shown, events=[loss(100, 120)])
-        assert is_wrong(*before, beside, shown, events=[loss(100, 120, keeps_earlier=True)]) == wrong
+        assert not is_wrong(*before, during, shown, events=[loss(100, 120)])
+        assert is_wrong(*before, during, shown, events=[loss(100, 120, keeps_earlier=True)]) == wrong
     # Without a response it may not have taken effect.
     assert not is_wrong(FIRST, put(20, None, 2, 1), get(200, 210, 1), events=[loss(100, 120, keeps_earlier=True)])
     # An earlier loss may have left less.

@@ -231,9 +231,9 @@ def test_a_generation_reused_after_a_loss_does_not_date_earlier_reads():
 
 
 def test_a_read_during_a_loss_shows_the_state_before_or_after_it():
-    beside = [NEW, traits(2, 3, 0, A), traits(22, 23, 0, B), shows(15, 30, 1, A)]
-    assert not is_wrong(*beside, events=[loss(10, 20)])
-    assert is_wrong(*beside)
+    during = [NEW, traits(2, 3, 0, A), traits(22, 23, 0, B), shows(15, 30, 1, A)]
+    assert not is_wrong(*during, events=[loss(10, 20)])
+    assert is_wrong(*during)
 
 
 def test_a_violation_names_the_operations_that_show_it():

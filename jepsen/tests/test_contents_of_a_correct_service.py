@@ -16,7 +16,7 @@ from jepsen.checker.contents import contents
 from jepsen.tests.handwritten_histories import call, error, history, loss
 from jepsen.tests.test_contents import PATH, A, B, C, P
 
-#: Steps after which no call begins.
+#: Steps after which no operation begins.
 LENGTH = 1500
 
 

@@ -39,10 +39,10 @@ def test_a_loss_happens_once():
 
 
 def test_a_loss_happens_at_any_time_during_the_event():
-    beside = get(80, 90, 1)
-    assert not is_wrong(FIRST, SECOND_WRITE, beside, events=[loss(60, 200)])
+    during = get(80, 90, 1)
+    assert not is_wrong(FIRST, SECOND_WRITE, during, events=[loss(60, 200)])
     assert is_wrong(FIRST, SECOND_WRITE, get(40, 50, 1), events=[loss(60, 200)])
-    assert not is_wrong(FIRST, SECOND_WRITE, beside, put(100, 110, 7, 1), get(210, 220, 7, 2), events=[loss(60, 200)])
+    assert not is_wrong(FIRST, SECOND_WRITE, during, put(100, 110, 7, 1), get(210, 220, 7, 2), events=[loss(60, 200)])
     assert not is_wrong(FIRST, SECOND_WRITE, put(100, 110, 7, 2), get(210, 220, 2, 2), events=[loss(60, 200)])
 
 

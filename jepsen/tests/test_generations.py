@@ -84,7 +84,7 @@ WRONG = {
     "created twice": [NEW, create(20, 30)],
 }
 RIGHT = {
-    "a conflict beside a write": [NEW, put(20, 90, 0), stale(30, 40, 0)],
+    "a conflict during a write": [NEW, put(20, 90, 0), stale(30, 40, 0)],
     "joined claims": [NEW, use(20, 50), use(30, 60, D), get(70, 80, 1)],
     "concurrent claims, each by itself": [NEW, use(20, 50), use(30, 60, D), get(70, 80, 2)],
     "an open claim": [NEW, use(20, None), get(40, 50, 0), get(60, 70, 1)],

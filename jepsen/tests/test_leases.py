@@ -20,7 +20,7 @@ EARLY, LATE, TOGETHER = (
 )
 
 
-def moment(seconds):
+def timestamp(seconds):
     noon = datetime.datetime(2026, 11, 22, 12, tzinfo=datetime.UTC)
     return (noon + datetime.timedelta(seconds=seconds)).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
@@ -38,7 +38,7 @@ def held(consumer, ends):
         "user_id": "u",
         "consumer_type": "T",
         "consumer_generation": 1,
-        "expires_at": None if ends is None else moment(ends),
+        "expires_at": None if ends is None else timestamp(ends),
     }
 
 

@@ -129,15 +129,15 @@ def test_joined_operations_have_one_effect_at_one_time():
 
 
 def test_the_prefix_includes_operations_begun_before_the_impossible_return():
-    write, read, beside, later = (
+    write, read, concurrent, later = (
         timed(("write", 1), 0, 10),
         timed(("read", 2), 20, 30),
         timed(("write", 3), 25, 60),
         timed(("read", 1), 40, 50),
     )
-    verdict = linearizable.check([later, beside, read, write], Register(), [0])
+    verdict = linearizable.check([later, concurrent, read, write], Register(), [0])
     assert (verdict.outcome, verdict.impossible, verdict.prefix) == (VIOLATED, read, 3)
-    assert verdict.pending == [beside]
+    assert verdict.pending == [concurrent]
     assert set(verdict.states) == {1}
 
 
@@ -274,8 +274,8 @@ def assert_shortest(history, verdict):
     assert verdict.prefix >= len([each for each in relevant if each.began < at])
     until = [each if each.ended is not None and each.ended <= at else _open(each) for each in relevant]
     assert not brute_force(until, [0])
-    same_moment = [each for each in until if each.ended == at]
-    if same_moment == [verdict.impossible]:
+    simultaneous = [each for each in until if each.ended == at]
+    if simultaneous == [verdict.impossible]:
         assert brute_force([_open(each) if each is verdict.impossible else each for each in until], [0])
 
 

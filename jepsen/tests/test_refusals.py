@@ -78,8 +78,8 @@ def test_emptying_a_consumer_that_does_not_exist_frees_nothing(generation, is_ex
     """Another request may create the consumer at the same time."""
     body = {ONE: document(0, generation=generation), TWO: document(2)}
     detail = f"Unable to create allocation for 'VCPU' on resource provider '{A}'. The requested amount would exceed."
-    beside = call(5, 8, "POST", "/allocations", body, status=409, reply=error(detail))
-    invariants = violated(refusals, stock(1, 2, 4), claim(6, 7, ONE, 3), beside)
+    concurrent = call(5, 8, "POST", "/allocations", body, status=409, reply=error(detail))
+    invariants = violated(refusals, stock(1, 2, 4), claim(6, 7, ONE, 3), concurrent)
     assert invariants == (set() if is_explained else {EXPLAINED})
 
 

@@ -97,7 +97,7 @@ def test_refusals_for_generations_and_capacity_are_not_collisions():
 )
 def test_a_collision_refusal_is_a_violation(operation):
     assert violated(collisions, operation) == {"no refusal for collisions"}
-    during = [Event("a stranger's lock", 0, 1)]
+    during = [Event("a foreign lock", 0, 1)]
     assert not violated(collisions, operation, events=during)
 
 
