@@ -20,11 +20,11 @@ from jepsen.run import Plan, Result, keep, run
 from jepsen.violation import Violation
 from tests import children, servers
 
-_COMMAND = "of clusters named other-...: a command line with {port} and {database} that runs another implementation"
+_COMMAND = "for the other-... clusters: command line with {port} and {database} that runs another implementation"
 
 
 def main() -> int:
-    """Return the exit code: 1 if something is violated, 2 if a program is not installed."""
+    """Run the command and return its exit code: 1 for a violation, 2 if a required program is not installed."""
     arguments = _parser().parse_args()
     Other.command = getattr(arguments, "command", "")
     try:
@@ -38,35 +38,43 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m jepsen", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    one = commands.add_parser("run", help="one run of some workloads beside some nemeses")
-    one.set_defaults(does=_run)
-    one.add_argument("--cluster", required=True, choices=catalogue.CLUSTERS)
-    one.add_argument("--command", default="", help=_COMMAND)
-    one.add_argument("--workload", action="append", required=True, choices=catalogue.WORKLOADS)
-    one.add_argument("--nemesis", action="append", default=[], choices=catalogue.NEMESES)
-    one.add_argument("--seconds", type=float, default=60.0)
-    one.add_argument("--seed", type=int, default=random.randrange(2**32), help="of all choices (default: by chance)")
-    many = commands.add_parser("campaign", help="run after run: every nemesis in turn, with changing workloads")
-    many.set_defaults(does=_campaign)
-    many.add_argument("--cluster", required=True, choices=catalogue.CLUSTERS)
-    many.add_argument("--command", default="", help=_COMMAND)
-    many.add_argument("--workload", action="append", choices=catalogue.WORKLOADS, help="(default: all)")
-    many.add_argument("--nemesis", action="append", choices=catalogue.NEMESES, help="(default: all that apply)")
-    many.add_argument("--minutes", type=float, default=30.0)
-    many.add_argument("--segment", type=float, default=60.0, help="seconds of one run (default: %(default)s)")
-    many.add_argument("--seed", type=int, default=random.randrange(2**32), help="of the first run")
-    many.add_argument(
+    run_parser = commands.add_parser("run", help="run some workloads once, with nemeses")
+    run_parser.set_defaults(does=_run)
+    run_parser.add_argument("--cluster", required=True, choices=catalogue.CLUSTERS)
+    run_parser.add_argument("--command", default="", help=_COMMAND)
+    run_parser.add_argument("--workload", action="append", required=True, choices=catalogue.WORKLOADS)
+    run_parser.add_argument("--nemesis", action="append", default=[], choices=catalogue.NEMESES)
+    run_parser.add_argument("--seconds", type=float, default=60.0)
+    run_parser.add_argument(
+        "--seed", type=int, default=random.randrange(2**32), help="seed of all random choices (default: random)"
+    )
+    campaign_parser = commands.add_parser(
+        "campaign", help="repeat runs: every nemesis in turn, with changing workloads"
+    )
+    campaign_parser.set_defaults(does=_campaign)
+    campaign_parser.add_argument("--cluster", required=True, choices=catalogue.CLUSTERS)
+    campaign_parser.add_argument("--command", default="", help=_COMMAND)
+    campaign_parser.add_argument("--workload", action="append", choices=catalogue.WORKLOADS, help="(default: all)")
+    campaign_parser.add_argument(
+        "--nemesis", action="append", choices=catalogue.NEMESES, help="(default: all that apply)"
+    )
+    campaign_parser.add_argument("--minutes", type=float, default=30.0)
+    campaign_parser.add_argument("--segment", type=float, default=60.0, help="seconds per run (default: %(default)s)")
+    campaign_parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="seed of the first run")
+    campaign_parser.add_argument(
         "--limits",
         action="store_true",
-        help="writes must be acknowledged in time after each nemesis: no shared machine",
+        help="fail if writes recover too slowly after a nemesis; for dedicated machines",
     )
-    many.add_argument("--report", type=Path, help="a file for the report in JSON")
-    again = commands.add_parser("replay", help="judge a recorded history, and draw the shortest part that violates")
-    again.set_defaults(does=_replay)
-    again.add_argument("file", type=Path)
-    again.add_argument("--svg", type=Path, help="the file of the picture (default: beside the history)")
-    listed = commands.add_parser("list", help="the names of clusters, workloads, nemeses and checks")
-    listed.set_defaults(does=_list)
+    campaign_parser.add_argument("--report", type=Path, help="write the report to this file, as JSON")
+    replay_parser = commands.add_parser(
+        "replay", help="check a recorded history again, and draw the shortest violating part"
+    )
+    replay_parser.set_defaults(does=_replay)
+    replay_parser.add_argument("file", type=Path)
+    replay_parser.add_argument("--svg", type=Path, help="file of the picture (default: next to the history)")
+    list_parser = commands.add_parser("list", help="list clusters, workloads, nemeses and checks")
+    list_parser.set_defaults(does=_list)
     return parser
 
 
@@ -74,7 +82,7 @@ def _run(arguments: argparse.Namespace) -> int:
     plan = Plan(arguments.workload, arguments.nemesis, arguments.seconds, arguments.seed)
     report = Report()
     with _children(), catalogue.cluster(arguments.cluster)() as cluster:
-        told(run(cluster, plan), report)
+        print_result(run(cluster, plan), report)
     print(report)
     return 1 if report.violations else 0
 
@@ -92,7 +100,7 @@ def _campaign(arguments: argparse.Namespace) -> int:
     try:
         with _children(), contextlib.closing(campaign.runs()) as results:
             for result in results:
-                told(result, report, slow(result.history) if arguments.limits else ())
+                print_result(result, report, slow(result.history) if arguments.limits else ())
     finally:
         print(report)
         if arguments.report:
@@ -102,7 +110,7 @@ def _campaign(arguments: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _children() -> Iterator[None]:
-    """A block whose child processes have all ended after it."""
+    """Stop all child processes at the end of the block."""
     children.begin_run()
     try:
         yield
@@ -110,8 +118,8 @@ def _children() -> Iterator[None]:
         children.end_run()
 
 
-def told(result: Result, report: Report, slow: Sequence[Violation] = ()) -> None:
-    """Print what came of a run, and add it to the report."""
+def print_result(result: Result, report: Report, slow: Sequence[Violation] = ()) -> None:
+    """Print the outcome of a run, and add it to the report."""
     history = result.history
     report.add(history)
     operations, events = len(history.operations), len(history.events)
@@ -124,8 +132,8 @@ def told(result: Result, report: Report, slow: Sequence[Violation] = ()) -> None
         sentence = f"{violation.invariant}: {violation.sentence} {[*violation.operations]}"
         report.violations.append(f"seed {history.run['seed']}: {sentence}")
         print(f"    {sentence}", flush=True)
-    for one in result.undecided:
-        sentence = f"{one.invariant}: {one.sentence} {[*one.operations]}"
+    for undecided in result.undecided:
+        sentence = f"{undecided.invariant}: {undecided.sentence} {[*undecided.operations]}"
         report.undecided.append(f"seed {history.run['seed']}: {sentence}")
         print(f"    {sentence}", flush=True)
     if path:

@@ -1,6 +1,6 @@
-"""The service with one more page, /jepsen/index: the index of the worker that answers.
+"""The service plus ``/jepsen/index``, a page that shows the index of the worker that responds.
 
-What uWSGI imports in place of ``placement.wsgi.api``.
+uWSGI imports this module in place of ``placement.wsgi.api``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PATH = "/jepsen/index"
 
 
 class IndexPage:
-    """The application, and the page: 200, or 503 while the index cannot be brought up to date."""
+    """WSGI middleware that serves the index: 200, or 503 while the index cannot be refreshed."""
 
     def __init__(self, application: WSGIApplication, index: LiveIndex) -> None:
         self._application, self._index = application, index
@@ -40,18 +40,21 @@ class IndexPage:
 
 
 def with_page() -> IndexPage:
-    """Return the application with the page on the index that its searches read, and with the fault to be planted."""
+    """Return the application with the index page, after planting the fault named in the environment.
+
+    The page reads the same index as the searches of the application.
+    """
     plant()
-    made: list[LiveIndex] = []
+    indices: list[LiveIndex] = []
 
     def make(*arguments: Any, **options: Any) -> LiveIndex:
-        made.append(LiveIndex(*arguments, **options))
-        return made[-1]
+        indices.append(LiveIndex(*arguments, **options))
+        return indices[-1]
 
     deploy.LiveIndex = make
     moved_clock.follow()
     application = init_application()
-    [index] = made
+    [index] = indices
     return IndexPage(application, index)
 
 

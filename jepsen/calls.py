@@ -1,10 +1,10 @@
-"""What each call means for consumers and providers, for all routes that read or write them.
+"""The effects of each operation on consumers and providers, for all routes that read or write them.
 
-A call that was answered has the effects that its reply states.  An open call has those that it may have: a check lets
-them happen at any time after the call began, or never.  Sources: docs/api, sections api-claims,
+An operation with a response has the effects that its response states.  An open operation has the effects that it may
+have: checks allow them at any time after it began, or never.  Sources: docs/api, sections api-claims,
 api-consumer-generations and api-provider-generations; docs/api/v1/claims.rst; docs/api/baremetal.
 
-A bare metal allocation is followed only if the path names it by its uuid.
+A bare metal allocation is tracked only if the path names it by uuid.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from jepsen import calls_baremetal, calls_v1
-from jepsen.calls_common import NEWEST, generation_conflict, named_providers, why_refused
+from jepsen.calls_common import NEWEST, generation_conflict, named_providers, refusal_reason
 from jepsen.effect_types import (
     ABSENT,
     ANY,
@@ -40,17 +40,17 @@ _UUID = r"([0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a
 
 
 def effects(operation: Operation) -> list[Effect]:
-    """Return what the call did and showed, in no order; for an open call, what it may have done.
+    """Return the effects of an operation, unordered; for an open operation, its possible effects.
 
-    A call that was refused has the effects of its refusal, one that only simulates (``dry_run``) has none.
+    A refused operation has the effects of its refusal; a simulated one (``dry_run``) has none.
     """
     path, _, query = operation.path.partition("?")
     if "dry_run" in query or (operation.is_open and operation.method == "GET"):
         return []
     for method, pattern, meaning in _ROUTES:
-        found = pattern.fullmatch(path) if method == operation.method else None
-        if found is not None:
-            return list(meaning(operation, *found.groups()))
+        match = pattern.fullmatch(path) if method == operation.method else None
+        if match is not None:
+            return list(meaning(operation, *match.groups()))
     return []
 
 
@@ -66,7 +66,11 @@ def _post_allocations(operation: Operation) -> Iterator[Effect]:
 
 
 def _claims(operation: Operation, documents: Mapping[str, Any]) -> Iterator[Effect]:
-    """The effects of writes of allocations, by consumer, of one request."""
+    """Yield the effects of one request that writes allocations.
+
+    Args:
+        documents: Bodies by consumer.
+    """
     if not (operation.succeeded or operation.is_open):
         yield from _refused_claims(operation, documents)
         return
@@ -74,8 +78,8 @@ def _claims(operation: Operation, documents: Mapping[str, Any]) -> Iterator[Effe
         yield _claimed(operation, consumer, document)
         if not document["allocations"]:
             yield ProvidersLeft(consumer)
-    # One increase for each provider of the request, however many of its consumers use it.
-    users = {provider: consumer for consumer, of in documents.items() for provider in named_providers(of)}
+    # The request raises each provider's generation once, however many of its consumers use the provider.
+    users = {provider: consumer for consumer, document in documents.items() for provider in named_providers(document)}
     yield from (ProviderUsed(provider, consumer) for provider, consumer in users.items())
 
 
@@ -97,12 +101,15 @@ def _claimed(operation: Operation, consumer: str, document: Mapping[str, Any]) -
 
 
 def _refused_claims(operation: Operation, documents: Mapping[str, Any]) -> Iterator[Effect]:
-    """The refusals of a request; a reply does not say which of several consumers has another generation."""
+    """Yield the effects of a refused request.
+
+    The response does not say which of several consumers has another generation.
+    """
     yield from _unknown_provider(operation)
     conflict = generation_conflict(operation.detail)
     if conflict is None:
-        why = why_refused(operation.code, operation.detail)
-        # A reshape is also refused for the generation of a provider, which says nothing about the consumers.
+        why = refusal_reason(operation.code, operation.detail)
+        # A reshape is also refused for a provider's generation, which says nothing about the consumers.
         why = "other" if why == "generation" else why
         yield from (ConsumerRefused(consumer, why) for consumer in documents)
         return
@@ -116,9 +123,9 @@ def _refused_claims(operation: Operation, documents: Mapping[str, Any]) -> Itera
 
 
 def _unknown_provider(operation: Operation) -> Iterator[Effect]:
-    found = re.search(r"Allocation for resource provider '([^']+)' that does not exist", operation.detail)
-    if found:
-        yield ProviderRefused(found[1], "missing")
+    match = re.search(r"Allocation for resource provider '([^']+)' that does not exist", operation.detail)
+    if match:
+        yield ProviderRefused(match[1], "missing")
 
 
 def _delete_allocations(operation: Operation, consumer: str) -> Iterator[Effect]:
@@ -137,14 +144,14 @@ def _get_allocations(operation: Operation, consumer: str) -> Iterator[Effect]:
         yield ConsumerRead(consumer, None)
         return
     shown = Holding(
-        amounts({provider: of["resources"] for provider, of in held.items()}),
+        amounts({provider: allocation["resources"] for provider, allocation in held.items()}),
         reply.get("project_id"),
         reply.get("user_id"),
         reply.get("consumer_type"),
         reply.get("consumer_generation"),
     )
     yield ConsumerRead(consumer, shown)
-    yield from (ProviderRead(provider, of["generation"]) for provider, of in held.items())
+    yield from (ProviderRead(provider, allocation["generation"]) for provider, allocation in held.items())
 
 
 # --- providers -------------------------------------------------------------------------------------------------------
@@ -193,7 +200,7 @@ def _get_providers(operation: Operation) -> Iterator[Effect]:
 
 
 def _get_contents(operation: Operation, provider: str) -> Iterator[Effect]:
-    """Inventories, usages, aggregates, allocations and traits of a provider."""
+    """Yield the provider generation that a read of inventories, usages, aggregates, allocations or traits shows."""
     if operation.status == 404:
         yield ProviderRead(provider, None)
     elif operation.succeeded and "resource_provider_generation" in operation.reply:
@@ -201,11 +208,15 @@ def _get_contents(operation: Operation, provider: str) -> Iterator[Effect]:
 
 
 def _written(*raises: int) -> Callable[..., Iterator[Effect]]:
-    """Return the meaning of a route that changes the contents of a provider and raises its generation so."""
+    """Return the effects function of a route that changes the contents of a provider.
+
+    Args:
+        raises: Possible increases of the provider's generation.
+    """
 
     def meaning(operation: Operation, provider: str) -> Iterator[Effect]:
         body = operation.body if operation.method == "PUT" else None
-        # The body of PUT aggregates is an array until 1.18; POST of an inventory has a generation that is ignored.
+        # The body of PUT aggregates is an array until 1.18; the generation in a POST of an inventory is ignored.
         given = body.get("resource_provider_generation") if isinstance(body, dict) else None
         unguarded = isinstance(body, list)
         if operation.succeeded or operation.is_open:
@@ -219,7 +230,7 @@ def _written(*raises: int) -> Callable[..., Iterator[Effect]]:
 
 
 def _put_inventory(operation: Operation, provider: str) -> Iterator[Effect]:
-    """A write of one class; 404 is also for the class."""
+    """Yield the effects of a write of one inventory, which also returns 404 for an unknown class."""
     if operation.status == 404 and "No resource provider" not in operation.detail:
         yield ProviderRefused(provider, "other")
     else:
@@ -229,7 +240,7 @@ def _put_inventory(operation: Operation, provider: str) -> Iterator[Effect]:
 def _refused(operation: Operation, provider: str, given: int | None = None) -> ProviderRefused:
     if operation.status == 404:
         return ProviderRefused(provider, "missing")
-    why = why_refused(operation.code, operation.detail)
+    why = refusal_reason(operation.code, operation.detail)
     return ProviderRefused(provider, why, given if why == "generation" else None)
 
 
@@ -246,18 +257,20 @@ def _post_reshaper(operation: Operation) -> Iterator[Effect]:
         if not (isinstance(effect, ProviderUsed) and effect.provider in inventories):
             yield effect
     for provider, body in inventories.items():
-        # One for the final inventory, one for that beside the old one, one for the claims (docs: api-reshaper-steps).
+        # One step for the final inventory, one for the union of old and new, one for the claims (docs:
+        # api-reshaper-steps).
         steps = 1 + bool(body["inventories"]) + (provider in used)
-        # A consumer that the request empties is judged with the inventories: what it held is not known here.
+        # Removed allocations raise a provider by one more, but which providers an emptied consumer used is unknown
+        # here.
         raises = (steps, steps + 1) if emptied and provider not in used else (steps,)
         yield ProviderWrite(provider, body["resource_provider_generation"], None, raises)
 
 
 def _refused_inventories(operation: Operation, inventories: Mapping[str, Any]) -> Iterator[Effect]:
-    found = re.search(r"generation conflict for provider (\S+): actual: (\d+), given: (\d+)", operation.detail)
+    match = re.search(r"generation conflict for provider (\S+): actual: (\d+), given: (\d+)", operation.detail)
     for provider in inventories:
-        if found and found[1] == provider:
-            yield ProviderRefused(provider, "generation", int(found[3]), int(found[2]))
+        if match and match[1] == provider:
+            yield ProviderRefused(provider, "generation", int(match[3]), int(match[2]))
         else:
             yield ProviderRefused(provider, "other")
 

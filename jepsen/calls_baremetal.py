@@ -1,4 +1,4 @@
-"""What the calls of the Bare Metal API mean for consumers: an allocation that holds a node is one (ADR 23)."""
+"""The effects of Bare Metal API operations: an allocation that holds a node is a consumer (ADR 23)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _TYPE = "BAREMETAL"
 
 
 def _post_allocation(operation: Operation) -> Iterator[Effect]:
-    """A request for a node: whether it got one, a later read says.  With ``node``, a node in use keeps its holder."""
+    """Yield the effects of a request for a node; only a later read shows whether it got one.
+
+    With ``node``, a node that is in use keeps its holder.
+    """
     reply = operation.reply if operation.succeeded else {}
     created = reply.get("uuid") or operation.body.get("uuid")
     if created is None:
@@ -45,7 +48,10 @@ def _get_allocation(operation: Operation, _uuid: str) -> Iterator[Effect]:
 
 
 def _shown(document: Any) -> Iterator[Effect]:
-    """The node of an active allocation; one in error, or a missing one, says nothing about a consumer of its uuid."""
+    """Yield the effects of a shown allocation that has a node.
+
+    An allocation in error, or a missing one, says nothing about the consumer with its uuid.
+    """
     node = document.get("node_uuid")
     if node is not None:
         unit = os_resource_classes.normalize_name(document["resource_class"])

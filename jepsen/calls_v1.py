@@ -1,4 +1,4 @@
-"""What the calls below /v1 mean for consumers and providers (docs/api/v1/claims.rst)."""
+"""The effects of v1 operations on consumers and providers (docs/api/v1/claims.rst)."""
 
 from __future__ import annotations
 
@@ -71,19 +71,19 @@ def _claimed(operation: Operation, request: Mapping[str, Any], result: Mapping[s
             held = replace(_shown({**request, **result}), request=_content(request))
             may_end = _may_end(operation, consumer, operation.body.get("expires_in"))
             keeps_end = outcome == "moved" and "expires_in" not in operation.body
-            # What it shows is then the end that the consumer had before.
+            # The response then shows the expiry that the consumer had before.
             after = replace(held, ends=None) if keeps_end else held
             yield ConsumerWrite(consumer, _expected(request), after, may_end=may_end)
             if keeps_end:
-                yield ConsumerRead(consumer, held, minds_ends=True)
-            for provider, of in result["allocations"].items():
-                yield ProviderUsed(provider, consumer, of["generation"])
+                yield ConsumerRead(consumer, held, respects_expiry=True)
+            for provider, allocation in result["allocations"].items():
+                yield ProviderUsed(provider, consumer, allocation["generation"])
         case "held":
-            # Another client may have changed the owner since, and the place; the request stays the one that placed it.
+            # Another client may have changed the owner and the place since; the placing request stays the same.
             shown = replace(_shown({**request, **result}), project=None, user=None, type=None)
-            yield ConsumerRead(consumer, replace(shown, request=_content(request)), minds_ends=True)
-            for provider, of in result["allocations"].items():
-                yield ProviderRead(provider, of["generation"])
+            yield ConsumerRead(consumer, replace(shown, request=_content(request)), respects_expiry=True)
+            for provider, allocation in result["allocations"].items():
+                yield ProviderRead(provider, allocation["generation"])
         case "refused":
             yield _refused(request, result["error"])
 
@@ -93,18 +93,18 @@ def _content(request: Mapping[str, Any]) -> str:
 
 
 def _refused(request: Mapping[str, Any], error: Mapping[str, Any]) -> ConsumerRefused:
-    consumer, asked = request["consumer"], _content(request)
+    consumer, request_content = request["consumer"], _content(request)
     conflict = generation_conflict(error["detail"])
     if conflict is None:
         given = request.get("consumer_generation")
-        return ConsumerRefused(consumer, _WHY.get(error["code"], "other"), given, request=asked)
+        return ConsumerRefused(consumer, _WHY.get(error["code"], "other"), given, request=request_content)
     actual, given = conflict
-    return ConsumerRefused(consumer, "generation", given, actual, asked)
+    return ConsumerRefused(consumer, "generation", given, actual, request_content)
 
 
 def _shown(document: Mapping[str, Any]) -> Holding:
     return Holding(
-        amounts({provider: of["resources"] for provider, of in document["allocations"].items()}),
+        amounts({provider: allocation["resources"] for provider, allocation in document["allocations"].items()}),
         document["project_id"],
         document["user_id"],
         document["consumer_type"],
@@ -114,10 +114,13 @@ def _shown(document: Mapping[str, Any]) -> Holding:
 
 
 def _may_end(operation: Operation, consumer: str, length: int | None) -> int | None:
-    """Return from when on a lease of so many seconds may end, in nanoseconds of the run.
+    """Return the earliest time at which a lease may expire, in nanoseconds of the run.
 
-    The database's clock counts from some moment of the call, and cuts fractions of a second in some databases.  Where
-    the clock is moved, the workload says when: ``note["may_end"]``, by consumer.
+    The database's clock is read at some time during the request, and some databases truncate it to seconds.  Where the
+    clock is moved, the workload notes the time in ``note["may_end"]``, by consumer.
+
+    Args:
+        length: Seconds; None: without expiry.
     """
     if length is None:
         return None
@@ -127,24 +130,24 @@ def _may_end(operation: Operation, consumer: str, length: int | None) -> int | N
 
 def _get_claim(operation: Operation, consumer: str) -> Iterator[Effect]:
     if operation.succeeded:
-        yield ConsumerRead(consumer, _shown(operation.reply), minds_ends=True)
-        for provider, of in operation.reply["allocations"].items():
-            yield ProviderRead(provider, of["generation"])
+        yield ConsumerRead(consumer, _shown(operation.reply), respects_expiry=True)
+        for provider, allocation in operation.reply["allocations"].items():
+            yield ProviderRead(provider, allocation["generation"])
     elif operation.status == 404:
-        yield ConsumerRead(consumer, None, minds_ends=True)
+        yield ConsumerRead(consumer, None, respects_expiry=True)
 
 
 def _extend(operation: Operation, consumer: str) -> Iterator[Effect]:
     may_end = _may_end(operation, consumer, operation.body["expires_in"])
     if operation.succeeded:
         yield ConsumerExtended(consumer, _shown(operation.reply), may_end)
-        for provider, of in operation.reply["allocations"].items():
-            yield ProviderRead(provider, of["generation"])
+        for provider, allocation in operation.reply["allocations"].items():
+            yield ProviderRead(provider, allocation["generation"])
     elif operation.is_open:
         ends = NEVER if operation.body["expires_in"] is None else UNKNOWN
         yield ConsumerExtended(consumer, Holding(ends=ends), may_end)
     elif operation.status == 404:
-        yield ConsumerRead(consumer, None, minds_ends=True)
+        yield ConsumerRead(consumer, None, respects_expiry=True)
     else:
         yield ConsumerRefused(consumer, "other")
 
@@ -155,7 +158,7 @@ def _release(operation: Operation) -> Iterator[Effect]:
         yield from (ConsumerWrite(consumer, PRESENT, None) for consumer in named or [EVERY])
     elif operation.succeeded:
         yield from (ConsumerWrite(consumer, PRESENT, None) for consumer in operation.reply["released"])
-        yield from (ConsumerRead(consumer, None, minds_ends=True) for consumer in operation.reply["missing"])
+        yield from (ConsumerRead(consumer, None, respects_expiry=True) for consumer in operation.reply["missing"])
 
 
 ROUTES: list[tuple[str, str, Callable[..., Iterator[Effect]]]] = [

@@ -1,4 +1,4 @@
-"""Run after run on one cluster until a time is over: every nemesis in turn, beside changing workloads."""
+"""A series of runs on one cluster: every nemesis in turn, with changing workloads."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from jepsen.history import History
 from jepsen.run import RECOVERS, Plan, Result, run
 from jepsen.violation import Violation
 
-#: How many workloads run at the same time.
-_TOGETHER = 2
+#: Workloads of one run.
+_CONCURRENT_WORKLOADS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """What is to be done.
+    """The plan of a series of runs.
 
     Attributes:
-        seconds: After which no further run begins; there is at least one.
-        seed: Of the first run; each further one has the next.
-        segment: Seconds of one run.  Each has consumers of its own and is checked by itself, so that memory and the
-            time of the checks stay small.
+        seconds: Time after which no further run begins; there is at least one.
+        seed: Seed of the first run; it grows by one with each run.
+        segment: Seconds per run.  Each run has its own consumers and is checked by itself, which bounds memory and the
+            time of the checks.
         peace: Seconds before each nemesis.
     """
 
@@ -38,11 +38,11 @@ class Campaign:
     peace: float = 3.0
 
     def runs(self) -> Iterator[Result]:
-        """Yield what came of each run; a cluster that did not recover is replaced by a new one."""
+        """Yield the result of each run; a cluster that did not recover is replaced by a new one."""
         end, turn, harms, over = time.monotonic() + self.seconds, 0, 0, False
         while not over:
             with catalogue.cluster(self.cluster)() as cluster:
-                workloads, nemeses = self._applying_workloads(cluster), self._applying(cluster)
+                workloads, nemeses = self._applicable_workloads(cluster), self._applicable_nemeses(cluster)
                 recovered = True
                 while recovered and not over:
                     result = self._run(cluster, self._plan(turn, workloads, _rotated(nemeses, harms)))
@@ -55,20 +55,20 @@ class Campaign:
         try:
             return run(cluster, plan)
         except Exception as error:
-            # Of the harness, or of a cluster that does not start again: the next run has another one.
+            # The harness failed, or the cluster did not start again: the next run gets a new cluster.
             traceback.print_exc()
             description = {"cluster": self.cluster, "workloads": [*plan.workloads], "seed": plan.seed}
             return Result(History(description, [], []), [Violation(RECOVERS, f"the run failed: {error!r}")], None)
 
-    def _applying(self, cluster: Cluster) -> Sequence[str]:
+    def _applicable_nemeses(self, cluster: Cluster) -> Sequence[str]:
         return [name for name in self.nemeses if catalogue.nemesis(name)().applies_to(cluster)]
 
-    def _applying_workloads(self, cluster: Cluster) -> Sequence[str]:
+    def _applicable_workloads(self, cluster: Cluster) -> Sequence[str]:
         return [name for name in self.workloads if cluster.shows_state or not catalogue.workload(name).own_api]
 
     def _plan(self, turn: int, workloads: Sequence[str], nemeses: Sequence[str]) -> Plan:
-        together = min(_TOGETHER, len(workloads))
-        return Plan(_rotated(workloads, turn)[:together], nemeses, self.segment, self.seed + turn, self.peace)
+        count = min(_CONCURRENT_WORKLOADS, len(workloads))
+        return Plan(_rotated(workloads, turn)[:count], nemeses, self.segment, self.seed + turn, self.peace)
 
 
 def _rotated(names: Sequence[str], places: int) -> Sequence[str]:

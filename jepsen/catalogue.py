@@ -1,4 +1,4 @@
-"""All clusters, workloads, nemeses and checks by name: module and attribute, imported when one is asked for."""
+"""Clusters, workloads, nemeses and checks by name, imported on first use."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ WORKLOADS = {
 #: Subclasses of Nemesis.
 NEMESES: dict[str, str] = {
     "switch-over": "nemeses.switchover:Switchover",
-    "switch-over-unfenced": "nemeses.switchover:Split",
+    "switch-over-unfenced": "nemeses.switchover:UnfencedSwitchover",
     "fail-over": "nemeses.switchover:Failover",
     "fail-over-synchronous": "nemeses.switchover:FailoverWithoutLoss",
     "restart-hosts": "nemeses.hosts:RollingRestart",
-    "add-and-remove-host": "nemeses.hosts:MoreAndFewer",
+    "add-and-remove-host": "nemeses.hosts:AddAndRemoveHost",
     "kill-host": "nemeses.hosts:KilledHost",
     "upgrade-hosts": "nemeses.hosts:RollingUpgrade",
     "kill-worker": "nemeses.processes:KillWorker",
@@ -81,7 +81,7 @@ NEMESES: dict[str, str] = {
     "restart-haproxy": "nemeses.nodes:RestartBalancer",
     "reload-haproxy": "nemeses.nodes:ReloadBalancer",
 }
-#: Functions of a history (violation.Check), by the name of the invariant.
+#: Checks (violation.Check) by name.
 CHECKS: dict[str, str] = {
     "consumers": "checker.consumers:consumers",
     "generations": "checker.generations:generations",
@@ -98,60 +98,60 @@ CHECKS: dict[str, str] = {
     "indices": "checker.indices:indices",
     "soundness": "checker.indices:soundness",
 }
-#: What each check finds violated, by its name.
+#: Invariants of each check.
 INVARIANTS: Mapping[str, Collection[str]] = {
     "consumers": {"consumers: linearizable"},
     "generations": {"generations: linearizable"},
     "contents": {"contents as written"},
-    "replies": {"no 5xx but 503", "away only beside an event", "no internals in errors"},
+    "replies": {"no 5xx except 503", "unavailable only around an event", "no internals in error bodies"},
     "collisions": {"no refusal for collisions"},
     "bank": {
         "bank: constant sum",
         "bank: a prefix survives",
-        "bank: acknowledged writes included",
-        "bank: nothing from nowhere",
-        "bank: one order of commits",
-        "bank: reads never go back",
+        "bank: reads include acknowledged writes",
+        "bank: no out-of-thin-air reads",
+        "bank: one commit order",
+        "bank: monotonic reads",
     },
-    "refusals": {"each refusal for room is explained", "never more than the capacity"},
+    "refusals": {"refusals for capacity are explained", "capacity is never exceeded"},
     "places": {
         "a result for each request",
         "all or nothing",
-        "mappings of what is held",
+        "mappings match the holdings",
         "places apart",
-        "places as asked for",
+        "places as requested",
         "places together",
     },
     "leases": {
-        "no lease ends before its time",
-        "a lease is over at its time",
-        "an extension and the end exclude each other",
+        "no lease expires early",
+        "leases expire on time",
+        "no extension after expiry",
     },
     "machines": {"a node has one holder", "records agree with claims", "no request fails while a node is free"},
     "trees": {
-        "trees without loops, with right roots",
+        "trees without cycles, with correct roots",
         "a read shows one tree",
         "parents as written",
-        "births included",
+        "acknowledged children included",
     },
     "feed": {"feed numbers without gaps", "a feed row for each change"},
-    "indices": {"each index is that of the database"},
-    "soundness": {"sound rows"},
+    "indices": {"each index matches the database"},
+    "soundness": {"consistent rows"},
 }
 
 
 def cluster(name: str) -> type[Cluster]:
-    """Return a cluster's class; raises KeyError."""
+    """Return the class of a cluster; raise KeyError for an unknown name."""
     return _find(CLUSTERS, name)
 
 
 def workload(name: str) -> type[Workload]:
-    """Return a workload's class; raises KeyError."""
+    """Return the class of a workload; raise KeyError for an unknown name."""
     return _find(WORKLOADS, name)
 
 
 def nemesis(name: str) -> type[Nemesis]:
-    """Return a nemesis' class; raises KeyError."""
+    """Return the class of a nemesis; raise KeyError for an unknown name."""
     return _find(NEMESES, name)
 
 

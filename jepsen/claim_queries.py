@@ -1,4 +1,4 @@
-"""Queries of POST /v1/claims, in either notation, as far as the workloads use them: amounts and trees by group."""
+"""Queries of POST /v1/claims in both notations, limited to those of the workloads: amounts and trees by group."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ _PARAMETER = re.compile(r"(resources|in_tree)([a-zA-Z0-9_-]{0,64})")
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What one group of a query asks for: amounts by class, and in which tree."""
+    """A group of a query: amounts by class, and optionally a tree."""
 
     resources: Mapping[str, int]
     in_tree: str | None = None
 
 
 def groups(query: Any) -> Mapping[str, Group] | None:
-    """Return the groups of a query by suffix; None for one with other conditions, or groups without amounts."""
-    found = _of_text(query) if isinstance(query, str) else _of_object(query)
-    if found is None or not all(of.keys() <= {"resources", "in_tree"} and of.get("resources") for of in found.values()):
+    """Return the groups of a query by suffix; None if it has other conditions or a group without amounts."""
+    by_suffix = _of_text(query) if isinstance(query, str) else _of_object(query)
+    if by_suffix is None or not all(
+        group.keys() <= {"resources", "in_tree"} and group.get("resources") for group in by_suffix.values()
+    ):
         return None
-    return {suffix: Group(of["resources"], of.get("in_tree")) for suffix, of in found.items()}
+    return {suffix: Group(group["resources"], group.get("in_tree")) for suffix, group in by_suffix.items()}
 
 
 def _of_text(query: str) -> dict[str, dict[str, Any]] | None:
-    found: dict[str, dict[str, Any]] = {}
+    by_suffix: dict[str, dict[str, Any]] = {}
     for name, value in parse_qsl(query):
         parameter = _PARAMETER.fullmatch(name)
         if (name, value) == ("group_policy", "none"):
             continue
-        if parameter is None or parameter[1] in found.setdefault(parameter[2], {}):
+        if parameter is None or parameter[1] in by_suffix.setdefault(parameter[2], {}):
             return None
-        found[parameter[2]][parameter[1]] = value if parameter[1] == "in_tree" else _amounts(value)
-    return found
+        by_suffix[parameter[2]][parameter[1]] = value if parameter[1] == "in_tree" else _amounts(value)
+    return by_suffix
 
 
 def _amounts(text: str) -> dict[str, int]:
@@ -52,12 +54,12 @@ def _of_object(query: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]] | No
 def content(request: Mapping[str, Any]) -> str | None:
     """Return a text that is equal for equal requests of POST /v1/claims (docs: v1-claims-repeated).
 
-    None: it is not known which queries are equal to this one.
+    None if the queries equal to this one are unknown.
     """
-    asked = groups(request["query"])
-    if asked is None:
+    query_groups = groups(request["query"])
+    if query_groups is None:
         return None
-    named = [[suffix, sorted(of.resources.items()), of.in_tree] for suffix, of in sorted(asked.items())]
+    named = [[suffix, sorted(group.resources.items()), group.in_tree] for suffix, group in sorted(query_groups.items())]
     owner = [request[name] for name in ("project_id", "user_id", "consumer_type")]
     how = [request.get("count", 1), request.get("keep", True), request.get("consumer_generation")]
     return json.dumps([named, owner, how])

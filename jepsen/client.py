@@ -1,4 +1,4 @@
-"""Clients that record their calls."""
+"""Clients that record their operations."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests import caller
 from tests.caller import Answer
 
 NO_ANSWER = Answer(0, None)
-#: Seconds for which a client waits when the service is away, as those of a cloud do.
+#: Seconds that a client waits while the service is unavailable.
 _PAUSE = 0.05
 
 
 class Recorder:
-    """Records the calls of all clients of a run, and the events; threads share it."""
+    """The operations and events of a run; thread-safe."""
 
     def __init__(self) -> None:
         self._began = time.monotonic_ns()
@@ -28,25 +28,25 @@ class Recorder:
         self.events: list[Event] = []
 
     def now(self) -> int:
-        """Return the nanoseconds since the beginning of the run."""
+        """Return the nanoseconds since the start of the run."""
         return time.monotonic_ns() - self._began
 
     def next_number(self) -> int:
         return next(self._numbers)
 
-    def record(self, one: Operation | Event) -> None:
-        (self.operations if isinstance(one, Operation) else self.events).append(one)
+    def record(self, entry: Operation | Event) -> None:
+        (self.operations if isinstance(entry, Operation) else self.events).append(entry)
 
 
 class Client:
-    """One process of the history: it calls the services in turn, or the one that is named."""
+    """A process of the history, which calls the services in turn unless one is named."""
 
     def __init__(self, recorder: Recorder, process: int, urls: Sequence[str], stopped: threading.Event) -> None:
         self.process = process
         self._recorder = recorder
         self._callers: Sequence[Callable[..., Answer]] = [caller.over_http(url) for url in urls]
         self._turn = process
-        #: Set when the run is over: a client ends its work soon after.
+        #: Set at the end of the run; clients then stop soon.
         self.stopped = stopped
 
     def call(
@@ -59,7 +59,7 @@ class Client:
         service: int | None = None,
         note: Mapping[str, Any] | None = None,
     ) -> Operation:
-        """Send a request, record it with its reply, and return both."""
+        """Send a request, record the operation and return it."""
         if service is None:
             self._turn += 1
             service = self._turn % len(self._callers)
@@ -69,7 +69,7 @@ class Client:
             known = is_outcome_known(path, answer.status, answer.body)
         except ConnectionRefusedError:  # the request was not sent
             answer, known = NO_ANSWER, True
-        except caller.NotJSONError as error:  # half a body; or of a proxy, or the web server
+        except caller.NotJSONError as error:  # a truncated body, or a response of a proxy or the web server
             answer = Answer(error.status, error.text) if error.status >= 400 else NO_ANSWER
             known = is_outcome_known(path, answer.status, answer.body)
         except (OSError, http.client.HTTPException):
@@ -84,8 +84,8 @@ class Client:
         return operation
 
     def read(self, path: str, *, seconds: float, minor: int | None = None) -> Operation:
-        """Send GET until it is answered, for at most this time; return the last one."""
+        """Repeat a GET until it gets an answer or the time has passed; return the last operation."""
         deadline = time.monotonic() + seconds
-        while not (one := self.call("GET", path, minor=minor)).answered and time.monotonic() < deadline:
+        while not (operation := self.call("GET", path, minor=minor)).answered and time.monotonic() < deadline:
             time.sleep(_PAUSE)
-        return one
+        return operation

@@ -1,4 +1,4 @@
-"""What calls do to consumers and providers, and what they show of them: the vocabulary of ``calls`` and the checks."""
+"""Effects of operations on consumers and providers: the vocabulary of ``calls`` and the checks."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from enum import Enum
 
 
 class Expected(Enum):
-    """What a write requires of the consumer or the provider, where that is no generation."""
+    """Precondition of a write on the consumer or provider, other than a generation."""
 
-    #: The write does not look at what there is.
+    #: No precondition.
     ANY = "any"
-    #: There must be none.
+    #: The consumer or provider must not exist.
     ABSENT = "absent"
-    #: There must be one, of any generation.
+    #: The consumer or provider must exist, with any generation.
     PRESENT = "present"
 
 
 ANY, ABSENT, PRESENT = Expected.ANY, Expected.ABSENT, Expected.PRESENT
-#: The consumer or the provider of an effect that may concern any of them.
+#: Stands for every consumer or provider, in an effect that may concern any of them.
 EVERY = "*"
 #: ``Holding.ends`` of a consumer without a lease.
 NEVER = "never"
-#: ``Holding.ends`` of a consumer that has a lease, or not, of which no reply says the end; and ``Holding.request`` of
-#: one whose request cannot be compared with others.
+#: ``Holding.ends`` of a consumer whose expiry no response shows; ``Holding.request`` of a consumer whose request cannot
+#: be compared with others.
 UNKNOWN = "unknown"
 #: ``Holding.request`` of a consumer that POST /v1/claims did not place.
 NO_REQUEST = ""
-#: The consumer type of consumers without one.
+#: Consumer type shown for consumers that have none.
 NO_TYPE = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A consumer that exists, as far as it is known: a field is None where a reply does not show it.
+    """The known state of an existing consumer; a field is None if a response does not show it.
 
-    In the effect of a write, None means what the consumer had before; ``resources`` is None where the service chooses
-    the place and the reply is lost; a generation of None is the next one.
+    In the effect of a write, None keeps the consumer's value.  ``resources`` is None if the service chooses the place
+    and the response is lost; a generation of None is the next one.
 
     Attributes:
-        resources: Amounts by class, by the uuid of the provider; sorted tuples, so that equal ones are equal keys.
-        ends: When its lease ends, as ``expires_at`` shows it; ``NEVER``; or ``UNKNOWN``.
-        request: The content of the request of POST /v1/claims that placed it; ``NO_REQUEST``; or ``UNKNOWN``.
+        resources: Amounts by provider uuid and class; sorted tuples, so that equal values are equal keys.
+        ends: Expiry of the lease, as in ``expires_at``; ``NEVER``; or ``UNKNOWN``.
+        request: Content of the POST /v1/claims request that placed the consumer; ``NO_REQUEST``; or ``UNKNOWN``.
     """
 
     resources: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] | None = None
@@ -55,24 +55,24 @@ class Holding:
 
     @property
     def providers(self) -> Sequence[str]:
-        """The uuids of the providers of which it holds something; empty if that is not known."""
+        """Uuids of the providers that the consumer uses; empty if unknown."""
         return [provider for provider, _ in self.resources or ()]
 
 
 def amounts(resources: Mapping[str, Mapping[str, int]]) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
-    """Return amounts by class by provider as ``Holding.resources`` has them."""
-    return tuple(sorted((provider, tuple(sorted(of.items()))) for provider, of in resources.items()))
+    """Return amounts by provider and class in the form of ``Holding.resources``."""
+    return tuple(sorted((provider, tuple(sorted(by_class.items()))) for provider, by_class in resources.items()))
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerWrite:
-    """A call made the consumer hold exactly this, or may have.
+    """An operation set the holding of the consumer, or may have.
 
     Attributes:
-        expected: What the consumer had to be for that: ANY, ABSENT, PRESENT or a generation.
-        after: What it holds afterwards; None: nothing, it is gone.
-        certain: Whether a call that succeeded did this; otherwise it may have left the consumer as it was.
-        may_end: From when on the lease that this begins may end, in nanoseconds of the run; None: with no such lease.
+        expected: Precondition: ANY, ABSENT, PRESENT or a generation.
+        after: Holding after the write; None: the consumer is gone.
+        certain: Whether the write took effect if the operation succeeded; otherwise the consumer may be unchanged.
+        may_end: Earliest expiry of the lease that the write begins, in nanoseconds of the run; None: no lease.
     """
 
     consumer: str
@@ -84,11 +84,11 @@ class ConsumerWrite:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerExtended:
-    """The lease of the consumer was given another end, or none.
+    """The lease of the consumer got another expiry, or none.
 
     Attributes:
-        shown: The consumer with the new end.
-        may_end: As of ``ConsumerWrite``.
+        shown: The consumer with the new expiry.
+        may_end: As in ``ConsumerWrite``.
     """
 
     consumer: str
@@ -98,30 +98,31 @@ class ConsumerExtended:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRead:
-    """A reply shows the consumer.
+    """A response shows the consumer.
 
     Attributes:
-        shown: None: it holds nothing.
-        minds_ends: Whether the reply does not show a consumer whose lease is over, as those of the API below /v1.
+        shown: None: the consumer holds nothing.
+        respects_expiry: Whether the response omits consumers whose lease has expired, as the v1 API does.
     """
 
     consumer: str
     shown: Holding | None
-    minds_ends: bool = False
+    respects_expiry: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRefused:
-    """A write about the consumer was refused, and changed nothing.
+    """A write of the consumer was refused and changed nothing.
 
     Attributes:
-        why: "generation": it has another one than ``given``; "missing": it holds nothing; "held": it holds something;
-            "capacity": no room, or the inventory does not allow the amount; "collision": others were faster;
-            "other": anything else, such as a mistake in the request, or another consumer of the same call.
-        given: The generation in the request; None: the client expects that there is no such consumer.
-        actual: With "generation", the one that the service says it has; None: there is no such consumer.
-        request: Of POST /v1/claims, which answers the request that placed the consumer with what it holds: as
-            ``Holding.request``.  Then "capacity" says that the consumer is as ``given``.  None: another route.
+        why: "generation": the generation differs from ``given``; "missing": the consumer holds nothing; "held": it
+            holds something; "capacity": too little capacity, or the inventory does not allow the amount; "collision":
+            the write lost to concurrent writes; "other": anything else, such as an invalid request, or another consumer
+            of the same request.
+        given: Generation in the request; None: the client expects that the consumer does not exist.
+        actual: With "generation", the generation that the service states; None: the consumer does not exist.
+        request: Content of a POST /v1/claims request, as ``Holding.request``; None: another route.  An equal request
+            would have been answered with the holding, and "capacity" then implies that the consumer is as ``given``.
     """
 
     consumer: str
@@ -133,12 +134,12 @@ class ConsumerRefused:
 
 @dataclass(frozen=True, slots=True)
 class ProviderWrite:
-    """A guarded write of a provider, or one that changes its generation by itself.
+    """A write that changes the generation of the provider.
 
     Attributes:
-        expected: What its generation had to be, ANY, or ABSENT: it is created.
-        shown: The generation in the reply, after the write; None: not shown.
-        raises: By how much the generation may have increased; which of them depends on what was there.
+        expected: Required generation; ANY; PRESENT; or ABSENT for a creation.
+        shown: Generation in the response, after the write; None: not shown.
+        raises: Possible increases of the generation, which depend on the contents before.
     """
 
     provider: str
@@ -149,12 +150,12 @@ class ProviderWrite:
 
 @dataclass(frozen=True, slots=True)
 class ProviderUsed:
-    """A claim named the provider: its generation increased by one, for this claim or for several written together.
+    """A claim named the provider, whose generation rose by one, for this claim alone or for several written together.
 
     Attributes:
-        consumer: The one that claimed.
-        shown: The generation in the reply, after the claim; None: not shown.
-        certain: Whether it is known that the claim named this provider.
+        consumer: The claiming consumer.
+        shown: Generation in the response, after the claim; None: not shown.
+        certain: Whether the claim is known to name this provider.
     """
 
     provider: str
@@ -165,14 +166,14 @@ class ProviderUsed:
 
 @dataclass(frozen=True, slots=True)
 class ProvidersLeft:
-    """A write emptied the consumer: the generation of each provider of which it held something increased by one."""
+    """A write emptied the consumer, and the generation of each provider that it used rose by one."""
 
     consumer: str
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderRead:
-    """A reply shows the provider's generation; None: there is no such provider."""
+    """A response shows the generation of the provider; None: the provider does not exist."""
 
     provider: str
     generation: int | None
@@ -180,11 +181,11 @@ class ProviderRead:
 
 @dataclass(frozen=True, slots=True)
 class ProviderRefused:
-    """A write of the provider was refused, and changed nothing.
+    """A write of the provider was refused and changed nothing.
 
     Attributes:
-        why: "generation": it has another one than ``given``; "missing": there is none; "collision": others were
-            faster; "other": anything else.
+        why: "generation": the generation differs from ``given``; "missing": the provider does not exist; "collision":
+            the write lost to concurrent writes; "other": anything else.
     """
 
     provider: str
@@ -202,7 +203,7 @@ class ProviderGone:
 
 @dataclass(frozen=True, slots=True)
 class NodeTouched:
-    """A bare metal node: the service itself writes the inventory of its provider, so its generation is not judged."""
+    """An operation on a bare metal node; the service writes the node's inventory, so its generation is not checked."""
 
     provider: str
 

@@ -1,13 +1,13 @@
-"""What is read at the end of a run, from the database by SQL and from each worker, into ``History.final``.
+"""The state at the end of a run, read by SQL and from each worker into ``History.final``.
 
-Nothing else writes meanwhile.  The keys:
+No client writes meanwhile.  The keys:
 
 =============  =======================================================================================================
 soundness      Violated invariants of the rows (tests/load/soundness.py), with the rows.
 providers      Id, uuid, generation, ids of parent and root.
-feed           Writer, number, provider id, what changed; in this order.
-indices        ``database``: an index that is built anew; ``workers``: service, process, digest and, where it differs,
-               the index of each worker.
+feed           Writer, number, provider id and kind of change; in this order.
+indices        ``database``: a newly built index; ``workers``: service, process, digest and, where it differs, the
+               index of each worker.
 machines       ``nodes``: uuids; ``holders``: node and consumer, by allocations; ``records``: node and uuid of each
                active record.
 =============  =======================================================================================================
@@ -31,31 +31,33 @@ from tests.load import soundness
 from tests.made import opened
 from tests.running import Service
 
-#: Where a worker shows its index (jepsen/application.py).
+#: Page on which a worker shows its index (jepsen/application.py).
 INDEX_PAGE = "/jepsen/index"
-#: Seconds until every worker of a service has answered, at most: one that was killed is made anew.
-_LONGEST = 300.0
-#: Seconds in which leases may still end, and what they held be given back, at most.
-_CHANGES = 60.0
-#: Requests at the same time; more than the threads of a worker.
-_AT_ONCE = 8
+#: Seconds within which every worker of a service must respond; a killed worker is restarted first.
+_WORKER_TIMEOUT = 300.0
+#: Seconds within which leases may still expire and be released.
+_SETTLE_TIMEOUT = 60.0
+#: Parallel requests; more than a worker has threads.
+_PARALLEL_REQUESTS = 8
 
 
 def read(database_url: str, services: Sequence[Service]) -> dict[str, Any]:
-    """Return the state at the end of a run, of which nothing changes meanwhile but for leases that end.
+    """Return the state at the end of a run.
+
+    Reads are repeated while leases still expire.
 
     Args:
-        database_url: Not through a proxy.
-        services: With workers that show their indices.
+        database_url: Direct URL, not through a proxy.
+        services: Services whose workers show their indices.
 
     Raises:
-        AssertionError: A worker did not answer, or the state changes all the time.
+        AssertionError: A worker did not respond, or the state keeps changing.
     """
-    until = time.monotonic() + _CHANGES
+    until = time.monotonic() + _SETTLE_TIMEOUT
     while True:
-        rows = of_database(database_url)
+        rows = database_state(database_url)
         workers = [worker for number, service in enumerate(services) for worker in _workers(number, service)]
-        if of_database(database_url) == rows:
+        if database_state(database_url) == rows:
             break
         assert time.monotonic() < until, "the state changes although no client runs"
     built = rows["indices"]["database"]
@@ -63,8 +65,8 @@ def read(database_url: str, services: Sequence[Service]) -> dict[str, Any]:
     return rows
 
 
-def of_database(url: str) -> dict[str, Any]:
-    """Return what SQL shows, and an index that is built anew."""
+def database_state(url: str) -> dict[str, Any]:
+    """Return the rows and a newly built index."""
     with opened(url) as database:
         with database.engine.connect() as db:
             state = {
@@ -77,39 +79,41 @@ def of_database(url: str) -> dict[str, Any]:
                 },
             }
         index = as_json(database.snapshot(loaded).snapshot)
-    return {"soundness": flaws(url), **state, "indices": {"database": index}}
+    return {"soundness": inconsistencies(url), **state, "indices": {"database": index}}
 
 
-def flaws(url: str) -> dict[str, list[str]]:
+def inconsistencies(url: str) -> dict[str, list[str]]:
     """Return the violated invariants of the rows, with the rows."""
     with opened(url) as database:
         return {flaw: list(map(str, rows)) for flaw, rows in soundness.flaws(database).items()}
 
 
 def newest_numbers(url: str) -> dict[str, int]:
-    """Return the newest number of each writer of the feed; one that was ended has the id that it had."""
+    """Return the newest number of each feed writer, by id; an ended writer keeps its id here."""
     with opened(url) as database, database.engine.connect() as db:
         return {str(abs(writer)): number for writer, number in db.execute(_NEWEST)}
 
 
 def _workers(number: int, service: Service) -> list[dict[str, Any]]:
-    """Return what each worker of a service shows.
+    """Return the index page of each worker of a service.
 
-    Requests at the same time reach all of them sooner or later: a worker that is busy does not accept more.
+    Parallel requests reach every worker sooner or later, because a busy worker accepts no more.
     """
-    ask, until = caller.over_http(service.url), time.monotonic() + _LONGEST
+    ask, until = caller.over_http(service.url), time.monotonic() + _WORKER_TIMEOUT
     answered: dict[int, dict[str, Any]] = {}
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    with ThreadPoolExecutor(_PARALLEL_REQUESTS) as threads:
         while not set(service.workers) <= answered.keys():
-            assert time.monotonic() < until, f"service {number}: workers {service.workers}, answered {[*answered]}"
-            for reply in threads.map(lambda _: ask("GET", INDEX_PAGE), range(_AT_ONCE)):
+            assert time.monotonic() < until, (
+                f"service {number}: only {[*answered]} of the workers {service.workers} respond"
+            )
+            for reply in threads.map(lambda _: ask("GET", INDEX_PAGE), range(_PARALLEL_REQUESTS)):
                 if reply.status == 200:
                     answered[reply.body["process"]] = reply.body
     return [{"service": number, **answered[process]} for process in sorted(answered)]
 
 
 def _without_equal(workers: Iterable[Mapping[str, Any]], expected: str) -> Iterable[dict[str, Any]]:
-    """Leave out indices that are as expected: a history with all of them is large."""
+    """Yield the workers, without the indices that are as expected, which would make histories large."""
     for worker in workers:
         yield {key: value for key, value in worker.items() if key != "index" or worker["digest"] != expected}
 

@@ -10,7 +10,7 @@ from typing import Any
 from jepsen.history import FINAL, Event, Operation
 
 _UUID = re.compile(r"([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-#: Keys of bodies that say nothing about what went wrong, as long as everything belongs to one project.
+#: Keys that are left out of the texts, because they rarely explain a violation.
 _PLAIN = frozenset({"project_id", "user_id", "consumer_type", "links", "mappings", "request_id"})
 
 
@@ -20,17 +20,17 @@ def client_of(process: int) -> str:
 
 
 def call_of(operation: Operation) -> str:
-    """Return the method and the path, with uuids cut to their first eight characters."""
+    """Return the method and the path, with shortened uuids."""
     return f"{operation.method} {shortened(operation.path)}"
 
 
 def sent_by(operation: Operation) -> str:
-    """Return what the body says; empty if there is none."""
+    """Return the body as text; empty if there is none."""
     return compact(operation.body)
 
 
 def answer_of(operation: Operation) -> str:
-    """Return the reply in one line: the status, and what it says."""
+    """Return the response in one line: the status and its content."""
     if operation.status == 0:
         return "no reply" if operation.is_open else "no connection"
     reason = operation.code.removeprefix("placement.") or operation.detail
@@ -38,7 +38,7 @@ def answer_of(operation: Operation) -> str:
 
 
 def line_of(operation: Operation) -> str:
-    """Return the operation with its times in one line; times are in seconds."""
+    """Return the operation in one line, with times in seconds."""
     end = "open   " if operation.ended is None else f"{operation.ended / 1e9:.4f}"
     sent = f" {sent}" if (sent := sent_by(operation)) else ""
     return (
@@ -48,7 +48,7 @@ def line_of(operation: Operation) -> str:
 
 
 def name_of(event: Event) -> str:
-    """Return what the nemesis did, with whether commits may be lost."""
+    """Return the name of the nemesis, and whether commits may be lost."""
     return f"{event.nemesis} (may lose a tail)" if event.loses_tail else event.nemesis
 
 
@@ -58,7 +58,7 @@ def shortened(text: str) -> str:
 
 
 def compact(document: Any) -> str:
-    """Return a JSON document as a short text: allocations as amounts at providers, and no plain keys."""
+    """Return a JSON document as a short text: allocations as amounts at providers, without the plain keys."""
     if document is None:
         return ""
     return shortened(", ".join(_pieces(document)) if isinstance(document, Mapping) else _value(document))

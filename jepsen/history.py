@@ -1,7 +1,7 @@
-"""What happened in one run: the calls of its clients, what was broken meanwhile, and the state at its end.
+"""The record of a run: operations of the clients, events of the nemeses, and the final state.
 
-A file has one JSON document on each line: first the run's description, ``{"run": {...}}``, then operations and events
-in the order in which they ended.  All times are nanoseconds of one monotonic clock, from the beginning of the run.
+A file contains one JSON document per line: the description of the run, ``{"run": {...}}``, then operations and events
+in the order in which they ended.  Times are nanoseconds of one monotonic clock since the start of the run.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-#: The process of the reads after the run, when everything is healed and no client runs.
+#: Process of the reads after the run, when everything is healed and no client runs.
 FINAL = -1
-#: Seconds after most events in which requests may be refused: the longest time until writes are answered again, that
-#: of a database or a node, and the length of a request that began within it.
+#: Seconds after most events in which requests may be refused: the longest recovery of a database or a node, plus a
+#: request that began before.
 AFTERMATH = 10.0
-#: 503 with one of these in its detail says that nothing was changed; with any other, a change may be in effect.
+#: Details of a 503 that guarantee that nothing was changed; with another detail, a change may be in effect.
 _NOT_BEGUN = (
     "The database cannot be reached.",
     "The database does not answer the requests that wait for it.",
     "The database refuses the service.",
     "The database lacks tables of this service.",
 )
-#: Beginnings of the paths of calls that the service carries out in several transactions.
+#: Path prefixes of requests that the service carries out in several transactions.
 _IN_SEVERAL_TRANSACTIONS = ("/v1/claims",)
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One call of one client.
+    """A request of a client with its response.
 
     Attributes:
-        number: Its place in the order in which the calls began; unique.
-        process: The client; it has one call at a time, but for those that are open.
-        ended: When the reply was there, or the connection was refused; None: there was no reply, or one that leaves
-            open what became of the call.
-        service: Which of the cluster's services was called.
-        status: Of the reply; 0: there was none.
-        reply: The body of the reply; text if it is no JSON.
-        note: What the workload says about it, for its own invariants.
+        number: Position in the order in which operations began; unique.
+        process: The client; it runs one operation at a time, apart from open ones.
+        ended: Time of the response, or of the refused connection; None: there was no response, or one that leaves the
+            outcome unknown.
+        service: Number of the service in the cluster.
+        status: HTTP status; 0: no response.
+        reply: Body of the response; text if it is not JSON.
+        note: Remarks of the workload, for its own invariants.
     """
 
     number: int
@@ -58,7 +58,7 @@ class Operation:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is unknown if, and when, the call takes effect: at any time after it began, or never."""
+        """Whether it is unknown if and when the operation takes effect: at any time after it began, or never."""
         return self.ended is None
 
     @property
@@ -67,17 +67,17 @@ class Operation:
 
     @property
     def answered(self) -> bool:
-        """Whether the service answered, and not that it is away; a proxy in its place has no JSON."""
+        """Whether the service itself responded with anything but "unavailable"; the errors of a proxy are not JSON."""
         return self.status not in (0, 503) and not (self.status in (502, 504) and isinstance(self.reply, str))
 
     @property
     def code(self) -> str:
-        """The code of the first error of the reply; empty if there is none."""
+        """Code of the first error in the response; empty if there is none."""
         return str(self._error.get("code", ""))
 
     @property
     def detail(self) -> str:
-        """The text of the first error of the reply; empty if there is none."""
+        """Text of the first error in the response; empty if there is none."""
         return str(self._error.get("detail", ""))
 
     @property
@@ -87,7 +87,7 @@ class Operation:
 
 
 class Lasting(Protocol):
-    """What begins and, unless it is open, ends."""
+    """An interval of time without an end if it is open."""
 
     @property
     def began(self) -> int: ...
@@ -96,20 +96,20 @@ class Lasting(Protocol):
     def ended(self) -> int | None: ...
 
 
-def overlap(one: Lasting, other: Lasting) -> bool:
-    """Whether there is a time at which both may take effect: neither had ended when the other began."""
-    return not (_ends_before(one, other) or _ends_before(other, one))
+def overlap(first: Lasting, second: Lasting) -> bool:
+    """Whether both may take effect at the same time: neither had ended when the other began."""
+    return not (_ends_before(first, second) or _ends_before(second, first))
 
 
-def _ends_before(one: Lasting, other: Lasting) -> bool:
-    return one.ended is not None and one.ended <= other.began
+def _ends_before(first: Lasting, second: Lasting) -> bool:
+    return first.ended is not None and first.ended <= second.began
 
 
 def is_outcome_known(path: str, status: int, body: Any) -> bool:
-    """Whether a reply says if the call took effect.
+    """Whether a response says if the operation took effect.
 
-    A 5xx of a proxy, a 500 and no reply (0) do not; nor does a 503 to a call that the service carries out in several
-    transactions, of which the first ones may be committed (docs: v1-claims-many).
+    A 5xx of a proxy, a 500 and no response (0) do not.  Nor does a 503 if the service carries out the request in
+    several transactions, because the first ones may be committed (docs: v1-claims-many).
     """
     if status == 503 and path.startswith(_IN_SEVERAL_TRANSACTIONS):
         return False
@@ -120,16 +120,16 @@ def is_outcome_known(path: str, status: int, body: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a nemesis did.
+    """A harm done by a nemesis.
 
     Attributes:
-        began: When the harm began.
-        healed: When it was undone, so that a cluster that recovers can; None: never.
-        loses_tail: Whether the last commits before ``healed`` may be lost, all from some commit on.
-        aftermath: Seconds after ``healed`` in which requests may still be refused or have no reply.
-        spares: From when on requests that begin are not lost, so that each has a reply that is no 5xx, whatever lasts
-            until ``healed``; None: from the end of ``aftermath`` on.
-        keeps_earlier: Whether what was acknowledged before ``began`` is never among what is lost.
+        began: Start of the harm.
+        healed: Time at which the harm was undone, so that the cluster can recover; None: never.
+        loses_tail: Whether all commits after some commit before ``healed`` may be lost.
+        aftermath: Seconds after ``healed`` in which requests may still be refused or get no response.
+        spares: Time from which new requests are safe: each gets a response other than 5xx, even before ``healed``;
+            None: the end of ``aftermath``.
+        keeps_earlier: Whether writes acknowledged before ``began`` are never lost.
     """
 
     nemesis: str
@@ -149,7 +149,7 @@ class History:
     run: Mapping[str, Any]
     operations: list[Operation]
     events: list[Event]
-    #: What was read from the database by SQL after the run, by the name of the check that reads it.
+    #: Final state of the database and the workers, by key (final_state).
     final: Mapping[str, Any] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
@@ -159,13 +159,13 @@ class History:
 
     def _lines(self) -> Iterator[Mapping[str, Any]]:
         yield {"run": dict(self.run)}
-        yield from ({"operation": _without_defaults(asdict(one))} for one in self.operations)
-        yield from ({"event": asdict(one)} for one in self.events)
+        yield from ({"operation": _without_defaults(asdict(operation))} for operation in self.operations)
+        yield from ({"event": asdict(event)} for event in self.events)
         yield {"final": dict(self.final)}
 
     @classmethod
     def read(cls, path: Path) -> History:
-        """Read a history from a file; raises ValueError for other files."""
+        """Read a history from a file; raise ValueError if the file is invalid."""
         run, operations, events, final = {}, [], [], {}
         with path.open() as file:
             for line in file:
@@ -180,11 +180,11 @@ class History:
                     case "final":
                         final = content
                     case _:
-                        raise ValueError(f"{path}: a line is about {kind!r}, which no history has")
-        return cls(run, sorted(operations, key=lambda one: one.number), events, final)
+                        raise ValueError(f"{path}: invalid line of kind {kind!r}")
+        return cls(run, sorted(operations, key=lambda operation: operation.number), events, final)
 
     def with_operations(self, operations: Iterable[Operation]) -> History:
-        """Return the same run with some of its operations."""
+        """Return the same run with only these operations."""
         return History(self.run, list(operations), self.events, self.final)
 
 

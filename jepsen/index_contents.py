@@ -1,4 +1,4 @@
-"""The contents of a snapshot as JSON, so that the indices of processes can be compared."""
+"""Contents of a snapshot as JSON, for comparing the indices of processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.index.contents import meaning
 
 
 def as_json(snapshot: Snapshot) -> dict[str, Any]:
-    """Return everything that a snapshot can be asked; equal for snapshots of one state of a database."""
+    """Return the complete contents of a snapshot; equal for snapshots of the same database state."""
     content: dict[str, Any] = _plain(meaning(snapshot))
     return content
 
@@ -26,14 +26,14 @@ def digest(content: Mapping[str, Any]) -> str:
 def _plain(value: Any) -> Any:
     match value:
         case Mapping():
-            return {_key(key): _plain(of) for key, of in value.items()}
+            return {_key(key): _plain(item) for key, item in value.items()}
         case Set():
             return sorted(value)
         case tuple() | list():
-            return [_plain(one) for one in value]
+            return [_plain(item) for item in value]
         case _:
-            number = value.item() if hasattr(value, "item") else value  # a number of numpy
-            return str(number) if number == -math.inf else number  # which JSON has not
+            number = value.item() if hasattr(value, "item") else value  # a NumPy scalar
+            return str(number) if number == -math.inf else number  # not representable in JSON
 
 
 def _key(key: Any) -> str:

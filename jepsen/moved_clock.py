@@ -1,4 +1,4 @@
-"""A process under libfaketime (tests/faketime.py): what that library does not move, or moves wrongly, in Python."""
+"""Corrections for Python under libfaketime (tests/faketime.py), which moves some clocks wrongly or not at all."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _monotonic = time.monotonic
 
 
 def follow() -> None:
-    """Have this process follow its clock, if it has one; call it before the service begins to work."""
+    """Make this process follow its moved clock, if it has one; call it before the service starts."""
     if FILE in os.environ:
-        # In libfaketime 0.9.10, sleeps of some microseconds fail with EINVAL.
+        # libfaketime 0.9.10 makes sleeps of some microseconds fail with EINVAL.
         time.sleep = _sleep
     if INTERVALS in os.environ:
         time.monotonic = _moved

@@ -1,6 +1,6 @@
-"""The service of an older version with one more page, /jepsen/tree: the directory of the packages that it runs.
+"""An older version of the service plus ``/jepsen/tree``, a page that shows the directory of its packages.
 
-What uWSGI imports in place of the older ``placement.wsgi.api``; it uses nothing else of that version.
+uWSGI imports this module in place of the older ``placement.wsgi.api``, which is all it uses of that version.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PATH = "/jepsen/tree"
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """The older application, and the page."""
+    """Serve the page, and pass every other request to the older application."""
     if environ["PATH_INFO"] != PATH:
         return api.application(environ, start_response)
     start_response("200 OK", [("content-type", "text/plain")])

@@ -1,6 +1,6 @@
-"""A recorded history, judged again: each violation in words, and a picture of the shortest part that violates.
+"""A second check of a recorded history, with a picture of the shortest violating part of each invariant.
 
-Where the state at the end violates an invariant by itself, the picture has the calls that concern the same things.
+If the final state alone violates an invariant, the picture shows the operations on the objects concerned.
 """
 
 from __future__ import annotations
@@ -10,86 +10,86 @@ from pathlib import Path
 
 from jepsen import formatting, timeline
 from jepsen.history import History, Operation
-from jepsen.shrink import MOST_CHECKS, concerned, shortest
+from jepsen.shrink import MAX_CHECKS, concerned, shortest
 from jepsen.violation import Check, Violation
 
-#: How many violations of one invariant are printed.
-_MOST = 5
-#: Characters of a line about an operation; the picture has the complete texts.
-_LONGEST = 240
-#: How many calls are drawn beside a state at the end that violates an invariant by itself.
-_LAST = 40
+#: Violations printed per invariant.
+_MAX_PRINTED = 5
+#: Characters of a line about an operation; the picture has the full texts.
+_LINE_LENGTH = 240
+#: Operations drawn for a final state that violates an invariant by itself.
+_MAX_DRAWN = 40
 
 
-def replay(path: Path, checks: Mapping[str, Check], svg: Path | None = None, most: int = MOST_CHECKS) -> int:
-    """Print what violates invariants in a recorded history, and draw what shows the first violation of each invariant.
+def replay(path: Path, checks: Mapping[str, Check], svg: Path | None = None, max_checks: int = MAX_CHECKS) -> int:
+    """Print the violations of a recorded history, and draw the first violation of each invariant.
 
     Args:
-        checks: All invariants, by name.
-        svg: The file of the picture; by default beside the history.  Further invariants have numbered files.
-        most: How often a check is run to shorten the history.
+        checks: All checks, by name.
+        svg: File of the picture; next to the history by default.  Further invariants get numbered files.
+        max_checks: Runs of a check to shorten the history.
 
     Returns:
-        1 if something is violated, else 0.
+        1 if there is a violation, else 0.
     """
     history = History.read(path)
     print(f"{path}: {len(history.operations)} operations, {len(history.events)} events, {dict(history.run)}")
-    found = _by_invariant(history, checks)
+    by_invariant = _by_invariant(history, checks)
     svg = svg or path.with_suffix(".svg")
-    for undecided in [name for name, (_, of) in found.items() if of[0].undecided]:
-        print("", *_in_words(history, found.pop(undecided)[1]), sep="\n")
-    for number, (check, violations) in enumerate(found.values()):
+    for undecided in [name for name, (_, violations) in by_invariant.items() if violations[0].undecided]:
+        print("", *_in_words(history, by_invariant.pop(undecided)[1]), sep="\n")
+    for number, (check, violations) in enumerate(by_invariant.values()):
         print("", *_in_words(history, violations), sep="\n")
         first = violations[0]
-        part, said = _drawn(history, first, check, most)
+        part, description = _drawn(history, first, check, max_checks)
         target = svg if not number else svg.with_stem(f"{svg.stem}-{number + 1}")
         title = f"{first.invariant}: {formatting.shortened(first.sentence)}"
         if not first.operations:
-            title += " (the state at the end)"
+            title += " (the final state)"
         target.write_text(timeline.svg(part, first.operations, title))
-        print(f"{said}, drawn in {target}:")
-        print(*(f"    {_line(one)}" for one in part.operations), sep="\n")
-    if not found:
-        print("nothing is violated")
-    return 1 if found else 0
+        print(f"{description}, drawn in {target}:")
+        print(*(f"    {_line(operation)}" for operation in part.operations), sep="\n")
+    if not by_invariant:
+        print("no violations")
+    return 1 if by_invariant else 0
 
 
-def _drawn(history: History, violation: Violation, check: Check, most: int) -> tuple[History, str]:
-    """Return the part of the history that shows a violation, and what it is."""
-    part = shortest(history, violation, check, most)
+def _drawn(history: History, violation: Violation, check: Check, max_checks: int) -> tuple[History, str]:
+    """Return the part of the history that shows a violation, and its description."""
+    part = shortest(history, violation, check, max_checks)
     if part.operations:
-        return part, f"The shortest part that violates, {len(part.operations)} operations"
-    # Without operations it is about the state at the end; a search that ran out of time says nothing about that.
-    alone = any(one.invariant == violation.invariant for one in check(part))
-    said = "The state at the end violates it by itself" if alone else "No short part was found"
+        return part, f"Shortest violating part, {len(part.operations)} operations"
+    # Without operations, either the final state is wrong, or the search ran out of time.
+    alone = any(other.invariant == violation.invariant for other in check(part))
+    description = "The final state violates it by itself" if alone else "No short part was found"
     calls = concerned(history, violation)
     if not calls:
-        return part, f"{said}; no call names what it concerns.  The events"
-    last = calls[-_LAST:]
+        return part, f"{description}; no operation names the objects concerned.  Events"
+    last = calls[-_MAX_DRAWN:]
     which = "all" if len(last) == len(calls) else f"the last {len(last)} of"
-    said = f"{said}.  Calls that may have changed what it concerns, {which} {len(calls)}"
-    return history.with_operations(last), said
+    description = f"{description}.  Operations that may have changed these objects, {which} {len(calls)}"
+    return history.with_operations(last), description
 
 
 def _by_invariant(history: History, checks: Mapping[str, Check]) -> Mapping[str, tuple[Check, list[Violation]]]:
-    """Return the violations of each invariant with the check that found them; a check may be of several invariants."""
-    found: dict[str, tuple[Check, list[Violation]]] = {}
+    """Return the violations of each invariant with the check that found them."""
+    by_invariant: dict[str, tuple[Check, list[Violation]]] = {}
     for check in checks.values():
         for violation in check(history):
-            found.setdefault(violation.invariant, (check, []))[1].append(violation)
-    return found
+            by_invariant.setdefault(violation.invariant, (check, []))[1].append(violation)
+    return by_invariant
 
 
 def _in_words(history: History, violations: Sequence[Violation]) -> Iterator[str]:
     """Yield the lines about the violations of one invariant."""
-    by_number = {one.number: one for one in history.operations}
-    for violation in violations[:_MOST]:
+    by_number = {operation.number: operation for operation in history.operations}
+    for violation in violations[:_MAX_PRINTED]:
         yield f"{violation.invariant}: {violation.sentence}"
         yield from (f"    {_line(by_number[number])}" for number in violation.operations if number in by_number)
-    if len(violations) > _MOST:
-        yield f"... and {len(violations) - _MOST} more of this invariant"
+    if len(violations) > _MAX_PRINTED:
+        yield f"... and {len(violations) - _MAX_PRINTED} more of this invariant"
 
 
 def _line(operation: Operation) -> str:
     line = formatting.line_of(operation)
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return line if len(line) <= _LINE_LENGTH else f"{line[: _LINE_LENGTH - 1]}…"

@@ -1,4 +1,4 @@
-"""Counts of a campaign by nemesis: what was acknowledged, refused, unavailable or unknown, and for how long."""
+"""Counts of a campaign by nemesis: acknowledged, refused, unavailable and unknown operations, and recovery times."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from typing import Any
 from jepsen.checker.recovery import recoveries
 from jepsen.history import FINAL, History, Operation
 
-#: The row of operations that began before the first event of their run.
-PEACE = "none"
+#: Row of the operations that began before the first event of their run.
+NO_NEMESIS = "none"
 
 
 @dataclass
 class Row:
-    """Counts of operations that began after events of one nemesis, until the next event.
+    """Counts of the operations that began after events of one nemesis, until the next event.
 
     Attributes:
-        refused: By the code of the reply, or the status where it has none.
-        unavailable: Replies that say that nothing was changed, because the database did not answer; calls that found no
-            service to connect to; and reads without a reply.
-        unknown: Writes of which it is unknown what became of them.
-        longest: The most seconds in which no write was acknowledged; ``recovered``: the most until one was.
+        refused: By error code, or by status if there is no code.
+        unavailable: Responses that guarantee that nothing was changed, because the database was unavailable; refused
+            connections; and reads without a response.
+        unknown: Writes with an unknown outcome.
+        longest: Longest time without an acknowledged write, in seconds; ``recovered``: longest time until the first
+            one.
     """
 
     events: int = 0
@@ -36,35 +37,35 @@ class Row:
     longest: float = 0.0
     recovered: float = 0.0
 
-    def count(self, one: Operation) -> None:
+    def count(self, operation: Operation) -> None:
         self.operations += 1
-        if one.succeeded:
+        if operation.succeeded:
             self.acknowledged += 1
-        elif one.is_open and one.method != "GET":
+        elif operation.is_open and operation.method != "GET":
             self.unknown += 1
-        elif one.is_open or one.status >= 500 or not one.status:
+        elif operation.is_open or operation.status >= 500 or not operation.status:
             self.unavailable += 1
         else:
-            self.refused[one.code.removeprefix("placement.") or str(one.status)] += 1
+            self.refused[operation.code.removeprefix("placement.") or str(operation.status)] += 1
 
 
 class Report:
-    """The rows of all runs that were added."""
+    """Counts over all runs added."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Row] = {}
         self.violations: list[str] = []
-        #: What searches ended without a verdict about: no violations.
+        #: Searches without a verdict; these are not violations.
         self.undecided: list[str] = []
 
     def add(self, history: History) -> None:
         """Count the operations and the events of a run."""
         events = sorted(history.events, key=lambda event: event.began)
         began = [event.began for event in events]
-        for one in history.operations:
-            if one.process != FINAL:
-                place = bisect.bisect_right(began, one.began)
-                self._row(events[place - 1].nemesis if place else PEACE).count(one)
+        for operation in history.operations:
+            if operation.process != FINAL:
+                index = bisect.bisect_right(began, operation.began)
+                self._row(events[index - 1].nemesis if index else NO_NEMESIS).count(operation)
         for recovery in recoveries(history):
             row = self._row(recovery.event.nemesis)
             row.events += 1
@@ -72,7 +73,7 @@ class Report:
             row.recovered = max(row.recovered, recovery.seconds or 0.0)
 
     def as_json(self) -> Mapping[str, Any]:
-        """Return everything as numbers and text, by nemesis."""
+        """Return all rows, violations and undecided searches."""
         rows = {nemesis: {**vars(row), "refused": dict(row.refused)} for nemesis, row in self.rows.items()}
         return {"nemeses": rows, "violations": self.violations, "undecided": self.undecided}
 
@@ -89,7 +90,7 @@ class Report:
             "unavailable",
             "unknown",
             "longest s",
-            "again s",
+            "recovery s",
         )
         width = max(map(len, [*self.rows, heads[0]]))
         yield "  ".join([heads[0].ljust(width), *heads[1:]])

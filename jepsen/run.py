@@ -1,4 +1,4 @@
-"""One run: clients work on a cluster while nemeses harm it, one after the other; then the history is checked."""
+"""A run: clients work on a cluster while nemeses harm it, one after the other; then the history is checked."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from jepsen.nemeses.nemesis import Nemesis
 from jepsen.violation import Violation
 from jepsen.workloads.workload import Workload
 
-#: Seconds after which a cluster that has all it needs must answer writes; far above the limits of checker.recovery,
-#: which hold on a machine that is not shared.
+#: Seconds within which a healed cluster must acknowledge writes; far above the limits of checker.recovery, which hold
+#: on dedicated machines only.
 RECOVERY = 120.0
-#: The invariant that is violated where a cluster cannot be used for another run.
+#: Invariant violated by a cluster that cannot be used for another run.
 RECOVERS = "recovery"
-#: How many writes in a row each service must answer then.
+#: Consecutive writes that each service must acknowledge to count as recovered.
 _IN_A_ROW = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run does.
+    """The parameters of a run.
 
     Attributes:
         workloads: Names; their clients work at the same time.
-        nemeses: Names; they come in turn, from the first one on.
-        seconds: How long clients work; the last nemesis may make it longer.
-        seed: Of all choices of the clients and the nemeses.
+        nemeses: Names; they take turns, starting with the first.
+        seconds: Time for which clients work; the last nemesis may extend it.
+        seed: Seed of all choices of the clients and the nemeses.
         peace: Seconds before each nemesis, and after the last one.
     """
 
@@ -55,11 +55,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a run.
+    """The outcome of a run.
 
     Attributes:
-        path: The file with the history; None if nothing is violated, and nothing undecided.
-        undecided: What the checks found no verdict about, in the bounds of their searches.
+        path: File of the history; None if nothing is violated or undecided.
+        undecided: Searches that reached their bound without a verdict.
     """
 
     history: History
@@ -74,31 +74,31 @@ class Result:
 
 
 def run(cluster: Cluster, plan: Plan) -> Result:
-    """Carry out the plan on a cluster that runs, and check the history.
+    """Carry out the plan on a running cluster, and check the history.
 
-    An exception of a client, a nemesis or a check is raised; the cluster may then be in any state.
+    Exceptions of clients, nemeses and checks propagate; the state of the cluster is then undefined.
     """
-    one = _Run(cluster, plan)
+    runner = _Run(cluster, plan)
     try:
-        violations = one.carry_out()
+        violations = runner.carry_out()
     except Exception as error:
-        error.add_note(f"the history until then: {keep(one.history(), cluster)}")
+        error.add_note(f"the history until then: {keep(runner.history(), cluster)}")
         raise
-    history = one.history()
-    found: list[Violation] = []
+    history = runner.history()
+    findings: list[Violation] = []
     for name, check in catalogue.checks().items():
         try:
-            found += check(history)
+            findings += check(history)
         except Exception as error:
             error.add_note(f"in the check {name!r} of the history {keep(history, cluster)}")
             raise
-    violations += [one for one in found if not one.undecided]
-    undecided = [one for one in found if one.undecided]
+    violations += [violation for violation in findings if not violation.undecided]
+    undecided = [violation for violation in findings if violation.undecided]
     return Result(history, violations, keep(history, cluster) if violations or undecided else None, undecided)
 
 
 def keep(history: History, cluster: Cluster | None = None) -> Path:
-    """Write the history to a new file that outlives the run, and return its path; the services' logs are beside it."""
+    """Write the history to a new file that outlives the run, and the services' logs next to it; return its path."""
     prefix = f"history-{history.run['cluster']}-{history.run['seed']}-"
     with tempfile.NamedTemporaryFile(prefix=prefix, suffix=".jsonl", delete=False) as file:
         path = Path(file.name)
@@ -118,14 +118,14 @@ class _Run:
     def __post_init__(self) -> None:
         self._workloads = [catalogue.workload(name)() for name in self.plan.workloads]
         self._stopped = threading.Event()
-        #: What earlier runs on the same cluster left; the schema of an older version lacks tables.
+        #: Inconsistencies left by earlier runs on this cluster; the schema of an older version lacks tables.
         readable = self.cluster.shows_state and self.cluster.tree is None
-        self._flaws = final_state.flaws(self.cluster.database_url) if readable else {}
+        self._flaws = final_state.inconsistencies(self.cluster.database_url) if readable else {}
         self._begun = final_state.newest_numbers(self.cluster.database_url) if readable else {}
         self._newest = self._begun if self.cluster.lost_tail else {}
 
     def carry_out(self) -> list[Violation]:
-        """Return what is violated by the run itself: that the cluster does not recover."""
+        """Run the workloads and the nemeses, and return the violations of the run itself: no recovery."""
         last = self._client(FINAL)
         for workload in self._workloads:
             workload.prepare(last)
@@ -138,7 +138,9 @@ class _Run:
         for client in working:
             client.result()
         if not self._recovers(last):
-            return [Violation(RECOVERS, f"writes are not acknowledged {RECOVERY:.0f} s after the last nemesis")]
+            return [
+                Violation(RECOVERS, f"no service acknowledges writes within {RECOVERY:.0f} s after the last nemesis")
+            ]
         for workload in self._workloads:
             workload.finish(last)
         self._read_all(last)
@@ -159,12 +161,14 @@ class _Run:
             "begun": self._begun,
         }
         if not self.cluster.shows_state:
-            description["skipped"] = "not checked: rows and indices at the end, because the service is another one"
+            description["skipped"] = "not checked: rows and indices at the end, because another implementation runs"
         for workload in self._workloads:
             description |= workload.describe()
         events = [event for event in self.recorder.events if catalogue.nemesis(event.nemesis).shows_past]
-        judged = (_without_past(one, events) for one in self.recorder.operations)
-        operations = sorted((one for one in judged if one is not None), key=lambda one: one.number)
+        judged = (_without_past(operation, events) for operation in self.recorder.operations)
+        operations = sorted(
+            (operation for operation in judged if operation is not None), key=lambda operation: operation.number
+        )
         return History(description, operations, [*self.recorder.events], self.final)
 
     def _client(self, process: int) -> Client:
@@ -177,31 +181,31 @@ class _Run:
         for workload in self._workloads:
             for _ in range(workload.clients):
                 process = next(processes)
-                chance = random.Random(f"{self.plan.seed} {process}")
-                yield threads.submit(self._work, workload, self._client(process), chance)
+                rng = random.Random(f"{self.plan.seed} {process}")
+                yield threads.submit(self._work, workload, self._client(process), rng)
 
-    def _work(self, workload: Workload, client: Client, chance: random.Random) -> None:
+    def _work(self, workload: Workload, client: Client, rng: random.Random) -> None:
         try:
-            workload.run(client, chance)
+            workload.run(client, rng)
         finally:
-            self._stopped.set()  # if it is not yet, this client has failed, and the run with it
+            self._stopped.set()  # if not set already, this client has failed, and so has the run
 
     # --- nemeses ---
 
     def _harm(self) -> None:
-        chance, end = random.Random(self.plan.seed), time.monotonic() + self.plan.seconds
+        rng, end = random.Random(self.plan.seed), time.monotonic() + self.plan.seconds
         for number, name in enumerate(itertools.cycle(self.plan.nemeses)):
-            # The first one comes however slow the machine is.
+            # The first nemesis comes however slow the machine is.
             if self._stopped.wait(self.plan.peace) or (number and time.monotonic() + self.plan.peace > end):
                 break
-            self._harm_once(catalogue.nemesis(name)(), chance)
+            self._harm_once(catalogue.nemesis(name)(), rng)
         self._stopped.wait(end - time.monotonic())
         self.cluster.wait_until_complete()
 
-    def _harm_once(self, nemesis: Nemesis, chance: random.Random) -> None:
+    def _harm_once(self, nemesis: Nemesis, rng: random.Random) -> None:
         self.cluster.wait_until_complete()
         began = self.recorder.now()
-        with nemesis.harm(self.cluster, chance) as detail:
+        with nemesis.harm(self.cluster, rng) as detail:
             spares = {"all": None, "in flight": self.recorder.now(), "none": 0}[nemesis.loses]
             self._stopped.wait(nemesis.seconds)
         healed = self.recorder.now()
@@ -231,8 +235,8 @@ class _Run:
         return client.call("DELETE", f"/resource_providers/{name}", service=service).succeeded
 
     def _read_all(self, client: Client) -> None:
-        """Read each consumer and provider of the run, with contents, so that the history has the state at its end."""
-        shown = [effect for one in [*self.recorder.operations] for effect in effects(one)]
+        """Read each consumer and provider of the run, so that the history contains the final state."""
+        shown = [effect for operation in [*self.recorder.operations] for effect in effects(operation)]
         consumers = {effect.consumer for effect in shown if hasattr(effect, "consumer")}
         providers = {effect.provider for effect in shown if hasattr(effect, "provider")}
         for consumer in sorted(consumers - {EVERY}):
@@ -248,15 +252,21 @@ def _changes_contents(effect: Effect) -> TypeGuard[ProviderWrite]:
     return isinstance(effect, ProviderWrite) and effect.expected is not ABSENT
 
 
-def _without_past(one: Operation, events: Sequence[Event]) -> Operation | None:
-    """Return what is judged of a call where replies during these events may say what was, and not what is."""
-    if one.ended is None or not any(_during(one, event) for event in events):
-        return one
-    if one.method == "GET" or not one.succeeded:
+def _without_past(operation: Operation, events: Sequence[Event]) -> Operation | None:
+    """Return the part of an operation that can be checked despite stale responses during these events."""
+    if operation.ended is None or not any(_during(operation, event) for event in events):
+        return operation
+    if operation.method == "GET" or not operation.succeeded:
         return None
-    # An acknowledged write is in effect; what a call for several consumers says of each may be read only.
-    return replace(one, ended=None, status=0, reply=None) if one.path.startswith("/v1/claims") else one
+    # An acknowledged write is in effect; a request for several consumers may only have read some of them.
+    return (
+        replace(operation, ended=None, status=0, reply=None) if operation.path.startswith("/v1/claims") else operation
+    )
 
 
-def _during(one: Operation, event: Event) -> bool:
-    return one.ended is not None and one.ended > event.began and (event.healed is None or one.began < event.healed)
+def _during(operation: Operation, event: Event) -> bool:
+    return (
+        operation.ended is not None
+        and operation.ended > event.began
+        and (event.healed is None or operation.began < event.healed)
+    )

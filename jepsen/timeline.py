@@ -1,8 +1,8 @@
-"""A picture of a history: a lane for each process, its calls as boxes in time, and the events behind them (SVG).
+"""A picture of a history (SVG): a lane per process, operations as boxes in time, and events behind them.
 
-Time goes from left to right, but is not to scale: between two moments there is as much room as the texts need, so that
-calls of milliseconds in a run of minutes can be read.  The order of all beginnings and ends is exact: two boxes overlap
-horizontally if and only if the calls overlapped in time.
+Time runs from left to right but is not to scale: the distance between two points in time depends on the texts, so that
+requests of milliseconds in a run of minutes stay readable.  The order of all starts and ends is exact: two boxes
+overlap horizontally if and only if the operations overlapped in time.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from html import escape
 from jepsen import formatting
 from jepsen.history import FINAL, Event, History, Operation
 
-#: Pixels: of one character of the fixed font, of a box, between two boxes, and beside and above the lanes.
+#: Pixels: width of a character, height of a box, gap between boxes, and margins beside and above the lanes.
 _CHARACTER = 6.7
 _BOX, _GAP = 46, 8
 _LEFT, _TOP, _MARGIN = 120, 44, 16
 _BAND = 20
-#: The least distance of two moments, and what ten times the duration adds to it.
-_NEAR, _DECADE = 10.0, 7.0
-#: Characters in a box, and the least distance of two times on the axis.
-_MOST, _BETWEEN_TIMES = 44, 84
+#: Minimum distance of two points in time, and the addition for each factor of ten in their difference.
+_MIN_DISTANCE, _PER_DECADE = 10.0, 7.0
+#: Maximum number of characters in a box, and minimum distance of two times on the axis.
+_MAX_CHARACTERS, _TICK_DISTANCE = 44, 84
 
 _STYLE = """
 svg { background: #ffffff; font: 11px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; }
@@ -56,44 +56,47 @@ text { fill: #1a1a1a; }
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Span:
-    """What is drawn from one moment to another; ``until`` is None where it has no end."""
+    """A drawn interval; ``until`` is None if it has no end."""
 
     since: int
     until: int | None
     width: float
-    of: Operation | Event
+    drawn: Operation | Event
 
 
 def svg(history: History, wrong: Collection[int] = (), title: str = "") -> str:
-    """Return the picture as one SVG document that needs no other file.
+    """Return the picture as a self-contained SVG document.
 
     Args:
-        wrong: The numbers of the operations that violate an invariant; they are marked.
-        title: A sentence above the picture.
+        wrong: Numbers of the operations to mark, because they violate an invariant.
+        title: Sentence above the picture.
     """
-    operations = sorted(history.operations, key=lambda one: (one.began, one.number))
-    calls = [_Span(one.began, one.ended, _width(_texts(one)), one) for one in operations]
-    events = [_Span(one.began, one.healed, _width([formatting.name_of(one)]), one) for one in _beside(history)]
+    operations = sorted(history.operations, key=lambda operation: (operation.began, operation.number))
+    calls = [_Span(operation.began, operation.ended, _width(_texts(operation)), operation) for operation in operations]
+    events = [
+        _Span(event.began, event.healed, _width([formatting.name_of(event)]), event)
+        for event in _events_around(history)
+    ]
     return _Picture(calls, events, frozenset(wrong), title).document()
 
 
-def _beside(history: History) -> Iterator[Event]:
-    """Yield the events that touch the time of the operations, and the last one before it; without operations, all."""
+def _events_around(history: History) -> Iterator[Event]:
+    """Yield the events that overlap the operations, and the last event before them; without operations, all."""
     if not history.operations:
         yield from history.events
         return
-    first = min(one.began for one in history.operations)
-    last = max(one.ended or one.began for one in history.operations)
+    first = min(operation.began for operation in history.operations)
+    last = max(operation.ended or operation.began for operation in history.operations)
     events = sorted((event for event in history.events if event.began <= last), key=lambda event: event.began)
     over = [event for event in events if event.healed is not None and event.healed < first]
     yield from (event for event in events if event not in over[:-1])
 
 
 def _texts(operation: Operation) -> list[str]:
-    """Return the lines in the box of a call."""
+    """Return the lines in the box of an operation."""
     sent, answer = formatting.sent_by(operation), formatting.answer_of(operation)
     lines = [f"#{operation.number} {formatting.call_of(operation)}", sent, f"→ {answer}"]
-    return [line if len(line) <= _MOST else f"{line[: _MOST - 1]}…" for line in lines]
+    return [line if len(line) <= _MAX_CHARACTERS else f"{line[: _MAX_CHARACTERS - 1]}…" for line in lines]
 
 
 def _width(lines: Iterable[str]) -> float:
@@ -101,14 +104,14 @@ def _width(lines: Iterable[str]) -> float:
 
 
 class _Picture:
-    """The places of everything, and its drawing."""
+    """The layout of the picture, and its drawing."""
 
     def __init__(self, calls: Sequence[_Span], events: Sequence[_Span], wrong: Collection[int], title: str) -> None:
         self._wrong, self._title = wrong, title
         self._calls, self._events = calls, events
         self._places = _places([*calls, *events])
-        ends = [self._places[one.since] + one.width for one in [*calls, *events]]
-        self._end = _LEFT + max([0.0, *ends, *(place + _BETWEEN_TIMES for place in self._places.values())]) + _GAP
+        ends = [self._places[span.since] + span.width for span in [*calls, *events]]
+        self._end = _LEFT + max([0.0, *ends, *(place + _TICK_DISTANCE for place in self._places.values())]) + _GAP
         self._bands = _rows(events, self._places)
         rows = max(self._bands.values(), default=-1) + 1
         self._top = _TOP + _BAND * rows + 22
@@ -116,16 +119,16 @@ class _Picture:
         self._bottom = self._top + len(self._lanes) * (_BOX + _GAP)
 
     def _lanes_of(self, calls: Sequence[_Span]) -> dict[tuple[int, int], int]:
-        """Return the line of each lane; a process has another lane below it while an open call of it goes on."""
+        """Return the row of each lane; a process gets another lane below while one of its operations is open."""
         by_process: dict[int, list[_Span]] = defaultdict(list)
         for call in calls:
-            assert isinstance(call.of, Operation)
-            by_process[call.of.process].append(call)
+            assert isinstance(call.drawn, Operation)
+            by_process[call.drawn.process].append(call)
         self._row_of: dict[int, tuple[int, int]] = {}
         order = sorted(by_process, key=lambda process: (process == FINAL, process))
         for process in order:
             for call, row in _rows(by_process[process], self._places).items():
-                self._row_of[call.of.number] = process, row  # type: ignore[union-attr]
+                self._row_of[call.drawn.number] = process, row  # type: ignore[union-attr]
         lanes = sorted(set(self._row_of.values()), key=lambda lane: (order.index(lane[0]), lane[1]))
         return {lane: at for at, lane in enumerate(lanes)}
 
@@ -149,15 +152,15 @@ class _Picture:
 
     def _draw_events(self) -> Iterator[str]:
         for event, row in self._bands.items():
-            assert isinstance(event.of, Event)
+            assert isinstance(event.drawn, Event)
             left = self._x(event.since)
             right = self._end if event.until is None else self._x(event.until)
             y = _TOP + row * _BAND - 8
-            said = f"{formatting.name_of(event.of)}: {_times(event)} {formatting.compact(event.of.detail)}"
+            description = f"{formatting.name_of(event.drawn)}: {_times(event)} {formatting.compact(event.drawn.detail)}"
             yield (
-                f'<g><title>{escape(said)}</title><rect class="band" x="{left:.1f}" y="{y}" '
+                f'<g><title>{escape(description)}</title><rect class="band" x="{left:.1f}" y="{y}" '
                 f'width="{right - left:.1f}" height="{self._bottom - y}"/>{_line("edge", left, y, left, self._bottom)}'
-                f"{_text(left + 4, y + 14, formatting.name_of(event.of))}</g>"
+                f"{_text(left + 4, y + 14, formatting.name_of(event.drawn))}</g>"
             )
 
     def _draw_lanes(self) -> Iterator[str]:
@@ -170,14 +173,16 @@ class _Picture:
 
     def _draw_times(self) -> Iterator[str]:
         y, free = self._top - 8, 0.0
-        for moment, place in sorted(self._places.items()):
+        for time, place in sorted(self._places.items()):
             if place >= free:
-                yield _text(_LEFT + place, y, f"{moment / 1e9:.4f} s", "faint")
-                free = place + _BETWEEN_TIMES
-        yield _text(_MARGIN, self._bottom + 16, "Time is not to scale; the order of all ends is.", "faint")
+                yield _text(_LEFT + place, y, f"{time / 1e9:.4f} s", "faint")
+                free = place + _TICK_DISTANCE
+        yield _text(
+            _MARGIN, self._bottom + 16, "Time is not to scale, but the order of starts and ends is exact.", "faint"
+        )
 
     def _draw_call(self, call: _Span) -> str:
-        operation = call.of
+        operation = call.drawn
         assert isinstance(operation, Operation)
         y = self._top + self._lanes[self._row_of[operation.number]] * (_BOX + _GAP)
         left = self._x(call.since)
@@ -190,12 +195,12 @@ class _Picture:
             f"{''.join(lines)}</g>"
         )
 
-    def _x(self, moment: int) -> float:
-        return _LEFT + self._places[moment]
+    def _x(self, time: int) -> float:
+        return _LEFT + self._places[time]
 
 
 def _box(kind: str, left: float, y: float, right: float, operation: Operation) -> str:
-    """Return a rectangle; that of an open call has no right side."""
+    """Return a rectangle, which is open on the right for an open operation."""
     if not operation.is_open:
         return f'<rect class="{kind}" rx="3" x="{left:.1f}" y="{y}" width="{right - left:.1f}" height="{_BOX}"/>'
     return f'<path class="{kind}" d="M{right:.1f} {y}H{left:.1f}v{_BOX}H{right:.1f}"/>'
@@ -217,29 +222,29 @@ def _times(span: _Span) -> str:
 
 
 def _places(spans: Sequence[_Span]) -> Mapping[int, float]:
-    """Return the distance of each moment from the left, in pixels.
+    """Return the distance of each point in time from the left, in pixels.
 
     Distances grow with the logarithm of the time, and each span is at least as wide as its text.
     """
-    moments = sorted({one.since for one in spans} | {one.until for one in spans if one.until is not None})
+    times = sorted({span.since for span in spans} | {span.until for span in spans if span.until is not None})
     ending: dict[int, list[_Span]] = defaultdict(list)
     for span in spans:
         if span.until is not None:
             ending[span.until].append(span)
     places: dict[int, float] = {}
     at = 0.0
-    for earlier, moment in itertools.pairwise([moments[0] if moments else 0, *moments]):
-        at += _NEAR + _DECADE * len(str((moment - earlier) // 1_000_000)) if places else 0.0
-        at = max([at, *(places[one.since] + one.width for one in ending[moment] if one.since in places)])
-        places[moment] = at
+    for earlier, time in itertools.pairwise([times[0] if times else 0, *times]):
+        at += _MIN_DISTANCE + _PER_DECADE * len(str((time - earlier) // 1_000_000)) if places else 0.0
+        at = max([at, *(places[span.since] + span.width for span in ending[time] if span.since in places)])
+        places[time] = at
     return places
 
 
 def _rows(spans: Sequence[_Span], places: Mapping[int, float]) -> dict[_Span, int]:
-    """Return a row for each span, so that no two in one row overlap; one without an end blocks its row."""
+    """Return a row for each span without overlaps in a row; a span without an end blocks its row."""
     free: list[float] = []
     rows: dict[_Span, int] = {}
-    for span in sorted(spans, key=lambda one: one.since):
+    for span in sorted(spans, key=lambda span: span.since):
         since = places[span.since]
         until = float("inf") if span.until is None else max(places[span.until], since + span.width)
         row = next((row for row, at in enumerate(free) if at <= since), len(free))

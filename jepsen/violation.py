@@ -1,4 +1,4 @@
-"""What a checker finds."""
+"""Violations, the results of checks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Violation:
     """A broken invariant.
 
     Attributes:
-        invariant: Its name, the same for all violations of one invariant.
-        sentence: What is wrong, with the names of what it concerns.
-        operations: The numbers of the operations that show it; few, in the order in which they began.
-        undecided: Whether a search ended without a verdict: nothing is known to be broken, and nothing to be right.
+        invariant: Name of the invariant.
+        sentence: Description of the error, with the names of the objects concerned.
+        operations: Numbers of a few operations that show the error, in the order in which they began.
+        undecided: Whether a search reached its bound without a verdict; then nothing is known to be wrong or right.
     """
 
     invariant: str
@@ -27,7 +27,7 @@ class Violation:
 
 
 class Check(Protocol):
-    """An invariant: a function of a history."""
+    """A check: a function of a history."""
 
     def __call__(self, history: History, /) -> list[Violation]:
-        """Return what violates it; an empty list for a history to which it does not apply."""
+        """Return the violations; an empty list for a history to which the check does not apply."""

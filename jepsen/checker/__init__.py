@@ -1,1 +1,1 @@
-"""The invariants: functions of a history that return what violates them."""
+"""The checks: functions of a history that return violations of invariants."""

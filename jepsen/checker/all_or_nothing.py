@@ -1,12 +1,12 @@
-"""Calls of POST /v1/claims with ``all_or_nothing`` whose replies are lost took effect for all consumers, or for none.
+"""Check of POST /v1/claims with ``all_or_nothing`` and a lost response: it took effect for all consumers, or for none.
 
-For one of its consumers a call took effect for certain if no order of the other calls explains the replies about that
-consumer.  By the end of the first reply that shows so, each other consumer has its place by the call, too, or it held
-one by an equal request before.  If no order of the calls about such a consumer has room for that, there was a moment at
-which one of them had its place and another one had not.  Each consumer is judged by itself, with all freedom as to the
-others, so what is found is wrong; not all that is wrong is found.
+A request certainly took effect for a consumer if no order of the other operations explains the responses about that
+consumer.  By the end of the first such response, each other consumer also holds its place by this request, or held one
+by an equal request before.  If no order of the operations on such a consumer allows that, then at some point in time
+one consumer was placed and another was not.  Each consumer is judged by itself, with full freedom for the others, so
+every violation is real, but not every error is found.
 
-A call that is repeated is the same call: it is not known which of them took effect.
+Repetitions of a request count as one request, because it is unknown which of them took effect.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from jepsen.violation import Violation
 
 @dataclass(frozen=True, slots=True)
 class _Answered:
-    """A consumer has got its place by this write, or it had one by an equal request."""
+    """The consumer got its place by this write, or held one by an equal request."""
 
     call: ConsumerWrite | AnyTime
 
@@ -41,20 +41,20 @@ class _Answered:
 
 @dataclass(frozen=True, slots=True)
 class _First:
-    """A call, from whose effect on those that follow may have theirs, as from that of ``_Answered`` on."""
+    """An operation whose effect, like that of ``_Answered``, permits the effects of ``_Following``."""
 
     call: Any
 
 
 @dataclass(frozen=True, slots=True)
 class _Following:
-    """A call that has its effect only later than those."""
+    """An operation that takes effect only after one of those."""
 
     call: Any
 
 
 class _Model:
-    """A consumer, and whether what others follow has happened."""
+    """A consumer, and whether the operation that others must follow has taken effect."""
 
     def __init__(self, consumer: Register) -> None:
         self._consumer = consumer
@@ -74,7 +74,7 @@ class _Model:
 
 
 def _may_hold(state: State, write: ConsumerWrite) -> bool:
-    """Whether the consumer may have its place by an equal request; before a loss it may have held anything."""
+    """Whether the consumer may hold its place by an equal request; before a loss it may have held anything."""
     if not isinstance(state, Present):
         return state is not None
     assert write.after is not None
@@ -82,31 +82,31 @@ def _may_hold(state: State, write: ConsumerWrite) -> bool:
 
 
 def all_or_nothing(history: History) -> Iterator[Violation]:
-    """Yield the calls without a reply that certainly had an effect for one consumer, and certainly none for another."""
+    """Yield the lost requests that certainly took effect for one consumer, and certainly not for another."""
     calls: dict[str, list[Operation]] = defaultdict(list)
     others = set()
-    for one in history.operations:
-        if (one.method, one.path) == ("POST", "/v1/claims") and one.body.get("all_or_nothing"):
-            if one.is_open:
-                calls[json.dumps(one.body, sort_keys=True)].append(one)
+    for operation in history.operations:
+        if (operation.method, operation.path) == ("POST", "/v1/claims") and operation.body.get("all_or_nothing"):
+            if operation.is_open:
+                calls[json.dumps(operation.body, sort_keys=True)].append(operation)
             else:
-                others.add(one.number)
+                others.add(operation.number)
     consumers = by_consumer(history.operations, history.events) if calls else {}
     for equal in calls.values():
-        asked = [each["consumer"] for each in equal[0].body["requests"] if not each.get("dry_run")]
-        numbers = {one.number for one in equal}
-        found = _torn({each: consumers[each] for each in asked}, numbers, others, history.events)
-        if found is not None:
-            yield found
+        requested = [each["consumer"] for each in equal[0].body["requests"] if not each.get("dry_run")]
+        numbers = {operation.number for operation in equal}
+        violation = _torn({each: consumers[each] for each in requested}, numbers, others, history.events)
+        if violation is not None:
+            yield violation
 
 
 def _torn(
     consumers: Mapping[str, Sequence[Timed]], numbers: Collection[int], others: Collection[int], events: Sequence[Event]
 ) -> Violation | None:
-    """Return what is wrong with equal calls of these numbers.
+    """Return the violation by equal requests with these numbers, if there is one.
 
     Args:
-        others: Numbers of the calls for all or nothing that were answered.
+        others: Numbers of the all-or-nothing requests that got a response.
     """
     shown = []
     for consumer, timed in consumers.items():
@@ -117,7 +117,7 @@ def _torn(
     if not shown:
         return None
     until, reply, first = min(shown)
-    # A call for all or nothing finds out what is held before it takes a place for any of its consumers.
+    # An all-or-nothing request reads all holdings before it places any of its consumers.
     following = {reply} & {*others}
     if following:
         later = _marked(_marked(consumers[first], numbers, _Following), following, _First)
@@ -127,7 +127,7 @@ def _torn(
             placed = [*_marked(timed, following, _Following), _answered(timed, numbers, until)]
             if _verdict(timed, placed, events).outcome is Outcome.VIOLATED:
                 return Violation(
-                    "all or nothing", f"{first} has its place, and {consumer} has not", sorted({*numbers, reply})
+                    "all or nothing", f"{first} is placed, but {consumer} is not", sorted({*numbers, reply})
                 )
     return None
 
@@ -137,8 +137,8 @@ def _marked(timed: Sequence[Timed], numbers: Collection[int], mark: Callable[[An
 
 
 def _answered(timed: Sequence[Timed], numbers: Collection[int], until: int) -> Timed:
-    """Return that the consumer's request was carried out by one of these calls, until a time."""
-    # The write begins first, and the end of its lease later.
+    """Return the fact that one of these requests placed the consumer by a point in time."""
+    # The write begins first; the expiry of its lease begins later.
     first = min((each for each in timed if each.number in numbers), key=lambda each: each.began)
     assert isinstance(first.call, ConsumerWrite | AnyTime)
     return replace(first, ended=until, call=_Answered(first.call))
@@ -149,6 +149,6 @@ def _is_right(timed: Sequence[Timed], events: Sequence[Event]) -> bool:
 
 
 def _verdict(known: Sequence[Timed], judged: Sequence[Timed], events: Sequence[Event]) -> Verdict:
-    """Judge some of the calls that are known about a consumer, or others in place of them."""
+    """Judge operations on a consumer, in place of all those known."""
     model = _Model(Register(events, known))
     return linearizable.check([*judged, *losses(events, known)], model, [(False, None)])

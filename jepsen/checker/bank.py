@@ -1,17 +1,17 @@
-"""A bank of accounts whose sum is constant: every read is one committed state, and the states have one order.
+"""Check of a bank of accounts with a constant sum: each read is a committed state, and the states are totally ordered.
 
-Each client swaps VCPU between two of its accounts, and each of its writes also raises by one what it holds of a class
-of its own, its *ticks*.  So a read shows a sum, which never changes, and a vector of ticks, which says exactly which
-writes it has seen: a vector clock.  The bank begins at a sum and with ticks that no write of a client has yet raised.
+Each client moves VCPU between two of its accounts, and each of its writes also raises its holding of its own resource
+class, its *ticks*, by one.  So a read shows a sum, which never changes, and a vector of ticks, which says exactly which
+writes it has seen: a vector clock.  The bank begins with a sum and with ticks that no write has raised yet.
 
-Rules of each read: its sum is the constant; it has every tick acknowledged before it began, and none of a write that
-began after it ended; of two vectors one is not less than the other in every component; and of two reads that follow
-each other, whichever workers answered them, the second shows at least what the first did.
+Rules for each read: its sum is the constant; it includes every tick acknowledged before it began, and no tick of a
+write that began after it ended; any two vectors are comparable; and of two successive reads, whichever workers served
+them, the second shows at least the ticks of the first.
 
-An event that loses the last commits cuts the history into epochs.  What is left after it is a prefix of the commits
-before it: a vector that fits between the vectors read in that epoch, and that has every write acknowledged before one
-of its own began.  Writes that overlap such an event belong to both sides.  Of the reads that overlap it, some continue
-the epoch before, and the others are the beginning of the epoch after it: one moment parts them.
+An event that loses the last commits divides the history into epochs.  A prefix of the earlier commits survives it: a
+vector that fits between the vectors read in that epoch, and that includes every write acknowledged before one of its
+own writes began.  Writes that overlap such an event belong to both sides.  Of the reads that overlap it, some continue
+the epoch before, and the others begin the epoch after it: one point in time separates them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 from jepsen.history import Event, History, Operation
 from jepsen.violation import Violation
 
-#: The class whose sum over all accounts is constant.
+#: Resource class with a constant sum over all accounts.
 MONEY = "VCPU"
 #: One component for each client.
 Ticks = tuple[int, ...]
@@ -36,18 +36,18 @@ Ticks = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A write that took effect, or may have: ``client`` then has the tick ``tick``."""
+    """A write that took effect, or may have; it gave ``client`` the tick ``tick``."""
 
     number: int
     client: int
     tick: int
     began: int
-    ended: float  #: infinity if it is unknown when, or whether
+    ended: float  #: infinity if the outcome is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a read shows."""
+    """The balances and ticks that a read shows."""
 
     number: int
     began: int
@@ -58,169 +58,187 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """A time in which nothing is lost."""
+    """A period without losses."""
 
     began: float
     ended: float
     statements: Sequence[Statement]
-    #: Those that may take effect in it.
+    #: Transfers that may take effect in this epoch.
     transfers: Sequence[Transfer]
-    #: Whether the loss at its end leaves what was acknowledged in it.
+    #: Whether the loss at its end keeps the writes acknowledged in this epoch.
     is_kept: bool = False
 
 
 def bank(history: History) -> list[Violation]:
-    """Return reads that are no committed state, or that no order of the commits explains."""
+    """Return reads that are not a committed state, or that no order of the commits explains."""
     described = history.run.get("bank")
     if described is None:
         return []
     transfers, statements = _transfers(history), _statements(history, described["ticks"])
-    found = [
-        Violation("bank: constant sum", f"{one.money} of {MONEY}, {described['total']} expected", (one.number,))
-        for one in statements
-        if one.money != described["total"]
+    violations = [
+        Violation(
+            "bank: constant sum",
+            f"the sum of {MONEY} is {statement.money}, not {described['total']}",
+            (statement.number,),
+        )
+        for statement in statements
+        if statement.money != described["total"]
     ]
     clients = range(len(described["ticks"]))
     before: Ticks = (0,) * len(clients)
     epochs = list(_epochs(history.events, transfers, statements))
     for epoch, following in zip(epochs, [*epochs[1:], None], strict=True):
-        found += [*_included(epoch, before), *_ordered(epoch.statements)]
+        violations += [*_includes_acknowledged(epoch, before), *_ordered(epoch.statements)]
         if following is not None:
-            beside = [one for one in statements if one.ended >= epoch.ended and one.began < following.began]
-            found += [*_from_nowhere(beside, transfers, clients), *_parted(beside, epoch, following, clients)]
-            least, most = _start(following, clients)
-            if not _is_prefix(epoch, before, tuple(map(max, least, _kept(epoch, clients))), most):
-                sentence = f"after the loss ticks begin at {most}, no prefix of the commits before it"
-                found.append(Violation("bank: a prefix survives", sentence, _shown_by(following)))
-            before = least
-    return found
+            around = [
+                statement
+                for statement in statements
+                if statement.ended >= epoch.ended and statement.began < following.began
+            ]
+            violations += [
+                *_out_of_thin_air(around, transfers, clients),
+                *_separable(around, epoch, following, clients),
+            ]
+            lower, upper = _start(following, clients)
+            if not _is_prefix(epoch, before, tuple(map(max, lower, _kept(epoch, clients))), upper):
+                sentence = f"after the loss ticks begin at {upper}, which is not a prefix of the commits before it"
+                violations.append(Violation("bank: a prefix survives", sentence, _shown_by(following)))
+            before = lower
+    return violations
 
 
-# --- the rules ------------------------------------------------------------------------------------------------------
+# --- rules -----------------------------------------------------------------------------------------------------------
 
 
-def _included(epoch: Epoch, before: Ticks) -> Iterator[Violation]:
-    """Each read has what was acknowledged before it began, and nothing that began after it ended."""
-    for client, least_before in enumerate(before):
+def _includes_acknowledged(epoch: Epoch, before: Ticks) -> Iterator[Violation]:
+    """Yield reads that lack a write acknowledged before they began, or show one that began after they ended."""
+    for client, initial in enumerate(before):
         own = [transfer for transfer in epoch.transfers if transfer.client == client]
-        known = _Highest((one.ended, one.tick, one.number) for one in own if _is_within(one, epoch))
-        begun = _Highest((one.began, one.tick, one.number) for one in own)
-        for one in epoch.statements:
-            shown = one.ticks[client]
-            least, number = known.before(one.began)
-            if shown < least:
-                sentence = f"client {client} has tick {shown}, {least} was acknowledged before"
-                yield Violation("bank: acknowledged writes included", sentence, (number, one.number))
-            most, _ = begun.before(one.ended)
-            if shown > max(most, least_before):
-                sentence = f"client {client} has tick {shown}, {max(most, least_before)} is the last that was begun"
-                yield Violation("bank: nothing from nowhere", sentence, (one.number,))
+        known = _Highest(
+            (transfer.ended, transfer.tick, transfer.number) for transfer in own if _is_within(transfer, epoch)
+        )
+        begun = _Highest((transfer.began, transfer.tick, transfer.number) for transfer in own)
+        for statement in epoch.statements:
+            shown = statement.ticks[client]
+            acknowledged_tick, number = known.before(statement.began)
+            if shown < acknowledged_tick:
+                sentence = f"client {client} shows tick {shown}, but {acknowledged_tick} was acknowledged before"
+                yield Violation("bank: reads include acknowledged writes", sentence, (number, statement.number))
+            latest, _ = begun.before(statement.ended)
+            if shown > max(latest, initial):
+                sentence = f"client {client} shows tick {shown}, but {max(latest, initial)} is the last one begun"
+                yield Violation("bank: no out-of-thin-air reads", sentence, (statement.number,))
 
 
-def _from_nowhere(
+def _out_of_thin_air(
     statements: Sequence[Statement], transfers: Sequence[Transfer], clients: range
 ) -> Iterator[Violation]:
-    """A read beside a loss has nothing that began after it ended, in any epoch."""
+    """Yield reads around a loss that show a write that began after they ended, in any epoch."""
     begun = [
-        _Highest((one.began, one.tick, one.number) for one in transfers if one.client == client) for client in clients
+        _Highest(
+            (transfer.began, transfer.tick, transfer.number) for transfer in transfers if transfer.client == client
+        )
+        for client in clients
     ]
-    for one in statements:
-        for client, shown in enumerate(one.ticks):
-            most, _ = begun[client].before(one.ended)
-            if shown > max(most, 0):
-                sentence = f"client {client} has tick {shown}, {max(most, 0)} is the last that was begun"
-                yield Violation("bank: nothing from nowhere", sentence, (one.number,))
+    for statement in statements:
+        for client, shown in enumerate(statement.ticks):
+            latest, _ = begun[client].before(statement.ended)
+            if shown > max(latest, 0):
+                sentence = f"client {client} shows tick {shown}, but {max(latest, 0)} is the last one begun"
+                yield Violation("bank: no out-of-thin-air reads", sentence, (statement.number,))
 
 
-def _parted(beside: Sequence[Statement], epoch: Epoch, following: Epoch, clients: range) -> Iterator[Violation]:
-    """Of the reads beside a loss each is before it or after it: two orders of commits, one after the other."""
+def _separable(around: Sequence[Statement], epoch: Epoch, following: Epoch, clients: range) -> Iterator[Violation]:
+    """Yield reads around a loss that do not divide into a state before it and a state after it."""
     # A read that overlaps two losses may be between them.
-    within = [one for one in beside if one.began >= epoch.began and one.ended < following.ended]
-    parting, sides = _Parting(within), {True: _Chain(epoch.statements), False: _Chain(following.statements)}
-    kept = [one for one in epoch.transfers if _is_within(one, epoch)]
+    within = [statement for statement in around if statement.began >= epoch.began and statement.ended < following.ended]
+    separation, sides = _Separation(within), {True: _Chain(epoch.statements), False: _Chain(following.statements)}
+    kept = [transfer for transfer in epoch.transfers if _is_within(transfer, epoch)]
     acknowledged = [
         _Highest((by.ended, by.tick, by.number) for by in kept if by.client == client) for client in clients
     ]
-    for place, one in enumerate(within):
-        possible = [is_before for is_before, chain in sides.items() if chain.may_have(one)]
-        if any(shown < known.before(one.began)[0] for shown, known in zip(one.ticks, acknowledged, strict=True)):
+    for index, statement in enumerate(within):
+        possible = [is_before for is_before, chain in sides.items() if chain.may_have(statement)]
+        if any(
+            shown < known.before(statement.began)[0] for shown, known in zip(statement.ticks, acknowledged, strict=True)
+        ):
             possible = [is_before for is_before in possible if not is_before]
-        if not possible or (len(possible) == 1 and not parting.put(place, is_before=possible[0])):
-            sentence = f"{one.ticks} beside a loss is no state before it and none after it"
-            yield Violation("bank: one order of commits", sentence, (one.number,))
+        if not possible or (len(possible) == 1 and not separation.put(index, is_before=possible[0])):
+            sentence = f"{statement.ticks} around a loss is a state neither before nor after it"
+            yield Violation("bank: one commit order", sentence, (statement.number,))
             return
-    if not parting.is_possible():
-        sentence = "the reads beside a loss are states of no two orders, one before it and one after it"
-        yield Violation("bank: one order of commits", sentence, [one.number for one in within[:5]])
+    if not separation.is_possible():
+        sentence = "the reads around a loss do not divide into an order before it and an order after it"
+        yield Violation("bank: one commit order", sentence, [statement.number for statement in within[:5]])
 
 
 class _Chain:
-    """The reads of one order of commits."""
+    """The reads of one commit order."""
 
     def __init__(self, statements: Sequence[Statement]) -> None:
-        self._ordered = sorted((sum(one.ticks), one.number, one) for one in statements)
+        self._ordered = sorted((sum(statement.ticks), statement.number, statement) for statement in statements)
 
-    def may_have(self, one: Statement) -> bool:
-        """Whether none of the reads excludes this one; if the next ones do not, by the order or by time, none does."""
-        place = bisect.bisect_left(self._ordered, (sum(one.ticks),))
-        nearest = [other for _, _, other in self._ordered[max(place - 1, 0) : place + 1]]
-        nearest += [other for _, _, other in reversed(self._ordered) if other.ended < one.began][:1]
-        nearest += [other for _, _, other in self._ordered if other.began > one.ended][:1]
-        return not any(_exclude_each_other(one, other) for other in nearest)
-
-
-def _exclude_each_other(one: Statement, other: Statement) -> bool:
-    """Whether two reads are not both of one order of commits."""
-    if one.ended < other.began:
-        return not _at_most(one.ticks, other.ticks)
-    if other.ended < one.began:
-        return not _at_most(other.ticks, one.ticks)
-    return not _at_most(one.ticks, other.ticks) and not _at_most(other.ticks, one.ticks)
+    def may_have(self, statement: Statement) -> bool:
+        """Whether the read is compatible with all of these; by order and time it suffices to compare the nearest."""
+        index = bisect.bisect_left(self._ordered, (sum(statement.ticks),))
+        nearest = [other for _, _, other in self._ordered[max(index - 1, 0) : index + 1]]
+        nearest += [other for _, _, other in reversed(self._ordered) if other.ended < statement.began][:1]
+        nearest += [other for _, _, other in self._ordered if other.began > statement.ended][:1]
+        return not any(_exclude_each_other(statement, other) for other in nearest)
 
 
-class _Parting:
-    """Which of some reads were before a loss: of two that exclude each other the first, and all that ended before it.
+def _exclude_each_other(statement: Statement, other: Statement) -> bool:
+    """Whether the two reads cannot belong to one commit order."""
+    if statement.ended < other.began:
+        return not _at_most(statement.ticks, other.ticks)
+    if other.ended < statement.began:
+        return not _at_most(other.ticks, statement.ticks)
+    return not _at_most(statement.ticks, other.ticks) and not _at_most(other.ticks, statement.ticks)
 
-    This is a formula whose clauses have two literals each, so that to choose one side, and to take the other where that
-    is impossible, never needs to be undone.
+
+class _Separation:
+    """The division of reads into those before a loss and those after it.
+
+    Of two reads that exclude each other the earlier one is before it, with all reads that ended earlier.  This is a
+    2-SAT formula, so trying one side and then the other never needs backtracking.
     """
 
     def __init__(self, statements: Sequence[Statement]) -> None:
         self._statements = statements
         self._excluded: list[list[int]] = [[] for _ in statements]
-        for (place, one), (other_place, other) in combinations(enumerate(statements), 2):
-            if _exclude_each_other(one, other):
-                self._excluded[place].append(other_place)
-                self._excluded[other_place].append(place)
+        for (index, statement), (other_index, other) in combinations(enumerate(statements), 2):
+            if _exclude_each_other(statement, other):
+                self._excluded[index].append(other_index)
+                self._excluded[other_index].append(index)
         self._is_before: dict[int, bool] = {}
 
-    def put(self, place: int, *, is_before: bool) -> bool:
-        """Put a read on one side, and others that follow from it; False, and nothing is done, if that is impossible."""
-        chosen, unexplored = dict(self._is_before), [(place, is_before)]
+    def put(self, index: int, *, is_before: bool) -> bool:
+        """Assign a read to a side, with all reads that follow from it; return False, unchanged, if impossible."""
+        chosen, unexplored = dict(self._is_before), [(index, is_before)]
         while unexplored:
-            place, is_before = unexplored.pop()
-            if place in chosen:
-                if chosen[place] != is_before:
+            index, is_before = unexplored.pop()
+            if index in chosen:
+                if chosen[index] != is_before:
                     return False
                 continue
-            chosen[place] = is_before
-            unexplored += [(other, not is_before) for other in self._excluded[place]]
-            unexplored += [(other, is_before) for other in self._implied(place, is_before=is_before)]
+            chosen[index] = is_before
+            unexplored += [(other, not is_before) for other in self._excluded[index]]
+            unexplored += [(other, is_before) for other in self._implied(index, is_before=is_before)]
         self._is_before = chosen
         return True
 
     def is_possible(self) -> bool:
-        """Whether there is a side for each."""
+        """Whether every read can be assigned to a side."""
         return all(
-            place in self._is_before or self.put(place, is_before=True) or self.put(place, is_before=False)
-            for place in range(len(self._statements))
+            index in self._is_before or self.put(index, is_before=True) or self.put(index, is_before=False)
+            for index in range(len(self._statements))
         )
 
-    def _implied(self, place: int, *, is_before: bool) -> Iterator[int]:
-        one = self._statements[place]
-        for other_place, other in enumerate(self._statements):
-            if (other.ended < one.began) if is_before else (other.began > one.ended):
-                yield other_place
+    def _implied(self, index: int, *, is_before: bool) -> Iterator[int]:
+        statement = self._statements[index]
+        for other_index, other in enumerate(self._statements):
+            if (other.ended < statement.began) if is_before else (other.began > statement.ended):
+                yield other_index
 
 
 class _Highest:
@@ -232,86 +250,96 @@ class _Highest:
         self._highest = list(accumulate(((tick, number) for _, tick, number in ordered), max))
 
     def before(self, time: float) -> tuple[int, int]:
-        place = bisect.bisect_left(self._times, time)
-        return self._highest[place - 1] if place else (0, -1)
+        index = bisect.bisect_left(self._times, time)
+        return self._highest[index - 1] if index else (0, -1)
 
 
 def _ordered(statements: Sequence[Statement]) -> Iterator[Violation]:
-    """The vectors form a chain, and follow the time."""
-    chain = sorted(statements, key=lambda one: sum(one.ticks))
-    for one, following in pairwise(chain):
-        if not _at_most(one.ticks, following.ticks):
-            sentence = f"{one.ticks} and {following.ticks} are states of no common order"
-            yield Violation("bank: one order of commits", sentence, sorted((one.number, following.number)))
+    """Yield reads whose vectors are not comparable, or that go back in time."""
+    chain = sorted(statements, key=lambda statement: sum(statement.ticks))
+    for statement, following in pairwise(chain):
+        if not _at_most(statement.ticks, following.ticks):
+            sentence = f"{statement.ticks} and {following.ticks} are not comparable"
+            yield Violation("bank: one commit order", sentence, sorted((statement.number, following.number)))
     newest: Statement | None = None
-    ended = iter(sorted(statements, key=lambda one: one.ended))
+    ended = iter(sorted(statements, key=lambda statement: statement.ended))
     earlier = next(ended, None)
-    for one in sorted(statements, key=lambda one: one.began):
-        while earlier is not None and earlier.ended < one.began:
+    for statement in sorted(statements, key=lambda statement: statement.began):
+        while earlier is not None and earlier.ended < statement.began:
             if newest is None or sum(earlier.ticks) > sum(newest.ticks):
                 newest = earlier
             earlier = next(ended, None)
-        if newest is not None and not _at_most(newest.ticks, one.ticks):
-            sentence = f"{one.ticks} after {newest.ticks}"
-            yield Violation("bank: reads never go back", sentence, (newest.number, one.number))
+        if newest is not None and not _at_most(newest.ticks, statement.ticks):
+            sentence = f"{statement.ticks} after {newest.ticks}"
+            yield Violation("bank: monotonic reads", sentence, (newest.number, statement.number))
 
 
 def _start(epoch: Epoch, clients: range) -> tuple[Ticks, Sequence[float]]:
-    """Return the least and the greatest vector with which an epoch may have begun.
+    """Return the smallest and the greatest vector with which an epoch may have begun.
 
-    The ticks of a client began one below its first acknowledged write in the epoch, or at the lowest that a read of it
-    shows; lower where open writes from before may have raised them since.
+    A client's ticks began one below its first acknowledged write in the epoch, or at the lowest tick that a read of it
+    shows; lower if open writes from before may have raised them since.
     """
-    least, most = [], []
+    lower, upper = [], []
     for client in clients:
-        own = [one for one in epoch.transfers if one.client == client]
-        firsts = [one.tick - 1 for one in own if _is_within(one, epoch)]
-        late = {one.tick for one in own if not _is_within(one, epoch)}
-        highest = min([*firsts, *(one.ticks[client] for one in epoch.statements)], default=None)
+        own = [transfer for transfer in epoch.transfers if transfer.client == client]
+        firsts = [transfer.tick - 1 for transfer in own if _is_within(transfer, epoch)]
+        late = {transfer.tick for transfer in own if not _is_within(transfer, epoch)}
+        highest = min([*firsts, *(statement.ticks[client] for statement in epoch.statements)], default=None)
         lowest = highest or 0
         while lowest in late:
             lowest -= 1
-        least.append(lowest)
-        most.append(math.inf if highest is None else highest)
-    return tuple(least), most
+        lower.append(lowest)
+        upper.append(math.inf if highest is None else highest)
+    return tuple(lower), upper
 
 
 def _kept(epoch: Epoch, clients: range) -> Ticks:
-    """Return the ticks that the loss at the end of an epoch does not take back."""
-    sure = [one for one in epoch.transfers if epoch.is_kept and _is_within(one, epoch) and one.ended < epoch.ended]
-    return tuple(max((one.tick for one in sure if one.client == client), default=0) for client in clients)
+    """Return the ticks that survive the loss at the end of an epoch."""
+    certain = [
+        transfer
+        for transfer in epoch.transfers
+        if epoch.is_kept and _is_within(transfer, epoch) and transfer.ended < epoch.ended
+    ]
+    return tuple(
+        max((transfer.tick for transfer in certain if transfer.client == client), default=0) for client in clients
+    )
 
 
-def _is_prefix(epoch: Epoch, before: Ticks, least: Ticks, most: Sequence[float]) -> bool:
+def _is_prefix(epoch: Epoch, before: Ticks, lower: Ticks, upper: Sequence[float]) -> bool:
     """Whether a prefix of the commits of an epoch lies between two vectors.
 
-    A prefix lies between two successive reads of the chain, and with a write it has all that were acknowledged before
-    that began; the smallest vector with both properties is found by adding what is missing.
+    A prefix lies between two successive reads of the chain, and with each write it includes all writes acknowledged
+    before that write began.  The smallest vector with both properties is found by adding missing writes.
     """
-    chain = [before, *sorted((one.ticks for one in epoch.statements), key=sum)]
+    chain = [before, *sorted((statement.ticks for statement in epoch.statements), key=sum)]
     infinite = (math.inf,) * len(before)
     for low, high in zip(chain, [*chain[1:], infinite], strict=True):
-        prefix = _closed(epoch, tuple(map(max, least, low)))
-        if _at_most(prefix, tuple(map(min, most, high))):
+        prefix = _closed(epoch, tuple(map(max, lower, low)))
+        if _at_most(prefix, tuple(map(min, upper, high))):
             return True
     return False
 
 
 def _closed(epoch: Epoch, ticks: Ticks) -> Ticks:
     while True:
-        known = [one for one in epoch.transfers if _is_within(one, epoch) and one.ended < epoch.ended]
-        latest = max((one.began for one in known if one.tick <= ticks[one.client]), default=-math.inf)
+        known = [
+            transfer for transfer in epoch.transfers if _is_within(transfer, epoch) and transfer.ended < epoch.ended
+        ]
+        latest = max(
+            (transfer.began for transfer in known if transfer.tick <= ticks[transfer.client]), default=-math.inf
+        )
         needed = list(ticks)
-        for one in known:
-            if one.ended < latest:
-                needed[one.client] = max(needed[one.client], one.tick)
+        for transfer in known:
+            if transfer.ended < latest:
+                needed[transfer.client] = max(needed[transfer.client], transfer.tick)
         if tuple(needed) == ticks:
             return ticks
         ticks = tuple(needed)
 
 
-def _at_most(one: Sequence[float], other: Sequence[float]) -> bool:
-    return all(a <= b for a, b in zip(one, other, strict=True))
+def _at_most(lower: Sequence[float], upper: Sequence[float]) -> bool:
+    return all(a <= b for a, b in zip(lower, upper, strict=True))
 
 
 def _is_within(transfer: Transfer, epoch: Epoch) -> bool:
@@ -319,10 +347,10 @@ def _is_within(transfer: Transfer, epoch: Epoch) -> bool:
 
 
 def _shown_by(epoch: Epoch) -> Sequence[int]:
-    return [one.number for one in epoch.statements[:1]]
+    return [statement.number for statement in epoch.statements[:1]]
 
 
-# --- what the history says --------------------------------------------------------------------------------------------
+# --- history ---------------------------------------------------------------------------------------------------------
 
 
 def _epochs(events: Sequence[Event], transfers: Sequence[Transfer], statements: Sequence[Statement]) -> Iterator[Epoch]:
@@ -331,49 +359,59 @@ def _epochs(events: Sequence[Event], transfers: Sequence[Transfer], statements: 
     first, last = (-math.inf, -math.inf, False), (math.inf, math.inf, False)
     for (lost, began, _), (ended, over, is_kept) in zip([first, *cuts], [*cuts, last], strict=True):
         yield Epoch(
-            *(began, ended, [one for one in statements if began <= one.began and one.ended < ended]),
-            # What was acknowledged before the loss that began the epoch takes no effect in it.
-            [one for one in transfers if one.began < over and one.ended >= lost],
+            *(
+                began,
+                ended,
+                [statement for statement in statements if began <= statement.began and statement.ended < ended],
+            ),
+            # Writes acknowledged before the loss that began the epoch take no effect in it.
+            [transfer for transfer in transfers if transfer.began < over and transfer.ended >= lost],
             is_kept,
         )
 
 
 def _transfers(history: History) -> list[Transfer]:
     return [
-        Transfer(one.number, note["client"], note["tick"], one.began, math.inf if one.ended is None else one.ended)
-        for one in history.operations
-        if isinstance(note := one.note.get("bank"), Mapping) and (one.succeeded or one.is_open)
+        Transfer(
+            operation.number,
+            note["client"],
+            note["tick"],
+            operation.began,
+            math.inf if operation.ended is None else operation.ended,
+        )
+        for operation in history.operations
+        if isinstance(note := operation.note.get("bank"), Mapping) and (operation.succeeded or operation.is_open)
     ]
 
 
 def _statements(history: History, classes: Sequence[str]) -> list[Statement]:
-    found = []
-    for one in history.operations:
-        if one.note.get("bank") == "read" and one.status == 200 and one.ended is not None:
-            sums = _sums(one)
+    statements = []
+    for operation in history.operations:
+        if operation.note.get("bank") == "read" and operation.status == 200 and operation.ended is not None:
+            sums = _sums(operation)
             ticks = tuple(sums[name] for name in classes)
-            found.append(Statement(one.number, one.began, one.ended, sums[MONEY], ticks))
-    return found
+            statements.append(Statement(operation.number, operation.began, operation.ended, sums[MONEY], ticks))
+    return statements
 
 
-def _sums(one: Operation) -> Mapping[str, int]:
-    """Return the amounts of each class that a read shows as used."""
+def _sums(operation: Operation) -> Mapping[str, int]:
+    """Return the used amounts by class that a read shows."""
     sums: dict[str, int] = defaultdict(int)
-    for amounts in _amounts(one):
+    for amounts in _amounts(operation):
         for name, amount in amounts.items():
             sums[name] += amount
     return sums
 
 
-def _amounts(one: Operation) -> Iterator[Mapping[str, int]]:
-    match urlsplit(one.path).path:
+def _amounts(operation: Operation) -> Iterator[Mapping[str, int]]:
+    match urlsplit(operation.path).path:
         case "/usages":
-            usages: Mapping[str, Any] = one.reply["usages"]
-            # Since 1.38 by consumer type.
-            yield from usages.values() if any(isinstance(of, Mapping) for of in usages.values()) else [usages]
+            usages: Mapping[str, Any] = operation.reply["usages"]
+            # Grouped by consumer type since 1.38.
+            yield from usages.values() if any(isinstance(value, Mapping) for value in usages.values()) else [usages]
         case "/allocation_candidates":
-            for summary in one.reply["provider_summaries"].values():
-                yield {name: of["used"] for name, of in summary["resources"].items()}
+            for summary in operation.reply["provider_summaries"].values():
+                yield {name: record["used"] for name, record in summary["resources"].items()}
         case "/v1/overview":
-            for provider in one.reply["providers"]:
-                yield {name: of["used"] for name, of in provider["inventories"].items()}
+            for provider in operation.reply["providers"]:
+                yield {name: record["used"] for name, record in provider["inventories"].items()}

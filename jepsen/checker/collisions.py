@@ -1,8 +1,8 @@
-"""Refusals for collisions: requests that are possible are not refused because of other requests at the same time.
+"""Check of collision refusals: no request is refused merely because of concurrent requests.
 
-A write that collides with others is run again by the service, up to ten times (docs/reliability.rst, "Concurrent
-writers"), so a client sees a collision only where it lost ten times in a row, or for a minute.  These have the code
-``placement.concurrent_update``, as have generations that are not current; they differ by their sentences.
+The service retries a write that collides with others up to ten times (docs/reliability.rst, "Concurrent writers"), so a
+client sees a collision only after ten losses in a row, or after a minute.  Collisions share the code
+``placement.concurrent_update`` with generation conflicts; only the texts differ.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
-from jepsen.checker.replies import over
+from jepsen.checker.replies import healed_at
 from jepsen.history import History, Operation
 from jepsen.violation import Violation
 
-#: The sentences of ``errors.TooManyConflicts`` and of those derived from it.
+#: Texts of ``errors.TooManyConflicts`` and its subclasses.
 _COLLIDED = re.compile(
     r"collided with others too many times|Max retries of DB transaction exceeded|changed while attempting to allocate"
 )
-#: The largest fraction of the requests of a route that may be refused for a collision, where it is not 0.  None has a
-#: reason: all writers lock in one order, so that a loser of a race runs again and waits for its locks.
+#: Largest fraction of requests that may be refused for collisions, by route; 0 for others.  No route needs one: all
+#: writers lock in one order, so the loser of a race retries and waits for its locks.
 CEILINGS: Mapping[tuple[str, str], float] = {}
-#: The same for all routes of a cluster.  Where all nodes of Galera are written to, no lock of one holds at another: a
-#: transaction that loses is refused at COMMIT, and may lose again.  Measured: 3 of 91 reshapes beside 17 other clients.
+#: Largest fraction for all routes of a cluster.  If all nodes of Galera are written to, a lock on one node does not
+#: exist on another: a transaction that loses is refused at COMMIT, and may lose again.  Measured: 3 of 91 reshapes with
+#: 17 other clients.
 _OF_CLUSTERS: Mapping[str, float] = {"galera-all": 0.1}
 _VARIABLE = re.compile(r"[0-9a-fA-F-]{36}|(?<=/inventories/)[A-Z0-9_]+|(?<=/traits/)[A-Z0-9_]+")
 
@@ -32,36 +33,37 @@ _VARIABLE = re.compile(r"[0-9a-fA-F-]{36}|(?<=/inventories/)[A-Z0-9_]+|(?<=/trai
 def collisions(history: History, ceilings: Mapping[tuple[str, str], float] = CEILINGS) -> list[Violation]:
     """Return the routes on which more requests than the ceiling were refused for collisions.
 
-    Refusals during an event, such as another session that holds a lock, do not count.
+    Refusals during an event, such as a foreign session that holds a lock, do not count.
     """
     ceiling = _OF_CLUSTERS.get(history.run.get("cluster", ""), 0.0)
     requests, refused = defaultdict(list), defaultdict(list)
-    for one in history.operations:
-        if one.status and not one.is_open and not _is_disturbed(one, history):
-            requests[route(one)].append(one)
-            if has_collided(one):
-                refused[route(one)].append(one)
+    for operation in history.operations:
+        if operation.status and not operation.is_open and not _is_disturbed(operation, history):
+            requests[route(operation)].append(operation)
+            if has_collided(operation):
+                refused[route(operation)].append(operation)
     return [
         Violation(
             "no refusal for collisions",
-            f"{method} {path}: {len(some)} of {len(requests[method, path])} refused for collisions, {some[0].detail}",
-            [one.number for one in some[:3]],
+            f"{method} {path}: {len(refusals)} of {len(requests[method, path])} requests refused for collisions, "
+            f"{refusals[0].detail}",
+            [operation.number for operation in refusals[:3]],
         )
-        for (method, path), some in refused.items()
-        if len(some) > ceilings.get((method, path), ceiling) * len(requests[method, path])
+        for (method, path), refusals in refused.items()
+        if len(refusals) > ceilings.get((method, path), ceiling) * len(requests[method, path])
     ]
 
 
 def has_collided(operation: Operation) -> bool:
-    """Whether the request, or one of several in it, was refused for a collision."""
+    """Whether the request, or one request within it, was refused for a collision."""
     return operation.status in (200, 409) and bool(_COLLIDED.search(json.dumps(operation.reply)))
 
 
 def route(operation: Operation) -> tuple[str, str]:
-    """Return the method and the path without its query, with ``{}`` in place of its variables."""
+    """Return the method, and the path without its query and with ``{}`` for each variable."""
     return operation.method, _VARIABLE.sub("{}", operation.path.partition("?")[0])
 
 
-def _is_disturbed(one: Operation, history: History) -> bool:
-    assert one.ended is not None
-    return any(event.began <= one.ended and one.began <= over(event) for event in history.events)
+def _is_disturbed(operation: Operation, history: History) -> bool:
+    assert operation.ended is not None
+    return any(event.began <= operation.ended and operation.began <= healed_at(event) for event in history.events)

@@ -1,6 +1,6 @@
-"""Each consumer is a linearizable register: its owner, its type, what it holds, its generation, its lease, its request.
+"""Check of consumers as linearizable registers of owner, type, holding, generation, lease and request.
 
-The request is the one of POST /v1/claims that placed it: an equal one, and no other, is answered with what it holds.
+The request is the POST /v1/claims request that placed the consumer: only an equal request is answered with the holding.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from jepsen.effect_types import (
 from jepsen.history import Event, History, Operation, overlap
 from jepsen.violation import Violation
 
-#: Reasons of a refusal that say something about the consumer; "capacity" does so in a reply of POST /v1/claims.
-_TELLING = ("generation", "missing", "held")
+#: Reasons of a refusal that depend on the consumer; "capacity" does so in a response of POST /v1/claims.
+_INFORMATIVE = ("generation", "missing", "held")
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseEnd:
-    """The time of the lease with this end is over: an open call, since the service may notice at any later time."""
+class LeaseExpiry:
+    """The expiry of a lease; an open operation, because the service may notice it at any later time."""
 
     ends: str
 
 
 @dataclass(frozen=True, slots=True)
 class AnyTime:
-    """A call beside an event that moves a clock: whether the time of a lease is over is not known, and may change.
+    """An operation during an event that moves a clock, when leases may expire and become active again.
 
-    A clock that goes back lets a lease run again, and where each process has a clock of its own the lease is over for
-    some of them only.
+    A clock that goes back reactivates a lease, and if each process has its own clock, the lease has expired for some
+    only.
     """
 
     call: ConsumerRead | ConsumerWrite | ConsumerExtended | ConsumerRefused
@@ -60,93 +60,93 @@ class Present:
     """The consumer exists.
 
     Attributes:
-        is_over: Whether the time of its lease is over, so that the API below /v1 and writes take it as absent, and
-            other reads may show it, until the service gives back what it holds.
+        is_expired: Whether its lease has expired: the v1 API and writes treat the consumer as absent, and other reads
+            may show it, until the service releases its resources.
     """
 
     holding: Holding
-    is_over: bool = False
+    is_expired: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The consumer is as it was at some moment before the end of the event with this number."""
+    """The consumer is back in a state before the end of the event with this number."""
 
     event: int
 
 
-#: None: it holds nothing.
+#: None: the consumer holds nothing.
 State = Present | Lost | None
 
 
 def consumers(history: History) -> list[Violation]:
-    """Return the consumers of which no order of the calls explains all replies."""
-    found = []
+    """Return the consumers for which no order of the operations explains all responses."""
+    violations = []
     for consumer, operations in by_consumer(history.operations, history.events).items():
         model = Register(history.events, operations)
         timed = [*operations, *losses(history.events, operations)]
-        found += judge("consumers", f"consumer {consumer}", timed, model, [None])
-    return found
+        violations += judge("consumers", f"consumer {consumer}", timed, model, [None])
+    return violations
 
 
 def by_consumer(operations: Iterable[Operation], events: Iterable[Event] = ()) -> Mapping[str, list[Timed]]:
-    """Return what the calls do to each consumer, and show of it, with the ends of leases.
+    """Return the effects on each consumer, with the expiries of its leases.
 
     Args:
-        events: Those that move a clock let leases end earlier, and perhaps for a while only.
+        events: Events of the run; those that move a clock let leases expire early, perhaps temporarily.
     """
     clocks = [event for event in events if "clock" in event.nemesis]
-    found: dict[str, list[Timed]] = defaultdict(list)
+    calls: dict[str, list[Timed]] = defaultdict(list)
     of_all = []
     for operation in operations:
         for effect in effects(operation):
             match effect:
                 case ConsumerRead() | ConsumerWrite() | ConsumerExtended() | ConsumerRefused():
-                    if isinstance(effect, ConsumerRefused) and not _is_telling(effect):
+                    if isinstance(effect, ConsumerRefused) and not _is_informative(effect):
                         continue
                     changes = isinstance(effect, ConsumerWrite | ConsumerExtended)
-                    call = AnyTime(effect) if any(_is_beside(operation, event) for event in clocks) else effect
+                    call = AnyTime(effect) if any(_overlaps(operation, event) for event in clocks) else effect
                     timed = Timed(operation.number, operation.began, operation.ended, call, changes)
                     of_all += [timed] if effect.consumer == EVERY else []
-                    found[effect.consumer] += [timed, *_ends(operation, effect, clocks)]
-    found.pop(EVERY, None)
-    return {consumer: [*_beside_new_ends(each), *of_all] for consumer, each in found.items()}
+                    calls[effect.consumer] += [timed, *_expiries(operation, effect, clocks)]
+    calls.pop(EVERY, None)
+    return {consumer: [*_during_expiry_changes(each), *of_all] for consumer, each in calls.items()}
 
 
-def _beside_new_ends(operations: Sequence[Timed]) -> Iterator[Timed]:
-    """Let a read beside a call that gives the lease another end take it for ended.
+def _during_expiry_changes(operations: Sequence[Timed]) -> Iterator[Timed]:
+    """Let reads during a change of the expiry take the lease for expired.
 
-    Such a call is in time by the clock when it has its lock; until it is committed, readers see the end before it,
-    which may come meanwhile (docs: v1-claims-extend).
+    The change is in time by the clock when it holds its lock.  Until its commit readers see the old expiry, which may
+    pass meanwhile (docs: v1-claims-extend).
     """
-    new_ends = [each for each in operations if _gives_another_end(each.call)]
-    ends = [each for each in operations if isinstance(each.call, LeaseEnd)]
+    new_ends = [each for each in operations if _changes_expiry(each.call)]
+    ends = [each for each in operations if isinstance(each.call, LeaseExpiry)]
     for each in operations:
-        late = isinstance(each.call, ConsumerRead) and each.call.minds_ends and each.call.shown is None
-        if late and any(overlap(each, one) for one in new_ends) and any(overlap(each, one) for one in ends):
+        late = isinstance(each.call, ConsumerRead) and each.call.respects_expiry and each.call.shown is None
+        if late and any(overlap(each, new_end) for new_end in new_ends) and any(overlap(each, end) for end in ends):
             yield replace(each, call=AnyTime(each.call))
         else:
             yield each
 
 
-def _gives_another_end(call: object) -> bool:
+def _changes_expiry(call: object) -> bool:
     match call:
         case ConsumerExtended() | ConsumerWrite(expected=int(), after=Holding(ends=str())):
             return True
     return False
 
 
-def _is_beside(operation: Operation, event: Event) -> bool:
+def _overlaps(operation: Operation, event: Event) -> bool:
     begins_in_time = event.healed is None or operation.began <= event.healed
     return begins_in_time and (operation.ended is None or operation.ended >= event.began)
 
 
-def _is_telling(refusal: ConsumerRefused) -> bool:
-    return refusal.why in _TELLING or (refusal.why == "capacity" and refusal.request is not None)
+def _is_informative(refusal: ConsumerRefused) -> bool:
+    return refusal.why in _INFORMATIVE or (refusal.why == "capacity" and refusal.request is not None)
 
 
-def _ends(operation: Operation, effect: object, clocks: Iterable[Event]) -> Iterator[Timed]:
-    """The end of the lease that a call begins, or may."""
+def _expiries(operation: Operation, effect: object, clocks: Iterable[Event]) -> Iterator[Timed]:
+    """Yield the expiry of the lease that an operation begins or may begin."""
     match effect:
         case ConsumerWrite(after=Holding(ends=str(ends)), may_end=int(began)):
             pass
@@ -155,15 +155,15 @@ def _ends(operation: Operation, effect: object, clocks: Iterable[Event]) -> Iter
         case _:
             return
     moved = [event.began for event in clocks if event.healed is None or event.healed >= operation.began]
-    yield Timed(operation.number, max(min([began, *moved]), operation.began), None, LeaseEnd(ends))
+    yield Timed(operation.number, max(min([began, *moved]), operation.began), None, LeaseExpiry(ends))
 
 
 class Register:
-    """The model of one consumer.
+    """The model of a consumer.
 
     Args:
-        events: Those of the history, for losses.
-        operations: All calls about the consumer, whose writes are what it may be after a loss.
+        events: Events of the history, for losses.
+        operations: All operations on the consumer, whose writes are the possible states after a loss.
     """
 
     def __init__(self, events: Sequence[Event] = (), operations: Sequence[Timed] = ()) -> None:
@@ -172,7 +172,7 @@ class Register:
         self._before: dict[int, Sequence[State]] = {}
 
     def step(self, state: State, operation: Timed, *_joined: Timed) -> Iterable[State]:
-        """Return the states that the consumer may have after the call; none if it cannot have answered so."""
+        """Return the possible states of the consumer after the operation; empty if its response is impossible."""
         match operation.call:
             case Loss(event):
                 return [Lost(event)]
@@ -197,24 +197,28 @@ class Register:
                 return _read(state, read)
             case ConsumerRefused() as refusal:
                 return _refused(state, refusal)
-            case LeaseEnd(ends):
-                return [replace(state, is_over=True)] if state is not None and _is_due(state.holding, ends) else []
+            case LeaseExpiry(ends):
+                return (
+                    [replace(state, is_expired=True)] if state is not None and _may_expire(state.holding, ends) else []
+                )
         raise TypeError(operation.call)
 
     def _states_before(self, event: int) -> Sequence[State]:
-        """Return what the consumer may have been at any moment before the end of an event, as far as that is lost."""
+        """Return the states before the end of an event to which a loss may go back."""
         if event not in self._before:
-            # The end of a lease that still runs begins later.
-            leased = any(isinstance(each.call, LeaseEnd) for each in self._operations)
+            # The expiry of a lease that is still active begins later.
+            leased = any(isinstance(each.call, LeaseExpiry) for each in self._operations)
             writes = self._writes_before(self._events[event])
             holdings = {_as_written(write, leased=leased) for write in writes if write and write.after is not None}
-            present = [Present(holding, is_over) for holding in holdings for is_over in (False, True)[: 1 + leased]]
+            present = [
+                Present(holding, is_expired) for holding in holdings for is_expired in (False, True)[: 1 + leased]
+            ]
             may_be_absent = leased or any(write is None or write.after is None for write in writes)
             self._before[event] = [*([None] if may_be_absent else ()), *present]
         return self._before[event]
 
     def _writes_before(self, event: Event) -> Sequence[ConsumerWrite | None]:
-        """Return the writes that a loss may leave as the last; None: it may leave none."""
+        """Return the writes that may be the last surviving one after a loss; None: perhaps none survives."""
         writes: list[registers.Write[ConsumerWrite | None]] = []
         for each in self._operations:
             call = each.call.call if isinstance(each.call, AnyTime) else each.call
@@ -228,14 +232,14 @@ class Register:
 
 
 def _at_any_time(state: State) -> Sequence[State]:
-    """Return the state with its lease over, and not over, if there may be one."""
+    """Return the state with its lease expired, and active, if it may have a lease."""
     if isinstance(state, Present) and state.holding.ends != NEVER:
-        return [replace(state, is_over=False), replace(state, is_over=True)]
+        return [replace(state, is_expired=False), replace(state, is_expired=True)]
     return [state]
 
 
 def _as_written(write: ConsumerWrite, *, leased: bool) -> Holding:
-    """Return what the write alone says about the consumer after it."""
+    """Return the state of the consumer that the write alone implies."""
     assert write.after is not None
     ends = UNKNOWN if leased else NEVER
     generation = write.after.generation
@@ -244,8 +248,8 @@ def _as_written(write: ConsumerWrite, *, leased: bool) -> Holding:
     return replace(write.after, generation=generation, ends=ends)
 
 
-def _is_due(holding: Holding, ends: str) -> bool:
-    """Whether the lease of the consumer may be the one with this end."""
+def _may_expire(holding: Holding, ends: str) -> bool:
+    """Whether the consumer's lease may have this expiry."""
     return holding.ends in (ends, UNKNOWN) or (ends == UNKNOWN and holding.ends != NEVER)
 
 
@@ -253,14 +257,14 @@ def _next(generation: object) -> int | None:
     return generation + 1 if isinstance(generation, int) else None
 
 
-def _is_there(state: Present | None) -> bool:
-    return state is not None and not state.is_over
+def _is_active(state: Present | None) -> bool:
+    return state is not None and not state.is_expired
 
 
 def _written(state: Present | None, write: ConsumerWrite) -> Iterable[State]:
     if not write.certain:
         yield state
-    before = state.holding if state is not None and _is_there(state) else None
+    before = state.holding if state is not None and _is_active(state) else None
     match write.expected:
         case int(generation) if before is None or before.generation not in (None, generation):
             return
@@ -290,7 +294,7 @@ def _written(state: Present | None, write: ConsumerWrite) -> Iterable[State]:
 
 
 def _extended(state: Present | None, shown: Holding) -> Iterable[State]:
-    if state is not None and _is_there(state):
+    if state is not None and _is_active(state):
         known = _agreed(replace(state.holding, ends=UNKNOWN), shown)
         return [] if known is None else [Present(known)]
     return []
@@ -298,10 +302,10 @@ def _extended(state: Present | None, shown: Holding) -> Iterable[State]:
 
 def _read(state: Present | None, read: ConsumerRead) -> Iterable[State]:
     if read.shown is None:
-        if _is_there(state):
+        if _is_active(state):
             return []
-        return [state] if read.minds_ends else [None]
-    if state is None or (read.minds_ends and state.is_over):
+        return [state] if read.respects_expiry else [None]
+    if state is None or (read.respects_expiry and state.is_expired):
         return []
     known = _agreed(state.holding, read.shown)
     if known is None:
@@ -310,35 +314,35 @@ def _read(state: Present | None, read: ConsumerRead) -> Iterable[State]:
 
 
 def _refused(state: Present | None, refusal: ConsumerRefused) -> Iterable[State]:
-    asked = refusal.request
-    if state is not None and _is_there(state) and asked not in (None, UNKNOWN) and state.holding.request == asked:
-        # An equal request is answered with what the consumer holds.
+    request = refusal.request
+    if state is not None and _is_active(state) and request not in (None, UNKNOWN) and state.holding.request == request:
+        # An equal request is answered with the holding of the consumer.
         return []
     match refusal.why:
         case "held":
-            return [state] if _is_there(state) else []
+            return [state] if _is_active(state) else []
         case "missing":
-            return [] if _is_there(state) else [None]
+            return [] if _is_active(state) else [None]
         case "capacity" if refusal.given is None:
-            return [] if _is_there(state) else [state]
+            return [] if _is_active(state) else [state]
         case "capacity":
             return _has_generation(state, refusal.given)
     if refusal.given == refusal.actual:
         return []
     if refusal.actual is None:
-        return [] if _is_there(state) else [state]
+        return [] if _is_active(state) else [state]
     return _has_generation(state, refusal.actual)
 
 
 def _has_generation(state: Present | None, generation: int | None) -> Iterable[State]:
-    if state is None or state.is_over:
+    if state is None or state.is_expired:
         return []
     known = _agreed(state.holding, Holding(generation=generation))
     return [] if known is None else [Present(known)]
 
 
 def _agreed(known: Holding, shown: Holding) -> Holding | None:
-    """Return what is known of a consumer once a reply shows this; None if the reply contradicts it."""
+    """Return the combined knowledge about a consumer; None if the response contradicts the known state."""
     fields = {}
     for name in Holding.__slots__:
         before, now = getattr(known, name), getattr(shown, name)

@@ -1,20 +1,21 @@
-"""Contents of providers: inventories, traits, aggregates and names are what an acknowledged or open write left.
+"""Check of provider contents: inventories, traits, aggregates and names match an acknowledged or open write.
 
-A read shows what the last write before it left.  Which write is before another, or before a read, is known in two
-ways: it had ended when the other began; or its reply shows a lower generation of the provider (of a read: one that is
-not higher).  A guarded write that is open would raise the generation that it states by one.  So a write is possible
-unless an acknowledged one is after it and before the read.  The reads after the run are among them: they show that the
-database has all that was acknowledged, and of what is open some.
+A read shows the result of the last write before it.  A write is known to precede another write or a read if it had
+ended when the other began, or if its response shows a lower generation of the provider (for a read: one that is not
+higher). An open guarded write would raise the generation that it states by one.  So a read may show any write that no
+acknowledged write supersedes.  The reads after the run are included: they show that the database contains all
+acknowledged writes, and some of the open ones.
 
-Not judged:
+Not checked:
 
-- The upper bound of a read.  It reads the generation first, so it may show an older one beside newer contents (ADR 5).
-- Generations of a provider that may have been created several times, which begin at 0 each time: only times count.
-  The same holds for writes whose replies show no generation: reshapes, DELETE, aggregates before 1.19, names.
-- Reads beside an event that loses the last commits.  What was written before it may be there afterwards, or not: that
-  all of it goes back to the same commit is for the bank to check.
-- Providers that the history does not create, and those of bare metal nodes, whose inventory the service itself writes.
-- That the classes in one reply are of one state: each class is judged by itself.
+- The upper bound of a read.  It reads the generation first, so it may show an older generation with newer contents (ADR
+  5).
+- Generations of a provider that may have been created several times, which begin at 0 each time: only times count. The
+  same holds for writes whose responses show no generation: reshapes, DELETE, aggregates before 1.19, names.
+- Reads during an event that loses the last commits.  Earlier writes may survive it or not; the bank checks that all
+  objects go back to the same commit.
+- Providers that the history does not create, and providers of bare metal nodes, whose inventory the service writes.
+- That the classes in one response belong to one state: each class is judged by itself.
 """
 
 from __future__ import annotations
@@ -38,28 +39,28 @@ from jepsen.violation import Violation
 
 
 class _Rest(Enum):
-    """What a write leaves of the keys that it does not name, where that is no value that a read can show."""
+    """Effect of a write on keys that it does not name, other than a value."""
 
     #: The provider was deleted.
     GONE = "gone"
-    #: What was there.
+    #: The keys keep their values.
     UNCHANGED = "unchanged"
 
 
 _INVENTORIES, _TRAITS, _AGGREGATES, _NAME = _KINDS = ("inventories", "traits", "aggregates", "name")
-#: The only key of the kinds that have one value; that of an inventory is its class.
+#: Key of the kinds with a single value; the key of an inventory is its class.
 _ALL = ""
-#: How many of the writes that a violation is about it names, of those that are possible and of the others.
+#: Writes that a violation names, of the possible ones and of the others.
 _NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
 class _Stated:
-    """What a call writes of one kind, or shows of it.
+    """Contents of one kind that an operation writes or shows.
 
     Attributes:
-        rest: The value of all keys that are not named; None: there is no such inventory.
-        generation: That of the provider after the write, or beside the contents; None: not known.
+        rest: Value of all keys not named; None: no such inventory.
+        generation: Generation of the provider after the write, or shown with the contents; None: unknown.
     """
 
     provider: str
@@ -80,17 +81,27 @@ class _Write:
 
 def contents(history: History) -> list[Violation]:
     """Return the reads of contents that no acknowledged or open write explains."""
-    lives = Counter(_created(one) for one in history.operations if one.succeeded or one.is_open)
-    nodes = {of.provider for one in history.operations for of in effects(one) if isinstance(of, NodeTouched)}
+    lives = Counter(_created(operation) for operation in history.operations if operation.succeeded or operation.is_open)
+    nodes = {
+        effect.provider
+        for operation in history.operations
+        for effect in effects(operation)
+        if isinstance(effect, NodeTouched)
+    }
     judged = lives.keys() - nodes - {None}
     dated = {provider for provider in judged if lives[provider] == 1}
-    shown = [(one, stated) for one in history.operations for stated in _shown(one) if stated.provider in judged]
+    shown = [
+        (operation, stated)
+        for operation in history.operations
+        for stated in _shown(operation)
+        if stated.provider in judged
+    ]
     registers = _registers(history, judged, dated, shown)
     return [
         violation
-        for one, stated in shown
-        if one.ended is not None and one.began >= kept_since(history.events, one.ended)
-        for violation in _unexplained(one, stated, registers, dated, history)
+        for operation, stated in shown
+        if operation.ended is not None and operation.began >= kept_since(history.events, operation.ended)
+        for violation in _unexplained(operation, stated, registers, dated, history)
     ]
 
 
@@ -100,63 +111,63 @@ _Registers = Mapping[tuple[str, str], Mapping[str, Sequence[_Write]]]
 def _registers(
     history: History, judged: set[Any], dated: set[Any], shown: Sequence[tuple[Operation, _Stated]]
 ) -> _Registers:
-    """Return the writes of each key of each kind of each provider."""
+    """Return the writes of each key, by provider and kind."""
     written = [
-        (one, stated)
-        for one in history.operations
-        if one.succeeded or one.is_open
-        for stated in _written(one)
+        (operation, stated)
+        for operation in history.operations
+        if operation.succeeded or operation.is_open
+        for stated in _written(operation)
         if stated.provider in judged
     ]
     keys: dict[tuple[str, str], set[str]] = defaultdict(set)
     for _, stated in (*written, *shown):
         keys[stated.provider, stated.kind] |= stated.values.keys()
     registers: dict[tuple[str, str], dict[str, list[_Write]]] = {
-        of: {key: [] for key in named} for of, named in keys.items()
+        subject: {key: [] for key in named} for subject, named in keys.items()
     }
-    for one, stated in written:
+    for operation, stated in written:
         generation = stated.generation if stated.provider in dated else None
         for key, writes in registers[stated.provider, stated.kind].items():
             value = stated.values.get(key, stated.rest)
             if value is not _Rest.UNCHANGED:
-                writes.append(_Write(one.began, one.ended, generation, value, one.number))
+                writes.append(_Write(operation.began, operation.ended, generation, value, operation.number))
     return registers
 
 
 def _unexplained(
-    one: Operation, stated: _Stated, registers: _Registers, dated: set[Any], history: History
+    operation: Operation, stated: _Stated, registers: _Registers, dated: set[Any], history: History
 ) -> Iterator[Violation]:
-    """Yield what a read shows and should not."""
+    """Yield the values that a read should not show."""
     generation = stated.generation if stated.provider in dated else None
     for key, writes in registers[stated.provider, stated.kind].items():
         value = stated.values.get(key, stated.rest)
-        possible = _possible(writes, one, generation, history)
+        possible = _possible(writes, operation, generation, history)
         if value not in {write.value for write in possible}:
-            beside = "" if stated.generation is None else f" beside generation {stated.generation}"
+            shown_with = "" if stated.generation is None else f" with generation {stated.generation}"
             expected = " or ".join(sorted({_text(write.value) for write in possible}))
-            sentence = (
-                f"provider {stated.provider}: {' '.join(filter(None, (stated.kind, key)))}{beside} is {_text(value)}, "
-                f"{expected} expected"
-            )
+            name = " ".join(filter(None, (stated.kind, key))) + shown_with
+            sentence = f"provider {stated.provider}: {name} is {_text(value)}, expected {expected}"
             shown_before = [write for write in writes if write.value == value]
             named = {write.operation for write in (*possible[-_NAMED:], *shown_before[-_NAMED:])}
-            yield Violation("contents as written", sentence, sorted({*named, one.number}))
+            yield Violation("contents as written", sentence, sorted({*named, operation.number}))
 
 
-def _possible(writes: Sequence[_Write], one: Operation, generation: int | None, history: History) -> Sequence[_Write]:
+def _possible(
+    writes: Sequence[_Write], operation: Operation, generation: int | None, history: History
+) -> Sequence[_Write]:
     """Return the writes that may be the last one before a read, in the order in which they began.
 
     Args:
-        generation: That of the read; None: not known.
+        generation: Generation that the read shows; None: unknown.
     """
-    assert one.ended is not None
-    began, ended = _without_loss(one, history.events)
-    begun = [write for write in writes if write.began <= one.ended]
+    assert operation.ended is not None
+    began, ended = _without_loss(operation, history.events)
+    begun = [write for write in writes if write.began <= operation.ended]
     before = [
         write
         for write in begun
         if write.ended is not None and began <= write.began and write.ended < ended
-        if _is_before(write, one.began, generation)
+        if _is_before(write, operation.began, generation)
     ]
     highest = max((write.generation for write in before if write.generation is not None), default=0)
     latest = max((write.began for write in before), default=-math.inf)
@@ -168,11 +179,11 @@ def _possible(writes: Sequence[_Write], one: Operation, generation: int | None, 
     ]
 
 
-def _without_loss(one: Operation, events: Sequence[Event]) -> tuple[float, float]:
-    """Return the time around a read in which no commit was lost: beyond it, generations come again."""
-    assert one.ended is not None
-    later = (event.began for event in events if event.loses_tail and event.began > one.ended)
-    return kept_since(events, one.ended), min(later, default=math.inf)
+def _without_loss(operation: Operation, events: Sequence[Event]) -> tuple[float, float]:
+    """Return the period around a read without lost commits; generations repeat beyond it."""
+    assert operation.ended is not None
+    later = (event.began for event in events if event.loses_tail and event.began > operation.ended)
+    return kept_since(events, operation.ended), min(later, default=math.inf)
 
 
 def _is_before(write: _Write, began: int, generation: int | None) -> bool:
@@ -192,74 +203,80 @@ def _text(value: Hashable) -> str:
     return str(value)
 
 
-# --- what the calls say -----------------------------------------------------------------------------------------------
+# --- operations ------------------------------------------------------------------------------------------------------
 
 
-def _created(one: Operation) -> str | None:
-    """Return the provider that the call creates."""
-    if (one.method, one.path) == ("POST", "/resource_providers"):
-        uuid: str | None = one.body.get("uuid") or (one.reply or {}).get("uuid")
+def _created(operation: Operation) -> str | None:
+    """Return the provider that the operation creates."""
+    if (operation.method, operation.path) == ("POST", "/resource_providers"):
+        uuid: str | None = operation.body.get("uuid") or (operation.reply or {}).get("uuid")
         return uuid
     return None
 
 
-def _written(one: Operation) -> Iterator[_Stated]:
-    """Yield what a call writes that was acknowledged or is open."""
-    path, _, query = one.path.partition("?")
+def _written(operation: Operation) -> Iterator[_Stated]:
+    """Yield the contents written by an acknowledged or open operation."""
+    path, _, query = operation.path.partition("?")
     if "dry_run" in query:
         return
-    match one.method, path.strip("/").split("/"):
+    match operation.method, path.strip("/").split("/"):
         case "POST", ["reshaper"]:
-            for provider, body in one.body["inventories"].items():
+            for provider, body in operation.body["inventories"].items():
                 yield _Stated(provider, _INVENTORIES, _inventories(body), None)
-        case "POST", ["resource_providers"] if (uuid := _created(one)) is not None:
-            yield _Stated(uuid, _NAME, {_ALL: one.body["name"]}, None)
+        case "POST", ["resource_providers"] if (uuid := _created(operation)) is not None:
+            yield _Stated(uuid, _NAME, {_ALL: operation.body["name"]}, None)
             yield _Stated(uuid, _INVENTORIES, {}, None, 0)
             yield _Stated(uuid, _TRAITS, {_ALL: frozenset()}, None, 0)
             yield _Stated(uuid, _AGGREGATES, {_ALL: frozenset()}, None, 0)
         case "PUT", ["resource_providers", uuid]:
-            yield _Stated(uuid, _NAME, {_ALL: one.body["name"]}, None)
+            yield _Stated(uuid, _NAME, {_ALL: operation.body["name"]}, None)
         case "DELETE", ["resource_providers", uuid]:
             yield from (_Stated(uuid, kind, {}, _Rest.GONE) for kind in _KINDS)
         case "PUT" | "POST" | "DELETE", ["resource_providers", uuid, kind, *more]:
-            values, rest = _changed(one, kind, more)
-            yield _Stated(uuid, kind, values, rest, _generation_after(one))
+            values, rest = _changed(operation, kind, more)
+            yield _Stated(uuid, kind, values, rest, _generation_after(operation))
 
 
-def _changed(one: Operation, kind: str, more: Sequence[str]) -> tuple[Mapping[str, Hashable], Hashable]:
-    """Return the values of keys after a write of contents, and that of all others."""
-    match kind, one.method, more:
+def _changed(operation: Operation, kind: str, more: Sequence[str]) -> tuple[Mapping[str, Hashable], Hashable]:
+    """Return the values of the keys named by a write of contents, and the value of all others."""
+    match kind, operation.method, more:
         case "inventories", "PUT", []:
-            return _inventories(one.body), None
+            return _inventories(operation.body), None
         case "inventories", "DELETE", []:
             return {}, None
         case "inventories", "POST", []:
-            return {one.body["resource_class"]: _inventory(one.body)}, _Rest.UNCHANGED
+            return {operation.body["resource_class"]: _inventory(operation.body)}, _Rest.UNCHANGED
         case "inventories", "PUT", [name]:
-            return {name: _inventory(one.body)}, _Rest.UNCHANGED
+            return {name: _inventory(operation.body)}, _Rest.UNCHANGED
         case "inventories", "DELETE", [name]:
             return {name: None}, _Rest.UNCHANGED
         case _, "DELETE", []:
             return {_ALL: frozenset()}, None
     # The body of PUT aggregates is an array until 1.18.
-    return {_ALL: frozenset(one.body if isinstance(one.body, list) else one.body[kind])}, None
+    return {_ALL: frozenset(operation.body if isinstance(operation.body, list) else operation.body[kind])}, None
 
 
-def _generation_after(one: Operation) -> int | None:
-    if one.succeeded:
-        shown: int | None = one.reply.get("resource_provider_generation") if isinstance(one.reply, dict) else None
+def _generation_after(operation: Operation) -> int | None:
+    if operation.succeeded:
+        shown: int | None = (
+            operation.reply.get("resource_provider_generation") if isinstance(operation.reply, dict) else None
+        )
         return shown
-    # That of POST of an inventory is ignored.
-    guard = one.body.get("resource_provider_generation") if one.method == "PUT" and isinstance(one.body, dict) else None
+    # A generation in a POST of an inventory is ignored.
+    guard = (
+        operation.body.get("resource_provider_generation")
+        if operation.method == "PUT" and isinstance(operation.body, dict)
+        else None
+    )
     return None if guard is None else guard + 1
 
 
-def _shown(one: Operation) -> Iterator[_Stated]:
-    """Yield what a reply to a read shows."""
-    if one.method != "GET" or one.status != 200:
+def _shown(operation: Operation) -> Iterator[_Stated]:
+    """Yield the contents that the response to a read shows."""
+    if operation.method != "GET" or operation.status != 200:
         return
-    reply = one.reply
-    match one.path.partition("?")[0].strip("/").split("/"):
+    reply = operation.reply
+    match operation.path.partition("?")[0].strip("/").split("/"):
         case ["resource_providers"]:
             for entry in reply["resource_providers"]:
                 yield _Stated(entry["uuid"], _NAME, {_ALL: entry["name"]}, None)
@@ -277,6 +294,6 @@ def _inventories(document: Mapping[str, Any]) -> dict[str, Hashable]:
 
 
 def _inventory(record: Mapping[str, Any]) -> Inventory:
-    """Return an inventory with the ratio as MySQL stores it, in single precision."""
+    """Return an inventory with its ratio in single precision, as MySQL stores it."""
     inventory = Inventory.of(record)
     return dataclasses.replace(inventory, allocation_ratio=float(np.float32(inventory.allocation_ratio)))

@@ -1,9 +1,9 @@
-"""Losses: events after which the last commits may be missing, all from some commit on.
+"""Losses: events after which the last commits may be missing, all after some commit.
 
-A loss is a call of the search like any other, which took effect at one moment of the event or never, and puts an object
-back into a state that it had before, or that a call which had begun by then made.  What is read afterwards narrows that
-down to one state, and everything later must agree with it.  That all objects go back to one and the same commit is for
-the bank to check, whose reads show many of them at once.
+A loss is an operation of the search like any other: it takes effect at some time during the event, or never, and puts
+an object back into an earlier state, or into the result of an operation that had begun by then.  Later reads narrow
+that down to one state, with which everything later must agree.  The bank, whose reads show many objects at once, checks
+that all objects go back to the same commit.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from jepsen.history import Event
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The last commits are gone, in the event with this number."""
+    """The loss of the last commits in the event with this number."""
 
     event: int
 
 
 def losses(events: Sequence[Event], operations: Sequence[Timed]) -> Iterator[Timed]:
-    """Yield the losses that matter to an object with these calls: there were some before, and some end later."""
+    """Yield the losses that overlap the operations on an object."""
     first = min(each.began for each in operations)
     last = max(each.began if each.ended is None else each.ended for each in operations)
     for number, event in enumerate(events):

@@ -1,7 +1,7 @@
-"""Each provider's generation is a register with compare-and-set, which claims raise by one, alone or together.
+"""Check of provider generations as registers with compare-and-set, which claims raise by one, alone or together.
 
-Claims that are written together raise it once, so each of them overlaps with each other one (docs: api-claims).  The
-generation of a provider of a bare metal node is not judged: the service itself writes its inventory.
+Claims written together raise a generation once, so each of them overlaps each other one (docs: api-claims).
+Generations of bare metal nodes are not checked, because the service itself writes their inventories.
 """
 
 from __future__ import annotations
@@ -35,73 +35,75 @@ from jepsen.history import History, Operation
 from jepsen.violation import Violation
 
 #: Larger than any generation.
-_MOST = sys.maxsize
+_UNBOUNDED = sys.maxsize
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """A claim named the provider, or may have; as ``ProviderUsed``, but the same for all claims that show the same."""
+    """A claim named the provider, or may have; as ``ProviderUsed``, but equal for claims with equal responses."""
 
     shown: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Existing:
-    """The provider exists, and its generation is one of a range."""
+    """The provider exists, and its generation is in a range."""
 
-    least: int
-    most: int
+    low: int
+    high: int
 
 
-#: None: there is no such provider.
+#: None: the provider does not exist.
 State = Existing | None
 
 
 def generations(history: History) -> list[Violation]:
-    """Return the providers of which no order of the calls explains all generations shown."""
-    found = []
+    """Return the providers for which no order of the operations explains all generations shown."""
+    violations = []
     for provider, operations in by_provider(history.operations).items():
         created = any(isinstance(each.call, ProviderWrite) and each.call.expected is ABSENT for each in operations)
-        initial: list[State] = [None] if created else [None, Existing(0, _MOST)]
+        initial: list[State] = [None] if created else [None, Existing(0, _UNBOUNDED)]
         timed = [*operations, *losses(history.events, operations)]
         deleted = any(isinstance(each.call, ProviderGone) for each in operations)
-        model = Generation(_most_shown(operations), deleted=deleted)
-        found += judge("generations", f"provider {provider}", timed, model, initial)
-    return found
+        model = Generation(_highest_shown(operations), deleted=deleted)
+        violations += judge("generations", f"provider {provider}", timed, model, initial)
+    return violations
 
 
 def by_provider(operations: Sequence[Operation]) -> Mapping[str, list[Timed]]:
-    """Return what the calls do to the generation of each provider, and show of it, without those of nodes."""
-    told = [(operation, effects(operation)) for operation in operations]
-    held = _held_by(effect for _, of in told for effect in of)
+    """Return the effects on the generation of each provider, except the providers of nodes."""
+    decoded = [(operation, effects(operation)) for operation in operations]
+    held = _held_by(effect for _, call_effects in decoded for effect in call_effects)
     known = _classes(operations)
-    found: dict[str, list[Timed]] = defaultdict(list)
-    of_all: list[tuple[Timed, Collection[str]]] = []
-    nodes = {effect.provider for _, of in told for effect in of if isinstance(effect, NodeTouched)}
-    for operation, of in told:
-        for effect in of:
+    calls: dict[str, list[Timed]] = defaultdict(list)
+    of_any: list[tuple[Timed, Collection[str]]] = []
+    nodes = {
+        effect.provider for _, call_effects in decoded for effect in call_effects if isinstance(effect, NodeTouched)
+    }
+    for operation, call_effects in decoded:
+        for effect in call_effects:
             match effect:
                 case ProviderWrite(provider) | ProviderGone(provider):
-                    found[provider].append(_timed(operation, effect))
+                    calls[provider].append(_timed(operation, effect))
                 case ProviderUsed(provider, consumer, shown) if provider == EVERY:
-                    of_all.append((_timed(operation, Used(shown), joins=True), _asked(operation, consumer)))
+                    of_any.append((_timed(operation, Used(shown), joins=True), _requested_classes(operation, consumer)))
                 case ProviderUsed(provider, _, shown):
-                    found[provider].append(_timed(operation, Used(shown), joins=True))
+                    calls[provider].append(_timed(operation, Used(shown), joins=True))
                 case ProviderRead(provider) | ProviderRefused(provider, "generation" | "missing"):
-                    found[provider].append(_timed(operation, effect, changes=False))
-        for provider in _left(of, held):
-            found[provider].append(_timed(operation, Used(), optional=True, joins=True))
-    of_every = found.pop(EVERY, [])
+                    calls[provider].append(_timed(operation, effect, changes=False))
+        for provider in _left(call_effects, held):
+            calls[provider].append(_timed(operation, Used(), optional=True, joins=True))
+    of_every = calls.pop(EVERY, [])
     return {
-        provider: each + of_every + [timed for timed, asked in of_all if _may_be_used(known.get(provider), asked)]
-        for provider, each in found.items()
+        provider: each + of_every + [timed for timed, classes in of_any if _may_be_used(known.get(provider), classes)]
+        for provider, each in calls.items()
         if provider not in nodes
     }
 
 
 def _classes(operations: Sequence[Operation]) -> Mapping[str, set[str]]:
-    """Return the classes of which each provider ever had inventory, by its uuid, if it was created by these calls."""
-    created = (effect for one in operations for effect in effects(one) if isinstance(effect, ProviderWrite))
+    """Return the classes in which each provider created by these operations ever had inventory, by its uuid."""
+    created = (effect for operation in operations for effect in effects(operation) if isinstance(effect, ProviderWrite))
     classes: dict[str, set[str]] = {effect.provider: set() for effect in created if effect.expected is ABSENT}
     for provider, name in inventories(History({}, [*operations], [])):
         if provider in classes:
@@ -109,24 +111,24 @@ def _classes(operations: Sequence[Operation]) -> Mapping[str, set[str]]:
     return classes
 
 
-def _asked(operation: Operation, consumer: str) -> Collection[str]:
-    """Return the classes that a call asks for of any provider; none if its query is not that simple."""
+def _requested_classes(operation: Operation, consumer: str) -> Collection[str]:
+    """Return the classes that a claim requests; empty if its query is too complex."""
     requests = operation.body["requests"]
     return amounts_of_query(next(each["query"] for each in requests if each["consumer"] == consumer)) or ()
 
 
-def _may_be_used(known: set[str] | None, asked: Collection[str]) -> bool:
-    return known is None or not asked or not known.isdisjoint(asked)
+def _may_be_used(known: set[str] | None, classes: Collection[str]) -> bool:
+    return known is None or not classes or not known.isdisjoint(classes)
 
 
 def _timed(operation: Operation, call: object, **more: bool) -> Timed:
     return Timed(operation.number, operation.began, operation.ended, call, **more)
 
 
-def _held_by(told: Iterable[Effect]) -> Mapping[str, set[str]]:
-    """Return the providers of which each consumer ever held something, and EVERY if the place is not known."""
+def _held_by(call_effects: Iterable[Effect]) -> Mapping[str, set[str]]:
+    """Return the providers that each consumer ever used, and EVERY if a place is unknown."""
     held: dict[str, set[str]] = defaultdict(set)
-    for effect in told:
+    for effect in call_effects:
         match effect:
             case ConsumerWrite(consumer, _, after) if after is not None:
                 held[consumer].update(after.providers or [EVERY])
@@ -135,49 +137,49 @@ def _held_by(told: Iterable[Effect]) -> Mapping[str, set[str]]:
     return held
 
 
-def _left(of: Sequence[Effect], held: Mapping[str, set[str]]) -> Iterator[str]:
-    """Yield the providers that the call may have used only by emptying consumers that held something of them."""
-    emptied = [effect.consumer for effect in of if isinstance(effect, ProvidersLeft)]
-    named = {effect.provider for effect in of if isinstance(effect, ProviderUsed | ProviderWrite)}
+def _left(call_effects: Sequence[Effect], held: Mapping[str, set[str]]) -> Iterator[str]:
+    """Yield the providers that the operation may have changed only by emptying consumers."""
+    emptied = [effect.consumer for effect in call_effects if isinstance(effect, ProvidersLeft)]
+    named = {effect.provider for effect in call_effects if isinstance(effect, ProviderUsed | ProviderWrite)}
     yield from set().union(*(held.get(consumer, ()) for consumer in emptied)) - named
 
 
-def _most_shown(operations: Iterable[Timed]) -> int:
+def _highest_shown(operations: Iterable[Timed]) -> int:
     names = ("shown", "expected", "generation", "given", "actual")
-    told = (getattr(each.call, name, None) for each in operations for name in names)
-    return max((number for number in told if isinstance(number, int)), default=0)
+    numbers = (getattr(each.call, name, None) for each in operations for name in names)
+    return max((number for number in numbers if isinstance(number, int)), default=0)
 
 
 class Generation:
-    """The model of the generation of one provider.
+    """The model of a provider's generation.
 
     Args:
-        most_shown: The highest generation that any call shows or states: a claim that need not have happened is of use
-            up to the next one, which is none of those, and of none beyond it.
-        deleted: Whether a call deletes it: then it may have had a higher generation in an earlier life, to which a loss
-            may go back.
+        highest_shown: Highest generation that any operation shows or states.  Optional claims are tried only up to the
+            next one, since no operation can tell higher ones apart.
+        deleted: Whether an operation deletes the provider, so that a loss may go back to an earlier life with a higher
+            generation.
     """
 
-    def __init__(self, most_shown: int = _MOST, *, deleted: bool = False) -> None:
-        self._most_shown = most_shown
+    def __init__(self, highest_shown: int = _UNBOUNDED, *, deleted: bool = False) -> None:
+        self._highest_shown = highest_shown
         self._deleted = deleted
 
     def step(self, state: State, operation: Timed, *joined: Timed) -> Iterable[State]:
-        """Return the states that the provider may have after the call; none if it cannot have answered so.
+        """Return the possible states of the provider after the operation; empty if its response is impossible.
 
         Args:
             joined: Other claims of the same transaction.
         """
         match operation.call:
             case Loss():
-                return [None, Existing(0, _MOST if state is None or self._deleted else state.most)]
+                return [None, Existing(0, _UNBOUNDED if state is None or self._deleted else state.high)]
             case call if state is None:
                 return _absent(call)
             case ProviderGone():
                 return [None]
             case ProviderWrite() as write:
                 return _written(state, write)
-            case Used() if (operation.ended is None or operation.optional) and state.least > self._most_shown:
+            case Used() if (operation.ended is None or operation.optional) and state.low > self._highest_shown:
                 return []
             case Used():
                 return _used(state, [operation, *joined])
@@ -189,7 +191,7 @@ class Generation:
 
 
 def _absent(call: object) -> Sequence[State]:
-    """Return what comes of a call about a provider that does not exist."""
+    """Return the states after an operation on a provider that does not exist."""
     match call:
         case ProviderWrite(expected=expected, shown=shown) if expected is ABSENT and shown in (None, 0):
             return [Existing(0, 0)]
@@ -203,20 +205,20 @@ def _written(state: Existing, write: ProviderWrite) -> Iterator[State]:
         return
     for before in _shown(state, write.expected) if isinstance(write.expected, int) else [state]:
         for raised in write.raises:
-            after = Existing(before.least + raised, before.most + raised)
+            after = Existing(before.low + raised, before.high + raised)
             yield from [after] if write.shown is None else _shown(after, write.shown)
 
 
 def _refused(state: Existing, refusal: ProviderRefused) -> Sequence[State]:
-    """Return what comes of a refusal because the generation is not the one that was given."""
+    """Return the states after a refusal for a generation conflict."""
     if refusal.actual is not None:
         return _shown(state, refusal.actual) if refusal.actual != refusal.given else []
-    return [state] if (state.least, state.most) != (refusal.given, refusal.given) else []
+    return [state] if (state.low, state.high) != (refusal.given, refusal.given) else []
 
 
 def _used(state: Existing, claims: Iterable[Timed]) -> Sequence[State]:
-    """Return what comes of one transaction with all of these claims."""
-    after = [Existing(state.least + 1, state.most + 1)]
+    """Return the states after one transaction with all of these claims."""
+    after = [Existing(state.low + 1, state.high + 1)]
     for claim in claims:
         assert isinstance(claim.call, Used)
         if claim.call.shown is not None:
@@ -225,7 +227,7 @@ def _used(state: Existing, claims: Iterable[Timed]) -> Sequence[State]:
 
 
 def _shown(state: Existing, generation: int) -> Sequence[Existing]:
-    """Return the provider once it is known to have this generation; empty if it cannot."""
-    if not state.least <= generation <= state.most:
+    """Return the provider with this generation; empty if that is impossible."""
+    if not state.low <= generation <= state.high:
         return []
     return [Existing(generation, generation)]

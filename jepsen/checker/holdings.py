@@ -1,10 +1,10 @@
-"""What consumers may hold, and hold for certain, at each time: bounds by the calls of a history.
+"""Bounds of the holdings of consumers at each time, by the operations of a history.
 
-Leases end by themselves.  From the earliest time at which a lease may end on, its consumer may hold nothing; from the
-latest one on it holds nothing for certain, if the clock of the database is known and no other call may have written the
-consumer since (docs: v1-claims-extend).  The clock is known from the replies: each ``expires_at`` less its
-``expires_in`` is a time of the database's clock within the call, so all of them together bound its difference from the
-clock of the run.
+Leases expire by themselves.  From the earliest possible expiry on, the consumer may hold nothing; from the latest one
+on it holds nothing for certain, if the database's clock is known and no other operation may have written the consumer
+since (docs: v1-claims-extend).  The clock is known from the responses: each ``expires_at`` minus its ``expires_in`` is
+a reading of the database's clock during the request, so together the readings bound its offset from the clock of the
+run.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ SECOND = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a consumer holds.
+    """The holding of a consumer.
 
     Attributes:
         amounts: By provider and class.
-        anywhere: Amounts by class that may be on any provider, where the service has chosen it and the reply was lost.
+        anywhere: Amounts by class that may be on any provider, if the service chose it and the response was lost.
     """
 
     amounts: Mapping[Pair, int] = field(default_factory=dict)
@@ -45,26 +45,26 @@ class Held:
     def is_nothing(self) -> bool:
         return not self.amounts and not self.anywhere
 
-    def most(self, pair: Pair) -> float:
-        """Return the most that it may be of one class of one provider."""
+    def max_amount(self, pair: Pair) -> float:
+        """Return the largest possible amount of one class on one provider."""
         return self.amounts.get(pair, 0) + amount_of(pair[1], self.anywhere)
 
 
 NOTHING = Held()
-#: A class that stands for all of them, and an amount that is more than there ever is.
+#: Stand-ins for all classes, and for an amount larger than any other.
 EVERY_CLASS, UNLIMITED = "*", 1e12
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A write of a consumer, or of its lease."""
+    """A write of a consumer or of its lease."""
 
     operation: Operation
     effect: ConsumerWrite | ConsumerExtended
 
     @property
     def ended(self) -> int | None:
-        """None also where a call that was answered may have had no effect."""
+        """End of the operation; None also if it may have had no effect despite its response."""
         certain = not isinstance(self.effect, ConsumerWrite) or self.effect.certain
         return self.operation.ended if certain else None
 
@@ -73,46 +73,48 @@ def holdings(history: History, *, ends_at_once: bool) -> dict[str, Register[Held
     """Return the register of each consumer that the history writes.
 
     Args:
-        ends_at_once: Whether a consumer holds nothing as soon as the time of its lease is over, as the API below /v1
-            and claims see it; otherwise it may hold it until a sweep.
+        ends_at_once: Whether a consumer holds nothing from the expiry of its lease on, as the v1 API and claims see it;
+            otherwise it may hold its resources until a sweep.
     """
     written: dict[str, list[_Written]] = defaultdict(list)
     shown = records(history)
-    for one in history.operations:
-        for effect in effects(one):
+    for operation in history.operations:
+        for effect in effects(operation):
             if isinstance(effect, ConsumerWrite):
-                effect = _with_node(effect, one, shown)
+                effect = _with_node(effect, operation, shown)
             if isinstance(effect, ConsumerWrite | ConsumerExtended):
-                written[effect.consumer].append(_Written(one, effect))
-    # A release by conditions without a reply.
-    of_every = [Write[Held](one.operation.began, None, NOTHING) for one in written.pop(EVERY, ())]
+                written[effect.consumer].append(_Written(operation, effect))
+    # A release by conditions without a response.
+    of_every = [Write[Held](write.operation.began, None, NOTHING) for write in written.pop(EVERY, ())]
     moved = [event for event in history.events if "clock" in event.nemesis]
     clock, loses = None if moved else _Clock.of(history), any(event.loses_tail for event in history.events)
     ends = _Ends(clock, moved, ends_at_once, not loses)
     return {
-        consumer: Register(NOTHING, [*_values(of), *ends.of(of), *of_every], history.events)
-        for consumer, of in written.items()
+        consumer: Register(NOTHING, [*_values(writes), *ends.of(writes), *of_every], history.events)
+        for consumer, writes in written.items()
     }
 
 
-def _with_node(effect: ConsumerWrite, one: Operation, shown: Mapping[str, Mapping[str, Any]]) -> ConsumerWrite | None:
-    """Return what is known of a request for a node by what its record shows; None if it got none."""
+def _with_node(
+    effect: ConsumerWrite, operation: Operation, shown: Mapping[str, Mapping[str, Any]]
+) -> ConsumerWrite | None:
+    """Return a request for a node completed from its shown record; None if it got no node."""
     record = shown.get(effect.consumer)
-    if record is None or not one.path.startswith("/baremetal"):
+    if record is None or not operation.path.startswith("/baremetal"):
         return effect
     if (node := record.get("node_uuid")) is None:
         return None
     if effect.after is not None:
         unit = os_resource_classes.normalize_name(record["resource_class"])
         effect = replace(effect, after=replace(effect.after, resources=amounts({node: {unit: 1}})))
-    return replace(effect, certain=one.succeeded)
+    return replace(effect, certain=operation.succeeded)
 
 
 def _values(written: Sequence[_Written]) -> Iterator[Write[Held]]:
-    for one in written:
-        if isinstance(one.effect, ConsumerWrite):
-            held = _held(one.operation, one.effect)
-            yield Write(one.operation.began, one.ended, held, one.operation.number)
+    for write in written:
+        if isinstance(write.effect, ConsumerWrite):
+            held = _held(write.operation, write.effect)
+            yield Write(write.operation.began, write.ended, held, write.operation.number)
 
 
 def _held(operation: Operation, write: ConsumerWrite) -> Held:
@@ -120,18 +122,18 @@ def _held(operation: Operation, write: ConsumerWrite) -> Held:
     if after is None:
         return NOTHING
     if after.resources is None:
-        return Held(anywhere=_asked(operation, write.consumer))
-    return Held({(provider, name): amount for provider, of in after.resources for name, amount in of})
+        return Held(anywhere=_requested_amounts(operation, write.consumer))
+    return Held({(provider, name): amount for provider, by_class in after.resources for name, amount in by_class})
 
 
-def _asked(operation: Operation, consumer: str) -> Mapping[str, float]:
-    """Return the most that the service may have claimed of a provider that it chose."""
+def _requested_amounts(operation: Operation, consumer: str) -> Mapping[str, float]:
+    """Return the largest amounts that the service may have claimed on a provider of its choice."""
     if operation.path.startswith("/baremetal"):
         name = (operation.reply or operation.body).get("resource_class")
         return {os_resource_classes.normalize_name(name): 1} if name else {EVERY_CLASS: UNLIMITED}
     [request] = [request for request in operation.body["requests"] if request["consumer"] == consumer]
-    asked, count = amounts_of_query(request["query"]), request.get("count", 1)
-    return {EVERY_CLASS: UNLIMITED} if not asked else {name: amount * count for name, amount in asked.items()}
+    wanted, count = amounts_of_query(request["query"]), request.get("count", 1)
+    return {EVERY_CLASS: UNLIMITED} if not wanted else {name: amount * count for name, amount in wanted.items()}
 
 
 def amount_of(resource_class: str, amounts: Mapping[str, float]) -> float:
@@ -140,7 +142,7 @@ def amount_of(resource_class: str, amounts: Mapping[str, float]) -> float:
 
 
 def amounts_of_query(query: Any) -> dict[str, float] | None:
-    """Return the amounts by class that a query without groups asks for; None for other queries."""
+    """Return the amounts by class that a query without groups requests; None for other queries."""
     if isinstance(query, str):
         parameters = parse_qsl(query)
         if not {name for name, _ in parameters} <= {"resources", "in_tree"}:
@@ -158,49 +160,52 @@ def amounts_of_query(query: Any) -> dict[str, float] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Clock:
-    """The clock of the database: its time is that of the run and a difference between these, in nanoseconds."""
+    """The offset of the database's clock from the clock of the run, as a range in nanoseconds."""
 
-    least: float
-    most: float
+    min_offset: float
+    max_offset: float
 
     @classmethod
     def of(cls, history: History) -> _Clock | None:
-        """Return None if no reply says what it shows, or if the replies contradict each other."""
-        least, most = -math.inf, math.inf
-        for one in history.operations:
-            for told in _told(one):
-                assert one.ended is not None
-                # SQLite's clock has milliseconds.
-                least, most = max(least, told - one.ended), min(most, told - one.began + SECOND // 1000)
-        return cls(least, most) if -math.inf < least <= most else None
+        """Return None if no response shows the clock, or if the responses contradict each other."""
+        min_offset, max_offset = -math.inf, math.inf
+        for operation in history.operations:
+            for reading in _clock_readings(operation):
+                assert operation.ended is not None
+                # SQLite's clock has a resolution of milliseconds.
+                min_offset, max_offset = (
+                    max(min_offset, reading - operation.ended),
+                    min(max_offset, reading - operation.began + SECOND // 1000),
+                )
+        return cls(min_offset, max_offset) if -math.inf < min_offset <= max_offset else None
 
 
-def _told(one: Operation) -> Iterator[int]:
-    """Yield times of the database's clock within a call."""
-    length = one.body.get("expires_in") if isinstance(one.body, dict) else None
-    if length is None or not one.succeeded:
+def _clock_readings(operation: Operation) -> Iterator[int]:
+    """Yield readings of the database's clock during an operation."""
+    length = operation.body.get("expires_in") if isinstance(operation.body, dict) else None
+    if length is None or not operation.succeeded:
         return
-    results = one.reply.get("results") or [{**one.reply, "outcome": "claimed"}]
+    results = operation.reply.get("results") or [{**operation.reply, "outcome": "claimed"}]
     for result in results:
         if result["outcome"] in ("claimed", "moved") and result["expires_at"] is not None:
             yield nanoseconds(result["expires_at"]) - length * SECOND
 
 
-def nanoseconds(moment: str) -> int:
-    """Return the nanoseconds since 1970 of a date of the API below /v1."""
-    since = datetime.datetime.fromisoformat(moment) - datetime.datetime.fromtimestamp(0, datetime.UTC)
+def nanoseconds(timestamp: str) -> int:
+    """Return a timestamp of the v1 API as nanoseconds since 1970."""
+    since = datetime.datetime.fromisoformat(timestamp) - datetime.datetime.fromtimestamp(0, datetime.UTC)
     return int(since / datetime.timedelta(microseconds=1)) * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """How leases end.
+    """The expiry of leases.
 
     Attributes:
-        clock: That of the database, if it is known.
-        moved: Events that move a clock, from which on a lease may be over.
-        at_once: Whether a consumer holds nothing once the time is over.
-        keeps_all: Whether what is acknowledged is never lost.
+        clock: Clock of the database, if known.
+        moved: Events that move a clock, from which on a lease may have expired.
+        at_once: Whether a consumer holds nothing from the expiry on.
+        keeps_all: Whether acknowledged writes are never lost.
     """
 
     clock: _Clock | None
@@ -209,47 +214,47 @@ class _Ends:
     keeps_all: bool
 
     def of(self, written: Sequence[_Written]) -> Iterator[Write[Held]]:
-        """Yield the ends of a consumer's leases: open, from when on each may come, or with the time by which it has."""
-        for one in written:
-            if one.effect.may_end is None:
+        """Yield the expiries of a consumer's leases: open from the earliest possible time, or ended by the latest."""
+        for write in written:
+            if write.effect.may_end is None:
                 continue
-            began = one.operation.began
+            began = write.operation.began
             early = [event.began for event in self.moved if event.healed is None or event.healed >= began]
-            first, last = self._times(one, max(began, min([one.effect.may_end, *early])))
-            # The end of a lease that is lost never came.
-            if self.at_once and self.keeps_all and last is not None and not _between(one, last, written):
-                yield Write(first, last, NOTHING, one.operation.number)
-            elif not (self.keeps_all and _is_extended(one, written)):
-                followed = _followed_at(one, first, written) if self.keeps_all and not self.at_once else None
-                yield Write(first, followed, NOTHING, one.operation.number)
+            first, last = self._times(write, max(began, min([write.effect.may_end, *early])))
+            # A lost lease never expired.
+            if self.at_once and self.keeps_all and last is not None and not _between(write, last, written):
+                yield Write(first, last, NOTHING, write.operation.number)
+            elif not (self.keeps_all and _is_extended(write, written)):
+                followed = _followed_at(write, first, written) if self.keeps_all and not self.at_once else None
+                yield Write(first, followed, NOTHING, write.operation.number)
 
-    def _times(self, one: _Written, may_end: int) -> tuple[int, int | None]:
-        """Return the first and the last time of the run at which the lease may end; None if that is not known."""
-        shown = one.effect.after if isinstance(one.effect, ConsumerWrite) else one.effect.shown
-        if self.clock is None or shown is None or one.ended is None or not (shown.ends or "")[:1].isdigit():
+    def _times(self, write: _Written, may_end: int) -> tuple[int, int | None]:
+        """Return the earliest and the latest expiry of the lease in the run; the latest is None if unknown."""
+        shown = write.effect.after if isinstance(write.effect, ConsumerWrite) else write.effect.shown
+        if self.clock is None or shown is None or write.ended is None or not (shown.ends or "")[:1].isdigit():
             return may_end, None
         ends = nanoseconds(str(shown.ends))
-        # SQLite's clock has milliseconds.
-        last = math.ceil(ends - self.clock.least) + SECOND // 1000
-        return max(may_end, math.floor(ends - self.clock.most)), last
+        # SQLite's clock has a resolution of milliseconds.
+        last = math.ceil(ends - self.clock.min_offset) + SECOND // 1000
+        return max(may_end, math.floor(ends - self.clock.max_offset)), last
 
 
 def _is_extended(lease: _Written, written: Sequence[_Written]) -> bool:
-    """Whether an extension was acknowledged before the lease ended, so that this end never came."""
+    """Whether an extension was acknowledged before the lease expired, so that this expiry never came."""
     return any(
         isinstance(other.effect, ConsumerExtended)
         and lease.ended is not None
         and other.ended is not None
         and other.operation.began > lease.ended
-        and not any(isinstance(one.effect, ConsumerWrite) for one in _between(lease, other.ended, written))
+        and not any(isinstance(write.effect, ConsumerWrite) for write in _between(lease, other.ended, written))
         for other in written
     )
 
 
 def _followed_at(lease: _Written, first: int, written: Sequence[_Written]) -> int | None:
-    """Return the time by which the lease has ended, since a claim found that the consumer held nothing.
+    """Return the time by which the lease has expired, because a claim found that the consumer held nothing.
 
-    It is just before the claim began, although the lease may have ended within it: the end has no effect after it.
+    It is just before the claim began, although the lease may have expired during it: the expiry has no effect after it.
     """
     times = (
         other.operation.began
@@ -264,7 +269,7 @@ def _followed_at(lease: _Written, first: int, written: Sequence[_Written]) -> in
 
 
 def _between(lease: _Written, until: int, written: Sequence[_Written]) -> list[_Written]:
-    """Return other calls that may have written the consumer or its lease from the call until a time."""
+    """Return other operations that may have written the consumer or its lease from the operation until a time."""
     began = lease.operation.began
     return [
         other

@@ -1,4 +1,4 @@
-"""The index of each worker at the end of a run, and the rows of the database."""
+"""Checks of each worker's index at the end of a run, and of the rows of the database."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from jepsen.violation import Violation
 
 
 def indices(history: History) -> list[Violation]:
-    """Return the workers whose index is not that of a new index, with what differs first."""
+    """Return the workers whose index differs from a newly built one, with the first difference."""
     final = history.final.get("indices")
     if final is None:
         return []
     return [
         Violation(
-            "each index is that of the database",
+            "each index matches the database",
             f"service {worker['service']}, process {worker['process']}: {_first(worker['index'], final['database'])}",
         )
         for worker in final["workers"]
@@ -25,23 +25,23 @@ def indices(history: History) -> list[Violation]:
     ]
 
 
-#: A flaw that is none where an inventory is reduced below what is used; the check of refusals judges each claim.
-_ALLOWED = "more used than there is"
-#: A flaw that can be one of the order: between changes that move no generation the database's clock decides.
-_UNTRUE = "an event that is not true"
+#: Inconsistency that a reduction of an inventory below its usage explains; the check of refusals judges each claim.
+_OVERUSED = "more used than there is"
+#: Inconsistency that may be a wrong order: the database's clock orders changes that raise no generation.
+_FALSE_EVENT = "an event that is not true"
 
 
 def soundness(history: History) -> list[Violation]:
-    """Return the rules between rows that are broken, and were not when the run began."""
+    """Return the broken invariants of the rows that held when the run began."""
     before: Mapping[str, list[str]] = history.run.get("flaws", {})
     final: Mapping[str, list[str]] = history.final.get("soundness", {})
-    allowed = {_ALLOWED: _reduced(history)}
+    allowed = {_OVERUSED: _reduced(history)}
     flaws = {
         flaw: [row for row in rows if row not in before.get(flaw, []) and row not in allowed.get(flaw, ())]
         for flaw, rows in final.items()
-        if flaw != _UNTRUE or not _clock_jumped(history)
+        if flaw != _FALSE_EVENT or not _clock_jumped(history)
     }
-    return [Violation("sound rows", f"{flaw}: {', '.join(rows[:5])}") for flaw, rows in flaws.items() if rows]
+    return [Violation("consistent rows", f"{flaw}: {', '.join(rows[:5])}") for flaw, rows in flaws.items() if rows]
 
 
 def _clock_jumped(history: History) -> bool:
@@ -49,13 +49,15 @@ def _clock_jumped(history: History) -> bool:
 
 
 def _reduced(history: History) -> set[str]:
-    """Return the providers of which a capacity may have become smaller."""
-    found = set()
+    """Return the providers whose capacity may have become smaller."""
+    providers = set()
     for (provider, _), register in inventories(history).items():
-        capacities = {(write.value.least, write.value.most) for write in register.every if write.value is not None}
+        capacities = {
+            (write.value.min_capacity, write.value.max_capacity) for write in register.every if write.value is not None
+        }
         if len(capacities) > 1:
-            found.add(provider)
-    return found
+            providers.add(provider)
+    return providers
 
 
 def _first(shown: Mapping[str, Any], built: Mapping[str, Any]) -> str:
@@ -68,10 +70,10 @@ def _differences(path: str, shown: Any, built: Any) -> Iterator[str]:
             yield from _differences(f"{path}[{key}]", shown.get(key), built.get(key))
     elif _has_names(shown) and _has_names(built) and {*shown} != {*built}:
         missing, more = sorted({*built} - {*shown}), sorted({*shown} - {*built})
-        yield f"{path} lacks {missing or 'nothing'} and has {more or 'nothing'} besides"
+        yield f"{path} lacks {missing or 'nothing'} and additionally contains {more or 'nothing'}"
     elif shown != built:
-        yield f"{path} is {shown}, {built} expected"
+        yield f"{path} is {shown}, expected {built}"
 
 
 def _has_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)

@@ -1,4 +1,4 @@
-"""Inventories as the calls of a history write them: for each provider and class, what there may be at each time."""
+"""Possible inventories of each provider and class at each time, by the writes of a history."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PATH = re.compile(r"/resource_providers/([^/]+)(?:/(inventories)(?:/([^/]+))?)?
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """An inventory."""
+    """An inventory record."""
 
     total: int
     reserved: int = 0
@@ -31,66 +31,66 @@ class Inventory:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Inventory:
-        """Return the inventory of a body of a request."""
+        """Return the inventory in a request body."""
         return cls(**{name: record[name] for name in cls.__slots__ if name in record})
 
     @property
-    def least(self) -> float:
-        """The capacity, in the database that stores the ratio as the smaller number."""
+    def min_capacity(self) -> float:
+        """Capacity in a database that rounds the ratio down."""
         return (self.total - self.reserved) * min(self._ratios)
 
     @property
-    def most(self) -> float:
-        """The capacity, in the database that stores the ratio as the greater number."""
+    def max_capacity(self) -> float:
+        """Capacity in a database that rounds the ratio up."""
         return (self.total - self.reserved) * max(self._ratios)
 
     @property
     def _ratios(self) -> tuple[float, float]:
-        """The ratio, and what MySQL stores, in single precision."""
+        """The ratio, and its single-precision value, which MySQL stores."""
         return self.allocation_ratio, float(np.float32(self.allocation_ratio))
 
     def allows(self, amount: int) -> bool:
-        """Whether one consumer may claim this amount, if there is room."""
+        """Whether one consumer may claim this amount, given enough capacity."""
         return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0
 
 
 def inventories(history: History) -> dict[Pair, Register[Inventory | None]]:
-    """Return the register of each inventory that the history writes; None: there is none."""
+    """Return the register of each inventory that the history writes; None: no such inventory."""
     written = [
-        (one, provider, records)
-        for one in history.operations
-        if one.succeeded or one.is_open
-        for provider, records in _written(one)
+        (operation, provider, records)
+        for operation in history.operations
+        if operation.succeeded or operation.is_open
+        for provider, records in _written(operation)
     ]
     classes: dict[str, set[str]] = defaultdict(set)
     for _, provider, (records, _) in written:
         classes[provider] |= records.keys()
     writes: dict[Pair, list[Write[Inventory | None]]] = defaultdict(list)
-    for one, provider, (records, replaces_all) in written:
+    for operation, provider, (records, replaces_all) in written:
         for name in classes[provider] if replaces_all else records:
             record = records.get(name)
             inventory = None if record is None else Inventory.of(record)
-            writes[provider, name].append(Write(one.began, one.ended, inventory, one.number))
-    return {pair: Register(None, of, history.events) for pair, of in writes.items()}
+            writes[provider, name].append(Write(operation.began, operation.ended, inventory, operation.number))
+    return {pair: Register(None, pair_writes, history.events) for pair, pair_writes in writes.items()}
 
 
-#: Records by class, None where there is none afterwards; and whether there are none of other classes afterwards.
+#: Records by class after a write, None for a deleted one; and whether all other classes are deleted.
 _Records = tuple[Mapping[str, Any], bool]
 
 
-def _written(one: Operation) -> Iterator[tuple[str, _Records]]:
-    if one.path == "/reshaper":
-        for provider, body in one.body["inventories"].items():
+def _written(operation: Operation) -> Iterator[tuple[str, _Records]]:
+    if operation.path == "/reshaper":
+        for provider, body in operation.body["inventories"].items():
             yield provider, (body["inventories"], True)
-    elif found := _PATH.fullmatch(one.path.partition("?")[0]):
-        provider, below, name = found.groups()
-        match one.method, below, name:
+    elif path_match := _PATH.fullmatch(operation.path.partition("?")[0]):
+        provider, below, name = path_match.groups()
+        match operation.method, below, name:
             case "PUT", "inventories", None:
-                yield provider, (one.body["inventories"], True)
+                yield provider, (operation.body["inventories"], True)
             case "POST", "inventories", None:
-                yield provider, ({one.body["resource_class"]: one.body}, False)
+                yield provider, ({operation.body["resource_class"]: operation.body}, False)
             case "PUT", "inventories", str():
-                yield provider, ({name: one.body}, False)
+                yield provider, ({name: operation.body}, False)
             case "DELETE", "inventories", str():
                 yield provider, ({name: None}, False)
             case "DELETE", _, None:

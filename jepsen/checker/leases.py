@@ -1,6 +1,6 @@
-"""Leases: they end once, at their time by the database's clock, and an extension and the end exclude each other.
+"""Check of leases: they expire once, on time by the database's clock, and cannot be extended afterwards.
 
-That what has expired is room at once is the rule of ``refusals``, which counts it as such.
+The check ``refusals`` covers that expired resources are free at once.
 """
 
 from __future__ import annotations
@@ -17,66 +17,70 @@ from jepsen.violation import Violation
 
 
 def leases(history: History) -> list[Violation]:
-    """Return the replies about consumers with leases that contradict the times of these."""
+    """Return the responses about consumers with leases that contradict their expiry."""
     leased = {
         effect.consumer
-        for one in history.operations
-        for effect in effects(one)
+        for operation in history.operations
+        for effect in effects(operation)
         if isinstance(effect, ConsumerWrite | ConsumerExtended) and effect.may_end is not None
     }
     if not leased:
         return []
-    swept, over = holdings(history, ends_at_once=False), holdings(history, ends_at_once=True)
+    swept, expired = holdings(history, ends_at_once=False), holdings(history, ends_at_once=True)
     return [
         violation
-        for one in history.operations
-        if one.ended is not None
-        for effect in effects(one)
+        for operation in history.operations
+        if operation.ended is not None
+        for effect in effects(operation)
         if getattr(effect, "consumer", None) in leased
-        for violation in _judged(history, one, effect, swept, over)
+        for violation in _judged(history, operation, effect, swept, expired)
     ]
 
 
 def _judged(
     history: History,
-    one: Operation,
+    operation: Operation,
     effect: Effect,
     swept: dict[str, Register[Held]],
-    over: dict[str, Register[Held]],
+    expired: dict[str, Register[Held]],
 ) -> Iterator[Violation]:
-    assert one.ended is not None
+    assert operation.ended is not None
     match effect:
-        case ConsumerRead(consumer, None, minds_ends):
-            nothing = any(write.value.is_nothing for write in swept[consumer].possible(one.began, one.ended))
-            only_reads = one.method == "GET" and minds_ends
-            if not nothing and not (only_reads and _may_be_over(history, one, consumer)):
-                sentence = f"{one.method} {one.path}: {consumer} holds nothing, before any lease of it may be over"
-                yield Violation("no lease ends before its time", sentence, (one.number,))
-        case ConsumerRead(consumer, _, minds_ends=True):
-            if all(write.value.is_nothing for write in over[consumer].possible(one.began, one.ended)):
-                sentence = f"{one.method} {one.path}: {consumer} is shown, and its lease is over"
-                yield Violation("a lease is over at its time", sentence, (one.number,))
+        case ConsumerRead(consumer, None, respects_expiry):
+            nothing = any(
+                write.value.is_nothing for write in swept[consumer].possible(operation.began, operation.ended)
+            )
+            only_reads = operation.method == "GET" and respects_expiry
+            if not nothing and not (only_reads and _may_be_expired(history, operation, consumer)):
+                sentence = (
+                    f"{operation.method} {operation.path}: {consumer} holds nothing, but no lease can have expired"
+                )
+                yield Violation("no lease expires early", sentence, (operation.number,))
+        case ConsumerRead(consumer, _, respects_expiry=True):
+            if all(write.value.is_nothing for write in expired[consumer].possible(operation.began, operation.ended)):
+                sentence = f"{operation.method} {operation.path}: {consumer} is shown, but its lease has expired"
+                yield Violation("leases expire on time", sentence, (operation.number,))
         case ConsumerExtended(consumer):
-            possible = over[consumer].possible(one.began, one.ended)
+            possible = expired[consumer].possible(operation.began, operation.ended)
             if all(write.value.is_nothing for write in possible):
-                sentence = f"{consumer} is given another end, and its lease is over"
-                yield Violation("an extension and the end exclude each other", sentence, (one.number,))
+                sentence = f"the lease of {consumer} is extended, but it has expired"
+                yield Violation("no extension after expiry", sentence, (operation.number,))
 
 
-def _may_be_over(history: History, one: Operation, consumer: str) -> bool:
-    """Whether the lease may be over for a reader, if the extensions beside its call are not committed yet.
+def _may_be_expired(history: History, operation: Operation, consumer: str) -> bool:
+    """Whether the lease may have expired for a reader while concurrent extensions are not committed yet.
 
-    Until an extension is committed, a GET sees the end before it, which may come meanwhile (docs: v1-claims-extend).
-    Other calls wait for it.
+    Until an extension is committed, a GET sees the old expiry, which may pass meanwhile (docs: v1-claims-extend).
+    Other requests wait for the commit.
     """
-    assert one.ended is not None
+    assert operation.ended is not None
 
     def is_extension(other: Operation) -> bool:
         return any(isinstance(effect, ConsumerExtended) and effect.consumer == consumer for effect in effects(other))
 
     unanswered = [
-        replace(other, ended=None, status=0, reply=None) if overlap(other, one) and is_extension(other) else other
+        replace(other, ended=None, status=0, reply=None) if overlap(other, operation) and is_extension(other) else other
         for other in history.operations
     ]
     held = holdings(replace(history, operations=unanswered), ends_at_once=False)[consumer]
-    return any(write.value.is_nothing for write in held.possible(one.began, one.ended))
+    return any(write.value.is_nothing for write in held.possible(operation.began, operation.ended))

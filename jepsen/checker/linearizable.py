@@ -1,14 +1,14 @@
-"""Whether a history of one object is linearizable: whether each call can have taken effect at one moment of its time.
+"""Check of linearizability: whether each operation on an object can have taken effect at one point within its time.
 
-A search over configurations: the state of the object, and which of the pending calls have taken effect already.  Events
-are processed in their order, and a call takes effect no earlier than the return of some call makes necessary
-("just-in-time linearization", the graph search of Lowe).  Configurations are memoized, as in Lowe's form of the search
-of Wing and Gong.  Only pending calls are remembered, so the effort grows with the length of the history, not with its
-square, and the event after which no configuration is left ends the shortest prefix that is not linearizable.
+A search over configurations: the state of the object, and the set of pending operations that have taken effect.  Events
+are processed in order, and an operation takes effect no earlier than the return of some operation requires
+("just-in-time linearization", the graph search of Lowe).  Configurations are memoized, as in Lowe's variant of the
+search of Wing and Gong.  Only pending operations are remembered, so the effort grows with the length of the history,
+not with its square, and the event that leaves no configuration ends the shortest prefix that is not linearizable.
 
-Histories are checked for each object by itself.  For calls about one object each that decides the same
-(P-compositionality, Horn and Kroening); a call about several takes effect on each at a time of its own, so what is
-violated then is a violation, but the reverse need not hold.
+Histories are checked for each object by itself.  For operations on one object each this is exact (P-compositionality,
+Horn and Kroening).  An operation on several objects may take effect on each at a different time, so a violation found
+is a violation, but the converse need not hold.
 
 * J. M. Wing, C. Gong: Testing and verifying concurrent objects.  Journal of Parallel and Distributed Computing, 1993.
 * G. Lowe: Testing for linearizability.  Concurrency and Computation: Practice and Experience, 2017.
@@ -27,22 +27,23 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
-#: Steps of the model after which a search ends undecided, about 10 s of processor time, or so many for each call.
+#: Steps of the model after which a search ends undecided: at least ``BOUND``, about 10 s of processor time, and
+#: ``BOUND_OF_EACH`` per operation.
 BOUND, BOUND_OF_EACH = 5_000_000, 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A call about one object.
+    """An operation on one object.
 
     Attributes:
-        number: Of the operation in the history.
+        number: Number of the operation in the history.
         began: In nanoseconds of the run.
-        ended: None: the call is open, and takes effect at any time after it began, or never.
-        call: What it does or shows, for the model.
-        changes: Whether there is a state that it changes.  Calls that only read are searched faster.
-        optional: Whether a call that ended may have had no effect.
-        joins: Whether it may take effect at one moment with others that join, as one.
+        ended: None: the operation is open, and takes effect at any time after it began, or never.
+        call: Input and output of the operation, for the model.
+        changes: Whether it changes some state.  Operations that only read are searched faster.
+        optional: Whether it may have had no effect although it ended.
+        joins: Whether it may take effect together with others that join, as one operation.
     """
 
     number: int
@@ -55,35 +56,35 @@ class Timed:
 
 
 class Model(Protocol):
-    """An object without concurrency.  What a call does depends on ``call`` alone."""
+    """A sequential object.  The effect of an operation depends on ``call`` alone."""
 
     def step(self, state: Any, operation: Timed, /, *joined: Timed) -> Iterable[Hashable]:
-        """Return the states that the object may have after the call; none if it cannot have answered so.
+        """Return the possible states of the object after the operation; empty if its response is impossible.
 
         Args:
-            joined: Calls that do something else, and take effect together with it.
+            joined: Operations with other calls that take effect together with it.
         """
 
 
 class Outcome(Enum):
-    """What a search found."""
+    """The outcome of a search."""
 
     LINEARIZABLE = "linearizable"
     VIOLATED = "violated"
-    #: The search took more steps than its bound.
+    #: The search reached its bound.
     UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of a search.
+    """The result of a search.
 
     Attributes:
-        states: The states that the object may have after the last call that could be explained.
-        impossible: The call at whose return no configuration was left, or at which the search gave up.
-        pending: The calls that were under way then, without those that are open.
-        prefix: How many operations had begun by then: so many, in the order of their beginning, are the shortest prefix
-            that is not linearizable.
+        states: Possible states of the object after the last operation that could be explained.
+        impossible: Operation at whose return no configuration was left, or at which the search gave up.
+        pending: Other operations in progress at that time, without the open ones.
+        prefix: Number of operations that had begun by then: the length of the shortest prefix that is not linearizable,
+            in the order of beginnings.
     """
 
     outcome: Outcome
@@ -93,23 +94,23 @@ class Verdict:
     prefix: int = 0
 
 
-#: A state, and a bit for each pending call that has taken effect.
+#: A state, and the bits of the pending operations that have taken effect.
 _Configuration = tuple[Hashable, int]
 
 
 def check(operations: Iterable[Timed], model: Model, initial: Iterable[Hashable], bound: int | None = None) -> Verdict:
-    """Search for an order of the calls that explains all replies.
+    """Search for an order of the operations that explains all responses.
 
     Args:
-        operations: In any order.  Reads that are open say nothing, and are ignored.
-        initial: The states that the object may have at the beginning.
-        bound: The most steps of the model; None: ``BOUND``, and more for a long history.
+        operations: In any order.  Open reads are ignored.
+        initial: Possible states of the object at the beginning.
+        bound: Maximum number of steps of the model; None: ``BOUND``, and more for a long history.
     """
-    told = [each for each in operations if each.changes or each.ended is not None]
-    bound = max(BOUND, BOUND_OF_EACH * len(told)) if bound is None else bound
+    relevant = [each for each in operations if each.changes or each.ended is not None]
+    bound = max(BOUND, BOUND_OF_EACH * len(relevant)) if bound is None else bound
     search = _Search(model, initial, bound)
     began = 0
-    for operation, is_begin in _events(told):
+    for operation, is_begin in _events(relevant):
         if is_begin:
             began += 1
             search.begin(operation)
@@ -120,7 +121,7 @@ def check(operations: Iterable[Timed], model: Model, initial: Iterable[Hashable]
 
 
 def _events(operations: Iterable[Timed]) -> Iterator[tuple[Timed, bool]]:
-    """Yield the beginnings (True) and ends of calls in their order; of those at one moment, the beginnings first."""
+    """Yield the beginnings (True) and ends of operations in order; at the same time, beginnings first."""
     events = []
     for count, each in enumerate(operations):
         events.append((each.began, 0, count, each))
@@ -131,21 +132,21 @@ def _events(operations: Iterable[Timed]) -> Iterator[tuple[Timed, bool]]:
 
 
 class _Search:
-    """The configurations that explain all returns up to now."""
+    """The configurations that explain all returns so far."""
 
     def __init__(self, model: Model, initial: Iterable[Hashable], bound: int) -> None:
         self.steps = 0
         self._model = model
         self._bound = bound
         self._configurations: set[_Configuration] = {(state, 0) for state in initial}
-        #: By the bit of each pending call.
+        #: Pending operations by their bits.
         self._pending: dict[int, Timed] = {}
         self._bits: dict[int, int] = {}
         self._free: list[int] = []
         self._counter = itertools.count()
-        #: Bits of pending calls, in the order of their ends, by what the calls do.
+        #: Bits of pending operations, in the order of their ends, by kind.
         self._alike: dict[Hashable, list[int]] = {}
-        #: The bits of open calls, and of all that need not take effect.
+        #: Bits of open operations, and of all operations that need not take effect.
         self._open = self._optional = 0
 
     @property
@@ -153,11 +154,11 @@ class _Search:
         return {state for state, _ in self._configurations}
 
     def others(self, operation: Timed) -> Sequence[Timed]:
-        """Return the pending calls but for this one and those that are open."""
+        """Return the other pending operations, without the open ones."""
         return [each for each in self._pending.values() if each is not operation and each.ended is not None]
 
     def begin(self, operation: Timed) -> None:
-        """Let a call begin."""
+        """Add an operation that begins."""
         bit = self._free.pop() if self._free else 1 << next(self._counter)
         self._pending[bit] = operation
         self._bits[id(operation)] = bit
@@ -168,14 +169,14 @@ class _Search:
             self._optional |= bit
 
     def end(self, operation: Timed) -> bool:
-        """Let a call return; return False if no configuration explains that, or the bound was reached."""
+        """Process the return of an operation; return False if no configuration explains it, or at the bound."""
         bit = self._bits[id(operation)]
         explained = set(self._configurations) if operation.optional else set()
         explained |= self._require(bit)
         if not explained:
             return False
         self._configurations = self._minimal(self._without(bit, explained))
-        # Open calls that have taken effect in every configuration are forgotten, too.
+        # Open operations that have taken effect in every configuration are forgotten, too.
         common = functools.reduce(operator.and_, (done for _, done in self._configurations), self._open)
         while common:
             self._configurations = self._without(common & -common, self._configurations)
@@ -183,7 +184,7 @@ class _Search:
         return True
 
     def _without(self, bit: int, configurations: Iterable[_Configuration]) -> set[_Configuration]:
-        """Forget a pending call, and return the configurations without it."""
+        """Forget a pending operation, and return the configurations without it."""
         operation = self._pending[bit]
         alike = self._alike[_kind(operation)]
         alike.remove(bit)
@@ -196,7 +197,7 @@ class _Search:
         return {(state, done & ~bit) for state, done in configurations}
 
     def _require(self, bit: int) -> set[_Configuration]:
-        """Return the configurations in which the call with this bit has taken effect, each as soon as it has."""
+        """Return the configurations in which the operation with this bit has just taken effect."""
         reached: set[_Configuration] = set()
         seen = set(self._configurations)
         unexplored = list(seen)
@@ -212,10 +213,10 @@ class _Search:
         return reached
 
     def _successors(self, state: Hashable, done: int) -> Iterable[_Configuration]:
-        """Return the configurations after one more call, or several that join.
+        """Return the configurations after one more operation, or after several that join.
 
-        Of calls that do the same, the first to end is the first to take effect: to exchange it with another one that is
-        pending excludes nothing.  A call that only reads, and reads just this state, takes effect at once.
+        Of equal operations, the first to end takes effect first: exchanging it with another pending one excludes
+        nothing.  An operation that only reads, and reads just this state, takes effect at once.
         """
         successors, joining = [], []
         for alike in self._alike.values():
@@ -225,7 +226,7 @@ class _Search:
             operation = self._pending[bits[0]]
             states = self._step(state, operation)
             if bits[0] & self._optional:
-                # Without any effect it need not have happened.
+                # An optional operation without an effect need not have happened.
                 states = [after for after in states if after != state]
             elif not operation.changes and states == [state]:
                 return [(state, done | bits[0])]
@@ -238,13 +239,13 @@ class _Search:
     def _joined(
         self, state: Hashable, done: int, joining: Sequence[Sequence[int]], chosen: Sequence[Sequence[int]] = ()
     ) -> Iterator[_Configuration]:
-        """Yield the configurations after calls that join: of those that do the same, any number of the first ones.
+        """Yield the configurations after operations that join: of equal operations, any number of the first ones.
 
-        A call that need not have happened is not joined to others: it would add nothing.
+        Optional operations are not joined to others, which would add nothing.
 
         Args:
-            joining: The bits of calls that do the same, for each kind that may be added to those chosen.
-            chosen: The same for each kind of which some take effect.
+            joining: Bits of equal operations, for each kind that may be added to the chosen ones.
+            chosen: Bits of equal operations, for each kind that takes part.
         """
         for number, bits in enumerate(joining, start=1):
             together = [*chosen, bits]
@@ -257,7 +258,7 @@ class _Search:
                 yield from self._joined(state, done, joining[number:], together)
 
     def _prefixes(self, bits: Sequence[int]) -> Iterator[int]:
-        """Yield the first of these calls, the first two of them, and so on, as far as they must happen."""
+        """Yield the first of these operations, the first two, and so on, as far as they are not optional."""
         certain = itertools.takewhile(lambda bit: not bit & self._optional, bits[1:])
         return itertools.accumulate([bits[0], *certain], operator.or_)
 
@@ -266,7 +267,7 @@ class _Search:
         return list(self._model.step(state, *operations))
 
     def _minimal(self, configurations: Iterable[_Configuration]) -> set[_Configuration]:
-        """Drop configurations that differ from another one only by calls that took effect and need not have."""
+        """Drop configurations that differ from another only by additional optional operations."""
         groups: dict[_Configuration, list[int]] = {}
         for state, done in sorted(configurations, key=lambda each: each[1].bit_count()):
             kept = groups.setdefault((state, done & ~self._optional), [])

@@ -1,7 +1,7 @@
-"""Whole machines: a node has one holder, whichever API gave it away, and requests fail only while no node is free.
+"""Check of bare metal nodes: each has one holder, whichever API allocated it, and none stays free during a failure.
 
-A request is decided at one moment, so it fails wrongly if at each moment of its call some node was free; which one may
-change (placement/extensions/baremetal/objects/placing.py).
+The service decides a request for a node at one point in time, so a failure is wrong if at each time during the request
+some node was free; which one may change (placement/extensions/baremetal/objects/placing.py).
 """
 
 from __future__ import annotations
@@ -21,42 +21,46 @@ from jepsen.history import FINAL, History, Operation
 from jepsen.violation import Violation
 
 _NODES = "/baremetal/v1/nodes"
-#: What an allocation ends with if no node was free, of all or of its candidates; the sentence for traits is another.
+#: Errors of an allocation that found no free node, among all or among its candidates; a lack of traits has another one.
 _NO_NODES = "no available nodes match", "none of the requested nodes are available"
 
 
 def machines(history: History) -> list[Violation]:
-    """Return nodes with two holders, requests that were refused a free node, and records without their claim."""
-    if not any(one.path.startswith("/baremetal") for one in history.operations):
+    """Return nodes with two holders, requests that failed despite a free node, and records without their claim."""
+    if not any(operation.path.startswith("/baremetal") for operation in history.operations):
         return []
     registers = holdings(history, ends_at_once=True)
-    found = [*_held_twice(history, registers), *_disagreeing(history)]
-    return [*found, *_refused(history, registers)]
+    violations = [*_held_twice(history, registers), *_disagreeing(history)]
+    return [*violations, *_refused(history, registers)]
 
 
 def _held_twice(history: History, registers: Mapping[str, Register[Held]]) -> Iterator[Violation]:
-    nodes = {one.reply["uuid"] for one in _created(history)}
+    nodes = {operation.reply["uuid"] for operation in _created(history)}
     holders: dict[Pair, dict[str, Register[Held]]] = defaultdict(dict)
     for consumer, register in registers.items():
         for write in register.every:
             for pair in write.value.amounts:
                 if pair[0] in nodes:
                     holders[pair][consumer] = register
-    for pair, of in holders.items():
-        held = {one: Steps(changes(register, _least(pair))) for one, register in of.items()}
-        for time in combined(held.values(), -1, max((time for one in held.values() for time in one.times), default=0)):
-            if len(together := [one for one, steps in held.items() if steps.at(time)]) > 1:
-                numbers = [write.operation for one in together for write in of[one].possible(time, time)]
+    for pair, by_consumer in holders.items():
+        held = {consumer: Steps(changes(register, _min_held(pair))) for consumer, register in by_consumer.items()}
+        for time in combined(
+            held.values(), -1, max((time for steps in held.values() for time in steps.times), default=0)
+        ):
+            if len(together := [consumer for consumer, steps in held.items() if steps.at(time)]) > 1:
+                numbers = [
+                    write.operation for consumer in together for write in by_consumer[consumer].possible(time, time)
+                ]
                 sentence = f"{pair[0]} is held by {' and '.join(sorted(together))}"
                 yield Violation("a node has one holder", sentence, sorted(numbers))
                 break
 
 
-def _least(pair: Pair) -> Any:
-    def least(writes: Sequence[Write[Held]]) -> float:
+def _min_held(pair: Pair) -> Any:
+    def minimum(writes: Sequence[Write[Held]]) -> float:
         return min(write.value.amounts.get(pair, 0) for write in writes)
 
-    return least
+    return minimum
 
 
 def _disagreeing(history: History) -> Iterator[Violation]:
@@ -64,16 +68,18 @@ def _disagreeing(history: History) -> Iterator[Violation]:
     holders = {(node, consumer) for node, consumer in state["holders"]}
     for node, uuid in state["records"]:
         if (node, uuid) not in holders:
-            yield Violation("records agree with claims", f"record {uuid} has node {node}, its consumer does not")
+            yield Violation(
+                "records agree with claims", f"record {uuid} has node {node}, but its consumer does not hold it"
+            )
 
 
 def _refused(history: History, registers: Mapping[str, Register[Held]]) -> Iterator[Violation]:
     nodes, shown = _untouched(history), records(history)
     held: dict[tuple[Pair, str], Steps] = {}
-    for one in history.operations:
-        if (one.method, one.path) != ("POST", "/baremetal/v1/allocations") or not one.succeeded:
+    for operation in history.operations:
+        if (operation.method, operation.path) != ("POST", "/baremetal/v1/allocations") or not operation.succeeded:
             continue
-        record, error = shown.get(one.reply["uuid"], {}), ""
+        record, error = shown.get(operation.reply["uuid"], {}), ""
         if record.get("state") == "error":
             error = str(record.get("last_error"))
         if not any(sentence in error for sentence in _NO_NODES):
@@ -81,15 +87,15 @@ def _refused(history: History, registers: Mapping[str, Register[Held]]) -> Itera
         wanted = [
             (node, os_resource_classes.normalize_name(name))
             for node, name in nodes.items()
-            if name == record["resource_class"] and node in (one.body.get("candidate_nodes") or nodes)
+            if name == record["resource_class"] and node in (operation.body.get("candidate_nodes") or nodes)
         ]
-        if wanted and _is_one_free(wanted, one, registers, held):
-            sentence = f"no node for {record['uuid']}, and one of {len(wanted)} is free at each moment"
-            yield Violation("no request fails while a node is free", sentence, (one.number,))
+        if wanted and _is_one_free(wanted, operation, registers, held):
+            sentence = f"no node for {record['uuid']}, although one of {len(wanted)} is free at any time"
+            yield Violation("no request fails while a node is free", sentence, (operation.number,))
 
 
 def offered(history: History) -> dict[Pair, Register[Inventory | None]]:
-    """Return the register of the one unit of each node that nothing was done to once the clients began."""
+    """Return the register of the single unit of each node that is unchanged since the clients began."""
     there: Write[Inventory | None] = Write(0, _clients_began(history) - 1, Inventory(total=1))
     return {
         (node, os_resource_classes.normalize_name(name)): Register(None, [there], history.events)
@@ -98,52 +104,62 @@ def offered(history: History) -> dict[Pair, Register[Inventory | None]]:
 
 
 def _untouched(history: History) -> dict[str, str]:
-    """Return the classes of the nodes that nothing was done to once the clients began, by their uuids."""
+    """Return the classes of the nodes that are unchanged since the clients began, by uuid."""
     began = _clients_began(history)
-    nodes = {one.reply["uuid"]: one.reply["resource_class"] for one in _created(history)}
+    nodes = {operation.reply["uuid"]: operation.reply["resource_class"] for operation in _created(history)}
     touched = {
         part
-        for one in history.operations
-        if one.path.startswith(_NODES) and one.method != "GET" and (one.ended is None or one.ended > began)
-        for part in one.path.split("/")
+        for operation in history.operations
+        if operation.path.startswith(_NODES)
+        and operation.method != "GET"
+        and (operation.ended is None or operation.ended > began)
+        for part in operation.path.split("/")
     }
     return {node: name for node, name in nodes.items() if node not in touched}
 
 
 def _clients_began(history: History) -> int:
-    return min((one.began for one in history.operations if one.process != FINAL), default=0)
+    return min((operation.began for operation in history.operations if operation.process != FINAL), default=0)
 
 
 def _created(history: History) -> list[Operation]:
-    return [one for one in history.operations if (one.method, one.path) == ("POST", _NODES) and one.succeeded]
+    return [
+        operation
+        for operation in history.operations
+        if (operation.method, operation.path) == ("POST", _NODES) and operation.succeeded
+    ]
 
 
 def _is_one_free(
     pairs: Collection[Pair],
-    one: Operation,
+    operation: Operation,
     registers: Mapping[str, Register[Held]],
     held: dict[tuple[Pair, str], Steps],
 ) -> bool:
-    """Whether at each moment of a call there is a node that no other consumer may hold.
+    """Whether at each time during an operation some node is free of other consumers for certain.
 
     Args:
-        held: The most that consumers hold, as far as it is known; what is missing is added.
+        held: Cache of the largest amounts held by consumers.
     """
-    assert one.ended is not None
+    assert operation.ended is not None
     by_pair: dict[Pair, list[Steps]] = {}
     for pair in pairs:
         by_pair[pair] = []
         for consumer, register in registers.items():
-            if consumer != one.reply["uuid"]:
+            if consumer != operation.reply["uuid"]:
                 if (pair, consumer) not in held:
-                    held[pair, consumer] = Steps(changes(register, _most(pair)))
+                    held[pair, consumer] = Steps(changes(register, _max_held(pair)))
                 by_pair[pair].append(held[pair, consumer])
-    times = combined([steps for several in by_pair.values() for steps in several], one.began, one.ended)
-    return all(any(not any(steps.at(time) for steps in several) for several in by_pair.values()) for time in times)
+    times = combined(
+        [steps for held_amounts in by_pair.values() for steps in held_amounts], operation.began, operation.ended
+    )
+    return all(
+        any(not any(steps.at(time) for steps in held_amounts) for held_amounts in by_pair.values()) for time in times
+    )
 
 
-def _most(pair: Pair) -> Any:
-    def most(writes: Sequence[Write[Held]]) -> float:
-        return max(write.value.most(pair) for write in writes)
+def _max_held(pair: Pair) -> Any:
+    def maximum(writes: Sequence[Write[Held]]) -> float:
+        return max(write.value.max_amount(pair) for write in writes)
 
-    return most
+    return maximum

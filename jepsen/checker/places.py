@@ -1,10 +1,10 @@
-"""Places: what POST /v1/claims says about all requests of a call together, and about trees (docs: v1-claims).
+"""Check of places: the promises of POST /v1/claims about all requests of a batch, and about trees (docs: v1-claims).
 
-The conditions of a call hold at the moment of the claim, so a violation is one of every moment of the call: what a
-consumer named by ``apart_from`` or ``together_with`` may have held at some time within it (``holdings``) contradicts
-the place in each case.  What is not certain - a place that the service chose and did not tell, the tree of a provider
-that was moved - contradicts nothing.  What one consumer holds, also while it moves, and that an equal request is
-answered with it, is the rule of ``consumers``; room is that of ``refusals``.
+The conditions of a request hold at the time of the claim, so a violation must hold at every time of the request: every
+possible holding (``holdings``) of a consumer named by ``apart_from`` or ``together_with`` contradicts the place.
+Anything uncertain - a place that the service chose in a lost response, the tree of a provider that was moved -
+contradicts nothing.  The check ``consumers`` covers what one consumer holds, even while it moves, and the answer to an
+equal request; the check ``refusals`` covers capacity.
 """
 
 from __future__ import annotations
@@ -23,53 +23,61 @@ from jepsen.claim_queries import Group, groups
 from jepsen.history import History, Operation
 from jepsen.violation import Violation
 
-#: Outcomes of requests whose consumers have got their places by the call.
+#: Outcomes of requests that placed their consumers.
 _TAKEN = ("claimed", "moved")
 
 
 def places(history: History) -> list[Violation]:
-    """Return the replies of POST /v1/claims that contradict themselves, each other, or what was asked for."""
+    """Return the responses of POST /v1/claims that contradict themselves, each other or the request."""
     trees = roots(history)
-    # A consumer whose lease is over may count as a holder until a sweep, or not.
+    # An expired consumer may count as a holder until a sweep, or not.
     holders = holdings(history, ends_at_once=False)
-    calls = [_Call(one, trees, holders) for one in history.operations if _is_answered(one)]
-    found = [
-        Violation(invariant, f"{sentence}, in call {call.one.number}", (call.one.number,))
+    calls = [_Call(operation, trees, holders) for operation in history.operations if _is_answered(operation)]
+    violations = [
+        Violation(invariant, f"{sentence}, in request {call.operation.number}", (call.operation.number,))
         for call in calls
         for invariant, sentence in call.contradictions()
     ]
-    found += _mutual([call for call in calls if call.one.body.get("apart_from") and call.taken])
-    shown = (one for one in history.operations if one.method == "GET" and one.path.startswith("/v1/claims/"))
-    found += [violation for one in shown if one.succeeded for violation in _shown(one)]
-    return [*found, *all_or_nothing(history)]
+    violations += _mutual([call for call in calls if call.operation.body.get("apart_from") and call.taken])
+    shown = (
+        operation
+        for operation in history.operations
+        if operation.method == "GET" and operation.path.startswith("/v1/claims/")
+    )
+    violations += [violation for operation in shown if operation.succeeded for violation in _shown(operation)]
+    return [*violations, *all_or_nothing(history)]
 
 
-def _is_answered(one: Operation) -> bool:
-    return (one.method, one.path) == ("POST", "/v1/claims") and one.ended is not None and one.status in (200, 409)
+def _is_answered(operation: Operation) -> bool:
+    return (
+        (operation.method, operation.path) == ("POST", "/v1/claims")
+        and operation.ended is not None
+        and operation.status in (200, 409)
+    )
 
 
-#: The name of an invariant, and what is wrong.
+#: The name of an invariant, and the error.
 _Findings = Iterator[tuple[str, str]]
-#: The providers that serve each group, by its suffix.
+#: Providers that serve each group, by suffix.
 Mappings = Mapping[str, Collection[str]]
 
 
 @dataclass(frozen=True)
 class _Call:
-    """A call that was answered."""
+    """A POST /v1/claims request with a response."""
 
-    one: Operation
+    operation: Operation
     trees: Mapping[str, str]
     holders: Mapping[str, Register[Held]]
 
     @cached_property
     def results(self) -> Mapping[str, Mapping[str, Any]]:
-        """By consumer."""
-        return {result["consumer"]: result for result in self.one.reply.get("results", ())}
+        """Results by consumer."""
+        return {result["consumer"]: result for result in self.operation.reply.get("results", ())}
 
     @cached_property
     def taken(self) -> Mapping[str, set[str] | None]:
-        """The trees of the places that consumers have got by this call; None where they are not certain."""
+        """Trees of the places that consumers got by this request; None if uncertain."""
         return {
             consumer: self._trees_of(result["allocations"])
             for consumer, result in self.results.items()
@@ -80,96 +88,108 @@ class _Call:
         return {self.trees[uuid] for uuid in providers} if self.trees.keys() >= {*providers} else None
 
     def contradictions(self) -> _Findings:
-        """Yield what is wrong."""
-        if "results" in self.one.reply:
+        """Yield the violations of this request."""
+        if "results" in self.operation.reply:
             yield from self._form()
             yield from self._all_or_nothing()
-            for request in self.one.body["requests"]:
+            for request in self.operation.body["requests"]:
                 result = self.results.get(request["consumer"])
                 if result is not None and result["outcome"] != "refused":
                     wrong = self._asked(request, result)
-                    yield from (("places as asked for", f"{request['consumer']}: {sentence}") for sentence in wrong)
+                    yield from (("places as requested", f"{request['consumer']}: {sentence}") for sentence in wrong)
             yield from self._apart()
             yield from self._together()
 
-    # --- of the reply alone ---
+    # --- within the response ---
 
     def _form(self) -> _Findings:
-        """Each request has a result, in its order, and the numbers of the reply are those of its results."""
-        results = self.one.reply["results"]
-        asked = [request["consumer"] for request in self.one.body["requests"]]
-        if asked != [result["consumer"] for result in results]:
-            yield "a result for each request", f"{asked}: results are of others, or in another order"
+        """Yield an error unless each request has a result, in order, and the counts match the results."""
+        results = self.operation.reply["results"]
+        requested = [request["consumer"] for request in self.operation.body["requests"]]
+        if requested != [result["consumer"] for result in results]:
+            yield "a result for each request", f"{requested}: the results are for other consumers, or in another order"
         good = sum(result["outcome"] != "refused" for result in results)
-        if self.one.reply["claimed"] != good or self.one.status != (200 if good else 409):
-            yield "a result for each request", f"{asked}: status {self.one.status} for {good} that are not refused"
+        if self.operation.reply["claimed"] != good or self.operation.status != (200 if good else 409):
+            yield (
+                "a result for each request",
+                f"{requested}: status {self.operation.status} for {good} results that are not refused",
+            )
 
     def _all_or_nothing(self) -> _Findings:
         outcomes = {result["outcome"] for result in self.results.values()}
-        if self.one.body.get("all_or_nothing") and "refused" in outcomes and outcomes & {*_TAKEN, "held"}:
+        if self.operation.body.get("all_or_nothing") and "refused" in outcomes and outcomes & {*_TAKEN, "held"}:
             yield "all or nothing", f"{', '.join(self.results)}: some are refused, and some are not"
 
     def _asked(self, request: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:
-        """The place has what the query asks for, as often as that, each copy in a tree of its own."""
-        asked, copies, held = groups(request["query"]), result.get("mappings"), result["allocations"]
+        """Yield the differences between the place and the query: amounts, number of copies, a tree per copy."""
+        query_groups, copies, held = groups(request["query"]), result.get("mappings"), result["allocations"]
         if copies is None and result["outcome"] != "held":
             yield "no mappings"
-        if asked is None or copies is None:
+        if query_groups is None or copies is None:
             return
-        count, wanted = request.get("count", 1), _sum(group.resources for group in asked.values())
+        count, wanted = request.get("count", 1), _sum(group.resources for group in query_groups.values())
         if len(copies) != count:
             yield f"{len(copies)} mappings, not {count}"
-        if any(copy.keys() != asked.keys() for copy in copies):
-            yield f"mappings of other groups than those of {request['query']}"
-        if any(len(of) != 1 for copy in copies for suffix, of in copy.items() if suffix):
-            yield "a group with a suffix is served by several providers, or by none"
-        if {uuid for copy in copies for of in copy.values() for uuid in of} != held.keys():
-            yield f"mappings name others than {', '.join(sorted(held))}"
-        if _sum(of["resources"] for of in held.values()) != {name: amount * count for name, amount in wanted.items()}:
-            yield f"{held} is not what {count} times {request['query']} asks for"
-        yield from self._in_trees(count, asked, copies, held)
+        if any(copy.keys() != query_groups.keys() for copy in copies):
+            yield f"the mappings have other groups than {request['query']}"
+        if any(len(providers) != 1 for copy in copies for suffix, providers in copy.items() if suffix):
+            yield "a group with a suffix has several providers, or none"
+        if {uuid for copy in copies for providers in copy.values() for uuid in providers} != held.keys():
+            yield f"the mappings name other providers than {', '.join(sorted(held))}"
+        if _sum(allocation["resources"] for allocation in held.values()) != {
+            name: amount * count for name, amount in wanted.items()
+        }:
+            yield f"{held} is not {count} times {request['query']}"
+        yield from self._in_trees(count, query_groups, copies, held)
 
     def _in_trees(
-        self, count: int, asked: Mapping[str, Group], copies: Sequence[Mappings], held: Mapping[str, Mapping[str, Any]]
+        self,
+        count: int,
+        query_groups: Mapping[str, Group],
+        copies: Sequence[Mappings],
+        held: Mapping[str, Mapping[str, Any]],
     ) -> Iterator[str]:
         if (trees := self._trees_of(held)) is None:
             return
-        wanted = _sum(group.resources for group in asked.values())
-        amounts = [_sum(of["resources"] for uuid, of in held.items() if self.trees[uuid] == tree) for tree in trees]
+        wanted = _sum(group.resources for group in query_groups.values())
+        amounts = [
+            _sum(allocation["resources"] for uuid, allocation in held.items() if self.trees[uuid] == tree)
+            for tree in trees
+        ]
         if len(amounts) != count or any(each != wanted for each in amounts):
             yield f"{held} is not one copy of the query in each of {count} trees"
-        for suffix, group in asked.items():
+        for suffix, group in query_groups.items():
             named = {self.trees.get(uuid) for copy in copies for uuid in copy.get(suffix, ())}
             if group.in_tree in self.trees and named != {self.trees[group.in_tree]}:
                 yield f"{held} is not in the tree of {group.in_tree}"
 
-    # --- of the trees of others ---
+    # --- against other consumers ---
 
     def _apart(self) -> _Findings:
-        """No consumer that is listed held something in a tree at the moment in which the call took a place there."""
+        """Yield consumers placed in a tree in which a listed consumer held something at the time of the claim."""
         for consumer, trees in self.taken.items():
-            for other in self.one.body.get("apart_from", ()) if trees else ():
+            for other in self.operation.body.get("apart_from", ()) if trees else ():
                 if other in self.taken and other != consumer:
-                    is_wrong = self._is_one_moment(consumer, other) and trees & (self.taken[other] or set())
+                    is_wrong = self._held_together(consumer, other) and trees & (self.taken[other] or set())
                 else:
-                    # A consumer that is listed itself leaves the trees that it was in.
+                    # A consumer that is itself listed leaves its previous trees.
                     is_wrong = all(trees & self._trees_for_certain(value) for value in self._held(other))
                 if is_wrong:
-                    yield "places apart", f"{consumer} is in a tree of {other}, of {', '.join(sorted(trees))}"
+                    yield "places apart", f"{consumer} is in a tree of {other}: {', '.join(sorted(trees))}"
 
-    def _is_one_moment(self, *consumers: str) -> bool:
-        """Whether there was a moment at which each of these had just what the call says."""
-        return bool(self.one.body.get("all_or_nothing")) or not any(self.is_disturbed(each) for each in consumers)
+    def _held_together(self, *consumers: str) -> bool:
+        """Whether at some point in time each of these consumers had exactly its result."""
+        return bool(self.operation.body.get("all_or_nothing")) or not any(self.is_disturbed(each) for each in consumers)
 
     def is_disturbed(self, consumer: str, calls: Sequence[Operation] = ()) -> bool:
-        """Whether other calls than these may have written the consumer during them, or its lease may have ended.
+        """Whether other operations may have written the consumer during these, or its lease may have expired.
 
         Args:
-            calls: Empty: this one.
+            calls: Empty: this request.
         """
-        calls = calls or [self.one]
-        numbers = {one.number for one in calls}
-        began, ended = min(one.began for one in calls), max(one.ended or 0 for one in calls)
+        calls = calls or [self.operation]
+        numbers = {operation.number for operation in calls}
+        began, ended = min(operation.began for operation in calls), max(operation.ended or 0 for operation in calls)
         return any(
             write.began <= ended and (write.ended is None or write.ended >= began)
             for write in self.holders[consumer].every
@@ -177,68 +197,70 @@ class _Call:
         )
 
     def _together(self) -> _Findings:
-        """The places are in trees of the consumers that are listed; if one of these is placed, too, all are in one."""
-        listed = self.one.body.get("together_with", ())
+        """Yield consumers placed outside the trees of the listed consumers, or in several trees."""
+        listed = self.operation.body.get("together_with", ())
         taken = {consumer: trees for consumer, trees in self.taken.items() if trees is not None}
         for consumer, trees in taken.items():
             for other in listed:
                 if not any(value.is_nothing or self._may_be_in(value, trees) for value in self._held(other)):
-                    yield "places together", f"{consumer} is not where {other} is, in {', '.join(sorted(trees))}"
+                    yield "places together", f"{consumer} is in {', '.join(sorted(trees))}, but {other} is elsewhere"
         if self.taken.keys() & {*listed} and len(set[str]().union(*taken.values())) > 1:
             yield "places together", f"{', '.join(taken)} are in several trees"
         present = (value for other in listed for value in self._held(other) if not value.is_nothing)
         if taken and listed and not self.results.keys() & {*listed} and not any(present):
-            yield "places together", f"{', '.join(taken)} got places, though {', '.join(listed)} held nothing"
+            yield "places together", f"{', '.join(taken)} got places, although {', '.join(listed)} held nothing"
 
     def _held(self, consumer: str) -> Sequence[Held]:
-        """Return what a consumer may have held at the moment of the claim."""
+        """Return the possible holdings of a consumer at the time of the claim."""
         if consumer not in self.holders:
             return [NOTHING]
-        assert self.one.ended is not None
-        return [write.value for write in self.holders[consumer].possible(self.one.began, self.one.ended)]
+        assert self.operation.ended is not None
+        return [write.value for write in self.holders[consumer].possible(self.operation.began, self.operation.ended)]
 
     def _trees_for_certain(self, value: Held) -> set[str]:
         return {self.trees[provider] for provider, _ in value.amounts if provider in self.trees}
 
     def _may_be_in(self, value: Held, trees: set[str]) -> bool:
-        """Whether it may hold something in each of these trees, or nothing that counts."""
+        """Whether the holding may be in each of these trees, or is uncertain."""
         certain = all(provider in self.trees for provider, _ in value.amounts)
         return bool(value.anywhere) or not certain or trees <= self._trees_for_certain(value)
 
 
 def _mutual(calls: Sequence[_Call]) -> Iterator[Violation]:
-    """Of two calls that name each other's consumers, the second one sees what the first one did."""
+    """Yield pairs of requests that name each other's consumers, where the second ignored the first."""
     by_consumer: dict[str, list[_Call]] = defaultdict(list)
     for call in calls:
         for consumer in call.taken:
             by_consumer[consumer].append(call)
     for first in calls:
-        for other in first.one.body["apart_from"]:
+        for other in first.operation.body["apart_from"]:
             for second in by_consumer[other]:
-                if first.one.number < second.one.number:
+                if first.operation.number < second.operation.number:
                     yield from _not_apart(first, second, other)
 
 
 def _not_apart(first: _Call, second: _Call, other: str) -> Iterator[Violation]:
-    """Yield the consumers of the first call that the second one names, and that are in a tree with one of its own."""
-    ones = (first.one, second.one)
+    """Yield the consumers of the first request that the second one names, and that share a tree with its consumer."""
+    operations = (first.operation, second.operation)
     if other in first.taken:
         return
-    for consumer in first.taken.keys() & {*second.one.body["apart_from"]} - second.taken.keys():
+    for consumer in first.taken.keys() & {*second.operation.body["apart_from"]} - second.taken.keys():
         both = (first.taken[consumer] or set()) & (second.taken[other] or set())
-        if both and not any(first.is_disturbed(each, ones) for each in (consumer, other)):
+        if both and not any(first.is_disturbed(each, operations) for each in (consumer, other)):
             sentence = (
-                f"{consumer} and {other} are in one tree, {', '.join(sorted(both))}, and each call names the other"
+                f"{consumer} and {other} are in one tree, {', '.join(sorted(both))}, but each request names the other"
             )
-            yield Violation("places apart", sentence, [one.number for one in ones])
+            yield Violation("places apart", sentence, [operation.number for operation in operations])
 
 
-def _shown(one: Operation) -> Iterator[Violation]:
-    """What is shown of a claim: mappings are of what the consumer holds, or they are not known any more."""
-    copies, held = one.reply["mappings"], one.reply["allocations"].keys()
-    if copies is not None and not held <= {uuid for copy in copies for of in copy.values() for uuid in of}:
-        sentence = f"{one.path}: mappings are not of what is held, {', '.join(held)}"
-        yield Violation("mappings of what is held", sentence, (one.number,))
+def _shown(operation: Operation) -> Iterator[Violation]:
+    """Yield an error if the shown mappings of a claim do not cover its holding; unknown mappings are None."""
+    copies, held = operation.reply["mappings"], operation.reply["allocations"].keys()
+    if copies is not None and not held <= {
+        uuid for copy in copies for providers in copy.values() for uuid in providers
+    }:
+        sentence = f"{operation.path}: the mappings do not cover the providers held, {', '.join(held)}"
+        yield Violation("mappings match the holdings", sentence, (operation.number,))
 
 
 def _sum(amounts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:

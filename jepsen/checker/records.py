@@ -1,6 +1,7 @@
-"""Records of the Bare Metal API: which node each got, by the replies of a history.
+"""Records of the Bare Metal API with their nodes, by the responses of a history.
 
-The reply to a request for a node says ``allocating``, although the request is decided; a later read says what it got.
+The response to a request for a node says ``allocating``, although the request is decided; a later read shows the
+result.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _ALLOCATIONS = "/baremetal/v1/allocations"
 
 
 def records(history: History) -> dict[str, Mapping[str, Any]]:
-    """Return the records, as they were last shown, that have a node or are in error, by their uuids."""
+    """Return the last shown state of the records that have a node or are in error, by uuid."""
     return {
         document["uuid"]: document
         for document in _shown(history)
@@ -23,9 +24,9 @@ def records(history: History) -> dict[str, Mapping[str, Any]]:
 
 
 def _shown(history: History) -> Iterator[Mapping[str, Any]]:
-    for one in history.operations:
-        if one.succeeded and isinstance(one.reply, dict) and one.path.startswith("/baremetal"):
-            if "allocations" in one.reply:
-                yield from one.reply["allocations"]
-            elif one.path.startswith(_ALLOCATIONS) or one.path.endswith("/allocation"):
-                yield one.reply
+    for operation in history.operations:
+        if operation.succeeded and isinstance(operation.reply, dict) and operation.path.startswith("/baremetal"):
+            if "allocations" in operation.reply:
+                yield from operation.reply["allocations"]
+            elif operation.path.startswith(_ALLOCATIONS) or operation.path.endswith("/allocation"):
+                yield operation.reply

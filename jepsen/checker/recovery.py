@@ -1,4 +1,4 @@
-"""How long no write is acknowledged after each event of a history."""
+"""Time without acknowledged writes after each event of a history."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from jepsen import catalogue
 from jepsen.history import FINAL, Event, History, Operation
 from jepsen.violation import Violation
 
-#: Seconds until writes are acknowledged again, by what a nemesis kills or stops; for machines that are not shared.
+#: Seconds within which writes must be acknowledged, by the kind of process that a nemesis harms; for dedicated
+#: machines.
 LIMITS = {"worker": 3.0, "database": 10.0, "node": 10.0}
 _SECOND = 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What follows an event, until the next one begins or the clients end.
+    """The period from an event until the next one begins or the clients end.
 
     Attributes:
-        seconds: From the event, or from its end for one that pauses something, to the first acknowledgement of a write
-            that began after that; None: there was none.
-        longest: The most seconds in which no write was acknowledged.
+        seconds: From the event, or from its end if it pauses something, to the first acknowledgement of a write that
+            began later; None: there was none.
+        longest: Longest time without an acknowledged write, in seconds.
     """
 
     event: Event
@@ -31,9 +32,9 @@ class Recovery:
 
 
 def recoveries(history: History) -> list[Recovery]:
-    """Return the recovery from each event, in the order in which they began."""
-    writes = sorted(acknowledged_writes(history), key=lambda one: one[1])
-    clients_end = max((one.began for one in history.operations if one.process != FINAL), default=0)
+    """Return the recovery from each event, in the order in which the events began."""
+    writes = sorted(acknowledged_writes(history), key=lambda write: write[1])
+    clients_end = max((operation.began for operation in history.operations if operation.process != FINAL), default=0)
     events = sorted(history.events, key=lambda event: event.began)
     ends = [*(event.began for event in events), clients_end][1:]
     return [_recovery(event, end, writes) for event, end in zip(events, ends, strict=True)]
@@ -41,28 +42,28 @@ def recoveries(history: History) -> list[Recovery]:
 
 def slow(history: History) -> list[Violation]:
     """Return the events after which writes were not acknowledged within the limits."""
-    found = []
+    violations = []
     for recovery in recoveries(history):
         limit = LIMITS.get(catalogue.nemesis(recovery.event.nemesis).kills)
         if limit is None or (recovery.seconds is not None and recovery.seconds <= limit):
             continue
         time = "never" if recovery.seconds is None else f"after {recovery.seconds:.1f} s"
         at = recovery.event.began / _SECOND
-        sentence = f"{recovery.event.nemesis} at {at:.1f} s: writes are acknowledged {time}, {limit:.0f} s allowed"
-        found.append(Violation("recovery in time", sentence))
-    return found
+        sentence = f"{recovery.event.nemesis} at {at:.1f} s: writes are acknowledged {time}, the limit is {limit:.0f} s"
+        violations.append(Violation("recovery in time", sentence))
+    return violations
 
 
 def acknowledged_writes(history: History) -> Iterator[tuple[int, int]]:
-    """Yield when each write that was acknowledged to a client began and ended."""
-    for one in history.operations:
-        if is_write(one) and one.succeeded and one.ended is not None:
-            yield one.began, one.ended
+    """Yield the beginning and the end of each write acknowledged to a client."""
+    for operation in history.operations:
+        if is_write(operation) and operation.succeeded and operation.ended is not None:
+            yield operation.began, operation.ended
 
 
-def is_write(one: Operation) -> bool:
-    """Whether it is a call of a client, before the end of the run, that changes something."""
-    return one.process != FINAL and one.method != "GET"
+def is_write(operation: Operation) -> bool:
+    """Whether the operation is a write of a client during the run."""
+    return operation.process != FINAL and operation.method != "GET"
 
 
 def _recovery(event: Event, end: int, writes: list[tuple[int, int]]) -> Recovery:

@@ -1,10 +1,10 @@
-"""Room: no claim is refused that fitted all the time, and none is acknowledged that fitted at no time.
+"""Check of capacity: no claim is refused that fitted throughout, and none is acknowledged that never fitted.
 
-What other consumers hold at a time is bounded from both sides by the calls of the history (``holdings``), and so is
-the capacity (``inventories``).  A refusal is explained if there is a time within its call at which the most that others
-may hold, and what the call asks for, exceed the least capacity.  A claim that was acknowledged is impossible if at each
-time within its call the least that others hold, and what it asks for, exceed the greatest capacity.  Both are decided
-at one moment under the locks of the service, so both rules give no false alarm; calls that are open make them weaker.
+The operations of a history bound the holdings of consumers (``holdings``) and the capacity (``inventories``) at each
+time from both sides.  A refusal is explained if at some time during the request the largest holdings of others plus the
+requested amount exceed the smallest capacity.  An acknowledged claim is impossible if at each time during the request
+the smallest holdings of others plus the amount exceed the largest capacity.  The service decides both at one point in
+time under its locks, so neither rule gives false alarms; open operations weaken both.
 """
 
 from __future__ import annotations
@@ -32,14 +32,18 @@ _ABSENT = re.compile(r"Inventory for '([^']+)' on resource provider '([^']+)' in
 
 
 def refusals(history: History) -> list[Violation]:
-    """Return refusals for room that there was, and claims of room that there was not."""
+    """Return refusals despite free capacity, and claims beyond the capacity."""
     history = with_ends(history)
     room = _Room(history)
-    return [violation for one in history.operations for violation in (*_refused(one, room), *_exceeded(one, room))]
+    return [
+        violation
+        for operation in history.operations
+        for violation in (*_refused(operation, room), *_exceeded(operation, room))
+    ]
 
 
 class _Room:
-    """What there is, and what consumers hold, at each time."""
+    """Bounds of capacity and holdings at each time."""
 
     def __init__(self, history: History) -> None:
         self.inventories = {**inventories(history), **offered(history)}
@@ -57,49 +61,49 @@ class _Room:
                     self._anywhere[name].add(consumer)
 
     def capacity(self, pair: Pair) -> tuple[Steps, Steps]:
-        """Return the least and the greatest capacity."""
+        """Return the smallest and the largest capacity."""
         if pair not in self._capacities:
             register = self.inventories[pair]
-            self._capacities[pair] = Steps(changes(register, _least_capacity)), Steps(changes(register, _most_capacity))
+            self._capacities[pair] = Steps(changes(register, _min_capacity)), Steps(changes(register, _max_capacity))
         return self._capacities[pair]
 
     def held(self, pair: Pair) -> tuple[Steps, Steps]:
-        """Return the least and the most that all consumers hold together."""
+        """Return the smallest and the largest total of all consumers."""
         if pair not in self._held:
-            least, most = [], []
+            lower, upper = [], []
             for consumer in self._on[pair] | self._anywhere[pair[1]] | self._anywhere[EVERY_CLASS]:
-                own_least, own_most = self._changes(consumer, pair)
-                least += own_least
-                most += own_most
-            self._held[pair] = Steps(least), Steps(most)
+                own_lower, own_upper = self._changes(consumer, pair)
+                lower += own_lower
+                upper += own_upper
+            self._held[pair] = Steps(lower), Steps(upper)
         return self._held[pair]
 
     def held_by(self, consumer: str, pair: Pair) -> tuple[Steps, Steps]:
-        """Return the least and the most that one consumer holds."""
+        """Return the smallest and the largest holding of one consumer."""
         if (consumer, pair) not in self._of:
-            least, most = self._changes(consumer, pair)
-            self._of[consumer, pair] = Steps(least), Steps(most)
+            lower, upper = self._changes(consumer, pair)
+            self._of[consumer, pair] = Steps(lower), Steps(upper)
         return self._of[consumer, pair]
 
     def _changes(self, consumer: str, pair: Pair) -> tuple[Any, Any]:
         register = self.holders[consumer]
 
-        def least(writes: Sequence[Write[Held]]) -> float:
+        def lower(writes: Sequence[Write[Held]]) -> float:
             return min(write.value.amounts.get(pair, 0) for write in writes)
 
-        def most(writes: Sequence[Write[Held]]) -> float:
-            return max(write.value.most(pair) for write in writes)
+        def upper(writes: Sequence[Write[Held]]) -> float:
+            return max(write.value.max_amount(pair) for write in writes)
 
-        return changes(register, least), changes(register, most)
+        return changes(register, lower), changes(register, upper)
 
     def of_others(self, pair: Pair, own: Collection[str], which: int, time: float) -> float:
-        """Return the least (0) or the most (1) that others than these consumers hold at a time."""
+        """Return the smallest (0) or the largest (1) total of other consumers at a time."""
         mine = sum(self.held_by(consumer, pair)[which].at(time) for consumer in own if consumer in self.holders)
         return self.held(pair)[which].at(time) - mine
 
-    def times(self, pairs: Collection[Pair], own: Collection[str], one: Operation) -> Sequence[float]:
-        """Return times within a call between which nothing changes on these pairs."""
-        assert one.ended is not None
+    def times(self, pairs: Collection[Pair], own: Collection[str], operation: Operation) -> Sequence[float]:
+        """Return times within an operation between which nothing changes on these pairs."""
+        assert operation.ended is not None
         functions = [function for pair in pairs for function in (*self.capacity(pair), *self.held(pair))]
         functions += [
             function
@@ -108,117 +112,133 @@ class _Room:
             if consumer in self.holders
             for function in self.held_by(consumer, pair)
         ]
-        return combined(functions, one.began, one.ended)
+        return combined(functions, operation.began, operation.ended)
 
 
-def _least_capacity(writes: Sequence[Write[Inventory | None]]) -> float:
-    return min(0.0 if write.value is None else write.value.least for write in writes)
+def _min_capacity(writes: Sequence[Write[Inventory | None]]) -> float:
+    return min(0.0 if write.value is None else write.value.min_capacity for write in writes)
 
 
-def _most_capacity(writes: Sequence[Write[Inventory | None]]) -> float:
-    return max(0.0 if write.value is None else write.value.most for write in writes)
+def _max_capacity(writes: Sequence[Write[Inventory | None]]) -> float:
+    return max(0.0 if write.value is None else write.value.max_capacity for write in writes)
 
 
 # --- refusals --------------------------------------------------------------------------------------------------------
 
 
-def _refused(one: Operation, room: _Room) -> Iterator[Violation]:
-    if one.status == 409 and (found := _EXCEEDED.search(one.detail)):
-        name, provider, verb = found.groups()
+def _refused(operation: Operation, room: _Room) -> Iterator[Violation]:
+    if operation.status == 409 and (match := _EXCEEDED.search(operation.detail)):
+        name, provider, verb = match.groups()
         explained = _exceeds if verb == "exceed" else _violates
-        if (provider, name) in room.inventories and not explained(one, (provider, name), room):
-            sentence = f"{name} of {provider}: {one.detail.strip().splitlines()[-1]}, but it always fits"
-            yield Violation("each refusal for room is explained", sentence, (one.number,))
-    elif one.status == 409 and (found := _ABSENT.search(one.detail)):
-        names, providers = (text.split(", ") for text in found.groups())
-        if not any(_is_absent(one, (provider, name), room) for provider in providers for name in names):
-            sentence = f"{found[1]} of {found[2]} is there all the time"
-            yield Violation("each refusal for room is explained", sentence, (one.number,))
-    elif one.method == "POST" and one.path == "/v1/claims" and one.status in (200, 409):
-        yield from _without_place(one, room)
+        if (provider, name) in room.inventories and not explained(operation, (provider, name), room):
+            sentence = (
+                f"{name} of {provider}: {operation.detail.strip().splitlines()[-1]}, but the amount fits throughout"
+            )
+            yield Violation("refusals for capacity are explained", sentence, (operation.number,))
+    elif operation.status == 409 and (match := _ABSENT.search(operation.detail)):
+        names, providers = (text.split(", ") for text in match.groups())
+        if not any(_is_absent(operation, (provider, name), room) for provider in providers for name in names):
+            sentence = f"{match[1]} of {match[2]} exists throughout"
+            yield Violation("refusals for capacity are explained", sentence, (operation.number,))
+    elif operation.method == "POST" and operation.path == "/v1/claims" and operation.status in (200, 409):
+        yield from _without_place(operation, room)
 
 
-def _exceeds(one: Operation, pair: Pair, room: _Room) -> bool:
-    claims = asked(one)
-    amount = sum(of.get(pair, 0) for of in claims.values())
-    # What does not exist and is to hold nothing has no row to lock, so another call may create it meanwhile.
-    own = [consumer for consumer, of in claims.items() if of or not _is_new(one, consumer)]
-    for time in room.times([pair], own, one):
-        new = _reshaped(one, pair)
-        least = room.capacity(pair)[0].at(time) if new is None else new.least
-        if room.of_others(pair, own, 1, time) + amount > least:
+def _exceeds(operation: Operation, pair: Pair, room: _Room) -> bool:
+    claims = requested_amounts(operation)
+    amount = sum(claim.get(pair, 0) for claim in claims.values())
+    # A new consumer without allocations has no row to lock, so another request may create it meanwhile.
+    own = [consumer for consumer, claim in claims.items() if claim or not _is_new(operation, consumer)]
+    for time in room.times([pair], own, operation):
+        new = _reshaped(operation, pair)
+        available = room.capacity(pair)[0].at(time) if new is None else new.min_capacity
+        if room.of_others(pair, own, 1, time) + amount > available:
             return True
     return False
 
 
-def _is_new(one: Operation, consumer: str) -> bool:
-    """Return whether a claim states that a consumer does not exist, as it can since 1.28."""
-    return _bodies(one)[consumer].get("consumer_generation", "not stated") is None
+def _is_new(operation: Operation, consumer: str) -> bool:
+    """Whether a claim states that a consumer does not exist, as is possible since 1.28."""
+    return _bodies(operation)[consumer].get("consumer_generation", "not stated") is None
 
 
-def _violates(one: Operation, pair: Pair, room: _Room) -> bool:
-    assert one.ended is not None
-    new = _reshaped(one, pair)
-    found = [write.value for write in room.inventories[pair].possible(one.began, one.ended)] if new is None else [new]
-    amounts = [of[pair] for of in asked(one).values() if pair in of]
-    return any(inventory is None or not all(map(inventory.allows, amounts)) for inventory in found)
+def _violates(operation: Operation, pair: Pair, room: _Room) -> bool:
+    assert operation.ended is not None
+    new = _reshaped(operation, pair)
+    possible = (
+        [write.value for write in room.inventories[pair].possible(operation.began, operation.ended)]
+        if new is None
+        else [new]
+    )
+    amounts = [claim[pair] for claim in requested_amounts(operation).values() if pair in claim]
+    return any(inventory is None or not all(map(inventory.allows, amounts)) for inventory in possible)
 
 
-def _is_absent(one: Operation, pair: Pair, room: _Room) -> bool:
-    assert one.ended is not None
-    if _reshaped(one, pair) is not None:
+def _is_absent(operation: Operation, pair: Pair, room: _Room) -> bool:
+    assert operation.ended is not None
+    if _reshaped(operation, pair) is not None:
         return False
     register = room.inventories.get(pair)
-    return register is None or any(write.value is None for write in register.possible(one.began, one.ended))
+    return register is None or any(write.value is None for write in register.possible(operation.began, operation.ended))
 
 
-def _bodies(one: Operation) -> Mapping[str, Any]:
-    """Return what a claim of Placement's routes states, by consumer."""
-    if one.method == "PUT":
-        return {one.path.rpartition("/")[2]: one.body}
-    return one.body["allocations"] if one.path == "/reshaper" else one.body
+def _bodies(operation: Operation) -> Mapping[str, Any]:
+    """Return the body of a claim on Placement's routes, by consumer."""
+    if operation.method == "PUT":
+        return {operation.path.rpartition("/")[2]: operation.body}
+    return operation.body["allocations"] if operation.path == "/reshaper" else operation.body
 
 
-def asked(one: Operation) -> Mapping[str, Mapping[Pair, int]]:
-    """Return what a claim of Placement's routes asks for, by consumer."""
-    found: dict[str, dict[Pair, int]] = {}
-    for consumer, body in _bodies(one).items():
+def requested_amounts(operation: Operation) -> Mapping[str, Mapping[Pair, int]]:
+    """Return the amounts requested by a claim on Placement's routes, by consumer."""
+    claims: dict[str, dict[Pair, int]] = {}
+    for consumer, body in _bodies(operation).items():
         held = body["allocations"]
         # An array until 1.11.
-        entries = held.items() if isinstance(held, dict) else [(of["resource_provider"]["uuid"], of) for of in held]
-        found[consumer] = {(uuid, name): n for uuid, of in entries for name, n in of["resources"].items()}
-    return found
+        entries = (
+            held.items()
+            if isinstance(held, dict)
+            else [(allocation["resource_provider"]["uuid"], allocation) for allocation in held]
+        )
+        claims[consumer] = {
+            (uuid, name): n for uuid, allocation in entries for name, n in allocation["resources"].items()
+        }
+    return claims
 
 
-def _reshaped(one: Operation, pair: Pair) -> Inventory | None:
-    """Return the inventory that a reshape states itself; its claims are beside the new inventories."""
+def _reshaped(operation: Operation, pair: Pair) -> Inventory | None:
+    """Return the inventory that a reshape itself states, by which its claims are judged."""
     provider, name = pair
-    body = one.body["inventories"].get(provider) if one.path == "/reshaper" else None
+    body = operation.body["inventories"].get(provider) if operation.path == "/reshaper" else None
     return Inventory.of(body["inventories"][name]) if body and name in body["inventories"] else None
 
 
-# --- places that the service chooses ---------------------------------------------------------------------------------
+# --- places chosen by the service ------------------------------------------------------------------------------------
 
 
-def _without_place(one: Operation, room: _Room) -> Iterator[Violation]:
-    """A query without conditions finds no place only if it fits on no provider."""
-    if one.body.get("apart_from") or one.body.get("together_with"):
+def _without_place(operation: Operation, room: _Room) -> Iterator[Violation]:
+    """Yield refusals of queries without conditions although a provider has capacity throughout."""
+    if operation.body.get("apart_from") or operation.body.get("together_with"):
         return
-    beside = _tentative(one)
-    for request, result in zip(one.body["requests"], one.reply.get("results", ()), strict=False):
+    tentative = _tentative(operation)
+    for request, result in zip(operation.body["requests"], operation.reply.get("results", ()), strict=False):
         amounts = amounts_of_query(request["query"])
         refused = result["outcome"] == "refused" and result["error"]["code"] == "placement.v1.no_room"
         if refused and amounts and request.get("count", 1) == 1:
-            place = _place(one, request, amounts, beside, room)
+            place = _place(operation, request, amounts, tentative, room)
             if place is not None:
-                sentence = f"{request['query']} for {request['consumer']} fits on {place} all the time"
-                yield Violation("each refusal for room is explained", sentence, (one.number,))
+                sentence = f"{request['query']} for {request['consumer']} fits on {place} throughout"
+                yield Violation("refusals for capacity are explained", sentence, (operation.number,))
 
 
 def _place(
-    one: Operation, request: Mapping[str, Any], amounts: Mapping[str, float], beside: Mapping[str, float], room: _Room
+    operation: Operation,
+    request: Mapping[str, Any],
+    amounts: Mapping[str, float],
+    tentative: Mapping[str, float],
+    room: _Room,
 ) -> str | None:
-    """Return a provider where a request fits at one of the times at which it fits somewhere; None if it need not."""
+    """Return a provider on which a request fits, if it fits somewhere at each time; else None."""
     tree = re.search(r"in_tree=([^&]+)", str(request["query"]))
     providers = {provider for provider, _ in room.inventories} if tree is None else {tree[1]}
     if not isinstance(request["query"], str) and "in_tree" in request["query"]["groups"][""]:
@@ -227,8 +247,8 @@ def _place(
         provider for provider in sorted(providers) if all((provider, name) in room.inventories for name in amounts)
     ]
     own, place = [request["consumer"]], None
-    for time in room.times([(provider, name) for provider in having for name in amounts], own, one):
-        place = next((p for p in having if _fits(p, amounts, beside, own, room, time)), None)
+    for time in room.times([(provider, name) for provider in having for name in amounts], own, operation):
+        place = next((p for p in having if _fits(p, amounts, tentative, own, room, time)), None)
         if place is None:
             return None
     return place
@@ -237,25 +257,28 @@ def _place(
 def _fits(
     provider: str,
     amounts: Mapping[str, float],
-    beside: Mapping[str, float],
+    tentative: Mapping[str, float],
     own: Collection[str],
     room: _Room,
     time: float,
 ) -> bool:
     for name, amount in amounts.items():
         pair = (provider, name)
-        found = [write.value for write in room.inventories[pair].possible(time, time)]
-        others = room.of_others(pair, own, 1, time) + amount_of(name, beside)
-        if not all(one is not None and one.allows(int(amount)) and others + amount <= one.least for one in found):
+        possible = [write.value for write in room.inventories[pair].possible(time, time)]
+        others = room.of_others(pair, own, 1, time) + amount_of(name, tentative)
+        if not all(
+            inventory is not None and inventory.allows(int(amount)) and others + amount <= inventory.min_capacity
+            for inventory in possible
+        ):
             return False
     return True
 
 
-def _tentative(one: Operation) -> Mapping[str, float]:
-    """Return what other requests of the call may have taken before all of it was given up."""
+def _tentative(operation: Operation) -> Mapping[str, float]:
+    """Return the amounts that other requests of a batch may have taken before it was refused as a whole."""
     sums: dict[str, float] = defaultdict(float)
-    if one.body.get("all_or_nothing"):
-        for request in one.body["requests"]:
+    if operation.body.get("all_or_nothing"):
+        for request in operation.body["requests"]:
             amounts = amounts_of_query(request["query"])
             for name, amount in (amounts or {}).items():
                 sums[name] += amount * request.get("count", 1)
@@ -264,41 +287,42 @@ def _tentative(one: Operation) -> Mapping[str, float]:
     return sums
 
 
-# --- claims that were acknowledged -----------------------------------------------------------------------------------
+# --- acknowledged claims ---------------------------------------------------------------------------------------------
 
 
-def _exceeded(one: Operation, room: _Room) -> Iterator[Violation]:
-    if not one.succeeded or one.ended is None:
+def _exceeded(operation: Operation, room: _Room) -> Iterator[Violation]:
+    if not operation.succeeded or operation.ended is None:
         return
-    written = [effect for effect in effects(one) if isinstance(effect, ConsumerWrite) and effect.certain]
-    together = one.path != "/v1/claims"
+    written = [effect for effect in effects(operation) if isinstance(effect, ConsumerWrite) and effect.certain]
+    together = operation.path != "/v1/claims"
     groups = [written] if together else [[effect] for effect in written]
     for group in groups:
         own = [effect.consumer for effect in group]
         sums: dict[Pair, int] = defaultdict(int)
         for effect in group:
-            for provider, of in (effect.after.resources or ()) if effect.after else ():
-                for name, amount in of:
+            for provider, by_class in (effect.after.resources or ()) if effect.after else ():
+                for name, amount in by_class:
                     sums[provider, name] += amount
         for pair, amount in sums.items():
-            if pair in room.inventories and _never_fits(one, pair, amount, own, room):
-                sentence = f"{amount} {pair[1]} of {pair[0]} for {', '.join(own)} is more than there ever was"
-                yield Violation("never more than the capacity", sentence, (one.number,))
+            if pair in room.inventories and _never_fits(operation, pair, amount, own, room):
+                sentence = f"{amount} {pair[1]} of {pair[0]} for {', '.join(own)} is more than the capacity at any time"
+                yield Violation("capacity is never exceeded", sentence, (operation.number,))
 
 
-def _never_fits(one: Operation, pair: Pair, amount: int, own: Collection[str], room: _Room) -> bool:
-    # What an over-committed provider is asked for may stay or become less (docs: api-capacity).
-    if sum(_before(one, pair, consumer, room) for consumer in own) >= amount:
+def _never_fits(operation: Operation, pair: Pair, amount: int, own: Collection[str], room: _Room) -> bool:
+    # The amount on an over-committed provider may stay or become smaller (docs: api-capacity).
+    if sum(_before(operation, pair, consumer, room) for consumer in own) >= amount:
         return False
-    new = _reshaped(one, pair)
+    new = _reshaped(operation, pair)
     return all(
-        room.of_others(pair, own, 0, time) + amount > (room.capacity(pair)[1].at(time) if new is None else new.most)
-        for time in room.times([pair], own, one)
+        room.of_others(pair, own, 0, time) + amount
+        > (room.capacity(pair)[1].at(time) if new is None else new.max_capacity)
+        for time in room.times([pair], own, operation)
     )
 
 
-def _before(one: Operation, pair: Pair, consumer: str, room: _Room) -> float:
-    """Return the most that a consumer may have held before a call that writes it."""
-    assert one.ended is not None
-    possible = room.holders[consumer].possible(one.began, one.ended)
-    return max((write.value.most(pair) for write in possible if write.operation != one.number), default=0)
+def _before(operation: Operation, pair: Pair, consumer: str, room: _Room) -> float:
+    """Return the largest possible holding of a consumer before an operation that writes it."""
+    assert operation.ended is not None
+    possible = room.holders[consumer].possible(operation.began, operation.ended)
+    return max((write.value.max_amount(pair) for write in possible if write.operation != operation.number), default=0)

@@ -1,8 +1,8 @@
-"""Values that a register may have had, by the writes of a history alone: bounds that are never too narrow.
+"""Possible values of a register, by the writes of a history alone: bounds that are never too narrow.
 
 A read returns the value of a write that began before the read ended, and that no other write has certainly replaced:
 one that began after the first write ended, and ended before the read began.  These are the values of a *regular*
-register (Lamport, "On interprocess communication", 1986); a linearizable one returns one of them.
+register (Lamport, "On interprocess communication", 1986); a linearizable register returns one of them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Write(Generic[Value]):
     """A write that took effect, or may have.
 
     Attributes:
-        ended: None: it may take effect at any time after it began, or never.
-        operation: The number of its operation.
+        ended: None: the write may take effect at any time after it began, or never.
+        operation: Number of its operation.
     """
 
     began: float
@@ -35,37 +35,38 @@ class Write(Generic[Value]):
 
 
 class Register(Generic[Value]):
-    """A register, and all writes of it that were not refused."""
+    """A register with all writes that were not refused."""
 
     def __init__(self, initial: Value, writes: Iterable[Write[Value]], events: Iterable[Event] = ()) -> None:
-        """Take the writes in any order.
+        """Initialize the register.
 
         Args:
-            events: Those of the history: what was written before one that loses the last commits is no longer certain.
+            writes: In any order.
+            events: Events of the history; writes before an event that loses the last commits are no longer certain.
         """
-        every = [Write(-math.inf, -math.inf, initial), *writes]
-        self._open = [write for write in every if write.ended is None]
+        all_writes = [Write(-math.inf, -math.inf, initial), *writes]
+        self._open = [write for write in all_writes if write.ended is None]
         self._ended: Sequence[Write[Value]] = sorted(
-            (write for write in every if write.ended is not None), key=lambda write: write.ended
+            (write for write in all_writes if write.ended is not None), key=lambda write: write.ended
         )
         self._ends = [write.ended for write in self._ended]
-        #: The latest beginning of the writes up to each one.
+        #: Latest beginning among the writes up to each one.
         self._latest = list(accumulate((write.began for write in self._ended), max))
         self._losses = [event for event in events if event.loses_tail]
-        #: The same for those writes alone that no loss may take back.
+        #: The same for the writes that no loss may undo.
         kept = (write.began if _is_kept(write, self._losses) else -math.inf for write in self._ended)
         self._latest_kept = list(accumulate(kept, max))
-        self.every: Sequence[Write[Value]] = every[1:]
+        self.every: Sequence[Write[Value]] = all_writes[1:]
 
     def possible(self, began: float, ended: float) -> list[Write[Value]]:
-        """Return the writes of which a read in this time may return the value; the initial one is the first of all."""
+        """Return the writes whose values a read in this period may return; the initial value is the first write."""
         replaced_before = self._replaced_before(began, ended)
         start = bisect.bisect_left(self._ends, replaced_before)
         candidates = [*self._ended[start:], *self._open]
         return [write for write in candidates if write.began <= ended]
 
     def changes(self) -> Sequence[float]:
-        """Return the times at which what is possible changes, times being integers: from each one on."""
+        """Return the integer times from which on the possible values differ."""
         times: set[float] = {-math.inf}
         for write in self.every:
             times.add(write.began)
@@ -93,7 +94,7 @@ def _is_kept(write: Write[Any], losses: Iterable[Event]) -> bool:
 
 
 def kept_since(events: Iterable[Event], time: float) -> float:
-    """Return the time from which on every acknowledged write is kept until ``time``."""
+    """Return the time since which every acknowledged write is kept until ``time``."""
     healed = (
         math.inf if event.healed is None else event.healed
         for event in events

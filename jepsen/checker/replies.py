@@ -1,4 +1,4 @@
-"""What no reply may be, and when there may be none: the service never fails, and is away only beside a reason."""
+"""Check of responses: the service never fails, and is unavailable only around an event."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from jepsen.history import FINAL, Event, History, Operation
 from jepsen.violation import Violation
 
-#: Text of a statement, of a driver or of Python in the body of an error.
+#: Text of a statement, a driver or Python in the body of an error.
 _INTERNALS = re.compile(
     r"\b(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM|Traceback|sqlalchemy|sqlite3|psycopg|pymysql|SQLSTATE"
     r"|(Operational|Integrity|Programming|Internal|Database)Error)\b"
@@ -18,52 +18,57 @@ _INTERNALS = re.compile(
 
 
 def replies(history: History) -> list[Violation]:
-    """Return replies that no client should have had."""
+    """Return responses that no client should get."""
     return [*_failures(history), *_unexplained(history), *_leaks(history)]
 
 
 def _failures(history: History) -> Iterator[Violation]:
-    for one in history.operations:
-        if one.status >= 500 and one.answered:
-            yield Violation("no 5xx but 503", f"{one.method} {one.path}: {one.status} {one.detail}", (one.number,))
+    for operation in history.operations:
+        if operation.status >= 500 and operation.answered:
+            yield Violation(
+                "no 5xx except 503",
+                f"{operation.method} {operation.path}: {operation.status} {operation.detail}",
+                (operation.number,),
+            )
 
 
 def _unexplained(history: History) -> Iterator[Violation]:
-    given_up = given_up_at(history.operations)
-    for one in history.operations:
-        if not one.answered and not any(
-            event.began <= given_up[one.number] and one.began <= _loses_until(event) for event in history.events
+    abandoned = abandoned_at(history.operations)
+    for operation in history.operations:
+        if not operation.answered and not any(
+            event.began <= abandoned[operation.number] and operation.began <= _loses_until(event)
+            for event in history.events
         ):
-            answer = f"{one.status} {one.detail}" if one.status else "no reply"
-            sentence = f"{one.method} {one.path}: {answer}, and nothing was broken shortly before"
-            yield Violation("away only beside an event", sentence, (one.number,))
+            answer = f"{operation.status} {operation.detail}" if operation.status else "no reply"
+            sentence = f"{operation.method} {operation.path}: {answer}, but no nemesis was active shortly before"
+            yield Violation("unavailable only around an event", sentence, (operation.number,))
 
 
 def _leaks(history: History) -> Iterator[Violation]:
-    for one in history.operations:
-        if one.status >= 400 and (found := _INTERNALS.search(json.dumps(one.reply))):
-            sentence = f"{one.method} {one.path}: the body of {one.status} has {found[0]!r}"
-            yield Violation("no internals in errors", sentence, (one.number,))
+    for operation in history.operations:
+        if operation.status >= 400 and (match := _INTERNALS.search(json.dumps(operation.reply))):
+            sentence = f"{operation.method} {operation.path}: the body of the {operation.status} contains {match[0]!r}"
+            yield Violation("no internals in error bodies", sentence, (operation.number,))
 
 
 def _loses_until(event: Event) -> float:
-    return over(event) + event.aftermath * 1e9 if event.spares is None else event.spares
+    return healed_at(event) + event.aftermath * 1e9 if event.spares is None else event.spares
 
 
-def over(event: Event) -> float:
-    """Return when an event was undone; infinity if never."""
+def healed_at(event: Event) -> float:
+    """Return the time at which an event was undone; infinity if never."""
     return math.inf if event.healed is None else event.healed
 
 
-def given_up_at(operations: Sequence[Operation]) -> Mapping[int, float]:
-    """Return, by number, the latest time at which a client still waited for the reply.
+def abandoned_at(operations: Sequence[Operation]) -> Mapping[int, float]:
+    """Return the latest time at which a client still waited for each response, by number.
 
-    A client has one call at a time, so an open operation was given up when the next one of its process began.
+    A client runs one operation at a time, so it abandoned an open operation when the next one of its process began.
     """
     times: dict[int, float] = {}
     following: dict[int, float] = {}
-    for one in sorted(operations, key=lambda one: one.began, reverse=True):
-        next_began = math.inf if one.process == FINAL else following.get(one.process, math.inf)
-        times[one.number] = next_began if one.ended is None else one.ended
-        following[one.process] = one.began
+    for operation in sorted(operations, key=lambda operation: operation.began, reverse=True):
+        next_began = math.inf if operation.process == FINAL else following.get(operation.process, math.inf)
+        times[operation.number] = next_began if operation.ended is None else operation.ended
+        following[operation.process] = operation.began
     return times

@@ -1,4 +1,4 @@
-"""The trees of providers, as far as the calls of a history leave no doubt about them."""
+"""Trees of providers, as far as the operations of a history determine them."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from collections.abc import Mapping
 
 from jepsen.history import History
 
-#: The trait of providers whose inventories consumers of all trees use.
+#: Trait of sharing providers, whose inventories consumers of other trees use.
 _SHARES = "MISC_SHARES_VIA_AGGREGATE"
 
 
 def roots(history: History) -> Mapping[str, str]:
-    """Return the roots, by provider, of those that had one parent at all times and have never shared anything."""
+    """Return the roots by provider, for providers that always had one parent and never shared anything."""
     parents: dict[str, set[str | None]] = defaultdict(set)
     sharing = set()
-    for one in history.operations:
-        if not (one.succeeded or one.is_open):
+    for operation in history.operations:
+        if not (operation.succeeded or operation.is_open):
             continue
-        match one.method, one.path.strip("/").split("/"):
-            case "POST", ["resource_providers"] if "uuid" in one.body:
-                parents[one.body["uuid"]].add(one.body.get("parent_provider_uuid"))
-            case "PUT", ["resource_providers", provider] if "parent_provider_uuid" in one.body:
-                parents[provider].add(one.body["parent_provider_uuid"])
-            case "PUT", ["resource_providers", provider, "traits"] if _SHARES in one.body["traits"]:
+        match operation.method, operation.path.strip("/").split("/"):
+            case "POST", ["resource_providers"] if "uuid" in operation.body:
+                parents[operation.body["uuid"]].add(operation.body.get("parent_provider_uuid"))
+            case "PUT", ["resource_providers", provider] if "parent_provider_uuid" in operation.body:
+                parents[provider].add(operation.body["parent_provider_uuid"])
+            case "PUT", ["resource_providers", provider, "traits"] if _SHARES in operation.body["traits"]:
                 sharing.add(provider)
-    certain = {provider: next(iter(of)) for provider, of in parents.items() if len(of) == 1}
-    found = {provider: _root(provider, certain) for provider in certain.keys() - sharing}
-    return {provider: root for provider, root in found.items() if root is not None}
+    certain = {provider: next(iter(possible)) for provider, possible in parents.items() if len(possible) == 1}
+    root_of = {provider: _root(provider, certain) for provider in certain.keys() - sharing}
+    return {provider: root for provider, root in root_of.items() if root is not None}
 
 
 def _root(provider: str, parents: Mapping[str, str | None]) -> str | None:
-    """Return None if the parent of one above it is not certain."""
+    """Return None if the parent of an ancestor is uncertain."""
     for _ in parents:
         if provider not in parents:
             break

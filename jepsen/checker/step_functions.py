@@ -1,4 +1,4 @@
-"""Step functions of time: constant between the times at which they change; times are integers, in nanoseconds."""
+"""Step functions of time, which is an integer in nanoseconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Steps:
     """A step function."""
 
     def __init__(self, changes: Iterable[tuple[float, float]]) -> None:
-        """Add up changes: each a time, and by how much the value is greater from then on.  It is 0 before the first."""
+        """Sum up changes: pairs of a time and the increase of the value from then on.  The first value is 0."""
         ordered = sorted(changes)
         self.times = [time for time, _ in ordered]
         self._values = list(accumulate((change for _, change in ordered), initial=0.0))
@@ -24,25 +24,25 @@ class Steps:
         return self._values[bisect.bisect_right(self.times, time)]
 
     def times_within(self, began: float, ended: float) -> Iterator[float]:
-        """Yield times within an interval at which the function has each value that it has there."""
+        """Yield times within an interval at which the function takes each of its values there."""
         yield began
         first, last = bisect.bisect_right(self.times, began), bisect.bisect_right(self.times, ended)
         yield from self.times[first:last]
 
 
 def changes(register: Register[Value], bound: Callable[[Sequence[Write[Value]]], float]) -> list[tuple[float, float]]:
-    """Return the changes of a bound of the values that a register may have at each time.
+    """Return the changes over time of a bound of a register's possible values.
 
     Args:
-        bound: Of the writes of which the register may have the value; for example the greatest amount.
+        bound: Function of the writes whose values the register may have; for example the greatest amount.
     """
-    found, before = [], 0.0
+    deltas, before = [], 0.0
     for time in register.changes():
         value = bound(register.possible(time, time))
         if value != before:
-            found.append((time, value - before))
+            deltas.append((time, value - before))
             before = value
-    return found
+    return deltas
 
 
 def combined(functions: Iterable[Steps], began: float, ended: float) -> Sequence[float]:
@@ -50,5 +50,5 @@ def combined(functions: Iterable[Steps], began: float, ended: float) -> Sequence
     return sorted({time for function in functions for time in function.times_within(began, ended)})
 
 
-#: Before every time.
+#: Earlier than every time.
 BEGINNING = -math.inf

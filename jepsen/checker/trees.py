@@ -1,4 +1,4 @@
-"""Trees of providers: no loops, one root, and each provider in the tree of its parent once it is acknowledged."""
+"""Check of provider trees: no cycles, one root, and each acknowledged provider in the tree of its parent."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from jepsen.checker.registers import Register, Write
 from jepsen.history import History, Operation
 from jepsen.violation import Violation
 
-#: The register of a provider has the uuid of its parent, None for a root, or this where there is no provider.
+#: Value of a provider's register while the provider does not exist; else the uuid of its parent, None for a root.
 ABSENT = "absent"
 _UNCHANGED = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A provider as a read shows it."""
+    """A provider in the response to a read."""
 
     uuid: str
     parent: str | None
@@ -27,127 +27,134 @@ class Shown:
 
 
 def trees(history: History) -> list[Violation]:
-    """Return the reads of trees, the state at the end among them, that no history of the providers explains."""
+    """Return the reads of trees, and the final state, that no history of the providers explains."""
     parents = _registers(history)
-    found = []
-    for one in history.operations:
-        shown = _shown(one)
-        if shown is None or one.ended is None:
+    violations = []
+    for operation in history.operations:
+        shown = _shown(operation)
+        if shown is None or operation.ended is None:
             continue
-        sentences = [*_shape(shown), *_origin(shown, parents, one.began, one.ended)]
-        if (named := _named_tree(one)) is not None:
-            sentences += [*_one_tree(shown, named), *_births(shown, parents, one.began, one.ended)]
-        found += [Violation(name, f"{one.path}: {sentence}", (one.number,)) for name, sentence in sentences]
-    for _, sentence in _shape(_at_end(history)):
-        found.append(Violation("trees without loops, with right roots", f"at the end: {sentence}"))
-    return found
+        sentences = [*_roots(shown), *_parents(shown, parents, operation.began, operation.ended)]
+        if (named := _named_tree(operation)) is not None:
+            sentences += [
+                *_one_tree(shown, named),
+                *_acknowledged_children(shown, parents, operation.began, operation.ended),
+            ]
+        violations += [
+            Violation(name, f"{operation.path}: {sentence}", (operation.number,)) for name, sentence in sentences
+        ]
+    for _, sentence in _roots(_at_end(history)):
+        violations.append(Violation("trees without cycles, with correct roots", f"final state: {sentence}"))
+    return violations
 
 
-# --- the rules: pairs of the invariant and what is wrong --------------------------------------------------------------
+# --- rules: pairs of an invariant and the error ----------------------------------------------------------------------
 
 Findings = Iterator[tuple[str, str]]
 
 
-def _shape(shown: Sequence[Shown]) -> Findings:
-    """Each provider has the root that its parents lead to, as far as the read shows them."""
-    rule = "trees without loops, with right roots"
-    by_uuid = {one.uuid: one for one in shown}
-    for one in shown:
-        path = [one]
+def _roots(shown: Sequence[Shown]) -> Findings:
+    """Yield providers whose root is not the end of their parents, as far as the read shows these."""
+    rule = "trees without cycles, with correct roots"
+    by_uuid = {provider.uuid: provider for provider in shown}
+    for provider in shown:
+        path = [provider]
         while (parent := by_uuid.get(path[-1].parent or "")) is not None:
             if parent in path:
-                yield rule, f"{one.uuid} is in a loop: {' '.join(each.uuid for each in path)}"
+                yield rule, f"{provider.uuid} is in a cycle: {' '.join(each.uuid for each in path)}"
                 break
             path.append(parent)
         else:
             top = path[-1]
-            if top.parent is None and one.root != top.uuid:
-                yield rule, f"{one.uuid} has root {one.root}, its parents lead to {top.uuid}"
-            if top.parent is not None and one.root != top.root:
-                yield rule, f"{one.uuid} has root {one.root}, its ancestor {top.uuid} has {top.root}"
+            if top.parent is None and provider.root != top.uuid:
+                yield rule, f"{provider.uuid} has root {provider.root}, but its parents lead to {top.uuid}"
+            if top.parent is not None and provider.root != top.root:
+                yield rule, f"{provider.uuid} has root {provider.root}, but its ancestor {top.uuid} has {top.root}"
 
 
 def _one_tree(shown: Sequence[Shown], named: str) -> Findings:
-    """A read of a tree shows all of one tree: the provider that is named, and the parent of each one but the root."""
+    """Yield an error unless a read of a tree shows the named provider, one root, and the parents of all others."""
     rule = "a read shows one tree"
-    uuids = {one.uuid for one in shown}
+    uuids = {provider.uuid for provider in shown}
     if shown and named not in uuids:
-        yield rule, f"{named} is not in it"
-    if len({one.root for one in shown}) > 1:
-        yield rule, f"roots {sorted({one.root for one in shown})}"
-    for one in shown:
-        if one.parent is not None and one.parent not in uuids:
-            yield rule, f"{one.uuid} is in it, its parent {one.parent} is not"
+        yield rule, f"{named} is missing"
+    if len({provider.root for provider in shown}) > 1:
+        yield rule, f"several roots: {sorted({provider.root for provider in shown})}"
+    for provider in shown:
+        if provider.parent is not None and provider.parent not in uuids:
+            yield rule, f"{provider.uuid} is shown, but its parent {provider.parent} is missing"
 
 
-def _origin(shown: Sequence[Shown], parents: Mapping[str, Register[Any]], began: float, ended: float) -> Findings:
-    """Each parent is one that the provider was given."""
-    for one in shown:
-        if one.uuid in parents:
-            possible = {write.value for write in parents[one.uuid].possible(began, ended)}
-            if one.parent not in possible:
-                yield "parents as written", f"{one.uuid} has parent {one.parent}, {_names(possible)} expected"
+def _parents(shown: Sequence[Shown], parents: Mapping[str, Register[Any]], began: float, ended: float) -> Findings:
+    """Yield providers with a parent that no write gave them."""
+    for provider in shown:
+        if provider.uuid in parents:
+            possible = {write.value for write in parents[provider.uuid].possible(began, ended)}
+            if provider.parent not in possible:
+                yield "parents as written", f"{provider.uuid} has parent {provider.parent}, expected {_names(possible)}"
 
 
-def _births(shown: Sequence[Shown], parents: Mapping[str, Register[Any]], began: float, ended: float) -> Findings:
-    """A child that was acknowledged before the read began is in the tree of its parent."""
-    uuids = {one.uuid for one in shown}
+def _acknowledged_children(
+    shown: Sequence[Shown], parents: Mapping[str, Register[Any]], began: float, ended: float
+) -> Findings:
+    """Yield children acknowledged before the read began that are missing from the tree of their parent."""
+    uuids = {provider.uuid for provider in shown}
     for uuid, register in parents.items():
         possible = {write.value for write in register.possible(began, ended)}
         if uuid not in uuids and len(possible) == 1 and possible & uuids:
-            yield "births included", f"{uuid} is not in it, its parent {_names(possible)} is"
+            yield "acknowledged children included", f"{uuid} is missing, but its parent {_names(possible)} is shown"
 
 
-# --- what the history says --------------------------------------------------------------------------------------------
+# --- history ---------------------------------------------------------------------------------------------------------
 
 
 def _registers(history: History) -> dict[str, Register[Any]]:
-    """Return the register of each provider that the history creates: its parent."""
+    """Return the register of the parent of each provider that the history creates."""
     writes: dict[str, list[Write[Any]]] = defaultdict(list)
     created = set()
-    for one in history.operations:
-        if not (one.succeeded or one.is_open) or (write := _written(one)) is None:
+    for operation in history.operations:
+        if not (operation.succeeded or operation.is_open) or (write := _written(operation)) is None:
             continue
         uuid, parent = write
         if parent is not _UNCHANGED:
-            writes[uuid].append(Write(one.began, one.ended, parent, one.number))
-        if one.method == "POST":
+            writes[uuid].append(Write(operation.began, operation.ended, parent, operation.number))
+        if operation.method == "POST":
             created.add(uuid)
     return {uuid: Register(ABSENT, writes[uuid], history.events) for uuid in created}
 
 
-def _written(one: Operation) -> tuple[str, Any] | None:
-    path = one.path.strip("/").split("/")
-    match one.method, path:
-        case "POST", ["resource_providers"] if "uuid" in one.body:
-            return one.body["uuid"], one.body.get("parent_provider_uuid")
+def _written(operation: Operation) -> tuple[str, Any] | None:
+    path = operation.path.strip("/").split("/")
+    match operation.method, path:
+        case "POST", ["resource_providers"] if "uuid" in operation.body:
+            return operation.body["uuid"], operation.body.get("parent_provider_uuid")
         case "PUT", ["resource_providers", uuid]:
-            return uuid, one.body.get("parent_provider_uuid", _UNCHANGED)
+            return uuid, operation.body.get("parent_provider_uuid", _UNCHANGED)
         case "DELETE", ["resource_providers", uuid]:
             return uuid, ABSENT
     return None
 
 
-def _shown(one: Operation) -> list[Shown] | None:
-    """Return the providers that a read shows with their parents; None for what is no such read."""
-    path = one.path.partition("?")[0].strip("/").split("/")
-    if one.method != "GET" or one.status != 200:
+def _shown(operation: Operation) -> list[Shown] | None:
+    """Return the providers that a read shows with their parents; None if it is another read."""
+    path = operation.path.partition("?")[0].strip("/").split("/")
+    if operation.method != "GET" or operation.status != 200:
         return None
     match path:
         case ["resource_providers"]:
-            return _of_placement(one.reply["resource_providers"])
+            return _of_placement(operation.reply["resource_providers"])
         case ["resource_providers", _]:
-            return _of_placement([one.reply])
+            return _of_placement([operation.reply])
         case ["v1", "overview"]:
             return [
                 Shown(entry["uuid"], (entry["parent"] or {}).get("uuid"), entry["root"]["uuid"])
-                for entry in one.reply["providers"]
+                for entry in operation.reply["providers"]
             ]
     return None
 
 
 def _of_placement(entries: Iterable[Mapping[str, Any]]) -> list[Shown] | None:
-    """Return None for versions before 1.14, which show no trees."""
+    """Return None before version 1.14, which shows no trees."""
     return [
         Shown(entry["uuid"], entry["parent_provider_uuid"], entry["root_provider_uuid"])
         for entry in entries
@@ -155,9 +162,9 @@ def _of_placement(entries: Iterable[Mapping[str, Any]]) -> list[Shown] | None:
     ] or None
 
 
-def _named_tree(one: Operation) -> str | None:
-    """Return the provider whose tree is asked for, by its uuid, if that is all that is asked for."""
-    path, _, query = one.path.partition("?")
+def _named_tree(operation: Operation) -> str | None:
+    """Return the uuid of the provider whose tree is requested, if that is the only condition."""
+    path, _, query = operation.path.partition("?")
     parameters = parse_qs(query)
     [name] = {"/resource_providers": ["in_tree"], "/v1/overview": ["root"]}.get(path, [""])
     return parameters[name][0] if parameters.keys() == {name} else None

@@ -1,4 +1,4 @@
-"""Claims without a reply that took effect all the same, since a later read shows what no other call wrote."""
+"""Claims without a response that took effect, because a later read shows a holding that no other operation wrote."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from jepsen.history import History, Operation
 
 
 def with_ends(history: History) -> History:
-    """Return the history with such claims ended, with success, at the end of the first read that shows them."""
+    """Return the history with such claims ended successfully, at the end of the first read that shows them."""
     written: dict[str, list[tuple[Operation, Holding]]] = defaultdict(list)
     shown: dict[tuple[str, object], int] = {}
-    for one in history.operations:
-        for effect in effects(one):
+    for operation in history.operations:
+        for effect in effects(operation):
             match effect:
                 case ConsumerWrite(consumer, _, Holding() as after):
-                    written[consumer].append((one, after))
-                case ConsumerRead(consumer, Holding(resources=resources)) if one.ended is not None:
+                    written[consumer].append((operation, after))
+                case ConsumerRead(consumer, Holding(resources=resources)) if operation.ended is not None:
                     key = consumer, resources
-                    shown[key] = min(shown.get(key, one.ended), one.ended)
+                    shown[key] = min(shown.get(key, operation.ended), operation.ended)
     ends: dict[int, int] = {}
-    for consumer, of in written.items():
-        wrote = Counter(after.resources for _, after in of)
-        if None in wrote:  # a place that the service chose may be the same
+    for consumer, claims in written.items():
+        wrote = Counter(after.resources for _, after in claims)
+        if None in wrote:  # a place chosen by the service may be equal
             continue
-        for one, after in of:
+        for operation, after in claims:
             end = shown.get((consumer, after.resources))
-            if one.is_open and end is not None and end >= one.began and wrote[after.resources] == 1:
-                ends[one.number] = min(ends.get(one.number, end), end)
+            if operation.is_open and end is not None and end >= operation.began and wrote[after.resources] == 1:
+                ends[operation.number] = min(ends.get(operation.number, end), end)
     return history.with_operations(
-        replace(one, ended=ends[one.number], status=204) if one.number in ends else one for one in history.operations
+        replace(operation, ended=ends[operation.number], status=204) if operation.number in ends else operation
+        for operation in history.operations
     )

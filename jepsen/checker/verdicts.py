@@ -1,4 +1,4 @@
-"""A verdict about one object, as violations."""
+"""Violations from the verdict about one object."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from jepsen.checker import linearizable
 from jepsen.checker.linearizable import Model, Outcome, Timed
 from jepsen.violation import Violation
 
-#: How many calls that ended before are shown with a violation.
+#: Operations that ended before and are shown with a violation.
 _BEFORE = 4
-#: How many states are named.
+#: States named in a sentence.
 _NAMED = 3
 
 
 def judge(
     kind: str, name: str, operations: Sequence[Timed], model: Model, initial: Iterable[Hashable]
 ) -> Iterator[Violation]:
-    """Yield what is wrong with one object: that no order of its calls explains the replies, or that none was found.
+    """Yield a violation if no order of the operations on an object explains the responses, or none was found.
 
     Args:
-        kind: Of the object: the name of the check.
-        name: Of the object, in the sentence.
+        kind: Kind of the object: the name of the check.
+        name: Name of the object, for the sentence.
     """
     verdict = linearizable.check(operations, model, initial)
     impossible = verdict.impossible
     if verdict.outcome is Outcome.LINEARIZABLE or impossible is None:
         return
     if verdict.outcome is Outcome.UNDECIDED:
-        sentence = f"{name}: no verdict in the bounds of the search, at the end of {impossible.call}"
+        sentence = f"{name}: the search reached its bound without a verdict, at the end of {impossible.call}"
         yield Violation(f"{kind}: undecided", sentence, [impossible.number], undecided=True)
         return
     states = sorted(map(str, verdict.states))
@@ -38,7 +38,7 @@ def judge(
 
 
 def _numbers(operations: Iterable[Timed], impossible: Timed, pending: Iterable[Timed]) -> Sequence[int]:
-    """Return the numbers of the impossible operation, of those beside it, and of the last before it."""
+    """Return the numbers of the impossible operation, of concurrent ones, and of the last ones before it."""
     began = impossible.began
     ended = [(each.ended, each.number) for each in operations if each.ended is not None and each.ended < began]
     before = [number for _, number in sorted(ended)[-_BEFORE:]]

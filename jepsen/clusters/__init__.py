@@ -1,1 +1,1 @@
-"""What runs: services on a database, of which a nemesis breaks one part at a time."""
+"""Clusters: services on a database, with parts that nemeses can harm."""

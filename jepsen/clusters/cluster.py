@@ -1,4 +1,4 @@
-"""The form of all clusters: what clients call, and what nemeses take hold of."""
+"""The base class of clusters: the URLs that clients use, and the parts that nemeses harm."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tests.servers import ServerProcess
 
 
 class Cluster:
-    """Services on one database; a context manager that starts and stops all of it, and raises servers.Missing.
+    """Services on one database; a context manager that starts and stops everything, and may raise servers.Missing.
 
     Attributes:
-        name: As it is named on the command line.
-        kind: Of the database: "sqlite", "mariadb" or "postgresql".
-        shows_state: Whether it is this service, and its module shows the index of each worker at the end of a run.
-        services: The running services.
-        servers: The processes of the database, of which the first one is written to; none for SQLite.
-        proxies: What is between services and database, by name; none where they are connected directly.
-        options: Options of the services, by section, beside those of the cluster.
-        module: What uWSGI imports; its ``application`` is the service.
-        environment: Variables of the services, beside those of this process.
-        tree: The directory with the packages of the services; None for this one.
+        name: Name on the command line.
+        kind: Kind of database: "sqlite", "mariadb" or "postgresql".
+        shows_state: Whether it runs this service with a module that shows the index of each worker.
+        services: Running services.
+        servers: Processes of the database; the first one is written to; empty for SQLite.
+        proxies: Proxies between services and database, by name; empty for direct connections.
+        options: Options of the services by section, in addition to those of the cluster.
+        module: Module that uWSGI imports; its ``application`` is the service.
+        environment: Environment variables of the services, in addition to those of this process.
+        tree: Directory with the packages of the services; None for this version.
         lost_tail: Whether a run on it may have lost commits.
     """
 
@@ -58,18 +58,18 @@ class Cluster:
         self._running.close()
 
     def _start(self, running: contextlib.ExitStack) -> None:
-        """Start everything, and push onto the stack what stops it."""
+        """Start everything, and push the callbacks that stop it onto the stack."""
         raise NotImplementedError
 
     def wait_until_complete(self) -> None:
-        """Return once nothing is left of an earlier failure, so that one thing fails at a time."""
+        """Wait until the cluster has recovered completely, so that failures do not add up."""
 
     @property
     def urls(self) -> Sequence[str]:
-        """Where clients send their calls, one for each service or for the load balancer before them."""
+        """URLs for the requests of clients: one per service, or the load balancer's."""
         return [service.url for service in self.services]
 
     @property
     def database_url(self) -> str:
-        """The URL of the database for the checks after the run, not through a proxy."""
+        """Direct URL of the database, for the checks after the run."""
         raise NotImplementedError

@@ -1,7 +1,7 @@
 """Three nodes of Galera behind haproxy, which is configured by the sample etc/haproxy/galera.cfg.
 
-"galera": one node is written to and read, the others are for the case that it fails.  "galera-all": the connections of
-each worker go to all nodes in turn.
+"galera": one node is written to and read, and the others take over if it fails.  "galera-all": the connections of each
+worker are spread over all nodes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LIMIT = 60.0
 
 
 class Balancer:
-    """haproxy, with a master that reloads it; a context manager."""
+    """A running haproxy whose master process can reload it; a context manager."""
 
     def __init__(self, nodes: Sequence[Node], *, all_written: bool) -> None:
         self.port = children.free_port()
@@ -58,7 +58,7 @@ class Balancer:
         self._child.stop()
 
     def restart(self) -> None:
-        """End it with all connections, and start it again."""
+        """Kill it with all connections, and start it again."""
         self._child.kill()
         self.__enter__()
 
@@ -69,11 +69,11 @@ class Balancer:
         self._child.wait_until(lambda: self._answers() and self._status()["Pid"] != old)
 
     def up(self) -> int:
-        """Return how many nodes are up."""
+        """Return the number of nodes that are up."""
         return sum(row["status"].startswith("UP") for row in self._nodes())
 
     def written(self) -> int:
-        """Return the number of the node with the most connections, from 0."""
+        """Return the index of the node with the most connections."""
         rows = self._nodes()
         return max(range(len(rows)), key=lambda number: int(rows[number]["scur"]))
 
@@ -100,11 +100,11 @@ class Balancer:
 
 
 class Galera(Cluster):
-    """One node is written to.
+    """A cluster that writes to one node.
 
     Attributes:
         servers: The nodes, in the order of their numbers.
-        nodes: They as a cluster, with its network.
+        nodes: The Galera cluster with its network.
         balancer: haproxy, to which the services connect.
     """
 
@@ -119,8 +119,8 @@ class Galera(Cluster):
         self.wait_until_complete()
         self._url = sa.make_url(self.servers[0].create_database())
         through = self._url.set(host="127.0.0.1", port=self.balancer.port).render_as_string(hide_password=False)
-        # Once and at one node, as docs/deployment.rst says: the lock of the schema is unknown to the other nodes.
-        if self.tree is None:  # an older version makes its own schema, where all its connections go to one node
+        # Once and on one node, as docs/deployment.rst says: the lock of the schema does not exist on other nodes.
+        if self.tree is None:  # an older version creates its schema itself; all its connections go to one node then
             with database.opened(self.database_url) as opened:
                 made.sync(opened.engine)
                 standard.insert(opened)
@@ -128,10 +128,10 @@ class Galera(Cluster):
             self.services.append(running.enter_context(service(self, through)))
 
     def wait_until_complete(self) -> None:
-        """Return once all nodes are synced, and up for haproxy.
+        """Wait until all nodes are synced, and up for haproxy.
 
-        Two of three nodes go on alone only while both are members of the group.  A node that was paused says that it is
-        synced until it finds that the group has gone on without it, so the nodes are asked again and again.
+        Two of three nodes continue alone only while both are members of the group.  A paused node reports that it is
+        synced until it finds that the group has continued without it, so the nodes are polled repeatedly.
         """
         deadline = time.monotonic() + _LIMIT
         self.nodes.wait_until_complete()
@@ -147,12 +147,12 @@ class Galera(Cluster):
 
     @property
     def database_url(self) -> str:
-        """The URL at the first node."""
+        """The URL of the first node."""
         return self._url.render_as_string(hide_password=False)
 
 
 class GaleraAll(Galera):
-    """All nodes are written to and read."""
+    """A cluster that writes to and reads from all nodes."""
 
     name = "galera-all"
     all_written = True

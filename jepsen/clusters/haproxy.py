@@ -1,4 +1,4 @@
-"""A running haproxy, as its operator asks and changes it by its socket; the servers are named "backend/server"."""
+"""Runtime control of haproxy through its socket; servers are named "backend/server"."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import socket
 import time
 from pathlib import Path
 
-#: Seconds for a server to change its state.
+#: Seconds within which a server must change its state.
 _LIMIT = 60.0
-#: What it replies to some commands that it carried out; to others nothing.
+#: Replies that confirm a command; other commands have an empty one.
 _DONE = ("port changed", "New server registered", "Server deleted")
 
 
@@ -29,7 +29,7 @@ class Haproxy:
                 return reply.read()
 
     def change(self, text: str) -> None:
-        """Carry out a command; raises AssertionError if it is refused."""
+        """Run a command; raise AssertionError if it is refused."""
         reply = self.command(text).strip()
         assert not reply or any(words in reply for words in _DONE), reply
 
@@ -41,22 +41,22 @@ class Haproxy:
             return False
 
     def wait_for(self, server: str, state: str) -> None:
-        """Return once the server is in this state, as "UP" or "DOWN"."""
+        """Wait until the server is in this state, such as "UP" or "DOWN"."""
         deadline = time.monotonic() + _LIMIT
-        while (found := self._statistics(server)["status"]) != state:
-            assert time.monotonic() < deadline, f"{server} is {found}, not {state}"
+        while (current := self._statistics(server)["status"]) != state:
+            assert time.monotonic() < deadline, f"{server} is {current}, not {state}"
             time.sleep(0.02)
 
     def succeeded(self, server: str) -> int:
-        """Return how many requests the server has answered with success."""
+        """Return the number of successful responses of the server."""
         return int(self._statistics(server)["hrsp_2xx"])
 
     def drain(self, server: str) -> None:
-        """Give the server no new request, and return once it has answered all."""
+        """Send no new requests to the server, and wait until it has responded to all."""
         self.change(f"set server {server} state drain")
         deadline = time.monotonic() + _LIMIT
-        while (found := self._statistics(server))["scur"] != "0" or found["qcur"] != "0":
-            assert time.monotonic() < deadline, f"{server} has {found['scur']} sessions"
+        while (statistics := self._statistics(server))["scur"] != "0" or statistics["qcur"] != "0":
+            assert time.monotonic() < deadline, f"{server} has {statistics['scur']} sessions"
             time.sleep(0.02)
 
     def _statistics(self, server: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Two hosts' worth of services behind haproxy, by the sample etc/haproxy/placement.cfg, on a database with replicas."""
+"""Services on two hosts behind haproxy, by the sample etc/haproxy/placement.cfg, on a replicated database."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from jepsen.clusters.services import service
 from tests import web_servers
 from tests.running import Service
 
-#: A line of haproxy's log (its "HTTP log format") about a request that did not end as it should: its host, how it
-#: ended, its method and its path.
+#: A line of haproxy's log ("HTTP log format") about a request that was cut off: server, termination state, method and
+#: path.
 _CUT_OFF = re.compile(r" placement (placement/\S+) \S+ -?\d+ \d+ - - ([A-Zs]\S{3}) \S+ \S+ \"(\S+) (\S+) ")
 
 
 class Hosts(Cluster):
-    """Put before the class of a cluster; clients call haproxy, and hosts come and go.
+    """Mixin for clusters, in which clients use haproxy, and hosts can be added and removed.
 
-    A host is its place in ``services``; haproxy knows it as controller1, controller2, ...
+    A host is an index of ``services``; haproxy calls it controller1, controller2, ...
     """
 
     def _start(self, running: contextlib.ExitStack) -> None:
@@ -41,19 +41,19 @@ class Hosts(Cluster):
         return [self._front.url]
 
     def drain(self, number: int) -> None:
-        """Take a host out once it has answered all requests, and stop its service."""
+        """Take a host out of service once it has responded to all requests, and stop its service."""
         self.haproxy.drain(named(number))
         self.services[number].stop()
 
     def put_back(self, number: int) -> None:
-        """Start the service of a host again, of the cluster's present version, and give it requests."""
+        """Start the service of a host again, with the cluster's current version, and send it requests."""
         self.services[number] = started = self._started()
         self.haproxy.change(f"set server {named(number)} addr 127.0.0.1 port {started.port}")
         self.haproxy.change(f"set server {named(number)} state ready")
         self.haproxy.wait_for(named(number), "UP")
 
     def add(self) -> None:
-        """Start the service of one more host, and give it requests."""
+        """Start a service on another host, and send it requests."""
         number = len(self.services)
         self.services.append(started := self._started())
         self.haproxy.change(f"add server {named(number)} 127.0.0.1:{started.port} check")
@@ -62,7 +62,7 @@ class Hosts(Cluster):
         self.haproxy.wait_for(named(number), "UP")
 
     def remove(self) -> None:
-        """Drain the last host, stop its service and forget it."""
+        """Drain the last host, stop its service and remove it."""
         number = len(self.services) - 1
         self.drain(number)
         self.services.pop()
@@ -70,12 +70,12 @@ class Hosts(Cluster):
         self.haproxy.change(f"del server {named(number)}")
 
     def cut_off(self) -> Counter[tuple[str, str, str]]:
-        """Return how many requests had no complete reply of a host, by haproxy's name of it, method and path."""
-        found = _CUT_OFF.findall(self._front.log.read_text(errors="replace"))
-        return Counter((host, method, path) for host, _, method, path in found)
+        """Count the requests without a complete response of a host, by haproxy's server name, method and path."""
+        failures = _CUT_OFF.findall(self._front.log.read_text(errors="replace"))
+        return Counter((host, method, path) for host, _, method, path in failures)
 
     def database_of_services(self) -> str:
-        """Return the URL that the services have, which is that of a proxy if there is one."""
+        """Return the database URL in the services' configuration, which is a proxy's if there is one."""
         configuration = configparser.RawConfigParser()
         configuration.read(self.services[0].directory / "placement.conf")
         return configuration["placement_database"]["connection"]
@@ -85,7 +85,7 @@ class Hosts(Cluster):
 
 
 def named(number: int) -> str:
-    """Return haproxy's name of a host."""
+    """Return haproxy's name for a host."""
     return f"placement/controller{number + 1}"
 
 

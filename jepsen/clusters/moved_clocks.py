@@ -1,4 +1,4 @@
-"""Two services and their database, with clocks of their own that a test moves by hours."""
+"""Two services and their database, each with a clock that a test moves by hours."""
 
 from __future__ import annotations
 
@@ -13,24 +13,26 @@ SERVICES = 2
 
 
 class Simulated(Cluster):
-    """Not in the catalogue: its time does not pass by itself.  SQLite has no clock: it uses that of each process.
+    """A cluster whose time moves only on demand; not in the catalogue.
+
+    SQLite has no clock and uses that of each process.
 
     Attributes:
-        hours: That have passed since it was started.
+        hours: Simulated hours since the start.
     """
 
     name = "simulated"
 
     def __init__(self, kind: str) -> None:
-        # Workers would compare their indices with the database once hours have passed, and so repair them.
+        # Workers would verify, and so repair, their indices after some hours.
         super().__init__({"placement": {"index_verify_interval": 0}})
-        self.kind = kind  # type: ignore[misc]  # of the class in all other clusters
+        self.kind = kind  # type: ignore[misc]  # a class attribute in all other clusters
         self.hours = 0.0
         directory = children.run_directory()
         self._clocks = [faketime.Clock(directory / f"clock-{secrets.token_hex(4)}") for _ in range(SERVICES + 1)]
 
     def pass_hours(self, hours: float, suspended: int | None = None) -> None:
-        """Move all clocks, but for that of a service whose host is suspended; wake it up with ``resume``."""
+        """Move all clocks, except that of a service whose host is suspended."""
         self.hours += hours
         for number, clock in enumerate(self._clocks):
             if number != suspended:
@@ -50,5 +52,5 @@ class Simulated(Cluster):
 
     @property
     def database_url(self) -> str:
-        """The URL at the server itself."""
+        """The URL of the server itself."""
         return self._url

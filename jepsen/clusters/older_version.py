@@ -13,35 +13,35 @@ from tests.running import ROOT
 
 _MIGRATIONS = "placement/db/migrations/versions"
 _RELEASES = "*[0-9].[0-9]*"
-#: What uWSGI imports for an older version; and its page.
+#: Module that uWSGI imports for an older version, and its page.
 MODULE, _PAGE = "jepsen.older_application", "/jepsen/tree"
 
 
 class NoHistory(Exception):
-    """The clone does not have the older version; the text says why."""
+    """The clone lacks the older version; the text says why."""
 
 
 class NoRelease(Exception):
-    """There has been no release before this commit."""
+    """No release precedes this commit."""
 
 
 def before_newest_migration() -> str:
-    """Return the commit whose schema the newest migration changes; raises NoHistory."""
+    """Return the commit before the newest migration; raise NoHistory if the clone lacks it."""
     added = _git("log", "--diff-filter=A", "--format=%H", "-1", "--", _MIGRATIONS).decode().strip()
     if not added:
-        raise NoHistory("this is a clone without the commits of migrations")
+        raise NoHistory("the clone is shallow: it lacks the commits of the migrations")
     return f"{added}^"
 
 
 def last_release() -> str:
-    """Return the tag of the newest release before this commit; raises NoRelease, or NoHistory."""
+    """Return the tag of the newest release before this commit; raise NoRelease or NoHistory."""
     if not _git("tag", "--list", _RELEASES, "--merged", "HEAD^").strip():
         raise NoRelease("no tag of a release precedes this commit")
     return _git("describe", "--tags", "--abbrev=0", "--match", _RELEASES, "HEAD^").decode().strip()
 
 
 def tree(commit: str, directory: Path) -> Path:
-    """Unpack a commit into a directory, and return it; raises NoHistory."""
+    """Unpack a commit into a directory, and return it; raise NoHistory if the clone lacks it."""
     archive = _git("archive", commit, "placement", "pyproject.toml")
     directory.mkdir()
     with tarfile.open(fileobj=io.BytesIO(archive)) as file:
@@ -50,7 +50,7 @@ def tree(commit: str, directory: Path) -> Path:
 
 
 def served(url: str) -> Path:
-    """Return the directory of the packages that a service of an older version runs, as it says itself."""
+    """Return the directory of the packages that a service of an older version reports."""
     with urllib.request.urlopen(f"{url}{_PAGE}", timeout=PATIENCE) as reply:
         return Path(reply.read().decode())
 

@@ -1,7 +1,7 @@
-"""A primary and its replica behind haproxy: "mariadb-pair", "postgresql-pair", and both with synchronous replication.
+"""A primary and its replica behind haproxy, with asynchronous or synchronous replication.
 
-The replica is asynchronous, so that a failover may lose the last commits; the variants wait for it with each COMMIT.
-Services connect to haproxy, which asks both servers which of them takes writes.
+A failover to an asynchronous replica may lose the last commits; the synchronous variants wait for the replica at each
+COMMIT.  Services connect to haproxy, which asks both servers which of them takes writes.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from jepsen.clusters.router import RoleReport, Router
 from jepsen.clusters.services import service
 from tests import children, proxies
 
-#: How many services there are.
+#: Number of services.
 SERVICES = 2
 
 
 class Pair(Cluster):
-    """The form of all four.
+    """Base class of the four clusters.
 
     Attributes:
-        servers: The primary first, then the replica; who changes the roles changes their order.
+        servers: The primary, then the replica; a role change reorders them.
         router: haproxy, to which the services connect.
-        link: The proxy through which the replica reaches the primary.
-        waits_for_replica: Whether a COMMIT returns once the replica has it, so that a failover loses nothing.
+        link: Proxy through which the replica reaches the primary.
+        waits_for_replica: Whether a COMMIT waits for the replica, so that a failover loses nothing.
     """
 
     waits_for_replica: ClassVar[bool] = False
@@ -48,7 +48,7 @@ class Pair(Cluster):
 
     @property
     def database_url(self) -> str:
-        """The URL at the primary itself."""
+        """The URL of the primary itself."""
         return self._url.set(port=self.servers[0].port).render_as_string(hide_password=False)
 
     def _start_servers(self, running: contextlib.ExitStack) -> None:

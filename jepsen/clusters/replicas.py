@@ -1,4 +1,4 @@
-"""Database servers of which one may replicate from another: MariaDB by GTID, PostgreSQL by streaming."""
+"""Database servers that can replicate from each other: MariaDB by GTID, PostgreSQL by streaming."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from placement.db.engine import driver_errors
 from placement.db.engine.driver_errors import ErrorClass
 from tests import servers
 
-#: Seconds for a replica to catch up, or for a server to change its role.
+#: Seconds within which a replica must catch up, or a server change its role.
 _LIMIT = 60.0
-#: The user of the services, who may not write to a server that is read only.
+#: Database user of the services, who cannot write to a read-only server.
 SERVICE = "service"
 _SLOT = "replica"
-#: MariaDB's error where the log of the primary lacks the last transaction of the replica (strict mode).
+#: MariaDB's error if the primary's log lacks the replica's last transaction (strict mode).
 _NO_SUCH_GTID = 1236
 
 
 class Replicated(Protocol):
-    """What an operator does with a server that has, or is, a replica."""
+    """An operator's commands for a server that has, or is, a replica."""
 
     directory: Path
     port: int
@@ -37,29 +37,32 @@ class Replicated(Protocol):
     def stop(self) -> None: ...
     def kill(self) -> None: ...
     def create_database(self) -> str:
-        """Create a database; return its URL at this server, for a user without special rights."""
+        """Create a database; return its URL on this server, for an unprivileged user."""
 
     def takes_writes(self) -> bool:
-        """Whether it is the primary; raises sqlalchemy's OperationalError if it does not answer."""
+        """Whether it is the primary; raise OperationalError if it does not answer."""
 
     def demote(self) -> None:
-        """Refuse writes from now on, also in sessions that are open, once those that run have ended."""
+        """Refuse further writes, even in open sessions, and wait until those in progress have ended."""
 
     def promote(self) -> None:
-        """Apply what was received, and take writes."""
+        """Apply everything received, and take writes."""
 
     def wait_for(self, primary: Any) -> None:
-        """Return once it has applied what the primary, which is demoted, has committed."""
+        """Wait until this server has applied all commits of the primary, which is demoted."""
 
     def begin_as_copy(self, primary: Any, through: int) -> None:
-        """Start as a replica of the primary, in an empty directory, and reach it by the port ``through``."""
+        """Start as a replica of the primary, in an empty directory, through the port ``through``."""
 
     def follow(self, primary: Any, through: int) -> None:
-        """Become a replica of the primary, whatever this server, demoted or killed, has that the primary lacks."""
+        """Become a replica of the primary, and discard any commits that the primary lacks.
+
+        This server is demoted or killed.
+        """
 
 
 class MariaDB(servers.MariaDB):
-    """Replicates by global transaction ids (GTID); starts read only unless it is the primary."""
+    """A MariaDB server that replicates by global transaction id (GTID), read-only unless it is the primary."""
 
     programs = (*servers.MariaDB.programs, "mariadb", "mariadb-dump")
 
@@ -82,9 +85,9 @@ class MariaDB(servers.MariaDB):
         if self.waits_for_replica:
             flags += [
                 *("--rpl-semi-sync-master-enabled=1", "--rpl-semi-sync-slave-enabled=1"),
-                # A COMMIT is seen by others once the replica has it; never only here, however long that takes.
+                # A COMMIT becomes visible once the replica has it, however long that takes.
                 *("--rpl-semi-sync-master-wait-point=AFTER_SYNC", "--rpl-semi-sync-master-timeout=600000"),
-                # A primary without a replica goes on, as after a failover.
+                # A primary without a replica continues, as after a failover.
                 "--rpl-semi-sync-master-wait-no-slave=0",
             ]
         return [*super()._command(), *flags]
@@ -102,8 +105,9 @@ class MariaDB(servers.MariaDB):
         return not read_only
 
     def demote(self) -> None:
-        # While the statement waits for those that run, it holds up all others: where one waits for a row, whose
-        # transaction it holds up, it ends with a limit of the service.  So it asks for a moment without any.
+        # While SET GLOBAL read_only waits for running statements, it blocks all others.  If a running one waits for a
+        # row of a blocked transaction, both end only by a timeout of the service.  So the statement does not wait, and
+        # is retried until nothing runs.
         engine = sa.create_engine(self.url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
         with engine.connect() as connection:
             connection.exec_driver_sql("SET SESSION lock_wait_timeout = 0")
@@ -149,7 +153,7 @@ class MariaDB(servers.MariaDB):
             assert self._replicate(through), self._status()
 
     def _replicate(self, through: int, *more: str) -> bool:
-        """Return whether the primary's log goes on where this server's ends."""
+        """Start replication; return whether the primary's log continues where this server's ends."""
         source = f"MASTER_HOST = '127.0.0.1', MASTER_PORT = {through}, MASTER_USER = 'placement'"
         how = ", ".join(
             [
@@ -167,7 +171,7 @@ class MariaDB(servers.MariaDB):
         return bool(self._status()["Slave_IO_Running"] == "Yes")
 
     def _load_from(self, primary: MariaDB) -> None:
-        """Replace all databases by those of the primary, and the position by that of the copy."""
+        """Replace all databases and the position with a dump of the primary."""
         names = [row[0] for row in primary._administer("SHOW DATABASES LIKE 'placement%'")]
         options = ["--single-transaction", "--gtid", "--master-data=1", "--add-drop-database", "--databases"]
         dump = primary._client("mariadb-dump", *options, *names)
@@ -187,19 +191,19 @@ class MariaDB(servers.MariaDB):
     def _has_applied_what_it_received(self) -> bool:
         status = self._status()
         assert not status["Last_SQL_Errno"], status["Last_SQL_Error"]
-        # Not by positions: the last transaction may have arrived in part.
+        # Positions do not tell: the last transaction may have arrived in part.
         return str(status["Slave_SQL_Running_State"]).startswith("Slave has read all relay log")
 
 
 class PostgreSQL(servers.PostgreSQL):
-    """Replicates by streaming, from a slot of the primary."""
+    """A PostgreSQL server that replicates by streaming, from a slot of the primary."""
 
     programs = (*servers.PostgreSQL.programs, "pg_basebackup", "pg_rewind")
 
     def __init__(self, directory: Path, password: str, waits_for_replica: bool) -> None:
         super().__init__(directory, password=password)
         self.waits_for_replica = waits_for_replica
-        self._source = 0  # the port of its primary
+        self._source = 0  # port of the primary
 
     def _initialise(self) -> None:
         super()._initialise()
@@ -223,10 +227,10 @@ class PostgreSQL(servers.PostgreSQL):
         _wait_until(lambda: not self._administer("SELECT 1 FROM pg_stat_activity WHERE backend_xid IS NOT NULL"))
 
     def promote(self) -> None:
-        self._set("synchronous_standby_names", "")  # it has none yet, and would wait for ever
+        self._set("synchronous_standby_names", "")  # it has no standby yet, and commits would wait forever
         self._administer("SELECT pg_promote(true)")
         _wait_until(self.takes_writes)
-        self._administer("CHECKPOINT")  # pg_rewind reads the new timeline from there
+        self._administer("CHECKPOINT")  # pg_rewind reads the new timeline from the checkpoint
         self._source = 0
 
     def wait_for(self, primary: PostgreSQL) -> None:
@@ -259,7 +263,7 @@ class PostgreSQL(servers.PostgreSQL):
         (self.directory / "data" / "postgresql.auto.conf").write_text("")
         self.start()
         _wait_until(lambda: bool(primary._administer("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'")))
-        if self._administer("SELECT 1 FROM pg_replication_slots"):  # its own, from the time when it was the primary
+        if self._administer("SELECT 1 FROM pg_replication_slots"):  # its own slot, from its time as primary
             self._administer(f"SELECT pg_drop_replication_slot('{_SLOT}')")
         if self.waits_for_replica:
             primary._set("synchronous_standby_names", "*")
@@ -275,7 +279,7 @@ KINDS: dict[str, type[MariaDB | PostgreSQL]] = {"mariadb": MariaDB, "postgresql"
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy the directory of a server that is stopped, with its owners."""
+    """Copy the directory of a stopped server, with file owners."""
     shutil.copytree(source, target)
     for path in (source, *source.rglob("*")):
         with contextlib.suppress(FileNotFoundError):  # a socket
@@ -285,5 +289,5 @@ def _copy(source: Path, target: Path) -> None:
 def _wait_until(ready: Callable[[], object]) -> None:
     deadline = time.monotonic() + _LIMIT
     while not ready():
-        assert time.monotonic() < deadline, "a server did not change its role in a minute"
+        assert time.monotonic() < deadline, f"a server did not change its role within {_LIMIT:.0f} s"
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""haproxy before a primary and its replica, by the sample etc/haproxy/database.cfg, and what it asks the servers."""
+"""haproxy in front of a primary and its replica, by the sample etc/haproxy/database.cfg, with its health checks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests import children, web_servers
 
 
 class RoleReport:
-    """Answers ``GET /primary`` with 200 if a database server takes writes, as Patroni does; a context manager."""
+    """An HTTP server that responds to ``GET /primary`` with 200 if a database server takes writes, as Patroni does."""
 
     def __init__(self, server: Replicated) -> None:
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -41,7 +41,7 @@ class RoleReport:
 
 
 def takes_writes(server: Replicated) -> bool:
-    """Whether it answers, and is the primary."""
+    """Whether the server answers and is the primary."""
     try:
         return server.takes_writes()
     except sa.exc.DBAPIError:
@@ -49,20 +49,20 @@ def takes_writes(server: Replicated) -> bool:
 
 
 class Router:
-    """A running haproxy; connections to ``port`` go to the server that takes writes.  A context manager."""
+    """A running haproxy that sends connections to the server that takes writes; a context manager."""
 
     def __init__(self, servers: Sequence[Replicated], reports: Sequence[RoleReport]) -> None:
         self.port = children.free_port()
         self._names = {server.port: f"database/database{number}" for number, server in enumerate(servers, 1)}
         directory = children.run_directory() / f"router-{secrets.token_hex(4)}"
         directory.mkdir()
-        directory.chmod(0o777)  # haproxy, which runs without rights, makes its socket there
+        directory.chmod(0o777)  # haproxy runs unprivileged and creates its socket there
         self._haproxy = Haproxy(directory / "admin.sock")
         changes = {
             "/run/haproxy": str(directory),
             "bind 127.0.0.1:3306": f"bind 127.0.0.1:{self.port}",
             " port 8008 inter 500ms": " inter 200ms",
-            # The answer comes from a thread of the tests, which may have to wait for a processor.
+            # A thread of the tests responds, and may have to wait for a processor.
             "timeout check 2s": "timeout check 30s",
         } | {
             f"server database{number} 192.0.2.2{number}:3306": (
@@ -85,16 +85,16 @@ class Router:
         self._child.stop()
 
     def wait_for(self, server: Replicated, state: str) -> None:
-        """Return once the server is in this state, as "UP" or "DOWN"."""
+        """Wait until the server is in this state, such as "UP" or "DOWN"."""
         self._haproxy.wait_for(self._names[server.port], state)
 
     def keep_open_sessions(self, server: Replicated) -> None:
-        """Send no new connections to the server, and leave those that are open; its role does not matter."""
+        """Send no new connections to the server, but keep open ones, whatever its role."""
         self._haproxy.command(f"disable health {self._names[server.port]}")
         self._haproxy.command(f"set server {self._names[server.port]} state drain")
 
     def end_open_sessions(self, server: Replicated) -> None:
-        """Undo ``keep_open_sessions``: the server is a replica, and so its sessions end."""
+        """Undo ``keep_open_sessions``: sessions end because the server is a replica."""
         self._haproxy.command(f"enable health {self._names[server.port]}")
         self.wait_for(server, "DOWN")
         self._haproxy.command(f"set server {self._names[server.port]} state ready")

@@ -16,9 +16,9 @@ WORKERS, THREADS = 2, 4
 
 @contextmanager
 def service(cluster: Cluster, database_url: str) -> Iterator[Service]:
-    """Provide a service on this database with the cluster's options, module and environment; raises servers.Missing.
+    """Run a service with the cluster's options, module and environment; raise servers.Missing if uWSGI is missing.
 
-    Options that are not given have their defaults, timeouts too, so that clients see what those of a deployment do.
+    Other options have their defaults, including timeouts, so that clients see the behavior of a deployment.
     """
     flags = ("--lazy-apps", "--enable-threads", "--threads", str(THREADS))
     with running.uwsgi(

@@ -1,4 +1,4 @@
-"""Two services on one database: a file for SQLite; else a private server, with a proxy before it for each service."""
+"""Two services on one database: a SQLite file, or a private server with a proxy for each service."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from jepsen.clusters.cluster import Cluster
 from jepsen.clusters.services import service
 from tests import children, proxies, servers
 
-#: How many services there are.
+#: Number of services.
 SERVICES = 2
 
 
 class SQLite(Cluster):
     name = kind = "sqlite"
-    #: Starts one service; other implementations have another way.
+    #: Context manager that runs a service; other implementations replace it.
     serve = service
 
     def _start(self, running: contextlib.ExitStack) -> None:
@@ -32,7 +32,7 @@ class SQLite(Cluster):
 
 
 class Server(Cluster):
-    """The common part of those with a server; ``proxies`` has one for each service: "service 0", "service 1"."""
+    """Base class of clusters with a server; ``proxies`` contains one per service: "service 0", "service 1"."""
 
     serve = service
 
@@ -48,7 +48,7 @@ class Server(Cluster):
 
     @property
     def database_url(self) -> str:
-        """The URL at the server itself."""
+        """The URL of the server itself."""
         return self._url
 
 

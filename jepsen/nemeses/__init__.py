@@ -1,1 +1,1 @@
-"""What breaks things: each nemesis does one kind of harm to a cluster, and undoes it."""
+"""Nemeses: each does one kind of harm to a cluster, and undoes it."""

@@ -1,4 +1,4 @@
-"""Clocks jump by hours, forward or backward, and back: those of a service, or that of the database."""
+"""Clocks of a service or the database that jump by hours, forward or backward, and back."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tests.servers import ServerProcess
 _HOUR = 3600
 
 
-class _Jump(Nemesis):
-    """The process is restarted with a clock that can be set, which then jumps; at the end it is restarted again."""
+class _ClockJump(Nemesis):
+    """Base class: restart a process with a clock that then jumps, and restart it again at the end."""
 
     seconds = 3.0
 
     @contextlib.contextmanager
-    def harm(self, cluster: Cluster, chance: random.Random) -> Iterator[dict[str, Any]]:
-        process, detail = self._choose(cluster, chance)
-        clock = faketime.Clock(children.run_directory() / f"clock-{chance.getrandbits(32):x}")
-        hours = chance.choice((-1, 1)) * chance.randint(1, 48)
+    def harm(self, cluster: Cluster, rng: random.Random) -> Iterator[dict[str, Any]]:
+        process, detail = self._choose(cluster, rng)
+        clock = faketime.Clock(children.run_directory() / f"clock-{rng.getrandbits(32):x}")
+        hours = rng.choice((-1, 1)) * rng.randint(1, 48)
         before = dict(process.environment)
         process.environment.update(clock.environment())
         try:
@@ -37,12 +37,12 @@ class _Jump(Nemesis):
             process.environment = before
             process.restart()
 
-    def _choose(self, cluster: Cluster, chance: random.Random) -> tuple[Service | ServerProcess, dict[str, Any]]:
+    def _choose(self, cluster: Cluster, rng: random.Random) -> tuple[Service | ServerProcess, dict[str, Any]]:
         raise NotImplementedError
 
 
-class ServiceClock(_Jump):
-    """The clock of one service jumps; that of the database, which decides on leases, does not but for SQLite."""
+class ServiceClock(_ClockJump):
+    """Move the clock of a service; the database, whose clock decides on leases, is unaffected except with SQLite."""
 
     name = "service-clock"
     kills = "worker"
@@ -50,13 +50,13 @@ class ServiceClock(_Jump):
     def applies_to(self, cluster: Cluster) -> bool:
         return bool(cluster.services)
 
-    def _choose(self, cluster: Cluster, chance: random.Random) -> tuple[Service, dict[str, Any]]:
-        number = chance.randrange(len(cluster.services))
+    def _choose(self, cluster: Cluster, rng: random.Random) -> tuple[Service, dict[str, Any]]:
+        number = rng.randrange(len(cluster.services))
         return cluster.services[number], {"service": number}
 
 
-class DatabaseClock(_Jump):
-    """The clock of the server that is written to jumps."""
+class DatabaseClock(_ClockJump):
+    """Move the clock of the server that is written to."""
 
     name = "database-clock"
     kills = "database"
@@ -64,5 +64,5 @@ class DatabaseClock(_Jump):
     def applies_to(self, cluster: Cluster) -> bool:
         return bool(cluster.servers)
 
-    def _choose(self, cluster: Cluster, chance: random.Random) -> tuple[ServerProcess, dict[str, Any]]:
+    def _choose(self, cluster: Cluster, rng: random.Random) -> tuple[ServerProcess, dict[str, Any]]:
         return cluster.servers[0], {}

@@ -1,7 +1,7 @@
-"""A crash after which the database's files are what they were some seconds before.
+"""Crashes that restore the database's files of some seconds before.
 
-That is what remains of a server that does not flush its log at each COMMIT, of a disk that lies about it, and of a
-virtual machine that is set back to a snapshot.
+The result is that of a server that does not flush its log at each COMMIT, of a disk that ignores flushes, or of a
+virtual machine that is reset to a snapshot.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tests.servers import ServerProcess
 
 
 class LoseTail(Nemesis):
-    """The database is killed, and what was committed in the seconds before is lost.
+    """Kill the database, and lose the commits of the seconds before.
 
-    The kill is at the end of the harm, so the time until writes are answered again counts from there.
+    The kill is at the end of the harm, from which the recovery time counts.
     """
 
     name = "lose-tail"
@@ -38,14 +38,14 @@ class LoseTail(Nemesis):
         return cluster.kind == "sqlite" or len(cluster.servers) == 1
 
     @contextlib.contextmanager
-    def harm(self, cluster: Cluster, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def harm(self, cluster: Cluster, rng: random.Random) -> Iterator[dict[str, Any]]:
         with _set_back(cluster.servers[0]) if cluster.servers else _power_cut(cluster):
             yield {}
 
 
 @contextlib.contextmanager
 def _set_back(server: ServerProcess) -> Iterator[None]:
-    """At the end of the block the server is killed, and starts with its files of the block's beginning."""
+    """At the end of the block, kill the server and start it with the files from the beginning of the block."""
     kept = server.directory.with_name(f"{server.directory.name}-kept")
     with server.frozen():
         subprocess.run(["cp", "--archive", str(server.directory), str(kept)], check=True)
@@ -60,7 +60,7 @@ def _set_back(server: ServerProcess) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _power_cut(cluster: Cluster) -> Iterator[None]:
-    """At the end of the block all services are killed, and start with the file of the block's beginning."""
+    """At the end of the block, kill all services and start them with the file from the beginning of the block."""
     path = Path(str(sa.make_url(cluster.database_url).database))
     kept = path.with_name(f"{path.name}-kept")
     with contextlib.closing(sqlite3.connect(path)) as live, contextlib.closing(sqlite3.connect(kept)) as copy:

@@ -1,4 +1,4 @@
-"""The transaction of a stranger holds locks, for less time than requests wait for them."""
+"""Locks held by a foreign transaction, for less time than requests wait for them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from jepsen.clusters.cluster import Cluster
 from jepsen.nemeses.nemesis import Nemesis
 
 _TABLES = ("resource_providers", "consumers", "projects")
-#: Seconds in which the stranger gets its locks.
+#: Seconds within which the foreign session must get its locks.
 _LIMIT = 60.0
-#: MariaDB's default, REPEATABLE READ, locks the gaps between the rows too; SQLite locks the database.
+#: MariaDB's default isolation level, REPEATABLE READ, also locks the gaps between rows; SQLite locks the database.
 _STATEMENTS = {
     "sqlite": "BEGIN IMMEDIATE",
     "mariadb": "SELECT * FROM {table} FOR UPDATE",
@@ -25,7 +25,7 @@ _STATEMENTS = {
 
 
 class LockRows(Nemesis):
-    """One table is locked against changes, new rows included; reads go on."""
+    """Lock a table against changes, including new rows; reads continue."""
 
     name = "lock-rows"
     seconds = 3.0
@@ -34,35 +34,35 @@ class LockRows(Nemesis):
         return cluster.kind in _STATEMENTS
 
     @contextlib.contextmanager
-    def harm(self, cluster: Cluster, chance: random.Random) -> Iterator[dict[str, Any]]:
-        table = chance.choice(_TABLES)
+    def harm(self, cluster: Cluster, rng: random.Random) -> Iterator[dict[str, Any]]:
+        table = rng.choice(_TABLES)
         statement = _STATEMENTS[cluster.kind].format(table=table)
         engine = sa.create_engine(cluster.database_url, poolclass=sa.NullPool)
-        with engine.connect() as stranger:
-            _lock(stranger, statement)
+        with engine.connect() as session:
+            _lock(session, statement)
             try:
                 yield {"table": table}
             finally:
-                _end(stranger)
+                _end(session)
 
 
-def _lock(stranger: sa.Connection, statement: str) -> None:
-    """Return once the locks are held; in a deadlock with the service, the stranger begins again."""
+def _lock(session: sa.Connection, statement: str) -> None:
+    """Wait until the locks are held, and retry after a deadlock with the service."""
     deadline = time.monotonic() + _LIMIT
     while True:
         try:
-            stranger.exec_driver_sql(statement)
+            session.exec_driver_sql(statement)
         except sa.exc.OperationalError:
             if time.monotonic() > deadline:
                 raise
-            _end(stranger)
+            _end(session)
         else:
             return
 
 
-def _end(stranger: sa.Connection) -> None:
-    """Release the locks; a node of Galera that ended the transaction for another node's write says so only now."""
+def _end(session: sa.Connection) -> None:
+    """Release the locks; a Galera node that aborted the transaction for another node's write only reports it here."""
     try:
-        stranger.rollback()
+        session.rollback()
     except sa.exc.OperationalError:
-        stranger.rollback()
+        session.rollback()

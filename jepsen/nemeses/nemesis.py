@@ -1,4 +1,4 @@
-"""The form of all nemeses."""
+"""The base class of nemeses."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class Nemesis:
     """A kind of harm.
 
     Attributes:
-        name: As in "kill-worker"; on the command line and in the history.
-        kills: What it ends or stops, and so which limit holds for the time until writes are answered again:
-            "worker" (3 s), "database" or "node" (10 s), or "" where writes are never all refused.
-        pauses: Whether what it stops goes on when the harm is undone: the limit then holds from that moment on.
+        name: Name on the command line and in the history, such as "kill-worker".
+        kills: Kind of process that it ends or stops, and so the limit on the recovery time: "worker" (3 s), "database"
+            or "node" (10 s), or "" if writes always succeed somewhere.
+        pauses: Whether the stopped process continues when the harm is undone; the recovery time then counts from there.
         loses_tail: Whether the last commits may be lost.
-        keeps_earlier: Whether what was acknowledged before the harm began is kept then.
-        shows_past: Whether reads and refusals meanwhile may be of the past; such replies are left out of the history.
-        seconds: How long the harm lasts; 0: it is done at once.
-        aftermath: Seconds after it is undone in which requests may still be refused.
-        loses: Which requests may be refused or have no reply: "all", until the end of ``aftermath``; those "in flight",
-            which began before the harm was done; or "none".
+        keeps_earlier: Whether writes acknowledged before the harm began survive such a loss.
+        shows_past: Whether reads and refusals may be stale meanwhile; such responses are left out of the history.
+        seconds: Duration of the harm; 0: it happens at once.
+        aftermath: Seconds after the harm in which requests may still be refused.
+        loses: Requests that may be refused or get no response: "all", until the end of ``aftermath``; those "in
+            flight", which began before the harm was done; or "none".
     """
 
     name: ClassVar[str]
@@ -39,14 +39,14 @@ class Nemesis:
     loses: ClassVar[Literal["all", "in flight", "none"]] = "all"
 
     def applies_to(self, cluster: Cluster) -> bool:
-        """Whether the cluster has what it breaks."""
+        """Whether the cluster has the part that it harms."""
         raise NotImplementedError
 
     @contextlib.contextmanager
-    def harm(self, cluster: Cluster, chance: random.Random) -> Iterator[dict[str, Any]]:
-        """Do the harm, yield what the history says about it, and undo it at the end of the block.
+    def harm(self, cluster: Cluster, rng: random.Random) -> Iterator[dict[str, Any]]:
+        """Do the harm, yield its details for the history, and undo it at the end of the block.
 
-        The runner stays in the block for ``seconds``.  After the block the cluster has all that it needs to recover.
+        The runner stays in the block for ``seconds``.  After the block the cluster is able to recover.
         """
         raise NotImplementedError
         yield {}

@@ -1,4 +1,4 @@
-"""Nodes of a Galera cluster that are killed, paused, cut off and restarted, and haproxy before them."""
+"""Galera nodes that are killed, paused, partitioned and restarted, and the haproxy in front of them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.galera_network import EXPULSION, Node
 from tests.namespaces import CLIENTS, GROUP
 
 
-class OfGalera(Nemesis):
-    """The form of all: what they do to a cluster of Galera, which is complete again once it is over."""
+class GaleraNemesis(Nemesis):
+    """Base class of harm to a Galera cluster, which is complete again at its end."""
 
     aftermath = 0.0
 
@@ -25,43 +25,43 @@ class OfGalera(Nemesis):
         return isinstance(cluster, Galera)
 
     @contextlib.contextmanager
-    def harm(self, cluster: Cluster, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def harm(self, cluster: Cluster, rng: random.Random) -> Iterator[dict[str, Any]]:
         assert isinstance(cluster, Galera)
-        with self._harm(cluster, chance) as detail:
+        with self._harm(cluster, rng) as detail:
             yield detail
         cluster.wait_until_complete()
 
     @contextlib.contextmanager
-    def _harm(self, cluster: Galera, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def _harm(self, cluster: Galera, rng: random.Random) -> Iterator[dict[str, Any]]:
         raise NotImplementedError
         yield {}
 
 
-class OfOneNode(OfGalera):
-    """Harm to one node: the one that is written to, or as often one of the others."""
+class NodeNemesis(GaleraNemesis):
+    """Base class of harm to one node: the one that is written to or, with equal probability, another."""
 
     kills = "node"
     seconds = 8.0
 
     @contextlib.contextmanager
-    def _harm(self, cluster: Galera, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def _harm(self, cluster: Galera, rng: random.Random) -> Iterator[dict[str, Any]]:
         written = cluster.written
         others = [node for node in cluster.nodes.nodes if node is not written]
-        node = chance.choice([written, chance.choice(others)])
-        with self._harm_node(cluster, node, chance):
+        node = rng.choice([written, rng.choice(others)])
+        with self._harm_node(cluster, node, rng):
             yield {"node": node.name, "written": node is written}
 
     @contextlib.contextmanager
-    def _harm_node(self, cluster: Galera, node: Node, chance: random.Random) -> Iterator[None]:
+    def _harm_node(self, cluster: Galera, node: Node, rng: random.Random) -> Iterator[None]:
         raise NotImplementedError
         yield
 
 
-class KillNode(OfOneNode):
+class KillNode(NodeNemesis):
     name = "kill-node"
 
     @contextlib.contextmanager
-    def _harm_node(self, cluster: Galera, node: Node, chance: random.Random) -> Iterator[None]:
+    def _harm_node(self, cluster: Galera, node: Node, rng: random.Random) -> Iterator[None]:
         node.kill()
         try:
             yield
@@ -69,59 +69,59 @@ class KillNode(OfOneNode):
             cluster.nodes.join([node])
 
 
-class PauseNode(OfOneNode):
-    """SIGSTOP; the node is expelled, and finds itself outside of the group when it goes on."""
+class PauseNode(NodeNemesis):
+    """SIGSTOP a node, which is expelled, and finds itself outside the group when it continues."""
 
     name = "pause-node"
 
     @contextlib.contextmanager
-    def _harm_node(self, cluster: Galera, node: Node, chance: random.Random) -> Iterator[None]:
+    def _harm_node(self, cluster: Galera, node: Node, rng: random.Random) -> Iterator[None]:
         with node.frozen():
             yield
 
 
 class PauseNodeBriefly(PauseNode):
-    """For about the time after which the others expel it: it may go on before it knows of that."""
+    """Pause a node for about the time until the others expel it, so that it may continue before it notices."""
 
     name = "pause-node-briefly"
     seconds = 0.0
 
     @contextlib.contextmanager
-    def _harm_node(self, cluster: Galera, node: Node, chance: random.Random) -> Iterator[None]:
+    def _harm_node(self, cluster: Galera, node: Node, rng: random.Random) -> Iterator[None]:
         with node.frozen():
-            time.sleep(chance.uniform(1.0, 6.0))
-        time.sleep(EXPULSION)  # until then the others may expel it, although all of them call themselves synced
+            time.sleep(rng.uniform(1.0, 6.0))
+        time.sleep(EXPULSION)  # until then the others may expel it, although all report that they are synced
         yield
 
 
-class PartitionNode(OfOneNode):
-    """The other nodes do not reach it; the services and haproxy do."""
+class PartitionNode(NodeNemesis):
+    """Separate a node from the other nodes, but not from the services and haproxy."""
 
     name = "partition-node"
     networks: ClassVar[Sequence[str]] = (GROUP,)
 
     @contextlib.contextmanager
-    def _harm_node(self, cluster: Galera, node: Node, chance: random.Random) -> Iterator[None]:
+    def _harm_node(self, cluster: Galera, node: Node, rng: random.Random) -> Iterator[None]:
         with cluster.nodes.network.cut([node.host], self.networks):
             yield
 
 
 class IsolateNode(PartitionNode):
-    """Neither the other nodes nor the services and haproxy reach it."""
+    """Separate a node from the other nodes, the services and haproxy."""
 
     name = "isolate-node"
     networks = (CLIENTS, GROUP)
 
 
-class KillAllNodes(OfGalera):
-    """All nodes at once; the one with the last transaction begins a new group, and the others join it."""
+class KillAllNodes(GaleraNemesis):
+    """Kill all nodes at once; the most advanced one bootstraps a new group, and the others join it."""
 
     name = "kill-all-nodes"
     kills = "database"
     seconds = 0.5
 
     @contextlib.contextmanager
-    def _harm(self, cluster: Galera, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def _harm(self, cluster: Galera, rng: random.Random) -> Iterator[dict[str, Any]]:
         for node in cluster.nodes.nodes:
             node.kill()
         try:
@@ -130,15 +130,15 @@ class KillAllNodes(OfGalera):
             cluster.nodes.begin_again()
 
 
-class RestartNodes(OfGalera):
-    """Each node in turn is stopped in order and started, once the one before is synced, as for an upgrade."""
+class RestartNodes(GaleraNemesis):
+    """Restart each node in turn, once the one before is synced, as for an upgrade."""
 
     name = "restart-nodes"
     kills = "node"
     seconds = 0.0
 
     @contextlib.contextmanager
-    def _harm(self, cluster: Galera, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def _harm(self, cluster: Galera, rng: random.Random) -> Iterator[dict[str, Any]]:
         for node in cluster.nodes.nodes:
             cluster.wait_until_complete()
             node.stop()
@@ -146,21 +146,21 @@ class RestartNodes(OfGalera):
         yield {}
 
 
-class RestartBalancer(OfGalera):
-    """haproxy ends with all connections, and is started again."""
+class RestartBalancer(GaleraNemesis):
+    """Kill haproxy with all connections, and start it again."""
 
     name = "restart-haproxy"
     kills = "node"
     seconds = 0.0
 
     @contextlib.contextmanager
-    def _harm(self, cluster: Galera, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def _harm(self, cluster: Galera, rng: random.Random) -> Iterator[dict[str, Any]]:
         cluster.balancer.restart()
         yield {}
 
 
-class ReloadBalancer(OfGalera):
-    """haproxy is replaced by another process; the old one ends its connections some seconds later."""
+class ReloadBalancer(GaleraNemesis):
+    """Replace haproxy by another process; the old one ends its connections some seconds later."""
 
     name = "reload-haproxy"
     kills = "node"
@@ -168,6 +168,6 @@ class ReloadBalancer(OfGalera):
     seconds = 0.0
 
     @contextlib.contextmanager
-    def _harm(self, cluster: Galera, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def _harm(self, cluster: Galera, rng: random.Random) -> Iterator[dict[str, Any]]:
         cluster.balancer.reload()
         yield {}

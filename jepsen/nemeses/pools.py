@@ -1,4 +1,4 @@
-"""Connections to the database are short: a pool of one, and a stranger that takes all that the server allows."""
+"""Shortages of database connections: a pool of size one, and a foreign client that takes all connections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jepsen.clusters.cluster import Cluster
 from jepsen.nemeses.nemesis import Nemesis
 
 _ONE = {"max_pool_size": "1", "max_overflow": "0", "pool_timeout": "5"}
-#: Statements: the id of this session, those of all of this database, and the end of one.
+#: Statements: id of this session, ids of all sessions on this database, and termination of a session.
 _SESSIONS = {
     "mariadb": (
         "SELECT CONNECTION_ID()",
@@ -28,23 +28,23 @@ _SESSIONS = {
         "SELECT pg_terminate_backend({session})",
     ),
 }
-#: How often the sessions of others are ended: the services open new ones meanwhile.
+#: Rounds of ending other sessions: the services open new ones meanwhile.
 _ROUNDS = 3
 
 
 class PoolOfOne(Nemesis):
-    """A service is restarted with one connection in each pool, for which its threads wait; at the end it is again."""
+    """Restart a service with one connection per pool, for which its threads wait; restart it again at the end."""
 
     name = "pool-of-one"
     kills = "worker"
     seconds = 5.0
 
     def applies_to(self, cluster: Cluster) -> bool:
-        return bool(cluster.services) and cluster.shows_state  # its configuration is written
+        return bool(cluster.services) and cluster.shows_state  # its configuration file is changed
 
     @contextlib.contextmanager
-    def harm(self, cluster: Cluster, chance: random.Random) -> Iterator[dict[str, Any]]:
-        number = chance.randrange(len(cluster.services))
+    def harm(self, cluster: Cluster, rng: random.Random) -> Iterator[dict[str, Any]]:
+        number = rng.randrange(len(cluster.services))
         service = cluster.services[number]
         path = service.directory / "placement.conf"
         before = path.read_text()
@@ -66,7 +66,7 @@ def _configure(path: Path, options: Mapping[str, str]) -> None:
 
 
 class TakeConnections(Nemesis):
-    """A stranger ends the sessions of the services, and opens as many as the server allows."""
+    """End the sessions of the services, and open as many as the server allows."""
 
     name = "take-connections"
 
@@ -74,7 +74,7 @@ class TakeConnections(Nemesis):
         return bool(cluster.servers) and cluster.kind in _SESSIONS
 
     @contextlib.contextmanager
-    def harm(self, cluster: Cluster, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def harm(self, cluster: Cluster, rng: random.Random) -> Iterator[dict[str, Any]]:
         this, all_of_them, end = _SESSIONS[cluster.kind]
         engine = sa.create_engine(cluster.database_url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
         with contextlib.ExitStack() as stack:
@@ -82,7 +82,7 @@ class TakeConnections(Nemesis):
             taken = {first.exec_driver_sql(this).scalar_one()}
             for _ in range(_ROUNDS):
                 for session in {*first.exec_driver_sql(all_of_them).scalars()} - taken:
-                    with contextlib.suppress(sa.exc.DBAPIError):  # it may have ended by itself
+                    with contextlib.suppress(sa.exc.DBAPIError):  # it may have ended already
                         first.exec_driver_sql(end.format(session=session))
                 taken.update(_take_all(stack, engine, this))
             yield {"connections": len(taken)}

@@ -1,4 +1,4 @@
-"""Processes are killed, stopped and restarted: workers, services, and the server of the database."""
+"""Workers, services and database servers that are killed, paused and restarted."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests import children
 from tests.running import Service
 
 
-class _OfServices(Nemesis):
-    """Harm to one of the services."""
+class _ServiceNemesis(Nemesis):
+    """Base class of harm to one service."""
 
     kills = "worker"
 
@@ -25,38 +25,38 @@ class _OfServices(Nemesis):
         return bool(cluster.services)
 
     @contextlib.contextmanager
-    def harm(self, cluster: Cluster, chance: random.Random) -> Iterator[dict[str, Any]]:
-        number = chance.randrange(len(cluster.services))
-        with self._harm(cluster.services[number], chance) as detail:
+    def harm(self, cluster: Cluster, rng: random.Random) -> Iterator[dict[str, Any]]:
+        number = rng.randrange(len(cluster.services))
+        with self._harm(cluster.services[number], rng) as detail:
             yield {"service": number, **detail}
 
-    def _harm(self, service: Service, chance: random.Random) -> contextlib.AbstractContextManager[dict[str, Any]]:
+    def _harm(self, service: Service, rng: random.Random) -> contextlib.AbstractContextManager[dict[str, Any]]:
         raise NotImplementedError
 
 
-class KillWorker(_OfServices):
-    """SIGKILL of one worker; its master starts another."""
+class KillWorker(_ServiceNemesis):
+    """SIGKILL a worker; its master starts another."""
 
     name = "kill-worker"
     seconds = 0.5
 
     @contextlib.contextmanager
-    def _harm(self, service: Service, chance: random.Random) -> Iterator[dict[str, Any]]:
-        worker = _worker(service, chance)
+    def _harm(self, service: Service, rng: random.Random) -> Iterator[dict[str, Any]]:
+        worker = _worker(service, rng)
         children.send(worker, signal.SIGKILL)
         yield {"worker": worker}
 
 
-class PauseWorker(_OfServices):
-    """SIGSTOP of one worker, which may hold locks in the database, and uWSGI's lock around accept()."""
+class PauseWorker(_ServiceNemesis):
+    """SIGSTOP a worker, which may hold locks in the database and uWSGI's lock around accept()."""
 
     name = "pause-worker"
     pauses = True
     seconds = 3.0
 
     @contextlib.contextmanager
-    def _harm(self, service: Service, chance: random.Random) -> Iterator[dict[str, Any]]:
-        worker = _worker(service, chance)
+    def _harm(self, service: Service, rng: random.Random) -> Iterator[dict[str, Any]]:
+        worker = _worker(service, rng)
         children.send(worker, signal.SIGSTOP)
         try:
             yield {"worker": worker}
@@ -64,19 +64,19 @@ class PauseWorker(_OfServices):
             children.send(worker, signal.SIGCONT)
 
 
-def _worker(service: Service, chance: random.Random) -> int:
+def _worker(service: Service, rng: random.Random) -> int:
     while not (workers := service.workers):
         time.sleep(0.01)
-    return chance.choice(workers)
+    return rng.choice(workers)
 
 
-class KillService(_OfServices):
-    """SIGKILL of all processes of a service, which is started again at the end."""
+class KillService(_ServiceNemesis):
+    """SIGKILL all processes of a service, and start it again at the end."""
 
     name = "kill-service"
 
     @contextlib.contextmanager
-    def _harm(self, service: Service, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def _harm(self, service: Service, rng: random.Random) -> Iterator[dict[str, Any]]:
         service.kill()
         try:
             yield {}
@@ -84,25 +84,25 @@ class KillService(_OfServices):
             service.start()
 
 
-class ReloadService(_OfServices):
-    """The workers of a service are replaced, one after another; no request is lost."""
+class ReloadService(_ServiceNemesis):
+    """Replace the workers of a service one after another, without losing requests."""
 
     name = "reload-service"
     loses = "none"
     seconds = 0.0
 
     def applies_to(self, cluster: Cluster) -> bool:
-        # Another implementation need not have uWSGI's file for orders.
+        # Another implementation may lack uWSGI's command file.
         return super().applies_to(cluster) and cluster.shows_state
 
     @contextlib.contextmanager
-    def _harm(self, service: Service, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def _harm(self, service: Service, rng: random.Random) -> Iterator[dict[str, Any]]:
         service.reload()
         yield {}
 
 
-class _OfDatabase(Nemesis):
-    """Harm to the server that is written to; nodes of Galera have nemeses of their own."""
+class _DatabaseNemesis(Nemesis):
+    """Base class of harm to the server that is written to; Galera nodes have their own nemeses."""
 
     kills = "database"
 
@@ -110,13 +110,13 @@ class _OfDatabase(Nemesis):
         return bool(cluster.servers) and not isinstance(cluster, Galera)
 
 
-class KillDatabase(_OfDatabase):
-    """SIGKILL of all processes of the server, which is started again at the end; every COMMIT survives."""
+class KillDatabase(_DatabaseNemesis):
+    """SIGKILL all processes of the server, and start it again at the end; every COMMIT survives."""
 
     name = "kill-database"
 
     @contextlib.contextmanager
-    def harm(self, cluster: Cluster, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def harm(self, cluster: Cluster, rng: random.Random) -> Iterator[dict[str, Any]]:
         cluster.servers[0].kill()
         try:
             yield {}
@@ -124,27 +124,27 @@ class KillDatabase(_OfDatabase):
             cluster.servers[0].start()
 
 
-class PauseDatabase(_OfDatabase):
-    """SIGSTOP of all processes of the server; its kernel still acknowledges packets."""
+class PauseDatabase(_DatabaseNemesis):
+    """SIGSTOP all processes of the server; its kernel still acknowledges packets."""
 
     name = "pause-database"
     pauses = True
     seconds = 3.0
 
     @contextlib.contextmanager
-    def harm(self, cluster: Cluster, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def harm(self, cluster: Cluster, rng: random.Random) -> Iterator[dict[str, Any]]:
         with cluster.servers[0].frozen():
             yield {}
 
 
-class RestartDatabase(_OfDatabase):
-    """The server is shut down in order, and started again."""
+class RestartDatabase(_DatabaseNemesis):
+    """Shut the server down cleanly, and start it again."""
 
     name = "restart-database"
     seconds = 0.5
 
     @contextlib.contextmanager
-    def harm(self, cluster: Cluster, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def harm(self, cluster: Cluster, rng: random.Random) -> Iterator[dict[str, Any]]:
         cluster.servers[0].stop()
         try:
             yield {}

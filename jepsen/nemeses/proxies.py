@@ -1,4 +1,4 @@
-"""The connections between a service and its database fail: proxies reset, delay, drop and cut what they forward."""
+"""Failures of the connections between a service and its database: resets, delays, drops and cuts in a proxy."""
 
 from __future__ import annotations
 
@@ -12,86 +12,86 @@ from jepsen.nemeses.nemesis import Nemesis
 from tests import proxy_faults
 from tests.proxies import Proxy
 
-#: The probability that a transaction is cut at its COMMIT.
+#: Probability that a transaction is cut at its COMMIT.
 _CUT = 0.25
-#: Seconds by which a packet is late, at least and at most.
+#: Delay of a packet in seconds, minimum and maximum.
 _LATE = (0.1, 0.3)
 
 
-class _OfProxy(Nemesis):
-    """Harm to all connections of one service; without proxies there is none."""
+class _ProxyNemesis(Nemesis):
+    """Base class of harm to all connections of one service."""
 
     def applies_to(self, cluster: Cluster) -> bool:
         return bool(cluster.proxies)
 
     @contextlib.contextmanager
-    def harm(self, cluster: Cluster, chance: random.Random) -> Iterator[dict[str, Any]]:
-        name = chance.choice([*cluster.proxies])
-        with self._harm(cluster.proxies[name], chance) as detail:
+    def harm(self, cluster: Cluster, rng: random.Random) -> Iterator[dict[str, Any]]:
+        name = rng.choice([*cluster.proxies])
+        with self._harm(cluster.proxies[name], rng) as detail:
             detail["proxy"] = name
             yield detail
 
-    def _harm(self, proxy: Proxy, chance: random.Random) -> contextlib.AbstractContextManager[dict[str, Any]]:
+    def _harm(self, proxy: Proxy, rng: random.Random) -> contextlib.AbstractContextManager[dict[str, Any]]:
         raise NotImplementedError
 
 
-class ResetConnections(_OfProxy):
-    """Connections are reset (RST), new ones too."""
+class ResetConnections(_ProxyNemesis):
+    """Reset connections (RST), including new ones."""
 
     name = "reset-connections"
     seconds = 0.5
 
     @contextlib.contextmanager
-    def _harm(self, proxy: Proxy, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def _harm(self, proxy: Proxy, rng: random.Random) -> Iterator[dict[str, Any]]:
         with proxy.behaving(proxy_faults.Resets()):
             yield {}
 
 
-class RefuseConnections(_OfProxy):
-    """New connections are refused; every other one of those that there are is reset, and the others go on."""
+class RefuseConnections(_ProxyNemesis):
+    """Refuse new connections, and reset about half of the open ones."""
 
     name = "refuse-connections"
 
     @contextlib.contextmanager
-    def _harm(self, proxy: Proxy, chance: random.Random) -> Iterator[dict[str, Any]]:
-        with proxy.refusing(), proxy.behaving(proxy_faults.Resets(lambda: chance.random() < 0.5)):
+    def _harm(self, proxy: Proxy, rng: random.Random) -> Iterator[dict[str, Any]]:
+        with proxy.refusing(), proxy.behaving(proxy_faults.Resets(lambda: rng.random() < 0.5)):
             yield {}
 
 
-class DelayPackets(_OfProxy):
-    """Every packet is late, in both directions, by times that differ."""
+class DelayPackets(_ProxyNemesis):
+    """Delay every packet, in both directions, by varying times."""
 
     name = "delay-packets"
     seconds = 3.0
 
     @contextlib.contextmanager
-    def _harm(self, proxy: Proxy, chance: random.Random) -> Iterator[dict[str, Any]]:
-        with proxy.behaving(proxy_faults.Delays(lambda: chance.uniform(*_LATE))):
+    def _harm(self, proxy: Proxy, rng: random.Random) -> Iterator[dict[str, Any]]:
+        with proxy.behaving(proxy_faults.Delays(lambda: rng.uniform(*_LATE))):
             yield {}
 
 
-class DropPackets(_OfProxy):
-    """All data are lost, while connections stay open; each ends only by the timeouts of the service."""
+class DropPackets(_ProxyNemesis):
+    """Drop all data but keep connections open, until the service's timeouts end them."""
 
     name = "drop-packets"
-    aftermath = 40.0  # [placement_database]read_timeout, and a request that began before its end
+    aftermath = 40.0  # [placement_database]read_timeout, plus a request that began before its end
 
     @contextlib.contextmanager
-    def _harm(self, proxy: Proxy, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def _harm(self, proxy: Proxy, rng: random.Random) -> Iterator[dict[str, Any]]:
         with proxy.silent():
             yield {}
 
 
-class _CutCommits(_OfProxy):
-    """Some connections that send a COMMIT are reset."""
+class _CutCommits(_ProxyNemesis):
+    """Base class: reset some connections that send a COMMIT."""
 
     seconds = 3.0
-    #: Whether the server has the COMMIT.
+    #: Whether the server receives the COMMIT.
     forwards: ClassVar[bool]
 
     @contextlib.contextmanager
-    def _harm(self, proxy: Proxy, chance: random.Random) -> Iterator[dict[str, Any]]:
-        cuts = proxy_faults.CutsAtCommit(lambda: chance.random() < _CUT, forwards=self.forwards)
+    def _harm(self, proxy: Proxy, rng: random.Random) -> Iterator[dict[str, Any]]:
+        cuts = proxy_faults.CutsAtCommit(lambda: rng.random() < _CUT, forwards=self.forwards)
         detail: dict[str, Any] = {}
         with proxy.behaving(cuts):
             yield detail
@@ -99,14 +99,14 @@ class _CutCommits(_OfProxy):
 
 
 class CutAfterCommit(_CutCommits):
-    """The transaction is committed, and its client never has the answer."""
+    """Commit the transaction, but lose the response to the service."""
 
     name = "cut-after-commit"
     forwards = True
 
 
 class CutBeforeCommit(_CutCommits):
-    """The server never has the COMMIT, and its client has no answer."""
+    """Lose the COMMIT, so that neither the server nor the service gets its message."""
 
     name = "cut-before-commit"
     forwards = False

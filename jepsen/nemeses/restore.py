@@ -1,7 +1,7 @@
-"""A backup of some seconds before is restored in place while the services run, with the commands of docs/backup.rst.
+"""A backup of some seconds before, restored in place with the commands of docs/backup.rst while the services run.
 
-The page has no client reach them meanwhile, because a write would be mixed with the backup.  Here the database is
-out of their reach instead: so they keep their indices, ids and connections of the state that is lost.
+That page stops clients meanwhile, because a write would be mixed with the backup.  Here the database is unreachable
+instead, so the services keep their indices, ids and connections of the lost state.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests import children, proxy_faults
 
 
 class RestoreBackup(Nemesis):
-    """What was committed since the backup is lost."""
+    """Restore a backup, and lose the commits since then."""
 
     name = "restore-backup"
     loses_tail = keeps_earlier = True
@@ -33,9 +33,9 @@ class RestoreBackup(Nemesis):
         return cluster.kind == "sqlite" or (len(cluster.servers) == 1 and bool(cluster.proxies))
 
     @contextlib.contextmanager
-    def harm(self, cluster: Cluster, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def harm(self, cluster: Cluster, rng: random.Random) -> Iterator[dict[str, Any]]:
         url = sa.make_url(cluster.database_url)
-        backup = children.run_directory() / f"backup-{url.port}-{chance.getrandbits(32):x}"
+        backup = children.run_directory() / f"backup-{url.port}-{rng.getrandbits(32):x}"
         _back_up(url, backup)
         try:
             yield {}
@@ -47,7 +47,7 @@ class RestoreBackup(Nemesis):
 
 @contextlib.contextmanager
 def out_of_reach(cluster: Cluster) -> Iterator[None]:
-    """A block in which no service has a connection to the database; of a file, SQLite's own lock excludes them."""
+    """Cut the services off from the database for the block; for a file, SQLite's own lock excludes them."""
     with contextlib.ExitStack() as stack:
         for proxy in cluster.proxies.values():
             stack.enter_context(proxy.behaving(proxy_faults.Resets()))

@@ -1,7 +1,7 @@
-"""The primary and the replica of a pair change their roles; each harm exchanges them once more.
+"""Role changes of a primary and its replica; each harm exchanges the roles once more.
 
-Whatever the order, the replica takes writes only when the old primary takes none, and the old primary comes back as a
-replica of the new one.
+The replica takes writes only after the old primary has stopped taking them, and the old primary comes back as a replica
+of the new one.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from jepsen.clusters.cluster import Cluster
 from jepsen.clusters.pairs import Pair
 from jepsen.nemeses.nemesis import Nemesis
 
-#: Seconds for which the replica receives nothing before the primary is killed: commits of this time are lost.
+#: Seconds for which the replica receives nothing before the primary is killed; these commits are lost.
 LAG = 0.3
 
 
-class _Exchange(Nemesis):
-    """The form of all; once it is over, haproxy sends connections to the new primary, so that no request is refused."""
+class _RoleChange(Nemesis):
+    """Base class: at the end haproxy sends connections to the new primary, so that no request is refused."""
 
     kills = "database"
     seconds: ClassVar[float] = 0.7
@@ -31,13 +31,13 @@ class _Exchange(Nemesis):
         return isinstance(cluster, Pair)
 
 
-class Switchover(_Exchange):
-    """Planned: the old primary refuses writes and loses its sessions, then the replica has all and is promoted."""
+class Switchover(_RoleChange):
+    """A planned role change: the old primary refuses writes and ends its sessions, and the replica catches up first."""
 
     name = "switch-over"
 
     @contextlib.contextmanager
-    def harm(self, cluster: Pair, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def harm(self, cluster: Pair, rng: random.Random) -> Iterator[dict[str, Any]]:
         old, new = cluster.servers
         old.demote()
         cluster.router.wait_for(old, "DOWN")
@@ -47,8 +47,8 @@ class Switchover(_Exchange):
         old.follow(new, cluster.link.port)
 
 
-class Split(_Exchange):
-    """The same, but sessions at the old primary stay open, and what is read there is its past, until it comes back.
+class UnfencedSwitchover(_RoleChange):
+    """A role change that leaves sessions on the old primary open, where reads are stale until it comes back.
 
     The service leaves it with its first write, and for reads after ``freshness.CHECK_INTERVAL``.
     """
@@ -57,7 +57,7 @@ class Split(_Exchange):
     shows_past = True
 
     @contextlib.contextmanager
-    def harm(self, cluster: Pair, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def harm(self, cluster: Pair, rng: random.Random) -> Iterator[dict[str, Any]]:
         old, new = cluster.servers
         cluster.router.keep_open_sessions(old)
         old.demote()
@@ -68,8 +68,8 @@ class Split(_Exchange):
         old.follow(new, cluster.link.port)
 
 
-class Failover(_Exchange):
-    """The replica stops receiving, the primary is killed, and the replica is promoted as it is."""
+class Failover(_RoleChange):
+    """An unplanned role change: the replica stops receiving, and is promoted after the primary is killed."""
 
     name = "fail-over"
     loses_tail = True
@@ -78,7 +78,7 @@ class Failover(_Exchange):
         return isinstance(cluster, Pair) and not cluster.waits_for_replica
 
     @contextlib.contextmanager
-    def harm(self, cluster: Pair, chance: random.Random) -> Iterator[dict[str, Any]]:
+    def harm(self, cluster: Pair, rng: random.Random) -> Iterator[dict[str, Any]]:
         old, new = cluster.servers
         with cluster.link.silent():
             time.sleep(LAG)
@@ -89,7 +89,7 @@ class Failover(_Exchange):
 
 
 class FailoverWithoutLoss(Failover):
-    """The same where each COMMIT waits for the replica: what was answered is kept."""
+    """A failover with synchronous replication, which keeps all acknowledged writes."""
 
     name = "fail-over-synchronous"
     loses_tail = False

@@ -1,4 +1,4 @@
-"""Faults of claims: the fit rule, generations, owners, rows of consumers, attempts."""
+"""Faults of claims: capacity, generations, owners, consumer rows and retries."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from placement.objects.consumer import Consumer
 
 
 @fault
-def fit_read_before_the_lock() -> None:
-    """The fit rule decides by usage that was read before the provider was locked."""
+def usage_read_before_lock() -> None:
+    """The capacity check uses amounts that were read before the provider was locked."""
     write_consumers, read_inventories = ClaimSet._write_consumers, ClaimSet._read_inventories
     early: dict[int, Any] = {}
 
@@ -39,31 +39,31 @@ def fit_read_before_the_lock() -> None:
 
 @fault
 def capacity_not_compared() -> None:
-    """A claim is not compared with what others use."""
+    """A claim is not compared with the capacity."""
     ClaimedInventory.check = lambda self, amount, total, used_by_others, released: None
 
 
 @fault
 def last_unit_refused() -> None:
-    """A claim is refused that would take the last unit of an inventory."""
+    """A claim of the last unit of an inventory is refused."""
     capacity.within_capacity = lambda amount, used, capacity: used + amount < capacity
 
 
 @fault
 def consumer_generation_not_compared() -> None:
-    """The consumer generation that a client states is ignored."""
+    """The consumer generation in a request is ignored."""
     Consumer.check_generation = lambda self, given: None
 
 
 @fault
 def consumer_generation_not_raised() -> None:
-    """A claim leaves the generation of an existing consumer as it is."""
+    """A claim does not raise the generation of an existing consumer."""
     _change_advance({"generation": consumers.c.generation})
 
 
 @fault
 def owner_not_written() -> None:
-    """A claim leaves the project and the user of an existing consumer as they are."""
+    """A claim does not change the project and the user of an existing consumer."""
     _change_advance({"project_id": consumers.c.project_id, "user_id": consumers.c.user_id})
 
 
@@ -72,14 +72,14 @@ def _change_advance(values: Mapping[str, Any]) -> None:
 
 
 @fault
-def consumer_row_left() -> None:
-    """The row of a consumer stays when a claim leaves it nothing."""
+def consumer_row_not_deleted() -> None:
+    """The consumer row stays when a claim removes all allocations."""
     Consumer.delete = lambda self, db: None
 
 
 @fault
-def allocations_left() -> None:
-    """A deletion of a consumer's allocations deletes the row only: the allocations are of a consumer without a row."""
+def allocations_not_deleted() -> None:
+    """DELETE of a consumer's allocations deletes the consumer row only, and leaves allocations without a consumer."""
 
     def end_row(db: Any, uuid: str) -> None:
         holding = [consumer for consumer in Holding.lock(db, [uuid]) if consumer.held_on]
@@ -91,12 +91,12 @@ def allocations_left() -> None:
 
 
 @fault
-def ghost_ended_beside_a_claim() -> None:
-    """A consumer without a row is ended without a lock, so a claim for it that runs meanwhile is deleted, too.
+def orphan_deleted_during_claim() -> None:
+    """Allocations without a consumer row are deleted without a lock, together with those of a concurrent claim.
 
-    Only consumers without a row are concerned, which other implementations leave: ``allocations_left`` makes them.
+    Only other implementations leave such allocations: ``allocations_not_deleted`` creates them.
     """
-    allocations_left()
+    allocations_not_deleted()
     delete = Consumer.delete
 
     def delete_row_only(self: Consumer, db: Any) -> None:
@@ -110,7 +110,7 @@ def ghost_ended_beside_a_claim() -> None:
 
 @fault
 def post_in_several_transactions() -> None:
-    """POST /allocations writes each of its consumers in a transaction of its own."""
+    """POST /allocations writes each consumer in its own transaction."""
     place = joint_claims.place
 
     def one_by_one(database: Any, claims: Any, **options: Any) -> None:
@@ -121,14 +121,14 @@ def post_in_several_transactions() -> None:
 
 
 @fault
-def one_attempt() -> None:
-    """A write that collides with others is refused, and not run again."""
+def single_attempt() -> None:
+    """A write that collides with others is refused instead of retried."""
     until_done = retry.until_done
     retry.until_done = lambda attempt, attempts, *options: until_done(attempt, 1, *options)
 
 
 @fault
-def refused_told_as_done() -> None:
-    """Of claims that threads write together, all are answered as done, also those that did not fit."""
+def refused_reported_as_done() -> None:
+    """All claims written together by several threads are reported as done, even those that did not fit."""
     place_together = joint_claims._place_together
     joint_claims._place_together = lambda database, claims: [True for _ in place_together(database, claims)]

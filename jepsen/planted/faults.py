@@ -1,4 +1,4 @@
-"""The register of faults."""
+"""The registry of faults."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import importlib
 import os
 from collections.abc import Callable, Mapping
 
-#: Which fault a service has.
+#: Environment variable that names the fault of a service.
 VARIABLE = "PLACEMENT_PLANTED"
 _MODULES = ("claims", "providers", "places", "leases", "machines", "feeds", "outcomes")
 
-#: Seconds for which a planted race lasts longer than on a machine that does nothing else.
+#: Seconds by which a planted race window is widened.
 PAUSE = 0.02
 
 Plant = Callable[[], None]
@@ -18,7 +18,7 @@ _FAULTS: dict[str, Plant] = {}
 
 
 def fault(plant: Plant) -> Plant:
-    """Register a function that plants a fault in this process; its docstring says what the fault is."""
+    """Register a function that plants a fault in this process; its docstring describes the fault."""
     _FAULTS[plant.__name__.replace("_", "-")] = plant
     return plant
 
@@ -31,6 +31,6 @@ def faults() -> Mapping[str, Plant]:
 
 
 def plant() -> None:
-    """Plant the fault that the environment names, if it names one; raises KeyError for an unknown name."""
+    """Plant the fault named in the environment, if any; raise KeyError for an unknown name."""
     if name := os.environ.get(VARIABLE):
         faults()[name]()

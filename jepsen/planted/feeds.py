@@ -13,25 +13,25 @@ from placement.index import refresh
 from placement.index.live import LiveIndex
 from placement.index.position import Position
 
-#: Seconds: the age of a snapshot that is shown.
-_OLD = 0.3
+#: Maximum age of a snapshot, in seconds.
+_MAX_AGE = 0.3
 
 
 @fault
 def usage_not_in_the_feed() -> None:
-    """A claim is not recorded in the feed."""
+    """A claim writes no row to the change feed."""
     changed = Transaction.changed
 
-    def without_usage(self: Transaction, provider_id: int, what: str) -> None:
-        if what != feed.USAGE:
-            changed(self, provider_id, what)
+    def without_usage(self: Transaction, provider_id: int, kind: str) -> None:
+        if kind != feed.USAGE:
+            changed(self, provider_id, kind)
 
     Transaction.changed = without_usage
 
 
 @fault
 def number_used_twice() -> None:
-    """Two transactions in a row of a writer have one number, unless they concern the same provider."""
+    """Two successive transactions of a writer share a number, unless they change the same provider."""
     record = Transaction.record
 
     def record_twice(self: Transaction, writer: Any) -> int:
@@ -39,7 +39,7 @@ def number_used_twice() -> None:
         numbered: tuple[int, set[int]] = getattr(writer, "numbered", (0, set()))
         if numbered[0] == writer.seq > 0 and numbered[1].isdisjoint(changes):
             writer.seq -= 1
-            self._notes = None  # the table of events has each number once
+            self._notes = None  # numbers are unique in the table of events
             writer.numbered = writer.seq + 1, {*numbered[1], *changes}
         else:
             writer.numbered = writer.seq + 1, {*changes}
@@ -49,8 +49,8 @@ def number_used_twice() -> None:
 
 
 @fault
-def number_left_out() -> None:
-    """Every tenth number of a writer is left out."""
+def number_skipped() -> None:
+    """Every tenth number of a writer is skipped."""
     record = Transaction.record
 
     def record_after_gap(self: Transaction, writer: Any) -> int:
@@ -62,20 +62,20 @@ def number_left_out() -> None:
 
 @fault
 def lost_tail_not_noticed() -> None:
-    """An index goes on with what it has if the database has lost the transactions that it has read."""
+    """An index keeps its contents although the database has lost transactions that it has read."""
     changes_since = Position.changes_since
     Position.follows = lambda self, earlier: True
-    Position.changes_since = lambda self, db, earlier, most: changes_since(self, db, earlier, most) or {}
+    Position.changes_since = lambda self, db, earlier, limit: changes_since(self, db, earlier, limit) or {}
 
 
 @fault
-def old_snapshot() -> None:
-    """A search may see a snapshot that was current a moment ago."""
+def stale_snapshot() -> None:
+    """A search may use a snapshot that is not current."""
     current = LiveIndex.current
 
     def recent(self: LiveIndex) -> Any:
         indexed = self._indexed
-        if indexed is None or time.monotonic() - self._current_at > _OLD:
+        if indexed is None or time.monotonic() - self._current_at > _MAX_AGE:
             return current(self)
         return indexed.snapshot
 
@@ -83,8 +83,8 @@ def old_snapshot() -> None:
 
 
 @fault
-def refresh_shared_that_began_earlier() -> None:
-    """A search that waited for the refresh of another thread uses it, although that may have read the feed before."""
+def earlier_refresh_shared() -> None:
+    """A search that waited for another thread's refresh uses its result, although it may have begun too early."""
     current = LiveIndex.current
 
     def shared(self: LiveIndex) -> Any:
@@ -98,11 +98,11 @@ def refresh_shared_that_began_earlier() -> None:
 
 
 @fault
-def usage_left_out() -> None:
-    """An index leaves the usage of some providers as it was."""
+def usage_not_applied() -> None:
+    """An index does not apply the usage of some providers."""
     applied = refresh.applied
 
     def applied_to_others(db: Any, snapshot: Any, changes: Mapping[int, str]) -> Any:
-        return applied(db, snapshot, {id_: what for id_, what in changes.items() if what != feed.USAGE or id_ % 3})
+        return applied(db, snapshot, {id_: kind for id_, kind in changes.items() if kind != feed.USAGE or id_ % 3})
 
     refresh.applied = applied_to_others

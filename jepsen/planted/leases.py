@@ -1,4 +1,4 @@
-"""Faults of leases: when they end, what an extension does, and what expired ones hold."""
+"""Faults of leases: expiry, extensions and the resources of expired leases."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from placement.objects.claims import leases, release
 from placement.objects.claims.holding import Holding
 from placement.objects.claims.lease_sweep import LeaseSweeper
 
-#: Seconds that an extension takes in which its lease may end.
-_LONG = 0.5
-#: Stands for what a consumer holds that holds nothing.
+#: Seconds that an extension takes, in which its lease may expire.
+_EXTENSION_DELAY = 0.5
+#: Stands for the holding of a consumer that holds nothing.
 _NOTHING = object()
 _SECOND = datetime.timedelta(seconds=1)
 
 
 @fault
-def lease_shorter_than_told() -> None:
-    """The end of a lease that is written is a second before the one that is answered."""
+def lease_shorter_than_reported() -> None:
+    """The written expiry of a lease is a second before the reported one."""
     insert_all = ClaimRecord.insert_all.__func__
 
     def insert_shorter(cls: Any, db: Any, records: Any) -> None:
@@ -43,19 +43,19 @@ def lease_shorter_than_told() -> None:
 
 
 @fault
-def all_swept_when_one_is_over() -> None:
-    """A sweep ends all leases, also those whose time is not over."""
+def all_swept_when_one_expires() -> None:
+    """A sweep ends all leases, including active ones."""
     leases._EXPIRED = (
         sa.select(consumers.c.uuid)
         .join(claims, claims.c.consumer_id == consumers.c.id)
         .where(claims.c.expires_at.is_not(None))
-        .limit(sa.bindparam("most"))
+        .limit(sa.bindparam("limit"))
     )
-    _sweep_without_look()
+    _sweep_without_recheck()
 
 
-def _sweep_without_look(before: float = 0) -> None:
-    """Let a sweep end what it has found, without a look at the ends of leases once it has the locks."""
+def _sweep_without_recheck(before: float = 0) -> None:
+    """Make sweeps end all candidates, without checking the expiry again under the locks."""
 
     def end_all(db: Transaction, uuids: Collection[str], *, skip_locked: bool) -> int:
         time.sleep(before if uuids else 0)
@@ -67,58 +67,58 @@ def _sweep_without_look(before: float = 0) -> None:
 
 
 @fault
-def swept_beside_an_extension() -> None:
-    """A sweep does not look at the end of a lease again once it has the lock that an extension had."""
+def swept_during_extension() -> None:
+    """A sweep does not check the expiry of a lease again once it gets the lock that an extension held."""
     extend = leases.extend
 
     def extend_late(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
         extend(db, consumer_uuid, seconds)
-        time.sleep(_LONG)
+        time.sleep(_EXTENSION_DELAY)
 
     leases.extend = extend_late
-    _sweep_without_look(PAUSE)
-    # On servers that skip what is locked, too.
+    _sweep_without_recheck(PAUSE)
+    # Also on servers that skip locked rows.
     Transaction.skips_locked_rows = property(lambda self: False)
 
 
 def _sweep_for_claims_only() -> None:
-    """Let expired leases be until a claim needs what they hold, so that more of them are met."""
+    """Leave expired leases alone until a claim needs their resources, so that more of them are encountered."""
     LeaseSweeper.sweep = lambda self: False
 
 
 @fault
-def shown_after_its_end() -> None:
-    """Reads below /v1 show what a lease holds until it is swept."""
+def shown_after_expiry() -> None:
+    """The v1 API shows expired claims until they are swept."""
     _sweep_for_claims_only()
 
     def held_or_over(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
-        found = Holding.read_all(db, uuids, with_record=True)
-        return {uuid: held for uuid, held in found.items() if held.id is not None}
+        holdings = Holding.read_all(db, uuids, with_record=True)
+        return {uuid: held for uuid, held in holdings.items() if held.id is not None}
 
     claim_record.held_claims = engine.held_claims = handler.held_claims = held_or_over
 
 
 @fault
-def extended_after_its_end() -> None:
-    """A lease whose time is over can be extended until it is swept."""
+def extended_after_expiry() -> None:
+    """An expired lease can be extended until it is swept."""
     _sweep_for_claims_only()
 
     class Unending(Holding):
         @classmethod
         def read_all(cls, db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
-            found = Holding.read_all(db, uuids)
-            for holding in found.values():
+            holdings = Holding.read_all(db, uuids)
+            for holding in holdings.values():
                 holding.is_expired = False
-            return found
+            return holdings
 
     leases.Holding = Unending
 
 
 @fault
 def stalled_extension_answered_with_404() -> None:
-    """An extension is answered with 404 if its transaction took longer than the new lease, and is committed.
+    """An extension is committed but answered with 404 if its transaction took longer than the new lease.
 
-    Every third one of a second takes that long.
+    Every third extension by one second takes that long.
     """
     extend, numbers = leases.extend, itertools.count(1)
 
@@ -131,40 +131,40 @@ def stalled_extension_answered_with_404() -> None:
         return {**dict.fromkeys(uuids, _NOTHING), **held_claims(db, uuids)}
 
     present = handler._present
-    handler._present = lambda held, consumer: present(None if held is _NOTHING else held, consumer)
+    handler._present = lambda req, held, consumer: present(req, None if held is _NOTHING else held, consumer)
     leases.extend, handler.held_claims = extend_late, held_or_nothing
 
 
 @fault
 def extension_not_written() -> None:
-    """An extension is answered with the new end, and the old one stays."""
+    """An extension reports the new expiry, but the old one stays."""
     extend, local = leases.extend, threading.local()
 
     def extend_and_undo(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
         with db._connection.begin_nested() as undone:
             extend(db, consumer_uuid, seconds)
-            local.told = consumer_uuid, leases.expiry_after(db, seconds)
+            local.extended = consumer_uuid, leases.expiry_after(db, seconds)
             undone.rollback()
 
-    def held_until_told(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
-        found = held_claims(db, uuids)
-        uuid, end = local.__dict__.pop("told", (None, None))
-        if uuid in found:
-            found[uuid].expires_at = end
-        return found
+    def held_as_extended(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
+        holdings = held_claims(db, uuids)
+        uuid, end = local.__dict__.pop("extended", (None, None))
+        if uuid in holdings:
+            holdings[uuid].expires_at = end
+        return holdings
 
-    leases.extend, handler.held_claims = extend_and_undo, held_until_told
+    leases.extend, handler.held_claims = extend_and_undo, held_as_extended
 
 
 @fault
-def end_lost_by_a_move() -> None:
-    """A consumer that is moved has no end any more, although the request does not say so."""
+def expiry_lost_by_move() -> None:
+    """Moving a consumer removes its expiry, although the request does not say so."""
     replace = ClaimRecord.replace
     ClaimRecord.replace = lambda self, db, *, keep_expiry: replace(self, db, keep_expiry=False)
 
 
 @fault
-def expired_lease_keeps_its_room() -> None:
-    """What an expired lease holds is given back only once its consumer is claimed for again."""
+def expired_lease_keeps_capacity() -> None:
+    """An expired lease is released only once its consumer claims again."""
     _sweep_for_claims_only()
     leases.require_none_expired_on = lambda db, providers: None

@@ -1,4 +1,4 @@
-"""Faults of the allocations of bare metal nodes."""
+"""Faults of the allocation of bare metal nodes."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from placement.objects.claims.claim_set import ClaimSet
 
 
 class _Unchecked(ClaimSet):
-    """Claims that are not compared with what others use."""
+    """Claims that are not compared with the capacity."""
 
     def _judge(self, groups: Any, inventories: Any) -> None:
         return
 
 
 @fault
-def node_taken_as_chosen() -> None:
-    """A request takes the node that was free when it was chosen, although another consumer may have it by then."""
+def chosen_node_not_rechecked() -> None:
+    """A request takes the node that it chose without checking that it is still free."""
     claimed = NodeRequest._claimed
 
     def claimed_late(self: NodeRequest, candidate: CandidateNode) -> Any:
@@ -46,14 +46,14 @@ def node_taken_as_chosen() -> None:
 
 
 @fault
-def record_left() -> None:
-    """An allocation that is deleted frees its node, and leaves its record."""
+def record_not_deleted() -> None:
+    """Deleting an allocation frees its node, but leaves its record."""
     Record.delete = lambda self, db: True
     Record.delete_of_consumer = classmethod(lambda cls, db, consumer: None)
 
 
 @fault
-def no_other_node() -> None:
+def no_retry_on_other_nodes() -> None:
     """A request that loses its node to another consumer fails, although other nodes are free."""
     claimed = NodeRequest._claimed
 

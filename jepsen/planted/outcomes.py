@@ -1,4 +1,4 @@
-"""Faults of commits and of what clients are told about them."""
+"""Faults of commits and of their responses."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from placement.http import failures
 from placement.objects import consumer
 from placement.objects.consumer import Consumer
 
-#: Seconds between a reply and the COMMIT that it speaks of.
-_EARLY = 0.05
-#: One of so many transactions is lost.
-_RARE = 30
+#: Seconds between a response and the COMMIT that it reports.
+_COMMIT_DELAY = 0.05
+#: Transactions per lost one.
+_LOSS_INTERVAL = 30
 
 
 @fault
 def answered_before_commit() -> None:
-    """A write is answered as done a moment before it is committed."""
+    """A write is reported as done shortly before it is committed."""
     commit_attempt, local = Attempts.commit, threading.local()
     commit = dialects.commit
 
@@ -31,27 +31,27 @@ def answered_before_commit() -> None:
         answered = getattr(local, "answered", None)
         if answered is not None:
             answered()
-            time.sleep(_EARLY)
+            time.sleep(_COMMIT_DELAY)
         commit(connection)
 
     def commit_behind(self: Attempts, work: Any, number: int) -> Any:
-        told, outcome = threading.Event(), list[Any]()
+        done, outcome = threading.Event(), list[Any]()
 
         def keep(db: Any) -> Any:
             outcome[:] = [work(db)]
             return outcome[0]
 
         def run() -> None:
-            local.answered = told.set
+            local.answered = done.set
             try:
                 commit_attempt(self, keep, number)
             except BaseException as error:
                 outcome[:] = [error]
             finally:
-                told.set()
+                done.set()
 
         threading.Thread(target=run).start()
-        told.wait()
+        done.wait()
         if isinstance(outcome[0], BaseException):
             raise outcome[0]
         return outcome[0]
@@ -61,21 +61,21 @@ def answered_before_commit() -> None:
 
 @fault
 def answered_without_commit() -> None:
-    """One write of many is answered as done, and rolled back."""
+    """One write of many is reported as done, but rolled back."""
     commit, numbers = dialects.commit, itertools.count(1)
 
-    def commit_most(connection: Any) -> None:
-        if next(numbers) % _RARE == 0:
+    def commit_sometimes(connection: Any) -> None:
+        if next(numbers) % _LOSS_INTERVAL == 0:
             connection.rollback()
         else:
             commit(connection)
 
-    dialects.commit = commit_most
+    dialects.commit = commit_sometimes
 
 
 @fault
-def unknown_told_as_refused() -> None:
-    """A write of which the reply to COMMIT was lost is answered as one that was not begun."""
+def unknown_outcome_reported_as_refused() -> None:
+    """A write whose COMMIT got no reply is reported as not begun."""
 
     def commit(self: Attempts, connection: Any, known: Any = Attempts._commit) -> None:
         try:
@@ -87,8 +87,8 @@ def unknown_told_as_refused() -> None:
 
 
 @fault
-def unknown_run_again() -> None:
-    """A write of which the reply to COMMIT was lost is run again, so that it may be done twice."""
+def unknown_outcome_retried() -> None:
+    """A write whose COMMIT got no reply is retried, so that it may be done twice."""
 
     def commit(self: Attempts, connection: Any, known: Any = Attempts._commit) -> None:
         try:
@@ -100,21 +100,21 @@ def unknown_run_again() -> None:
 
 
 @fault
-def away_for_a_moment() -> None:
-    """One write of many is refused as if the database were away."""
+def spurious_unavailability() -> None:
+    """One write of many is refused as if the database were unavailable."""
     commit, numbers = Attempts.commit, itertools.count(1)
 
-    def commit_most(self: Attempts, work: Any, number: int) -> Any:
-        if next(numbers) % _RARE == 0:
+    def commit_sometimes(self: Attempts, work: Any, number: int) -> Any:
+        if next(numbers) % _LOSS_INTERVAL == 0:
             raise errors.DatabaseUnavailable()
         return commit(self, work, number)
 
-    Attempts.commit = commit_most
+    Attempts.commit = commit_sometimes
 
 
 @fault
-def conflict_not_expected() -> None:
-    """A consumer generation that is not current ends the request as an exception that is no failure."""
+def conflict_not_handled() -> None:
+    """A consumer generation conflict ends the request with an unhandled exception."""
     check = Consumer.check_generation
 
     def check_or_fail(self: Consumer, given: int | None) -> None:
@@ -127,8 +127,8 @@ def conflict_not_expected() -> None:
 
 
 @fault
-def statement_in_the_error() -> None:
-    """The error of a conflict has the statement that showed it."""
+def statement_in_error() -> None:
+    """The error of a conflict contains the SQL statement that detected it."""
     respond = failures.respond
 
     def respond_with_statement(failure: errors.Failure, *more: Any) -> Any:

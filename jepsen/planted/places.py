@@ -1,4 +1,4 @@
-"""Faults of POST /v1/claims: what is claimed, for whom, all or nothing, and where."""
+"""Faults of POST /v1/claims: amounts, consumers, all or nothing, and places."""
 
 from __future__ import annotations
 
@@ -24,43 +24,43 @@ Resources = Mapping[str, Mapping[str, int]]
 
 
 def _change_places(change: Any) -> None:
-    """Change what is claimed of a place that was chosen: ``change(place)`` returns it."""
-    of = ChosenPlace.of.__func__
-    ChosenPlace.of = classmethod(lambda cls, *arguments: change(of(cls, *arguments)))
+    """Replace each chosen place by ``change(place)``."""
+    original = ChosenPlace.of.__func__
+    ChosenPlace.of = classmethod(lambda cls, *arguments: change(original(cls, *arguments)))
 
 
 @fault
-def more_claimed_than_asked() -> None:
-    """A claim takes one unit of each class more than was asked for."""
+def more_claimed_than_requested() -> None:
+    """A claim takes one unit of each class more than requested."""
     _change_places(lambda place: place._replace(resources=_with_more(place.resources)))
 
 
 def _with_more(resources: Resources) -> Resources:
-    return {uuid: {name: amount + 1 for name, amount in of.items()} for uuid, of in resources.items()}
+    return {uuid: {name: amount + 1 for name, amount in amounts.items()} for uuid, amounts in resources.items()}
 
 
 @fault
 def copies_on_one_provider() -> None:
-    """The copies of a place are claimed on the provider of the first one."""
+    """All copies of a place are claimed on the provider of the first one."""
 
     def on_first(place: ChosenPlace) -> ChosenPlace:
         first, *_ = place.resources
-        of = {name: amount * len(place.resources) for name, amount in place.resources[first].items()}
-        return place._replace(resources={first: of})
+        amounts = {name: amount * len(place.resources) for name, amount in place.resources[first].items()}
+        return place._replace(resources={first: amounts})
 
     _change_places(on_first)
 
 
 @fault
-def results_in_another_order() -> None:
-    """The results of a call for several consumers are not in the order of its requests."""
+def results_reordered() -> None:
+    """The results for several consumers are not in the order of the requests."""
     run = Claiming.run
     Claiming.run = lambda self: run(self)[::-1]
 
 
 @fault
-def mappings_of_an_earlier_place() -> None:
-    """What a consumer holds is shown with the mappings of its claim, although another program has changed it."""
+def mappings_of_earlier_place() -> None:
+    """A claim is shown with its original mappings, although another client has changed the holding."""
     of_row = Holding._of_row.__func__
 
     def with_mappings(cls: Any, row: Any, *, with_record: bool) -> Holding:
@@ -73,19 +73,21 @@ def mappings_of_an_earlier_place() -> None:
 
 
 @fault
-def more_written_than_told() -> None:
-    """A claim is written with one unit of each class more than is answered."""
+def more_written_than_reported() -> None:
+    """A claim is written with one unit of each class more than reported."""
 
     class More(ClaimSet):
         def __init__(self, db: Any, claims: Sequence[Claim]) -> None:
-            super().__init__(db, [dataclasses.replace(one, resources=_with_more(one.resources)) for one in claims])
+            super().__init__(
+                db, [dataclasses.replace(claim, resources=_with_more(claim.resources)) for claim in claims]
+            )
 
     writing.ClaimSet = More
 
 
 @fault
-def held_whatever_was_asked() -> None:
-    """A consumer that holds something is answered as held, whatever is asked for."""
+def held_for_any_request() -> None:
+    """A consumer that holds something is reported as held, whatever the request."""
     finish_if_decided = Claiming._finish_if_decided
 
     def finish_as_held(self: Claiming, request: ClaimRequest, held: Any) -> None:
@@ -97,8 +99,8 @@ def held_whatever_was_asked() -> None:
 
 
 @fault
-def held_by_another() -> None:
-    """A request that is repeated is answered with what the first consumer with such a request held."""
+def place_of_another_consumer() -> None:
+    """A repeated request returns the place of the first consumer with an equal request."""
     of_held, known = Place.of_held.__func__, dict[str | None, Place]()
 
     def of_first(cls: Any, held: Any) -> Place:
@@ -108,7 +110,7 @@ def held_by_another() -> None:
 
 
 def _change_calls(**changes: Any) -> None:
-    """Carry out all calls as if they had said something else."""
+    """Change fields of all requests."""
     call = claim_creation._call
 
     def other(*arguments: Any) -> ClaimCall:
@@ -118,43 +120,43 @@ def _change_calls(**changes: Any) -> None:
 
 
 @fault
-def all_or_nothing_not_minded() -> None:
-    """Of a call for all or nothing those are claimed that fit."""
+def all_or_nothing_ignored() -> None:
+    """All-or-nothing requests claim for the consumers that fit."""
     _change_calls(all_or_nothing=False)
 
 
 @fault
-def some_kept_of_nothing() -> None:
-    """Of a call for all or nothing those are claimed that fit, and all are answered as refused."""
+def partial_claim_reported_as_refused() -> None:
+    """All-or-nothing requests claim for the consumers that fit, and report all as refused."""
     run = Claiming.run
 
     def run_one_by_one(self: Claiming) -> list[ClaimResult]:
         if not self._call.all_or_nothing:
             return run(self)
         self._call, self._together = dataclasses.replace(self._call, all_or_nothing=False), False
-        found = run(self)
-        if any(one.outcome is RequestOutcome.REFUSED for one in found):
-            return [refused(one.consumer, NothingPlaced()) for one in found]
-        return found
+        results = run(self)
+        if any(result.outcome is RequestOutcome.REFUSED for result in results):
+            return [refused(result.consumer, NothingPlaced()) for result in results]
+        return results
 
     Claiming.run = run_one_by_one
 
 
 @fault
-def apart_from_not_minded() -> None:
-    """Consumers get places in trees of those that they should be apart from, so close together as they fit."""
+def apart_from_ignored() -> None:
+    """Consumers are placed in trees that they must avoid, packed as closely as possible."""
     _change_calls(apart_from=frozenset(), strategy=Strategy(Preference.PACK))
 
 
 @fault
-def together_with_not_minded() -> None:
-    """Consumers get places in other trees than those that they should be together with."""
+def together_with_ignored() -> None:
+    """Consumers are placed outside the trees that they must share."""
     _change_calls(together_with=frozenset())
 
 
 @fault
-def own_release_not_minded() -> None:
-    """A consumer that was released between the search and the look at what it holds is refused for want of room."""
+def own_release_ignored() -> None:
+    """A consumer released between the search and the read of its holding is refused for lack of capacity."""
 
     def finish_unplaced(
         self: Claiming, concerned: Collection[str], missing: Collection[str], cut_short: Collection[str], searched: Any

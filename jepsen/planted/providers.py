@@ -23,34 +23,34 @@ from placement.objects.resource_class import ResourceClass
 
 @fault
 def provider_generation_not_compared() -> None:
-    """The provider generation that a client states is ignored."""
+    """The provider generation in a request is ignored."""
     lock = LockedProvider.lock.__func__
     LockedProvider.lock = classmethod(lambda cls, db, uuid, generation=None, **options: lock(cls, db, uuid, **options))
 
 
 @fault
 def provider_generation_not_raised() -> None:
-    """A claim leaves the generations of its providers as they are."""
-    advance = sa.update(resource_providers).where(provider_rows._AMONG)
+    """A claim does not raise the generations of its providers."""
+    advance = sa.update(resource_providers).where(provider_rows._HAS_ID)
     provider_rows._ADVANCE_ALL = CompiledStatement(
         advance.values(generation=GENERATION, updated_at=sa.bindparam("now")),
     )
 
 
 def _subtree(db: Any, provider_id: int) -> set[int]:
-    """As ``tree._subtree``, which does not end in a loop of parents."""
+    """Replacement of ``tree._subtree`` that terminates for cycles."""
     children: dict[int | None, list[int]] = {}
     for row in db.execute(tree._MEMBERS, {"id_": provider_id}):
         children.setdefault(row.parent_provider_id, []).append(row.id)
-    found, left = set[int](), [provider_id]
+    subtree, left = set[int](), [provider_id]
     while left:
-        found.add(left[-1])
-        left += [child for child in children.get(left.pop(), ()) if child not in found]
-    return found
+        subtree.add(left[-1])
+        left += [child for child in children.get(left.pop(), ()) if child not in subtree]
+    return subtree
 
 
 @fault
-def loops_not_refused() -> None:
+def cycles_not_refused() -> None:
     """A provider can be moved below one of its descendants."""
     lock = tree._lock
 
@@ -63,10 +63,10 @@ def loops_not_refused() -> None:
 
 @fault
 def roots_not_locked_by_moves() -> None:
-    """A move locks the provider and its next parent, but neither root: two moves at a time can make a loop."""
+    """A move locks the provider and its new parent, but neither root: two concurrent moves can create a cycle."""
 
     def lock(db: Any, ends: list[ResourceProvider]) -> Any:
-        locked = {one.id: one for one in provider_rows.lock_all(db, {one.id for one in ends})}
+        locked = {row.id: row for row in provider_rows.lock_all(db, {end.id for end in ends})}
         provider, *parent = tree._unmoved(ends, locked.values())
         root = provider if not parent else next(iter(ResourceProvider.of_ids(db, {parent[0].tree_id})))
         subtree = _subtree(db, provider.id)
@@ -78,22 +78,22 @@ def roots_not_locked_by_moves() -> None:
 
 
 @fault
-def root_not_locked_by_births() -> None:
-    """The creation of a child locks its parent only, so the root of the tree can change meanwhile."""
+def root_not_locked_by_creation() -> None:
+    """Creating a child locks only its parent, so the root of the tree can change meanwhile."""
 
     def lock_parent(db: Any, uuid: str) -> ResourceProvider | None:
-        found = ResourceProvider.find(db, uuid)
-        if found is not None:
+        provider = ResourceProvider.find(db, uuid)
+        if provider is not None:
             time.sleep(3 * PAUSE)
-            provider_rows.lock_all(db, {found.id})
-        return found
+            provider_rows.lock_all(db, {provider.id})
+        return provider
 
     tree._lock_with_root = lock_parent
 
 
 @fault
 def move_not_written() -> None:
-    """A provider that is moved is renamed only, and stays below its parent."""
+    """Moving a provider only renames it."""
 
     def lock(cls: Any, db: Any, uuid: str, parent_uuid: str | None, **_: Any) -> LockedProvider:
         return LockedProvider.lock(db, uuid)
@@ -108,8 +108,8 @@ def name_not_written() -> None:
 
 
 @fault
-def root_left_out() -> None:
-    """A list of providers leaves out those that have no parent, unless there are no others."""
+def root_omitted() -> None:
+    """A list of providers omits those without a parent, unless there are no others."""
     find = handler.find_providers
 
     def find_children(wanted: Any, snapshot: Any) -> Any:
@@ -120,8 +120,8 @@ def root_left_out() -> None:
 
 
 @fault
-def leaves_left_out() -> None:
-    """A list of the providers of a tree leaves out those that were created last."""
+def leaves_omitted() -> None:
+    """A list of the providers of a tree omits the newest leaf."""
     find = handler.find_providers
 
     def find_old(wanted: Any, snapshot: Any) -> Any:
@@ -134,26 +134,26 @@ def leaves_left_out() -> None:
 
 
 @fault
-def class_deleted_beside_an_inventory() -> None:
-    """A resource class is not locked by the transaction that adds inventory of it."""
+def class_deleted_during_inventory_write() -> None:
+    """Adding an inventory does not lock its resource class."""
     ResourceClass.hold = staticmethod(lambda db, ids: time.sleep(PAUSE))
 
 
 @fault
 def ids_remembered() -> None:
-    """The ids of projects, users and consumer types are kept in memory, also after the database has lost their rows."""
+    """Ids of projects, users and consumer types are cached even after the database has lost their rows."""
     read, known = Consumer.read_for_claims.__func__, dict[Name, int]()
 
     def read_unknown(cls: Any, db: Any, owners: Mapping[str, Any], providers: Collection[str]) -> Any:
         unknown = {
             uuid: owner and (None if known.keys() >= {*owner.names} else owner) for uuid, owner in owners.items()
         }
-        found, provider_ids = read(cls, db, unknown, providers)
+        consumers, provider_ids = read(cls, db, unknown, providers)
         for uuid, owner in owners.items():
             if owner and unknown[uuid]:
                 known.update(names.find(db, owner.names))
             elif owner:
-                found[uuid].columns = owner.columns(known)
-        return found, provider_ids
+                consumers[uuid].columns = owner.columns(known)
+        return consumers, provider_ids
 
     Consumer.read_for_claims = classmethod(read_unknown)

@@ -1,10 +1,10 @@
-"""Which run finds each fault, and by which invariant.
+"""The run that finds each fault, and the invariant that the fault violates.
 
     python -m jepsen.planted.runs
 
-prints the table.  A fault that its run does not find is a failure of jepsen/tests/test_planted.py.  Where only row
-locks keep transactions apart, the database has to be one with row locks; the others are found on SQLite, which starts
-fastest.  MariaDB locks the rows that a statement joins, too, so moves without locks of roots are on PostgreSQL.
+prints the table.  jepsen/tests/test_planted.py fails if a run does not find its fault.  Faults of row locks need a
+database with row locks; the others run on SQLite, which starts fastest.  MariaDB also locks the joined rows of a
+statement, so moves without locks of roots run on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from jepsen.clusters.cluster import Cluster
 from jepsen.planted.faults import VARIABLE
 from jepsen.run import Plan, Result, run
 
-#: Of all choices of clients and nemeses.
+#: Seed of all choices of clients and nemeses.
 _SEED = 13
-#: Runs of one fault, at most.
+#: Maximum number of runs per fault.
 _RUNS = 3
 
 
@@ -28,12 +28,12 @@ class PlantedRun:
     """The run that finds a fault.
 
     Attributes:
-        fault: Its name; empty for a run without a fault.
-        invariant: The name of the invariant that it violates.
-        also: The names of others that it violates, and that no other fault is planted for.
-        workload: By name, as cluster and nemesis; without a nemesis nothing is broken beside.
-        seconds: How long clients work.
-        quick: Whether it is among the few that every test run has.
+        fault: Name of the fault; empty for a run without a fault.
+        invariant: Name of the invariant that the fault violates.
+        also: Names of further invariants that it violates, and that have no other fault.
+        workload: Name of the workload, as cluster and nemesis; without a nemesis nothing is harmed.
+        seconds: Time for which clients work.
+        quick: Whether every test run includes it.
     """
 
     fault: str
@@ -47,18 +47,18 @@ class PlantedRun:
 
     @property
     def invariants(self) -> Collection[str]:
-        """All that it has to violate."""
+        """All invariants that the run must violate."""
         return {self.invariant, *self.also}
 
     @property
     def without_fault(self) -> PlantedRun:
-        """The same run of the service as it is."""
+        """The same run without the fault."""
         return PlantedRun("", "", self.workload, self.cluster, self.nemesis, self.seconds)
 
     def carry_out(self) -> Result:
-        """Start the cluster with the fault, and return what the run found; raises servers.Missing.
+        """Start the cluster with the fault, and return the result of the run; may raise servers.Missing.
 
-        What happens depends on the machine, so a run that did not find the fault is followed by others of the next
+        The outcome depends on the timing of the machine, so a run that misses the fault is repeated with the next
         seeds.
         """
         nemeses = [self.nemesis] if self.nemesis else []
@@ -75,93 +75,95 @@ class PlantedRun:
 
 RUNS = [
     # --- claims ---
-    PlantedRun("fit-read-before-the-lock", "sound rows", "families", "mariadb"),
-    PlantedRun("capacity-not-compared", "never more than the capacity", "registers", seconds=3.0, quick=True),
-    PlantedRun("last-unit-refused", "each refusal for room is explained", "registers"),
+    PlantedRun("usage-read-before-lock", "consistent rows", "families", "mariadb"),
+    PlantedRun("capacity-not-compared", "capacity is never exceeded", "registers", seconds=3.0, quick=True),
+    PlantedRun("last-unit-refused", "refusals for capacity are explained", "registers"),
     PlantedRun("consumer-generation-not-compared", "consumers: linearizable", "registers", seconds=3.0),
     PlantedRun("consumer-generation-not-raised", "consumers: linearizable", "registers"),
     PlantedRun("owner-not-written", "consumers: linearizable", "registers"),
-    PlantedRun("consumer-row-left", "sound rows", "registers"),
-    PlantedRun("allocations-left", "sound rows", "registers"),
-    PlantedRun("ghost-ended-beside-a-claim", "consumers: linearizable", "registers", "mariadb"),
+    PlantedRun("consumer-row-not-deleted", "consistent rows", "registers"),
+    PlantedRun("allocations-not-deleted", "consistent rows", "registers"),
+    PlantedRun("orphan-deleted-during-claim", "consumers: linearizable", "registers", "mariadb"),
     PlantedRun("post-in-several-transactions", "bank: constant sum", "bank", seconds=3.0, quick=True),
-    PlantedRun("one-attempt", "no refusal for collisions", "registers", "mariadb"),
-    PlantedRun("refused-told-as-done", "consumers: linearizable", "registers"),
+    PlantedRun("single-attempt", "no refusal for collisions", "registers", "mariadb"),
+    PlantedRun("refused-reported-as-done", "consumers: linearizable", "registers"),
     # --- providers ---
     PlantedRun("provider-generation-not-compared", "generations: linearizable", "registers"),
     PlantedRun("provider-generation-not-raised", "generations: linearizable", "registers"),
-    PlantedRun("loops-not-refused", "trees without loops, with right roots", "trees"),
-    PlantedRun("roots-not-locked-by-moves", "trees without loops, with right roots", "families", "postgresql"),
-    PlantedRun("root-not-locked-by-births", "trees without loops, with right roots", "families", "postgresql"),
+    PlantedRun("cycles-not-refused", "trees without cycles, with correct roots", "trees"),
+    PlantedRun("roots-not-locked-by-moves", "trees without cycles, with correct roots", "families", "postgresql"),
+    PlantedRun("root-not-locked-by-creation", "trees without cycles, with correct roots", "families", "postgresql"),
     PlantedRun("ids-remembered", "consumers: linearizable", "registers", nemesis="restore-backup"),
-    PlantedRun("class-deleted-beside-an-inventory", "sound rows", "families", "mariadb"),
+    PlantedRun("class-deleted-during-inventory-write", "consistent rows", "families", "mariadb"),
     PlantedRun("move-not-written", "parents as written", "trees"),
     PlantedRun("name-not-written", "contents as written", "trees"),
-    PlantedRun("root-left-out", "a read shows one tree", "trees", seconds=5.0),
-    PlantedRun("leaves-left-out", "births included", "trees", seconds=5.0),
-    # --- places that the service chooses ---
-    PlantedRun("more-claimed-than-asked", "places as asked for", "places", seconds=5.0),
-    PlantedRun("copies-on-one-provider", "places as asked for", "places"),
-    PlantedRun("held-whatever-was-asked", "consumers: linearizable", "places"),
-    PlantedRun("results-in-another-order", "a result for each request", "places", seconds=5.0),
-    PlantedRun("mappings-of-an-earlier-place", "mappings of what is held", "places"),
-    PlantedRun("more-written-than-told", "consumers: linearizable", "places", seconds=5.0),
-    PlantedRun("held-by-another", "consumers: linearizable", "places"),
-    PlantedRun("all-or-nothing-not-minded", "all or nothing", "places"),
-    PlantedRun("some-kept-of-nothing", "consumers: linearizable", "places"),
-    PlantedRun("apart-from-not-minded", "places apart", "places", seconds=5.0),
-    PlantedRun("together-with-not-minded", "places together", "places", seconds=5.0),
-    PlantedRun("own-release-not-minded", "each refusal for room is explained", "leases", seconds=20.0),
+    PlantedRun("root-omitted", "a read shows one tree", "trees", seconds=5.0),
+    PlantedRun("leaves-omitted", "acknowledged children included", "trees", seconds=5.0),
+    # --- places chosen by the service ---
+    PlantedRun("more-claimed-than-requested", "places as requested", "places", seconds=5.0),
+    PlantedRun("copies-on-one-provider", "places as requested", "places"),
+    PlantedRun("held-for-any-request", "consumers: linearizable", "places"),
+    PlantedRun("results-reordered", "a result for each request", "places", seconds=5.0),
+    PlantedRun("mappings-of-earlier-place", "mappings match the holdings", "places"),
+    PlantedRun("more-written-than-reported", "consumers: linearizable", "places", seconds=5.0),
+    PlantedRun("place-of-another-consumer", "consumers: linearizable", "places"),
+    PlantedRun("all-or-nothing-ignored", "all or nothing", "places"),
+    PlantedRun("partial-claim-reported-as-refused", "consumers: linearizable", "places"),
+    PlantedRun("apart-from-ignored", "places apart", "places", seconds=5.0),
+    PlantedRun("together-with-ignored", "places together", "places", seconds=5.0),
+    PlantedRun("own-release-ignored", "refusals for capacity are explained", "leases", seconds=20.0),
     # --- leases ---
-    PlantedRun("lease-shorter-than-told", "no lease ends before its time", "leases"),
-    PlantedRun("all-swept-when-one-is-over", "no lease ends before its time", "leases", seconds=5.0),
-    PlantedRun("swept-beside-an-extension", "no lease ends before its time", "leases", "mariadb", seconds=30.0),
-    PlantedRun("shown-after-its-end", "a lease is over at its time", "leases"),
-    PlantedRun("extended-after-its-end", "an extension and the end exclude each other", "leases"),
-    PlantedRun("stalled-extension-answered-with-404", "no lease ends before its time", "leases"),
-    PlantedRun("extension-not-written", "no lease ends before its time", "leases"),
-    PlantedRun("end-lost-by-a-move", "consumers: linearizable", "leases"),
-    PlantedRun("expired-lease-keeps-its-room", "each refusal for room is explained", "leases", seconds=20.0),
+    PlantedRun("lease-shorter-than-reported", "no lease expires early", "leases"),
+    PlantedRun("all-swept-when-one-expires", "no lease expires early", "leases", seconds=5.0),
+    PlantedRun("swept-during-extension", "no lease expires early", "leases", "mariadb", seconds=30.0),
+    PlantedRun("shown-after-expiry", "leases expire on time", "leases"),
+    PlantedRun("extended-after-expiry", "no extension after expiry", "leases"),
+    PlantedRun("stalled-extension-answered-with-404", "no lease expires early", "leases"),
+    PlantedRun("extension-not-written", "no lease expires early", "leases"),
+    PlantedRun("expiry-lost-by-move", "consumers: linearizable", "leases"),
+    PlantedRun("expired-lease-keeps-capacity", "refusals for capacity are explained", "leases", seconds=20.0),
     # --- bare metal nodes ---
-    PlantedRun("node-taken-as-chosen", "a node has one holder", "machines"),
-    PlantedRun("record-left", "records agree with claims", "machines"),
-    PlantedRun("no-other-node", "no request fails while a node is free", "machines"),
+    PlantedRun("chosen-node-not-rechecked", "a node has one holder", "machines"),
+    PlantedRun("record-not-deleted", "records agree with claims", "machines"),
+    PlantedRun("no-retry-on-other-nodes", "no request fails while a node is free", "machines"),
     # --- the feed and the index ---
     PlantedRun(
         *("usage-not-in-the-feed", "a feed row for each change", "bank"),
         seconds=3.0,
         quick=True,
-        also=["bank: one order of commits"],
+        also=["bank: one commit order"],
     ),
-    PlantedRun("number-used-twice", "bank: acknowledged writes included", "bank"),
-    PlantedRun("number-left-out", "feed numbers without gaps", "bank"),
+    PlantedRun("number-used-twice", "bank: reads include acknowledged writes", "bank"),
+    PlantedRun("number-skipped", "feed numbers without gaps", "bank"),
     PlantedRun(
-        *("lost-tail-not-noticed", "bank: reads never go back", "bank"),
+        *("lost-tail-not-noticed", "bank: monotonic reads", "bank"),
         nemesis="restore-backup",
-        also=["bank: a prefix survives", "bank: nothing from nowhere"],
+        also=["bank: a prefix survives", "bank: no out-of-thin-air reads"],
     ),
-    PlantedRun("old-snapshot", "bank: acknowledged writes included", "bank", seconds=3.0),
-    PlantedRun("refresh-shared-that-began-earlier", "bank: acknowledged writes included", "bank"),
-    PlantedRun("usage-left-out", "each index is that of the database", "bank", seconds=3.0),
-    # --- replies ---
-    PlantedRun("away-for-a-moment", "away only beside an event", "registers", seconds=3.0),
-    PlantedRun("conflict-not-expected", "no 5xx but 503", "registers", seconds=3.0),
-    PlantedRun("statement-in-the-error", "no internals in errors", "registers", seconds=3.0),
+    PlantedRun("stale-snapshot", "bank: reads include acknowledged writes", "bank", seconds=3.0),
+    PlantedRun("earlier-refresh-shared", "bank: reads include acknowledged writes", "bank"),
+    PlantedRun("usage-not-applied", "each index matches the database", "bank", seconds=3.0),
+    # --- responses ---
+    PlantedRun("spurious-unavailability", "unavailable only around an event", "registers", seconds=3.0),
+    PlantedRun("conflict-not-handled", "no 5xx except 503", "registers", seconds=3.0),
+    PlantedRun("statement-in-error", "no internals in error bodies", "registers", seconds=3.0),
     # --- commits ---
-    PlantedRun("answered-before-commit", "bank: acknowledged writes included", "bank"),
-    PlantedRun("answered-without-commit", "bank: acknowledged writes included", "bank"),
-    PlantedRun("unknown-told-as-refused", "consumers: linearizable", "registers", "mariadb", "cut-after-commit"),
-    PlantedRun("unknown-run-again", "consumers: linearizable", "registers", "mariadb", "cut-after-commit"),
+    PlantedRun("answered-before-commit", "bank: reads include acknowledged writes", "bank"),
+    PlantedRun("answered-without-commit", "bank: reads include acknowledged writes", "bank"),
+    PlantedRun(
+        "unknown-outcome-reported-as-refused", "consumers: linearizable", "registers", "mariadb", "cut-after-commit"
+    ),
+    PlantedRun("unknown-outcome-retried", "consumers: linearizable", "registers", "mariadb", "cut-after-commit"),
 ]
 
 
 def _main() -> None:
     from jepsen.planted.faults import faults
 
-    for one in RUNS:
-        place = f"{one.workload} on {one.cluster}{f' beside {one.nemesis!r}' if one.nemesis else ''}"
-        about = (faults()[one.fault].__doc__ or "").strip().splitlines()[0]
-        print(f"{one.fault}\t{about}\t{place}, {one.seconds:g} s\t{one.invariant}")
+    for planted in RUNS:
+        place = f"{planted.workload} on {planted.cluster}{f' with {planted.nemesis!r}' if planted.nemesis else ''}"
+        about = (faults()[planted.fault].__doc__ or "").strip().splitlines()[0]
+        print(f"{planted.fault}\t{about}\t{place}, {planted.seconds:g} s\t{planted.invariant}")
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""The tests of the package itself, which ``make jepsen`` runs."""
+"""Tests of this package, run by ``make jepsen``."""

@@ -1,15 +1,15 @@
-"""The options, hooks and fixtures of all tests, which ``tests/conftest.py`` has, and a cluster that tests share."""
+"""Options, hooks and fixtures of ``tests/conftest.py``, plus a cluster that tests share."""
 
 from __future__ import annotations
 
 import pytest
 
 from jepsen.tests.running import running_cluster
-from tests.conftest import *  # noqa: F403 - a conftest has the hooks and fixtures that are names of its module
+from tests.conftest import *  # noqa: F403 - pytest finds hooks and fixtures by their names in this module
 
 
 @pytest.fixture(scope="session")
 def cluster(request):
-    """A cluster that tests of nemeses share; parametrize it with names of the catalogue."""
+    """A cluster that tests of nemeses share; parametrized by names from the catalogue."""
     with running_cluster(request, request.param) as cluster:
         yield cluster

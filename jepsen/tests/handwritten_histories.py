@@ -1,4 +1,4 @@
-"""Histories written by hand, for tests of checks: each call in one line, times in small numbers."""
+"""Handwritten histories for tests of checks: one operation per line, times in small numbers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from jepsen.violation import Check
 
 
 def history(*operations: Operation, events: Iterable[Event] = (), final: Any = None, **run: Any) -> History:
-    """Return a history of operations in the order in which they began."""
-    ordered = sorted(operations, key=lambda one: one.began)
+    """Return a history of operations, numbered in the order in which they began."""
+    ordered = sorted(operations, key=lambda operation: operation.began)
     numbered = [
-        Operation(**{field: getattr(one, field) for field in one.__slots__} | {"number": number})
-        for number, one in enumerate(ordered)
+        Operation(**{field: getattr(operation, field) for field in operation.__slots__} | {"number": number})
+        for number, operation in enumerate(ordered)
     ]
     return History(run, numbered, list(events), final or {})
 
@@ -33,7 +33,7 @@ def call(
     minor: int | None = None,
     note: Any = None,
 ) -> Operation:
-    """Return an operation; one without an end has no reply."""
+    """Return an operation; without an end it has no response."""
     return Operation(
         *(0, process, began, ended, 0, method, path, minor, body),
         *(0 if ended is None else status, None if ended is None else reply, note or {}),
@@ -51,13 +51,13 @@ def loss(began: int, healed: int, *, keeps_earlier: bool = False) -> Event:
 
 
 def violated(check: Check, *operations: Operation, **more: Any) -> set[str]:
-    """Return the invariants that the operations violate, which are among those that the catalogue has of the check."""
-    found = {violation.invariant for violation in check(history(*operations, **more))}
+    """Return the invariants violated by the operations, which the catalogue must list for the check."""
+    violated_invariants = {violation.invariant for violation in check(history(*operations, **more))}
     known = {
         invariant
-        for name, one in catalogue.checks().items()
+        for name, named_check in catalogue.checks().items()
         for invariant in catalogue.INVARIANTS[name]
-        if one is check
+        if named_check is check
     }
-    assert not known or found <= known
-    return found
+    assert not known or violated_invariants <= known
+    return violated_invariants

@@ -1,4 +1,4 @@
-"""What tests of runs share: a running cluster, and what they require of a result."""
+"""Running clusters for tests, and assertions about results of runs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests import undecided
 from tests.children import PATIENCE
 from tests.conftest import chosen
 
-# No cluster is given up because the machine is busy.
+# A busy machine must not make a run fail.
 runs.RECOVERY = PATIENCE
 
 
 @contextlib.contextmanager
 def running_cluster(request: pytest.FixtureRequest, name: str, *args: Any, **options: Any) -> Iterator[Cluster]:
-    """Provide the cluster of this name; skip the test if its kind is not among --databases."""
+    """Run the cluster with this name; skip the test if its kind is not among --databases."""
     cls = catalogue.cluster(name)
     if cls.kind not in chosen(request.config):
         pytest.skip(f"{cls.kind} is not among --databases")
@@ -34,21 +34,25 @@ def running_cluster(request: pytest.FixtureRequest, name: str, *args: Any, **opt
 def assert_nothing_violated(result: Result, record_property: Callable[[str, object], None], *, slow: str = "") -> None:
     """Fail the test if something is violated.
 
-    Where a search found no verdict, nothing is known to be wrong or right.  That is recorded, with a doubt that comes
-    from a busy machine.
+    If a search found no verdict, nothing is known to be wrong or right.  That is recorded, together with any doubt due
+    to a busy machine.
     """
     assert list(result.violations) == [], result.path
-    reasons = [one.sentence for one in result.undecided]
+    reasons = [violation.sentence for violation in result.undecided]
     undecided.record(record_property, *reasons, *([f"history: {result.path}"] if reasons else []), slow=slow)
 
 
 def assert_a_run_violates_nothing(request: pytest.FixtureRequest, name: str, plan: Plan) -> None:
-    """Run a plan on a cluster of its own, because a nemesis may leave any state behind, and judge it by all checks."""
+    """Run a plan on a new cluster, because a nemesis may leave any state behind, and apply all checks."""
     with running_cluster(request, name) as cluster:
         result = run(cluster, plan)
     assert result.history.events[0].nemesis == plan.nemeses[0]
-    succeeded = {one.process for one in result.history.operations if one.succeeded and one.process != FINAL}
-    # On a busy machine not each client has a reply in time.
-    few = 2 * len(succeeded) <= sum(catalogue.workload(name).clients for name in plan.workloads)
-    slow = f"few clients succeeded: {len(succeeded)}" if few else ""
+    succeeded = {
+        operation.process
+        for operation in result.history.operations
+        if operation.succeeded and operation.process != FINAL
+    }
+    # On a busy machine some clients get no response in time.
+    few_succeeded = 2 * len(succeeded) <= sum(catalogue.workload(name).clients for name in plan.workloads)
+    slow = f"few clients succeeded: {len(succeeded)}" if few_succeeded else ""
     assert_nothing_violated(result, request.getfixturevalue("record_property"), slow=slow)

@@ -1,4 +1,4 @@
-"""Statements of a bank: which vectors of ticks are one history of commits, and which are not."""
+"""Check ``bank``: vectors of ticks that belong to one history of commits, and vectors that do not."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def test_a_history_of_committed_states_is_accepted():
     ("invariant", "operations"),
     [
         ("bank: constant sum", [swap(1, 2, 0, 1), read(3, 4, 1, 0, money=9)]),
-        ("bank: acknowledged writes included", [swap(1, 2, 0, 1), read(3, 4, 0, 0)]),
-        ("bank: nothing from nowhere", [read(1, 2, 1, 0), swap(3, 4, 0, 1)]),
-        ("bank: nothing from nowhere", [swap(1, 2, 0, 1, status=409), read(3, 4, 1, 0)]),
+        ("bank: reads include acknowledged writes", [swap(1, 2, 0, 1), read(3, 4, 0, 0)]),
+        ("bank: no out-of-thin-air reads", [read(1, 2, 1, 0), swap(3, 4, 0, 1)]),
+        ("bank: no out-of-thin-air reads", [swap(1, 2, 0, 1, status=409), read(3, 4, 1, 0)]),
         (
-            "bank: one order of commits",
+            "bank: one commit order",
             [swap(1, 9, 0, 1), swap(1, 9, 1, 1), read(2, 8, 1, 0), read(2, 8, 0, 1)],
         ),
-        ("bank: reads never go back", [swap(1, None, 0, 1), read(2, 3, 1, 0), read(4, 5, 0, 0)]),
+        ("bank: monotonic reads", [swap(1, None, 0, 1), read(2, 3, 1, 0), read(4, 5, 0, 0)]),
     ],
 )
-def test_what_is_no_committed_state_is_found(invariant, operations):
+def test_reads_of_uncommitted_states_are_violations(invariant, operations):
     assert broken(*operations) == {invariant}
 
 
@@ -63,7 +63,7 @@ def test_what_is_no_committed_state_is_found(invariant, operations):
         {"providers": [{"inventories": {"VCPU": {"used": 10}, "CUSTOM_TICK_0": {"used": 1}}}]},
     ],
 )
-def test_every_form_of_a_statement_is_read(reply):
+def test_balances_are_read_from_every_kind_of_page(reply):
     path = {
         "usages": "/usages?project_id=bank",
         "provider_summaries": "/allocation_candidates",
@@ -87,30 +87,30 @@ def test_a_prefix_may_survive_a_loss(left):
 
 
 @pytest.mark.parametrize(("left", "wrong"), [((2, 1), False), ((1, 1), True), ((0, 0), True)])
-def test_what_was_acknowledged_before_a_loss_is_kept_where_the_event_says_so(left, wrong):
-    found = broken(*SWAPS, read(20, 21, *left), events=[loss(10, 11, keeps_earlier=True)])
-    assert found == ({"bank: a prefix survives"} if wrong else set())
+def test_acknowledged_writes_survive_a_loss_if_the_event_keeps_them(left, wrong):
+    invariants = broken(*SWAPS, read(20, 21, *left), events=[loss(10, 11, keeps_earlier=True)])
+    assert invariants == ({"bank: a prefix survives"} if wrong else set())
 
 
 @pytest.mark.parametrize("left", [(2, 0), (0, 1)])
-def test_what_survives_a_loss_is_a_prefix(left):
+def test_only_a_prefix_may_survive_a_loss(left):
     assert broken(*SWAPS, read(20, 21, *left), events=[loss(10, 11)]) == {"bank: a prefix survives"}
 
 
 def test_without_a_loss_nothing_may_be_lost():
-    assert "bank: reads never go back" in broken(*SWAPS, read(20, 21, 1, 1))
+    assert "bank: monotonic reads" in broken(*SWAPS, read(20, 21, 1, 1))
 
 
 def test_an_open_write_may_take_effect_after_a_loss():
     assert not broken(*SWAPS, swap(9, None, 1, 2), read(20, 21, 0, 0), read(22, 23, 0, 0), events=[loss(10, 11)])
     late = [swap(1, 2, 0, 1), swap(3, 4, 1, 1), read(5, 6, 1, 1), swap(7, None, 0, 2)]
-    # The tick of client 1 is lost, and that which client 0 had begun before takes effect later.
+    # The tick of client 1 is lost, and the one that client 0 had begun before takes effect later.
     assert not broken(*late, swap(8, 8, 1, 2), read(9, 9, 1, 2), read(20, 21, 2, 1), events=[loss(10, 11)])
 
 
-def test_what_is_acknowledged_after_a_loss_is_kept():
+def test_writes_acknowledged_after_a_loss_are_kept():
     lost = [read(20, 21, 1, 1), swap(22, 23, 0, 2), read(24, 25, 1, 1)]
-    assert broken(*SWAPS, *lost, events=[loss(10, 11)]) == {"bank: acknowledged writes included"}
+    assert broken(*SWAPS, *lost, events=[loss(10, 11)]) == {"bank: reads include acknowledged writes"}
 
 
 BESIDE = [*SWAPS, swap(9, 12, 0, 3)]
@@ -121,35 +121,35 @@ BESIDE = [*SWAPS, swap(9, 12, 0, 3)]
     [
         [read(13, 14, 3, 1), read(15, 16, 1, 1), read(17, 18, 1, 1)],
         [read(13, 20, 1, 1), read(13, 20, 3, 1)],
-        # Before the loss, and after it: which is which is shown by what follows.
+        # Some before the loss, some after it; the following read shows which.
         [swap(13, 20, 1, 2), read(14, 20, 2, 2), read(14, 20, 3, 1), read(42, 43, 2, 2)],
         [read(9, 13, 2, 1), read(14, 15, 0, 0), read(16, 17, 0, 0), read(42, 43, 0, 0)],
     ],
 )
-def test_reads_beside_a_loss_are_before_it_or_after_it(reads):
+def test_reads_during_a_loss_show_the_state_before_or_after_it(reads):
     assert not broken(*BESIDE, *reads, events=[loss(10, 40)])
 
 
 @pytest.mark.parametrize(
     "reads",
     [
-        # The first lacks what was acknowledged before, so it is after the loss, and so are the others.
+        # The first lacks an acknowledged write, so it is after the loss, and so are the others.
         [read(13, 14, 2, 1), read(15, 16, 3, 1), read(17, 18, 2, 1)],
         [read(13, 14, 1, 1), read(15, 16, 3, 1), read(17, 18, 1, 1)],
-        # Three orders.
+        # Three commit orders.
         [swap(11, None, 1, 2), *(read(12, 20, *ticks) for ticks in ((3, 0), (2, 1), (1, 2)))],
-        # No state before the loss, nor after it.
+        # A state neither before nor after the loss.
         [read(13, 14, 3, 0), read(42, 43, 2, 1)],
     ],
 )
-def test_reads_beside_a_loss_that_are_of_no_two_orders_are_found(reads):
-    assert broken(*BESIDE, *reads, events=[loss(10, 40)]) == {"bank: one order of commits"}
+def test_reads_during_a_loss_that_fit_no_two_orders_are_violations(reads):
+    assert broken(*BESIDE, *reads, events=[loss(10, 40)]) == {"bank: one commit order"}
 
 
-def test_reads_beside_a_loss_show_nothing_from_nowhere():
-    assert broken(*BESIDE, read(13, 14, 4, 1), events=[loss(10, 40)]) == {"bank: nothing from nowhere"}
+def test_reads_during_a_loss_show_no_unwritten_values():
+    assert broken(*BESIDE, read(13, 14, 4, 1), events=[loss(10, 40)]) == {"bank: no out-of-thin-air reads"}
 
 
-def test_what_is_lost_does_not_come_back():
+def test_lost_writes_do_not_come_back():
     returned = [read(20, 21, 1, 1), read(22, 23, 2, 1)]
-    assert broken(*SWAPS, *returned, events=[loss(10, 11)]) == {"bank: nothing from nowhere"}
+    assert broken(*SWAPS, *returned, events=[loss(10, 11)]) == {"bank: no out-of-thin-air reads"}

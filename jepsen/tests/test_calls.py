@@ -1,4 +1,4 @@
-"""What ``effects`` says of calls agrees with what the service shows next."""
+"""The effects of operations agree with the subsequent state of the service."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OWNER = {"project_id": "red", "user_id": "ann", "consumer_type": "INSTANCE"}
 
 
 class Recorded:
-    """Calls the service in this process, one call after the other, and keeps the history."""
+    """A client of the service in this process, one request at a time, that records the history."""
 
     def __init__(self, database):
         self._call = placement(database)
@@ -62,7 +62,7 @@ class Recorded:
         return self.operations[-1]
 
     def host(self, total=8, **more):
-        """Create a root provider with inventory, of generation 1, and return its uuid."""
+        """Create a root provider with inventory, at generation 1, and return its uuid."""
         created = str(uuid.uuid4())
         assert self("POST", "/resource_providers", {"name": created, "uuid": created, **more}).succeeded
         body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": total}}}
@@ -80,7 +80,7 @@ def new():
 
 
 def lost(operation):
-    """Return the call as if its reply were lost."""
+    """Return the operation as if its response were lost."""
     call = (operation.service, operation.method, operation.path, operation.minor, operation.body)
     return Operation(operation.number, operation.process, operation.began, None, *call)
 
@@ -105,7 +105,7 @@ def held(host, amount=1, generation=None, ends=None, type_="INSTANCE"):
 # --- allocations -----------------------------------------------------------------------------------------------------
 
 
-def test_a_claim_and_what_is_read_then(call):
+def test_a_claim_and_the_read_after_it(call):
     host, consumer = call.host(), new()
     written = call("PUT", f"/allocations/{consumer}", wanted(host, 2))
     claim = [ConsumerWrite(consumer, ABSENT, held(host, 2)), ProviderUsed(host, consumer)]
@@ -126,7 +126,7 @@ def test_a_consumer_is_named_with_and_without_dashes(call):
     ("minor", "expected", "project", "type_"),
     [(0, ANY, str(uuid.UUID(int=0)), None), (11, ANY, "red", None), (27, ANY, "red", None), (37, ABSENT, "red", None)],
 )
-def test_older_versions(call, minor, expected, project, type_):
+def test_older_versions_have_the_effects_of_their_bodies(call, minor, expected, project, type_):
     host, consumer = call.host(), new()
     body = {"allocations": [{"resource_provider": {"uuid": host}, "resources": {"VCPU": 3}}]}
     if minor >= 12:
@@ -147,7 +147,7 @@ def test_older_versions(call, minor, expected, project, type_):
     assert read == ConsumerRead(consumer, Holding(write.after.resources))
 
 
-def test_a_consumer_is_emptied(call):
+def test_emptying_a_consumer_leaves_its_providers(call):
     host, consumer = call.host(), new()
     call("PUT", f"/allocations/{consumer}", wanted(host))
     emptied = effects(call("PUT", f"/allocations/{consumer}", wanted(host, 0, 1)))
@@ -156,7 +156,7 @@ def test_a_consumer_is_emptied(call):
     assert effects(call("GET", f"/resource_providers/{host}")) == [ProviderRead(host, 3)]
 
 
-def test_a_consumer_is_deleted(call):
+def test_a_consumer_is_deleted_once(call):
     host, consumer = call.host(), new()
     call("PUT", f"/allocations/{consumer}", wanted(host))
     assert effects(call("DELETE", f"/allocations/{consumer}")) == [ConsumerWrite(consumer, PRESENT, None)]
@@ -175,7 +175,7 @@ def test_claims_of_several_consumers_raise_a_provider_once(call):
     ]
 
 
-def test_refused_claims_say_why(call):
+def test_refused_claims_state_their_reason(call):
     host, consumer, other = call.host(), new(), new()
     call("PUT", f"/allocations/{consumer}", wanted(host))
     path = f"/allocations/{consumer}"
@@ -194,7 +194,7 @@ def test_refused_claims_say_why(call):
     assert (first, second) == (ConsumerRefused(consumer, "generation", 3, 1), ConsumerRefused(other, "other"))
     absent = effects(call("PUT", f"/allocations/{other}", wanted(host, 1, 5)))
     assert absent == [ConsumerRefused(other, "generation", 5, None)]
-    # Which of the two has another generation, the reply does not say.
+    # The response does not say which of the two has another generation.
     both = effects(call("POST", "/allocations", {consumer: wanted(host), other: wanted(host)}))
     assert [effect.why for effect in both] == ["other", "other"]
 
@@ -202,19 +202,19 @@ def test_refused_claims_say_why(call):
 # --- providers -------------------------------------------------------------------------------------------------------
 
 
-def test_each_write_of_a_provider_and_what_is_read_then(call):
+def test_each_write_of_a_provider_raises_its_generation_as_stated(call):
     provider = new()
     path = f"/resource_providers/{provider}"
     created = call("POST", "/resource_providers", {"name": provider, "uuid": provider})
     assert effects(created) == [ProviderWrite(provider, ABSENT, 0)]
     assert effects(lost(created)) == [ProviderWrite(provider, ABSENT, None)]
-    record, one = {"total": 4}, "inventories/MEMORY_MB"
+    record, one_class = {"total": 4}, "inventories/MEMORY_MB"
     traits = {"traits": ["HW_CPU_X86_AVX"]}
     writes = [
         ("PUT", "inventories", {"inventories": {"VCPU": record}}, None),
         ("POST", "inventories", {"resource_class": "MEMORY_MB", **record}, None),
-        ("PUT", one, record, None),
-        ("DELETE", one, None, None),
+        ("PUT", one_class, record, None),
+        ("DELETE", one_class, None, None),
         ("DELETE", "inventories", None, None),
         ("PUT", "aggregates", {"aggregates": [new()]}, None),
         ("PUT", "aggregates", [new()], 18),
@@ -248,15 +248,15 @@ def test_each_write_of_a_provider_and_what_is_read_then(call):
     assert effects(call("GET", f"{path}/usages")) == [ProviderRead(provider, None)]
 
 
-def test_refused_writes_of_a_provider_say_why(call):
+def test_refused_provider_writes_state_their_reason(call):
     host, consumer = call.host(), new()
     path = f"/resource_providers/{host}"
     guarded = {"inventories": {"inventories": {}}, "traits": {"traits": []}, "aggregates": {"aggregates": []}}
     for contents, body in guarded.items():
         refused = effects(call("PUT", f"{path}/{contents}", {"resource_provider_generation": 5, **body}))
         assert refused == [ProviderRefused(host, "generation", 5)]
-    one = effects(call("PUT", f"{path}/inventories/VCPU", {"resource_provider_generation": 5, "total": 1}))
-    assert one == [ProviderRefused(host, "generation", 5)]
+    refused_class = effects(call("PUT", f"{path}/inventories/VCPU", {"resource_provider_generation": 5, "total": 1}))
+    assert refused_class == [ProviderRefused(host, "generation", 5)]
     call("PUT", f"/allocations/{consumer}", wanted(host))
     assert effects(call("DELETE", f"{path}/inventories")) == [ProviderRefused(host, "other")]
     assert effects(call("DELETE", f"{path}/inventories/VCPU")) == [ProviderRefused(host, "other")]
@@ -296,7 +296,7 @@ def test_a_reshape_raises_each_provider_by_its_steps(call, emptied, used, total)
     assert (ProviderUsed(other, second) in effects(reshaped)) == (used and not total)
 
 
-def test_a_refused_reshape_says_why(call):
+def test_a_refused_reshape_states_its_reason(call):
     host, other, consumer = call.host(), call.host(), new()
     inventories = {
         host: {"resource_provider_generation": 9, "inventories": {}},
@@ -315,29 +315,29 @@ def test_a_refused_reshape_says_why(call):
     assert refused[1:] == [ProviderRefused(host, "other"), ProviderRefused(other, "other")]
 
 
-# --- /v1 -------------------------------------------------------------------------------------------------------------
+# --- v1 API ----------------------------------------------------------------------------------------------------------
 
 
-def test_places_that_the_service_chooses(call):
+def test_places_chosen_by_the_service(call):
     host, consumer, other = call.host(4), new(), new()
-    asked = {"requests": [request(consumer, 2), request(other, 2)]}
-    claimed = call("POST", "/v1/claims", asked)
+    body = {"requests": [request(consumer, 2), request(other, 2)]}
+    claimed = call("POST", "/v1/claims", body)
     shown = held(host, 2, 1, NEVER)
-    # Equal for both, as its consumer is no part of it.
-    asking = content(asked["requests"][0])
+    # Equal for both, because the consumer is not part of the content.
+    asking = content(body["requests"][0])
     placed = replace(shown, request=asking)
     [first, used, second, used_too] = effects(claimed)
     assert (first, second) == (ConsumerWrite(consumer, ABSENT, placed), ConsumerWrite(other, ABSENT, placed))
-    # Placed together.
+    # Written together.
     assert (used, used_too) == (ProviderUsed(host, consumer, 2), ProviderUsed(host, other, 2))
     assert effects(call("GET", f"/v1/claims/{consumer}")) == [
-        ConsumerRead(consumer, shown, minds_ends=True),
+        ConsumerRead(consumer, shown, respects_expiry=True),
         ProviderRead(host, 2),
     ]
-    again = effects(call("POST", "/v1/claims", asked))
-    # Not whose it is: another client may have changed that since.
-    what = Holding(shown.resources, generation=1, ends=NEVER, request=asking)
-    assert again[:2] == [ConsumerRead(consumer, what, minds_ends=True), ProviderRead(host, 2)]
+    again = effects(call("POST", "/v1/claims", body))
+    # Without the owner, which another client may have changed since.
+    placed_without_owner = Holding(shown.resources, generation=1, ends=NEVER, request=asking)
+    assert again[:2] == [ConsumerRead(consumer, placed_without_owner, respects_expiry=True), ProviderRead(host, 2)]
     assert effects(lost(claimed)) == [
         ConsumerWrite(consumer, ABSENT, Holding(None, "red", "ann", "INSTANCE", ends=NEVER, request=asking)),
         ProviderUsed(EVERY, consumer, certain=False),
@@ -346,7 +346,7 @@ def test_places_that_the_service_chooses(call):
     ]
 
 
-def test_moves_and_refusals(call):
+def test_moves_and_refusals_of_claims(call):
     host, consumer = call.host(4), new()
     call("POST", "/v1/claims", {"requests": [request(consumer, 2)]})
 
@@ -357,20 +357,20 @@ def test_moves_and_refusals(call):
     there = replace(held(host, 3, 2), request=content(move))
     assert claim(move) == [
         ConsumerWrite(consumer, 1, there),
-        ConsumerRead(consumer, replace(there, ends=NEVER), minds_ends=True),
+        ConsumerRead(consumer, replace(there, ends=NEVER), respects_expiry=True),
         ProviderUsed(host, consumer, 3),
     ]
     move = request(consumer, 3, keep=False, consumer_generation=2)
     there = replace(held(host, 3, 3, NEVER), request=content(move))
     assert claim(move, expires_in=None) == [ConsumerWrite(consumer, 2, there), ProviderUsed(host, consumer, 4)]
     assert effects(call("GET", f"/allocations/{consumer}"))[0] == ConsumerRead(consumer, held(host, 3, 3))
-    asked = request(consumer, 1)
-    assert claim(asked) == [ConsumerRefused(consumer, "held", request=content(asked))]
+    attempt = request(consumer, 1)
+    assert claim(attempt) == [ConsumerRefused(consumer, "held", request=content(attempt))]
     late = request(consumer, 1, keep=False, consumer_generation=1)
     assert claim(late) == [ConsumerRefused(consumer, "generation", 1, 3, content(late))]
     other = new()
-    asked = request(other, 2)
-    assert claim(asked) == [ConsumerRefused(other, "capacity", request=content(asked))]
+    attempt = request(other, 2)
+    assert claim(attempt) == [ConsumerRefused(other, "capacity", request=content(attempt))]
     none = claim(request(other, 1), request(consumer, 9), all_or_nothing=True)
     assert {effect.why for effect in none} == {"other", "held"}
     missing = request(other, 1, keep=False, consumer_generation=3)
@@ -378,15 +378,15 @@ def test_moves_and_refusals(call):
     assert claim({**request(other, 1), "dry_run": True}) == []
     assert effects(call("POST", "/v1/claims?dry_run=true", {"requests": [request(other, 1)]})) == []
     assert effects(call("POST", "/v1/claims", {"requests": []})) == []
-    assert effects(call("GET", f"/v1/claims/{other}")) == [ConsumerRead(other, None, minds_ends=True)]
+    assert effects(call("GET", f"/v1/claims/{other}")) == [ConsumerRead(other, None, respects_expiry=True)]
 
 
-def test_leases(call, database):
+def test_leases_and_extensions(call, database):
     host, consumer = call.host(), new()
-    asked = call("POST", "/v1/claims", {"requests": [request(consumer)], "expires_in": 60})
-    [claimed, _] = effects(asked)
-    assert claimed.may_end == asked.began + 59_000_000_000
-    [unknown, _] = effects(lost(asked))
+    body = call("POST", "/v1/claims", {"requests": [request(consumer)], "expires_in": 60})
+    [claimed, _] = effects(body)
+    assert claimed.may_end == body.began + 59_000_000_000
+    [unknown, _] = effects(lost(body))
     assert (unknown.after.ends, unknown.may_end) == (UNKNOWN, claimed.may_end)
     [read, _] = effects(call("GET", f"/v1/claims/{consumer}"))
     assert replace(read.shown, request=claimed.after.request) == claimed.after
@@ -399,21 +399,21 @@ def test_leases(call, database):
     assert shown == ProviderRead(host, 2)
     assert effects(lost(extended))[0].shown == Holding(ends=UNKNOWN)
     lease.expire(database, consumer)
-    assert effects(call("GET", f"/v1/claims/{consumer}")) == [ConsumerRead(consumer, None, minds_ends=True)]
+    assert effects(call("GET", f"/v1/claims/{consumer}")) == [ConsumerRead(consumer, None, respects_expiry=True)]
     late = call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": None})
-    assert effects(late) == [ConsumerRead(consumer, None, minds_ends=True)]
+    assert effects(late) == [ConsumerRead(consumer, None, respects_expiry=True)]
     assert effects(lost(late)) == [ConsumerExtended(consumer, Holding(ends=NEVER))]
-    # Nobody has given it back yet, which only this API minds.
+    # Not released yet, which only the v1 API hides.
     assert effects(call("GET", f"/allocations/{consumer}"))[0] == ConsumerRead(consumer, held(host, 1, 1))
 
 
-def test_releases_of_many(call):
+def test_bulk_releases(call):
     host, consumer, other = call.host(), new(), new()
     call("PUT", f"/allocations/{consumer}", wanted(host))
     released = call("DELETE", f"/v1/claims?consumer={consumer}&consumer={other}")
     assert effects(released) == [
         ConsumerWrite(consumer, PRESENT, None),
-        ConsumerRead(other, None, minds_ends=True),
+        ConsumerRead(other, None, respects_expiry=True),
     ]
     assert effects(lost(released)) == [ConsumerWrite(consumer, PRESENT, None), ConsumerWrite(other, PRESENT, None)]
     call("PUT", f"/allocations/{consumer}", wanted(host))
@@ -425,15 +425,15 @@ def test_releases_of_many(call):
 # --- bare metal ------------------------------------------------------------------------------------------------------
 
 
-def test_a_node_is_held_by_a_consumer(call):
+def test_a_node_allocation_is_a_consumer(call):
     node, allocation, error = new(), new(), new()
     body = {"uuid": node, "name": "n1", "driver": "ipmi", "resource_class": "bm.gold"}
     assert effects(call("POST", "/baremetal/v1/nodes", body)) == [NodeTouched(node)]
     for kind, target in [("power", "power off"), ("provision", "manage"), ("provision", "provide")]:
         assert effects(call("PUT", f"/baremetal/v1/nodes/n1/states/{kind}", {"target": target})) == []
-    asked = call("POST", "/baremetal/v1/allocations", {"uuid": allocation, "resource_class": "bm.gold"})
+    requested = call("POST", "/baremetal/v1/allocations", {"uuid": allocation, "resource_class": "bm.gold"})
     got = [ConsumerWrite(allocation, ABSENT, Holding(None, type="BAREMETAL"), certain=False)]
-    assert effects(asked) == effects(lost(asked)) == got
+    assert effects(requested) == effects(lost(requested)) == got
     [read, touched] = effects(call("GET", f"/baremetal/v1/allocations/{allocation}"))
     assert touched == NodeTouched(node)
     [held_by, _] = effects(call("GET", f"/allocations/{allocation}"))
@@ -448,7 +448,7 @@ def test_a_node_is_held_by_a_consumer(call):
     assert effects(call("GET", f"/allocations/{allocation}")) == [ConsumerRead(allocation, None)]
 
 
-def test_a_call_whose_connection_is_refused_has_no_effect():
+def test_a_request_whose_connection_is_refused_has_no_effect():
     recorder = Recorder()
     client = Client(recorder, 0, [f"http://127.0.0.1:{children.free_port()}"], threading.Event())
     consumer, provider = new(), new()
@@ -464,6 +464,6 @@ def test_a_call_whose_connection_is_refused_has_no_effect():
         client.call("POST", "/baremetal/v1/allocations", {"uuid": consumer, "resource_class": "gold"}),
     ]
     assert not any(each.is_open or each.succeeded for each in calls)
-    told = [effect for each in calls for effect in effects(each)]
-    assert {type(effect) for effect in told} == {ConsumerRefused, ProviderRefused}
-    assert {effect.why for effect in told} == {"other"}
+    shown_effects = [effect for each in calls for effect in effects(each)]
+    assert {type(effect) for effect in shown_effects} == {ConsumerRefused, ProviderRefused}
+    assert {effect.why for effect in shown_effects} == {"other"}

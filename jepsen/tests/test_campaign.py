@@ -1,4 +1,4 @@
-"""Campaigns: which workloads and nemeses follow each other, and on which cluster."""
+"""Campaigns: the sequence of workloads and nemeses, and the replacement of clusters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Counted(Silent):
 
 
 class Elsewhere(Harmless):
-    """A nemesis of other clusters."""
+    """A nemesis for other clusters."""
 
     name = "elsewhere"
 
@@ -30,7 +30,7 @@ class Elsewhere(Harmless):
         return False
 
 
-#: More than a run has time for.
+#: More nemeses than one run has time for.
 TURN = [
     type(name, (Harmless,), {"name": name}) for name in ("first", "second", "third", "fourth", "fifth", "sixth", "last")
 ]
@@ -41,7 +41,7 @@ class Other(Choosing):
 
 
 class OfOurs(Choosing):
-    """A workload of our own API, which the cluster's service does not have."""
+    """A workload of the v1 API, which another implementation lacks."""
 
     name, own_api = "ours", True
 
@@ -67,7 +67,7 @@ def three_runs():
         return [result.history for result in itertools.islice(results, 3)]
 
 
-def test_each_run_goes_on_where_the_last_one_ended():
+def test_each_run_continues_the_rotation():
     histories = three_runs()
     pairs = [["choosing", "other"], ["other", "choosing"], ["choosing", "other"]]
     assert [history.run["workloads"] for history in histories] == pairs
@@ -82,20 +82,20 @@ def test_a_cluster_that_did_not_recover_is_replaced():
     assert Counted.started == 3
 
 
-def test_a_cluster_that_recovers_is_used_again(monkeypatch):
+def test_a_cluster_that_recovers_is_reused(monkeypatch):
     monkeypatch.setattr(running._Run, "_recovers", lambda *_: True)
     three_runs()
     assert Counted.started == 1
 
 
-def test_a_run_that_fails_is_a_violation_and_the_next_one_has_another_cluster(monkeypatch):
+def test_a_failed_run_is_a_violation_and_the_next_one_gets_a_new_cluster(monkeypatch):
     monkeypatch.setattr(running._Run, "_recovers", lambda *_: 1 / 0)
     with closing(campaign().runs()) as results:
-        found = [violation for result in itertools.islice(results, 2) for violation in result.violations]
-    assert [violation.invariant for violation in found] == ["recovery", "recovery"]
-    assert all("ZeroDivisionError" in violation.sentence for violation in found)
+        violations = [violation for result in itertools.islice(results, 2) for violation in result.violations]
+    assert [violation.invariant for violation in violations] == ["recovery", "recovery"]
+    assert all("ZeroDivisionError" in violation.sentence for violation in violations)
     assert Counted.started == 2
 
 
-def test_no_run_begins_after_the_time():
+def test_no_run_begins_after_the_time_limit():
     assert len([*campaign(seconds=0.0).runs()]) == 1

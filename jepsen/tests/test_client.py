@@ -1,4 +1,4 @@
-"""What a client records where there is no reply."""
+"""Operations that a client records without a response."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests import children
 
 @pytest.fixture
 def call():
-    """A function that sends a call to a port, and returns what is recorded."""
+    """Return a function that sends a request to a port and returns the recorded operation."""
 
     def called(port):
         recorder = Recorder()
@@ -35,14 +35,14 @@ def test_a_request_that_was_not_sent_has_no_effect(call):
 
 @contextlib.contextmanager
 def answering(*replies):
-    """A server that sends these replies, one to each connection; its port."""
+    """Run a server that sends these responses, one per connection; yield its port."""
     with socket.create_server(("127.0.0.1", children.free_port())) as server:
 
         def answer():
             for reply in replies:
                 connection, _ = server.accept()
                 with connection, connection.makefile("rb") as request:
-                    # All of it: a connection that is closed with a request unread is reset, and the reply is lost.
+                    # Read the whole request: closing a connection with unread data resets it and loses the response.
                     request.readline()
                     request.read(int(http.client.parse_headers(request).get("Content-Length", 0)))
                     connection.sendall(reply)
@@ -62,7 +62,7 @@ def test_a_connection_that_ends_before_the_reply_leaves_the_outcome_open(call, r
 
 
 @pytest.mark.parametrize(("status", "answered"), [(500, True), (502, False), (503, False)])
-def test_an_error_that_is_no_json_is_recorded_as_its_text(call, status, answered):
+def test_an_error_without_json_is_recorded_as_text(call, status, answered):
     with answering(f"HTTP/1.1 {status} ...\r\n\r\nInternal Server Error".encode()) as port:
         failed = call(port)
     assert (failed.status, failed.reply) == (status, "Internal Server Error")
@@ -77,5 +77,5 @@ def test_a_read_is_repeated_until_it_is_answered():
     with answering(away, b"", here) as port:
         client = Client(recorder, 0, [f"http://127.0.0.1:{port}"], ended)
         assert client.read("/allocations/c", seconds=60).status == 200
-    assert [one.status for one in recorder.operations] == [503, 0, 200]
-    assert client.read("/allocations/c", seconds=0).status == 0  # nobody is there any more
+    assert [operation.status for operation in recorder.operations] == [503, 0, 200]
+    assert client.read("/allocations/c", seconds=0).status == 0  # the server is gone

@@ -1,4 +1,4 @@
-"""Clocks jump by hours while clients write, and nothing fails but what a restart interrupts."""
+"""Clocks that jump by hours during writes, without failures except during restarts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from jepsen.nemeses.clocks import DatabaseClock, ServiceClock
-from jepsen.tests.one_nemesis import SERVERS, observe
+from jepsen.tests.nemesis_observer import SERVERS, observe
 from tests import caller
 
 pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("cluster", SERVERS, indirect=True)]
@@ -18,12 +18,12 @@ NOW = {"mariadb": "SELECT UTC_TIMESTAMP()", "postgresql": "SELECT now() AT TIME 
 
 
 def hours_ahead(time):
-    """How many hours a naive time in UTC is ahead of this process' clock."""
+    """Return how many hours a naive UTC time is ahead of this process's clock."""
     return round((time - datetime.datetime.now(datetime.UTC).replace(tzinfo=None)).total_seconds() / 3600)
 
 
 def hours_of_service(url):
-    """The same of what a service says is the time at which an empty page was changed last: now."""
+    """Return how many hours a service's clock is ahead, by the modification time of an empty page: the current time."""
     shown = caller.over_http(url)("GET", f"/resource_providers?name={uuid.uuid4()}").headers["last-modified"]
     return hours_ahead(email.utils.parsedate_to_datetime(shown).replace(tzinfo=None))
 
@@ -38,8 +38,8 @@ def test_the_clock_of_a_service_jumps(cluster):
     )
     jumped = seen.detail["service"]
     assert (shown[jumped], shown[1 - jumped]) == (seen.detail["hours"], 0)
-    assert [one for one in seen.of(jumped).within if one.succeeded]
-    assert not [one for one in seen.within if not one.succeeded]
+    assert [operation for operation in seen.of(jumped).within if operation.succeeded]
+    assert not [operation for operation in seen.within if not operation.succeeded]
     assert [hours_of_service(url) for url in cluster.urls] == [0, 0]
 
 
@@ -51,5 +51,5 @@ def test_the_clock_of_the_database_jumps(cluster):
     shown = []
     seen = observe(cluster, DatabaseClock(), meanwhile=lambda: shown.append(hours()), answering=lambda _: range(2))
     assert shown == [seen.detail["hours"]]
-    assert {one.service for one in seen.within if one.succeeded} == {0, 1}
+    assert {operation.service for operation in seen.within if operation.succeeded} == {0, 1}
     assert hours() == 0

@@ -1,4 +1,4 @@
-"""``python -m jepsen``: what it says where it cannot run."""
+"""``python -m jepsen``: error messages."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 
-def test_a_program_that_is_not_installed_is_named_in_one_line(tmp_path):
-    python = tmp_path / "python"  # uWSGI is looked for beside it
+def test_a_missing_program_is_reported_in_one_line(tmp_path):
+    python = tmp_path / "python"  # uWSGI is searched in the same directory
     python.symlink_to(sys.executable)
     done = subprocess.run(
         [python, "-m", "jepsen", "run", "--cluster", "sqlite", "--workload", "bank"],

@@ -1,4 +1,4 @@
-"""Contents of providers that the writes of a history explain, and contents that none does."""
+"""Check ``contents``: contents of providers with and without an explaining write."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def shows(began, ended, generation, *names):
 
 
 def has(began, ended, generation, **totals):
-    """Inventories as a reply shows them, with all fields."""
+    """Return a read of inventories with all fields."""
     rest = {"reserved": 0, "min_unit": 1, "max_unit": 2147483647, "step_size": 1, "allocation_ratio": 1.0}
     return get(began, ended, generation, "inventories", {name: {"total": n} | rest for name, n in totals.items()})
 
@@ -93,61 +93,66 @@ def listed(began, ended, name):
 
 
 def is_wrong(*operations, **more):
-    found = violated(contents, *operations, **more)
-    assert found <= {"contents as written"}
-    return bool(found)
+    invariants = violated(contents, *operations, **more)
+    assert invariants <= {"contents as written"}
+    return bool(invariants)
 
 
 NEW = create(0, 1)
 
 WRONG = {
-    "a write that is missing": [NEW, traits(2, 3, 0, A), shows(4, 5, 1)],
-    "contents from nowhere": [NEW, traits(2, 3, 0, A), shows(4, 5, 1, A, B)],
+    "a missing write": [NEW, traits(2, 3, 0, A), shows(4, 5, 1)],
+    "unwritten contents": [NEW, traits(2, 3, 0, A), shows(4, 5, 1, A, B)],
     "contents of a new provider": [NEW, shows(4, 5, 0, A)],
     "a refused write": [NEW, traits(2, 3, 0, A, status=409), shows(4, 5, 0, A)],
-    "a write that is replaced": [NEW, traits(2, 3, 0, A), traits(4, 5, 1, B), shows(6, 7, 2, A)],
-    "an older one beside the generation of a newer one": [
+    "a replaced write": [NEW, traits(2, 3, 0, A), traits(4, 5, 1, B), shows(6, 7, 2, A)],
+    "older contents with a newer generation": [
         *(NEW, traits(2, 3, 0, A), traits(4, 90, 1, B), shows(6, 7, 2, A)),
     ],
-    "an open one that stated a lower generation": [NEW, traits(2, None, 0, A), traits(4, 5, 1, B), shows(6, 7, 2, A)],
-    "writes beside each other in the wrong order": [
+    "an open write that stated a lower generation": [NEW, traits(2, None, 0, A), traits(4, 5, 1, B), shows(6, 7, 2, A)],
+    "concurrent writes in the wrong order": [
         *(NEW, traits(2, 90, 1, B), traits(3, 90, 0, A), shows(100, 101, 2, A)),
     ],
-    "what begins after the read": [NEW, shows(2, 3, 0, A), traits(4, 5, 0, A)],
-    "an inventory that is left out": [NEW, stock(2, 3, 0, VCPU=4, DISK_GB=8), has(4, 5, 1, VCPU=4)],
-    "an inventory from nowhere": [NEW, has(4, 5, 0, VCPU=4)],
-    "an inventory that is replaced": [
+    "a write that begins after the read": [NEW, shows(2, 3, 0, A), traits(4, 5, 0, A)],
+    "a missing inventory": [NEW, stock(2, 3, 0, VCPU=4, DISK_GB=8), has(4, 5, 1, VCPU=4)],
+    "an unwritten inventory": [NEW, has(4, 5, 0, VCPU=4)],
+    "a replaced inventory": [
         *(NEW, stock(2, 3, 0, VCPU=4), stock(4, 5, 1, DISK_GB=8), has(6, 7, 2, VCPU=4, DISK_GB=8)),
     ],
-    "an amount": [NEW, stock(2, 3, 0, VCPU=4), has(4, 5, 1, VCPU=5)],
-    "one class that was changed": [NEW, stock(2, 3, 0, VCPU=4), one_class(4, 5, 1, "VCPU", 6), has(6, 7, 2, VCPU=4)],
-    "one class that was added": [NEW, add(2, 3, "VCPU", 4, 1), has(4, 5, 1)],
-    "one class that was deleted": [
+    "a wrong amount": [NEW, stock(2, 3, 0, VCPU=4), has(4, 5, 1, VCPU=5)],
+    "an unchanged value of a changed class": [
+        NEW,
+        stock(2, 3, 0, VCPU=4),
+        one_class(4, 5, 1, "VCPU", 6),
+        has(6, 7, 2, VCPU=4),
+    ],
+    "a missing added class": [NEW, add(2, 3, "VCPU", 4, 1), has(4, 5, 1)],
+    "a deleted class": [
         *(NEW, stock(2, 3, 0, VCPU=4), delete(4, 5, "/inventories/VCPU"), has(6, 7, 2, VCPU=4)),
     ],
-    "all classes that were deleted": [
+    "deleted classes": [
         *(NEW, stock(2, 3, 0, VCPU=4), delete(4, 5, "/inventories"), has(6, 7, 2, VCPU=4)),
     ],
-    "traits that were deleted": [NEW, traits(2, 3, 0, A), delete(4, 5, "/traits"), shows(6, 7, 2, A)],
-    "a class that a reshape takes away": [NEW, stock(2, 3, 0, VCPU=4), reshape(4, 5, 1), has(6, 7, 2, VCPU=4)],
+    "deleted traits": [NEW, traits(2, 3, 0, A), delete(4, 5, "/traits"), shows(6, 7, 2, A)],
+    "a class removed by a reshape": [NEW, stock(2, 3, 0, VCPU=4), reshape(4, 5, 1), has(6, 7, 2, VCPU=4)],
     "aggregates without a generation": [NEW, old_aggregates(2, 3, "x"), get(4, 5, 1, "aggregates", [])],
     "aggregates of an earlier life": [
         *(NEW, put(2, 3, 0, "aggregates", ["x"]), delete(4, 5), create(6, 7), get(8, 9, 0, "aggregates", ["x"])),
     ],
     "traits of an earlier life": [NEW, traits(2, 3, 0, A), delete(4, 5), create(6, None), shows(8, 9, 0, A)],
-    "nothing by a deletion of the provider": [NEW, traits(2, 3, 0, A), delete(4, None), shows(6, 7, 1)],
-    "a name that was changed": [NEW, rename(2, 3, "q"), named(4, 5, "p")],
-    "a name from nowhere": [NEW, named(4, 5, "q")],
-    "a name in a list": [NEW, rename(2, 3, "q"), listed(4, 5, "p")],
-    "a name that was never there": [NEW, delete(2, 3), create(4, 5, "q"), named(6, 7, "p")],
+    "traits emptied by a deletion of the provider": [NEW, traits(2, 3, 0, A), delete(4, None), shows(6, 7, 1)],
+    "a changed name": [NEW, rename(2, 3, "q"), named(4, 5, "p")],
+    "an unwritten name": [NEW, named(4, 5, "q")],
+    "a changed name in a list": [NEW, rename(2, 3, "q"), listed(4, 5, "p")],
+    "a name of an earlier life": [NEW, delete(2, 3), create(4, 5, "q"), named(6, 7, "p")],
 }
 RIGHT = {
     "a new provider": [NEW, has(2, 3, 0), shows(2, 3, 0), get(2, 3, 0, "aggregates", []), stock(4, 5, 0, VCPU=4)],
     "the last write": [NEW, traits(2, 3, 0, A), traits(4, 5, 1, B), shows(6, 7, 2, B), shows(8, 9, 5, B)],
-    "before and after a write beside the read": [
+    "the states before and after a concurrent write": [
         *(NEW, traits(2, 90, 0, A), shows(4, 5, 0), shows(6, 7, 1, A)),
     ],
-    "an older generation beside newer contents": [NEW, traits(2, 90, 0, A), shows(4, 5, 0, A)],
+    "an older generation with newer contents": [NEW, traits(2, 90, 0, A), shows(4, 5, 0, A)],
     "an open write": [NEW, traits(2, None, 0, A), shows(4, 5, 0), shows(6, 7, 1, A)],
     "an open write after an acknowledged one": [
         *(NEW, traits(2, None, 1, A), traits(4, 5, 0, B), shows(6, 7, 2, A)),
@@ -163,9 +168,9 @@ RIGHT = {
     "an open deletion of a class": [
         *(NEW, stock(2, 3, 0, VCPU=4), delete(4, None, "/inventories/VCPU"), has(6, 7, 1, VCPU=4), has(8, 9, 2)),
     ],
-    "an open one whose generation is ignored": [NEW, add(2, None, "VCPU", 4), stock(4, 5, 1), has(6, 7, 2, VCPU=4)],
+    "an open write whose generation is ignored": [NEW, add(2, None, "VCPU", 4), stock(4, 5, 1), has(6, 7, 2, VCPU=4)],
     "an open reshape": [NEW, reshape(2, None, 0, VCPU=4), stock(4, 5, 0), has(6, 7, 3, VCPU=4), has(8, 9, 3)],
-    "a generation that comes again in another life": [
+    "a generation reused in another life": [
         *(NEW, traits(2, 3, 0, A), traits(4, 5, 1, B), delete(6, 7), create(8, 9), traits(10, 11, 0, C)),
         shows(12, 13, 2, C),
     ],
@@ -182,7 +187,7 @@ RIGHT = {
         *(NEW, call(2, 3, "PUT", f"{PATH}/traits?dry_run=true", {"traits": [A], "resource_provider_generation": 0})),
         shows(4, 5, 0),
     ],
-    "a provider that was there before the run": [traits(2, 3, 0, A), shows(4, 5, 1, B)],
+    "a provider from before the run": [traits(2, 3, 0, A), shows(4, 5, 1, B)],
     "a provider of a node": [
         *(NEW, call(2, 3, "POST", "/baremetal/v1/nodes", {"uuid": P}, status=201), has(4, 5, 0, CUSTOM_GOLD=1)),
     ],
@@ -190,12 +195,12 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_contents_that_no_write_left(name):
+def test_contents_without_a_write_are_violations(name):
     assert is_wrong(*WRONG[name])
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_contents_as_they_were_written(name):
+def test_written_contents_violate_nothing(name):
     assert not is_wrong(*RIGHT[name])
 
 
@@ -207,31 +212,31 @@ def test_the_ratio_may_be_stored_in_single_precision():
         assert is_wrong(NEW, stocked, shown) == wrong
 
 
-def test_what_was_written_before_a_loss_may_be_there():
+def test_writes_before_a_loss_may_survive():
     before = [NEW, traits(2, 3, 0, A), traits(4, 5, 1, B)]
     for names, wrong in [((), False), ((A,), False), ((B,), False), ((C,), True)]:
         assert is_wrong(*before, shows(30, 31, 1, *names), events=[loss(10, 20)]) == wrong
-    # The generation that was lost comes again.
+    # The lost generation is used again.
     assert not is_wrong(*before, traits(22, 23, 0, C), shows(30, 31, 2, C), events=[loss(10, 20)])
     assert is_wrong(*before, traits(22, 23, 0, C), shows(30, 31, 1, A), events=[loss(10, 20)])
-    # Its reply may come late.
+    # Its response may come late.
     assert not is_wrong(NEW, traits(15, 23, 0, A), shows(30, 31, 0), events=[loss(10, 20)])
 
 
-def test_a_generation_that_comes_again_after_a_loss_does_not_date_earlier_reads():
+def test_a_generation_reused_after_a_loss_does_not_date_earlier_reads():
     before = [NEW, traits(2, 3, 0, A), traits(4, 5, 1, B), shows(7, 9, 2, B)]
     assert not is_wrong(*before, traits(22, 23, 0, C), events=[loss(10, 20)])
-    # It is written after the loss by a call that began before.
+    # An operation that began before the loss writes it after the loss.
     assert not is_wrong(*before, traits(8, 23, 0, C), events=[loss(10, 20)])
 
 
-def test_a_read_beside_a_loss_shows_the_state_before_it_or_after():
-    beside = [NEW, traits(2, 3, 0, A), traits(22, 23, 0, B), shows(15, 30, 1, A)]
-    assert not is_wrong(*beside, events=[loss(10, 20)])
-    assert is_wrong(*beside)
+def test_a_read_during_a_loss_shows_the_state_before_or_after_it():
+    during = [NEW, traits(2, 3, 0, A), traits(22, 23, 0, B), shows(15, 30, 1, A)]
+    assert not is_wrong(*during, events=[loss(10, 20)])
+    assert is_wrong(*during)
 
 
-def test_a_violation_names_the_calls_that_show_it():
+def test_a_violation_names_the_operations_that_show_it():
     operations = [
         NEW,
         traits(2, 3, 0, A),
@@ -240,29 +245,29 @@ def test_a_violation_names_the_calls_that_show_it():
         shows(6, 7, 2, A),
         shows(8, 9, 2, B),
     ]
-    [found] = contents(history(*operations))
-    assert found.sentence == f"provider {P}: traits beside generation 2 is [{A}], [{B}] or [{C}] expected"
-    assert found.operations == [1, 2, 3, 4]
+    [violation] = contents(history(*operations))
+    assert violation.sentence == f"provider {P}: traits with generation 2 is [{A}], expected [{B}] or [{C}]"
+    assert violation.operations == [1, 2, 3, 4]
 
 
-def test_calls_of_the_real_service_violate_nothing(database):
-    recorded, chance = Recorded(database), random.Random(5)
+def test_operations_of_the_real_service_violate_nothing(database):
+    recorded, rng = Recorded(database), random.Random(5)
     host = recorded.host(6)
     path, classes = f"/resource_providers/{host}", ("VCPU", "MEMORY_MB", "DISK_GB")
     for _ in range(150):
         shown = recorded("GET", f"{path}/inventories").reply
-        guarded = {"resource_provider_generation": shown["resource_provider_generation"] - chance.choice([0, 0, 1])}
-        one, total = chance.choice(classes), chance.randint(1, 9)
-        totals = records({name: total for name in classes if chance.random() < 0.5})
+        guarded = {"resource_provider_generation": shown["resource_provider_generation"] - rng.choice([0, 0, 1])}
+        class_name, total = rng.choice(classes), rng.randint(1, 9)
+        totals = records({name: total for name in classes if rng.random() < 0.5})
         inventories = {**guarded, "inventories": totals}
-        method, below, body = chance.choice(
+        method, below, body = rng.choice(
             [
                 ("PUT", "/inventories", inventories),
-                ("POST", "/inventories", {"resource_class": one, "total": total, "allocation_ratio": 1.1}),
-                ("PUT", f"/inventories/{one}", {**guarded, "total": total}),
-                ("DELETE", f"/inventories/{one}", None),
+                ("POST", "/inventories", {"resource_class": class_name, "total": total, "allocation_ratio": 1.1}),
+                ("PUT", f"/inventories/{class_name}", {**guarded, "total": total}),
+                ("DELETE", f"/inventories/{class_name}", None),
                 ("DELETE", "/inventories", None),
-                ("PUT", "/traits", {**guarded, "traits": chance.sample([A, B, C], 2)}),
+                ("PUT", "/traits", {**guarded, "traits": rng.sample([A, B, C], 2)}),
                 ("DELETE", "/traits", None),
                 ("PUT", "/aggregates", {**guarded, "aggregates": [host]}),
                 ("PUT", "", {"name": f"name {total}"}),
@@ -273,5 +278,9 @@ def test_calls_of_the_real_service_violate_nothing(database):
         for about in ("", "/inventories", "/traits", "/aggregates"):
             recorded("GET", f"{path}{about}")
     assert contents(history(*recorded.operations)) == []
-    missing = [one for one in recorded.operations if one.method == "GET" or one.path != f"{path}/inventories"]
+    missing = [
+        operation
+        for operation in recorded.operations
+        if operation.method == "GET" or operation.path != f"{path}/inventories"
+    ]
     assert contents(history(*missing))

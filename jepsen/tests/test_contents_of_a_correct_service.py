@@ -1,7 +1,7 @@
-"""Contents of a provider of a service that is right by construction: its histories violate nothing.
+"""Check ``contents`` on a service that is correct by construction: its histories violate nothing.
 
-Clients run in steps that come by chance, and so do losses of the last commits.  Writes take effect in one step between
-their begin and their end; those that are open at any time later, or never.
+Clients and losses of the last commits run in random steps.  Writes take effect in one step between their beginning and
+their end; open ones at any time later, or never.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jepsen.checker.contents import contents
 from jepsen.tests.handwritten_histories import call, error, history, loss
 from jepsen.tests.test_contents import PATH, A, B, C, P
 
-#: Steps after which no call begins.
+#: Steps after which no operation begins.
 LENGTH = 1500
 
 
@@ -29,37 +29,37 @@ class State:
 
 
 class Simulated:
-    """One provider of a right service, clients whose steps come by chance, and the history of their calls."""
+    """One provider of a correct service, clients with random steps, and the history of their operations."""
 
     def __init__(self, seed, *, lives, losses):
-        self.chance, self.now = random.Random(seed), 0
+        self.rng, self.now = random.Random(seed), 0
         self.operations, self.events = [], []
-        #: All that were committed and not lost; None: there is no provider.
+        #: Committed states that are not lost; None: the provider does not exist.
         self.states = [None]
         self._lives = lives
         running = [self.client(chance_of_open) for chance_of_open in (0.0, 0.0, 0.1, 0.2)]
         running += [self.lose() for _ in range(losses)]
         while running:
             self.now += 1
-            one = self.chance.choice(running)
-            running += next(one, None) or ()
-            if one.gi_frame is None:
-                running = [other for other in running if other is not one]
+            client = self.rng.choice(running)
+            running += next(client, None) or ()
+            if client.gi_frame is None:
+                running = [other for other in running if other is not client]
 
     def pause(self):
-        for _ in range(self.chance.randrange(4)):
+        for _ in range(self.rng.randrange(4)):
             yield
 
     def client(self, chance_of_open):
         while self.now < LENGTH:
-            write = self.chance.random() < 0.5
+            write = self.rng.random() < 0.5
             yield from self.call(*self.choose(), chance_of_open) if write else self.read()
 
     def call(self, method, below, body, chance_of_open):
-        began, is_open = self.now, self.chance.random() < chance_of_open
+        began, is_open = self.now, self.rng.random() < chance_of_open
         if is_open:
-            # It may take effect at any time, or never.
-            yield [self.late(method, below, body)] if self.chance.random() < 0.7 else []
+            # It takes effect at any time, or never.
+            yield [self.late(method, below, body)] if self.rng.random() < 0.7 else []
         yield from self.pause()
         status, reply = (0, None) if is_open else self.write(method, below, body)
         yield from self.pause()
@@ -68,7 +68,7 @@ class Simulated:
 
     def read(self):
         """Read the generation first, as the service does, and then the contents."""
-        began, kind = self.now, self.chance.choice(("inventories", "traits", "name"))
+        began, kind = self.now, self.rng.choice(("inventories", "traits", "name"))
         below, key = ("", "generation") if kind == "name" else (f"/{kind}", "resource_provider_generation")
         yield from self.pause()
         generation = self.states[-1] and self.states[-1].generation
@@ -84,45 +84,45 @@ class Simulated:
         self.operations.append(call(began, ended, method, path, body, status=status, reply=reply))
 
     def late(self, *written):
-        for _ in range(self.chance.randrange(60)):
+        for _ in range(self.rng.randrange(60)):
             yield
         self.write(*written)
 
     def lose(self):
-        for _ in range(self.chance.randrange(50, 300)):
+        for _ in range(self.rng.randrange(50, 300)):
             yield
         began = self.now
         yield from self.pause()
-        del self.states[self.chance.randint(1, len(self.states)) :]
+        del self.states[self.rng.randint(1, len(self.states)) :]
         yield from self.pause()
         self.events.append(loss(began, self.now + 1))
 
     def choose(self):
-        """Return a write that is possible now, or was a moment ago."""
-        generation = (self.states[-1] or State()).generation - self.chance.choice((0, 0, 0, 1))
-        one, total, guard = f"C{self.chance.randrange(3)}", self.chance.randint(1, 9), {
+        """Return a write that is valid now, or was shortly before."""
+        generation = (self.states[-1] or State()).generation - self.rng.choice((0, 0, 0, 1))
+        name, total, guard = f"C{self.rng.randrange(3)}", self.rng.randint(1, 9), {
             "resource_provider_generation": generation}  # fmt: skip
         create = ("POST", "", {"uuid": P, "name": f"n{total}"})
-        if self.states == [None] or (self._lives and self.chance.random() < 0.1):
+        if self.states == [None] or (self._lives and self.rng.random() < 0.1):
             return create
         writes = [
             ("PUT", "", {"name": f"n{total}"}),
-            ("PUT", "/traits", {**guard, "traits": self.chance.sample([A, B, C], 2)}),
+            ("PUT", "/traits", {**guard, "traits": self.rng.sample([A, B, C], 2)}),
             ("DELETE", "/traits", None),
-            ("PUT", "/inventories", {**guard, "inventories": {one: {"total": total}}}),
-            ("POST", "/inventories", {"resource_class": one, "total": total}),
-            ("PUT", f"/inventories/{one}", {**guard, "total": total}),
-            ("DELETE", f"/inventories/{one}", None),
+            ("PUT", "/inventories", {**guard, "inventories": {name: {"total": total}}}),
+            ("POST", "/inventories", {"resource_class": name, "total": total}),
+            ("PUT", f"/inventories/{name}", {**guard, "total": total}),
+            ("DELETE", f"/inventories/{name}", None),
             *([("DELETE", "", None)] if self._lives else []),
         ]
-        return self.chance.choice(writes)
+        return self.rng.choice(writes)
 
     def write(self, method, below, body):
         """Commit a write; return its status and reply."""
         state, (kind, _, key) = self.states[-1], below.strip("/").partition("/")
         if (method, below) == ("POST", ""):
             if state is not None:
-                return 409, error("there is one")
+                return 409, error("exists")
             self.states.append(State(body["name"]))
             return 200, {"uuid": P}
         if state is None:
@@ -151,15 +151,15 @@ def changed(state, method, kind, key, body):
         case "PUT", _, _:
             stocked = state.inventories | {key: {"total": body["total"]}}
         case _:
-            stocked = {one: record for one, record in state.inventories.items() if one != key}
+            stocked = {name: record for name, record in state.inventories.items() if name != key}
     return replace(state, inventories=stocked, generation=state.generation + 1)
 
 
 @pytest.mark.parametrize("lives", [False, True])
 @pytest.mark.parametrize("losses", [0, 2])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_right_service_violates_nothing(seed, lives, losses):
+def test_a_correct_service_violates_nothing(seed, lives, losses):
     run = Simulated(seed, lives=lives, losses=losses)
     assert contents(history(*run.operations, events=run.events)) == []
-    kinds = {(one.method, one.path) for one in run.operations if one.succeeded}
+    kinds = {(operation.method, operation.path) for operation in run.operations if operation.succeeded}
     assert len(kinds) > 8

@@ -1,4 +1,4 @@
-"""The state at the end of a run: how it is read, and what may not be so."""
+"""The final state of a run: how it is read, and which states are violations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UUID = "c1000000-0000-4000-8000-000000000001"
 
 
 def with_feed(*rows, generation=2, nodes=()):
-    """A provider of id 1, and these rows."""
+    """Return a final state with a provider of id 1 and these feed rows."""
     return {"feed": rows, "providers": [[1, UUID, generation, None, 1]], "machines": {"nodes": nodes}}
 
 
@@ -32,13 +32,13 @@ def stock(began, total, provider=UUID):
     return call(began, began + 1, "PUT", f"/resource_providers/{provider}/inventories", body)
 
 
-def test_a_feed_with_a_row_for_each_change():
+def test_a_feed_with_a_row_for_each_change_violates_nothing():
     assert not violated(feed, final=with_feed((7, 3, 0, "names"), BORN, STOCKED, USED))
-    # Generation 3 by one reshape; a provider that is gone; a node, whose inventory the service writes.
+    # Generation 3 after one reshape; a provider that is gone; a node, whose inventory the service writes.
     assert not violated(feed, RESHAPE, final=with_feed(BORN, STOCKED, generation=3))
     assert not violated(feed, final=with_feed(BORN, STOCKED, USED, (9, 2, 2, "gone")))
     assert not violated(feed, final=with_feed(BORN, nodes=[UUID]))
-    # What was deleted after its time, or with its writer, cannot be counted.
+    # Rows deleted by retention, or with their writer, cannot be counted.
     assert not violated(feed, final=with_feed((7, 2, 1, "shape")))
     assert not violated(feed, final=with_feed((-7, 1, 1, "shape")))
 
@@ -52,56 +52,56 @@ def test_a_feed_with_a_row_for_each_change():
         ("a feed row for each change", with_feed(BORN, STOCKED, USED, (9, 2, 2, "usage"))),
     ],
 )
-def test_changes_that_no_worker_learns_of_are_found(invariant, state):
+def test_changes_missing_from_the_feed_are_violations(invariant, state):
     assert violated(feed, final=state) == {invariant}
 
 
-def test_an_index_that_differs_is_found():
+def test_an_index_that_differs_is_a_violation():
     built = {"providers": {UUID: [1, 2]}}
     same = {"service": 0, "process": 11, "digest": "d"}
     stale = {"service": 0, "process": 12, "digest": "e", "index": {"providers": {UUID: [1, 1]}}}
     assert not violated(indices, final={"indices": {"database": built, "workers": [same]}})
     assert violated(indices, final={"indices": {"database": built, "workers": [same, stale]}}) == {
-        "each index is that of the database"
+        "each index matches the database"
     }
 
 
-def test_of_members_that_differ_only_these_are_named():
-    for built, shown, said in [
-        (["a", "b", "c"], ["a", "d"], "[roots] lacks ['b', 'c'] and has ['d'] besides"),
-        (["a", "b"], ["b", "a"], "[roots] is ['b', 'a'], ['a', 'b'] expected"),
-        ([1, 2], [1, 3], "[roots] is [1, 3], [1, 2] expected"),
+def test_only_differing_members_are_named():
+    for built, shown, sentence in [
+        (["a", "b", "c"], ["a", "d"], "[roots] lacks ['b', 'c'] and additionally contains ['d']"),
+        (["a", "b"], ["b", "a"], "[roots] is ['b', 'a'], expected ['a', 'b']"),
+        ([1, 2], [1, 3], "[roots] is [1, 3], expected [1, 2]"),
     ]:
         stale = {"service": 0, "process": 12, "index": {"roots": shown}}
-        [found] = indices(history(final={"indices": {"database": {"roots": built}, "workers": [stale]}}))
-        assert found.sentence.endswith(said)
+        [violation] = indices(history(final={"indices": {"database": {"roots": built}, "workers": [stale]}}))
+        assert violation.sentence.endswith(sentence)
 
 
-def test_rows_that_contradict_each_other_are_found():
+def test_inconsistent_rows_are_violations():
     assert not violated(soundness, final={"soundness": {}})
     over = {"soundness": {"more used than there is": [UUID]}}
-    assert violated(soundness, stock(1, 8), stock(2, 8), final=over) == {"sound rows"}
-    # An inventory may be made smaller than what is used, but not that of another provider.
+    assert violated(soundness, stock(1, 8), stock(2, 8), final=over) == {"consistent rows"}
+    # An inventory may be reduced below its usage, but not that of another provider.
     assert not violated(soundness, stock(1, 8), stock(2, 4), final=over)
     other = [stock(3, 8, "d1000000-0000-4000-8000-000000000001"), stock(4, 4, "d1000000-0000-4000-8000-000000000001")]
-    assert violated(soundness, stock(1, 8), *other, final=over) == {"sound rows"}
-    assert violated(soundness, final={"soundness": {"a consumer that holds nothing": ["u"]}}) == {"sound rows"}
+    assert violated(soundness, stock(1, 8), *other, final=over) == {"consistent rows"}
+    assert violated(soundness, final={"soundness": {"a consumer that holds nothing": ["u"]}}) == {"consistent rows"}
 
 
-@pytest.mark.parametrize(("nemesis", "found"), [("database-clock", set()), ("kill-worker", {"sound rows"})])
-def test_an_event_may_be_in_the_wrong_place_where_the_clock_of_the_database_jumped(nemesis, found):
+@pytest.mark.parametrize(("nemesis", "expected"), [("database-clock", set()), ("kill-worker", {"consistent rows"})])
+def test_an_event_may_be_misplaced_if_the_database_clock_jumped(nemesis, expected):
     untrue = {"soundness": {"an event that is not true": ["'parent': ['a', 'b']"]}}
-    assert violated(soundness, events=[Event(nemesis, 1, 2)], final=untrue) == found
+    assert violated(soundness, events=[Event(nemesis, 1, 2)], final=untrue) == expected
 
 
-def test_what_earlier_runs_left_is_no_flaw_of_this_one():
+def test_inconsistencies_of_earlier_runs_do_not_count():
     left = {"flaws": {"more used than there is": ["7"]}}
     assert not violated(soundness, **left, final={"soundness": {"more used than there is": ["7"]}})
     assert violated(soundness, **left, final={"soundness": {"more used than there is": ["7", "8"]}})
     assert violated(soundness, **left, final={"soundness": {"an allocation of no consumer": ["7"]}})
 
 
-def test_numbers_that_an_earlier_run_lost_are_no_gaps_of_this_one():
+def test_numbers_lost_in_earlier_runs_are_not_gaps():
     lost = {"newest": {"7": 1}}
     assert not violated(feed, **lost, final=with_feed(BORN, (7, 4, 1, "shape"), (7, 5, 1, "usage")))
     assert not violated(feed, **lost, final=with_feed(BORN, (-7, 4, 1, "shape"), (-7, 5, 1, "usage")))
@@ -109,7 +109,7 @@ def test_numbers_that_an_earlier_run_lost_are_no_gaps_of_this_one():
     assert violated(feed, **lost, final=with_feed(BORN, STOCKED, USED, (9, 3, 1, "usage")))
 
 
-def test_rows_of_earlier_runs_that_were_deleted_are_no_excuse_for_this_one():
+def test_deleted_rows_of_earlier_runs_do_not_excuse_missing_ones():
     created = call(1, 2, "POST", "/resource_providers", {"uuid": UUID, "name": UUID})
     complete, lacking = (BORN, STOCKED, USED), (BORN, STOCKED)
     pruned, ended = (3, 5, 9, "usage"), (-3, 5, 9, "usage")
@@ -126,7 +126,7 @@ def test_rows_of_earlier_runs_that_were_deleted_are_no_excuse_for_this_one():
     assert not violated(feed, created, events=[moved], final=with_feed(pruned, *lacking))
 
 
-def test_the_end_of_a_provider_of_an_earlier_run_may_be_deleted():
+def test_the_row_of_a_deletion_in_an_earlier_run_may_be_missing():
     created = call(1, 2, "POST", "/resource_providers", {"uuid": UUID, "name": UUID})
     state = with_feed((3, 5, 9, "usage"), (7, 1, 11, "shape"), (7, 2, 11, "shape"), (9, 1, 11, "usage"))
     state["providers"] = [[10, "d1000000-0000-4000-8000-000000000001", 5, None, 10], [11, UUID, 2, None, 11]]
@@ -136,7 +136,7 @@ def test_the_end_of_a_provider_of_an_earlier_run_may_be_deleted():
 
 
 def test_the_state_is_read_from_the_rows_and_from_every_worker(database_url):
-    """What another program writes is in no index, and its flaws are found."""
+    """Changes by another program reach no index, and leave inconsistent rows."""
     with running.uwsgi(database_url, 2, module="jepsen.application") as service:
         storm = Storm(service.url)
         provider = storm.provider(VCPU=8)
@@ -152,6 +152,8 @@ def test_the_state_is_read_from_the_rows_and_from_every_worker(database_url):
             db.execute(sa.text("UPDATE resource_providers SET generation = 10"))
         engine.dispose()
         state = final_state.read(database_url, [service])
-        assert len(violated_all := [one for one in state["indices"]["workers"] if "index" in one]) == 2, violated_all
+        assert len(violated_all := [worker for worker in state["indices"]["workers"] if "index" in worker]) == 2, (
+            violated_all
+        )
         for check in (feed, indices, soundness):
             assert violated(check, final=state)

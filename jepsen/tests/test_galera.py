@@ -1,4 +1,4 @@
-"""Runs on three nodes of Galera behind haproxy, of which one or all are written to."""
+"""Runs on three Galera nodes behind haproxy, with writes to one or all of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def galera(request):
 
 @pytest.mark.skipif(not LONG, reason="a long run: make test-long")
 def test_a_group_without_a_primary_view_is_bootstrapped(galera):
-    """Each node is alone when one of them dies: no two of them are a majority of the last primary view."""
+    """Each node is alone when one dies, so no two are a majority of the last primary view."""
     first, *others = galera.nodes.nodes
     with galera.nodes.network.cut([node.host for node in galera.nodes.nodes], [GROUP]):
         first.child.wait_until(lambda: not any(node.is_primary() for node in others))
@@ -36,7 +36,7 @@ def test_a_group_without_a_primary_view_is_bootstrapped(galera):
 
 @pytest.mark.skipif(not LONG, reason="a long run: make test-long")
 @pytest.mark.parametrize("number", [1, NODES])
-def test_nodes_that_have_left_the_group_are_started_again(galera, number):
+def test_nodes_that_have_left_the_group_are_restarted(galera, number):
     nodes = galera.nodes.nodes
     for node in nodes[:number]:
         node.leave()
@@ -46,7 +46,7 @@ def test_nodes_that_have_left_the_group_are_started_again(galera, number):
 
 
 @pytest.mark.parametrize("nemesis", NEMESES if LONG else [PartitionNode.name])
-def test_nodes_fail(galera, nemesis, record_property):
+def test_failures_of_nodes_violate_nothing(galera, nemesis, record_property):
     plan = Plan(WORKLOADS, [nemesis], seconds=120.0) if LONG else Plan(["registers", "bank"], [nemesis], 9.0, peace=1.0)
     result = run(galera, plan)
     assert result.history.events

@@ -1,4 +1,4 @@
-"""Each rule about generations of providers is violated by a history written by hand, and each beside it by none."""
+"""Check ``generations``: each rule is violated by a handwritten history, and similar correct histories violate none."""
 
 from __future__ import annotations
 
@@ -57,41 +57,41 @@ def use(began, ended, consumer=C, amount=1, provider=P):
 
 
 def is_wrong(*operations, **more):
-    found = violated(generations, *operations, **more)
-    assert found <= {"generations: linearizable"}
-    return bool(found)
+    invariants = violated(generations, *operations, **more)
+    assert invariants <= {"generations: linearizable"}
+    return bool(invariants)
 
 
 NEW = create(0, 10)
 
 WRONG = {
     "a stale read": [NEW, put(20, 30, 0), get(40, 50, 0)],
-    "a generation from nowhere": [NEW, get(40, 50, 3)],
+    "an unwritten generation": [NEW, get(40, 50, 3)],
     "a generation that goes back": [NEW, put(20, 90, 0), get(30, 40, 1), get(50, 60, 0)],
     "two writes with one generation": [NEW, put(20, 30, 0), put(25, 35, 0)],
     "a write that raises by two": [NEW, put(20, 30, 0, 2)],
     "a write that raises nothing": [NEW, put(20, 30, 0, 0)],
-    "a conflict with the generation that it has": [NEW, stale(20, 30, 0)],
+    "a conflict with the actual generation": [NEW, stale(20, 30, 0)],
     "a claim that raises nothing": [NEW, use(20, 30), get(40, 50, 0)],
     "a claim that raises by two": [NEW, use(20, 30), get(40, 50, 2)],
     "claims one after the other, counted once": [NEW, use(20, 30), use(40, 50, D), get(60, 70, 1)],
     "an open claim counted twice": [NEW, use(20, None), get(40, 50, 2)],
-    "a new provider with a generation": [create(0, 10, 5), get(20, 30, 5)],
-    "there after its end": [NEW, delete(20, 30), get(40, 50, 0)],
-    "missing before its end": [NEW, missing(40, 50)],
+    "a new provider with a nonzero generation": [create(0, 10, 5), get(20, 30, 5)],
+    "present after its deletion": [NEW, delete(20, 30), get(40, 50, 0)],
+    "missing before its deletion": [NEW, missing(40, 50)],
     "deleted twice": [NEW, delete(20, 30), delete(40, 50)],
     "nothing to delete": [NEW, delete(20, 30, 404)],
     "created twice": [NEW, create(20, 30)],
 }
 RIGHT = {
-    "a conflict beside a write": [NEW, put(20, 90, 0), stale(30, 40, 0)],
+    "a conflict during a write": [NEW, put(20, 90, 0), stale(30, 40, 0)],
     "joined claims": [NEW, use(20, 50), use(30, 60, D), get(70, 80, 1)],
-    "claims beside each other, each by itself": [NEW, use(20, 50), use(30, 60, D), get(70, 80, 2)],
+    "concurrent claims, each by itself": [NEW, use(20, 50), use(30, 60, D), get(70, 80, 2)],
     "an open claim": [NEW, use(20, None), get(40, 50, 0), get(60, 70, 1)],
-    "an open claim that no reply shows": [NEW, put(12, 14, 0), use(20, None), stale(30, 40, 1), delete(50, 60)],
+    "an open claim that no response shows": [NEW, put(12, 14, 0), use(20, None), stale(30, 40, 1), delete(50, 60)],
     "an open write": [NEW, put(20, None, 0), get(40, 50, 0), get(60, 70, 1)],
     "another provider": [NEW, use(20, 30, provider=Q), get(40, 50, 0)],
-    "a new one of the same uuid": [
+    "a new provider with the same uuid": [
         NEW,
         put(12, 14, 0),
         delete(20, 30),
@@ -99,37 +99,37 @@ RIGHT = {
         create(60, 70),
         get(80, 90, 0),
     ],
-    "one that never was": [missing(0, 10), delete(20, 30, 404), missing(40, 50)],
-    "one that was there before the run": [get(0, 10, 41), put(20, 30, 41), get(40, 50, 42)],
+    "a provider that never existed": [missing(0, 10), delete(20, 30, 404), missing(40, 50)],
+    "a provider from before the run": [get(0, 10, 41), put(20, 30, 41), get(40, 50, 42)],
     "traits that do not change": [NEW, put(20, 30, 0, 0, contents="traits"), put(40, 50, 0, 1, contents="traits")],
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_violations(name):
+def test_wrong_histories_are_violations(name):
     assert is_wrong(*WRONG[name])
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_histories_that_violate_nothing(name):
+def test_correct_histories_violate_nothing(name):
     assert not is_wrong(*RIGHT[name])
 
 
 def test_joined_claims_overlap_each_other():
-    """The first and the last of three that follow each other cannot be of one transaction."""
+    """The first and the last of three successive claims cannot belong to one transaction."""
     first, middle, last = use(20, 40), use(30, 60, D), use(50, 70, Q)
     assert is_wrong(NEW, first, middle, last, get(80, 90, 1))
     assert not is_wrong(NEW, first, middle, last, get(80, 90, 2))
 
 
-def test_a_write_between_claims_parts_them():
+def test_a_write_between_claims_separates_them():
     claims = use(20, 90), use(50, 90, D)
     assert not is_wrong(NEW, *claims, get(100, 110, 1))
     assert is_wrong(NEW, *claims, put(30, 40, 1), get(100, 110, 2))
     assert not is_wrong(NEW, *claims, put(30, 40, 1), get(100, 110, 3))
 
 
-def test_a_claim_below_v1_shows_the_generation():
+def test_a_v1_claim_shows_the_generation():
     assert not is_wrong(NEW, claim(20, 30, result(1)))
     assert is_wrong(NEW, put(12, 14, 0), claim(20, 30, result(1)))
     lost = claim(20, None)
@@ -137,30 +137,30 @@ def test_a_claim_below_v1_shows_the_generation():
     assert is_wrong(NEW, stock("VCPU"), lost, get(40, 50, 3))
 
 
-def test_an_open_claim_below_v1_uses_no_provider_without_its_classes():
+def test_an_open_v1_claim_uses_no_provider_without_its_classes():
     lost, after = claim(20, None), get(40, 50, 2)
     assert not is_wrong(NEW, stock("VCPU"), lost, after)
     assert is_wrong(NEW, stock("DISK_GB"), lost, after)
-    # What a provider of an earlier run has is not known.
+    # The classes of a provider of an earlier run are unknown.
     assert not is_wrong(get(0, 10, 0), stock("DISK_GB"), lost, after)
 
 
 def test_a_search_without_a_verdict_is_undecided(monkeypatch):
     monkeypatch.setattr(linearizable, "BOUND", 3)
     monkeypatch.setattr(linearizable, "BOUND_OF_EACH", 0)
-    [found] = generations(history(NEW, use(20, 90), put(30, 80, 0), put(30, 80, 1), get(100, 110, 3)))
-    assert found.undecided
-    assert found.invariant == "generations: undecided"
+    [violation] = generations(history(NEW, use(20, 90), put(30, 80, 0), put(30, 80, 1), get(100, 110, 3)))
+    assert violation.undecided
+    assert violation.invariant == "generations: undecided"
 
 
-def test_a_consumer_that_is_emptied_may_raise_what_it_held():
+def test_emptying_a_consumer_may_raise_its_providers():
     emptied = call(40, 50, "PUT", f"/allocations/{C}", wanted(P, 0, 1), status=204)
     for generation, wrong in [(1, False), (2, False), (3, True)]:
         assert is_wrong(NEW, use(20, 30), emptied, get(60, 70, generation)) == wrong
     assert is_wrong(NEW, use(20, 30, provider=Q), emptied, get(60, 70, 1))
 
 
-def test_a_provider_that_one_call_uses_and_leaves_is_raised_once():
+def test_a_provider_used_and_left_by_one_request_is_raised_once():
     both = call(40, 50, "POST", "/allocations", {C: wanted(P, 0, 1), D: wanted(P)}, status=204)
     assert not is_wrong(NEW, use(20, 30), both, get(60, 70, 2))
     assert is_wrong(NEW, use(20, 30), both, get(60, 70, 3))
@@ -196,7 +196,7 @@ def test_a_refused_reshape_shows_the_generation():
         call(20, 30, "PUT", f"/resource_providers/{Q}", {"parent_provider_uuid": P}, status=400, reply=PARENT),
     ],
 )
-def test_what_exists_is_not_refused_as_unknown(refused):
+def test_existing_providers_are_not_refused_as_unknown(refused):
     assert is_wrong(NEW, refused)
     assert not is_wrong(refused)
     assert not is_wrong(create(25, 35), refused)
@@ -204,7 +204,7 @@ def test_what_exists_is_not_refused_as_unknown(refused):
     assert not is_wrong(NEW, delete(12, None), refused)
 
 
-def test_a_loss_goes_back_to_any_generation_before():
+def test_a_loss_may_restore_any_earlier_generation():
     before = [NEW, put(20, 30, 0), put(40, 50, 1)]
     for generation, wrong in [(0, False), (1, False), (2, False), (3, True)]:
         assert is_wrong(*before, get(100, 110, generation), events=[loss(60, 70)]) == wrong
@@ -214,37 +214,37 @@ def test_a_loss_goes_back_to_any_generation_before():
     assert not is_wrong(*before, get(100, 110, 1), put(120, 130, 1), events=[loss(60, 70)])
 
 
-def test_a_loss_may_go_back_to_an_earlier_life():
+def test_a_loss_may_restore_an_earlier_life():
     earlier = [NEW, put(20, 30, 0), put(30, 40, 1), delete(50, 55), create(56, 60)]
     assert not is_wrong(*earlier, get(100, 110, 2), events=[loss(45, 70)])
     assert is_wrong(*earlier, get(100, 110, 2))
 
 
-def test_the_providers_of_nodes_are_not_judged():
+def test_providers_of_nodes_are_not_checked():
     body = {"uuid": P, "driver": "ipmi", "resource_class": "gold"}
     node = call(12, 14, "POST", "/baremetal/v1/nodes", body, status=201, reply={"uuid": P})
     assert not is_wrong(*WRONG["a stale read"], node)
 
 
-def test_calls_of_the_real_service_violate_nothing(database):
-    recorded, chance = Recorded(database), random.Random(3)
+def test_operations_of_the_real_service_violate_nothing(database):
+    recorded, rng = Recorded(database), random.Random(3)
     hosts, names = [recorded.host(6) for _ in range(2)], [str(uuid.uuid4()) for _ in range(3)]
     for _ in range(200):
-        do_something(recorded, chance, hosts, names)
-        host = chance.choice(hosts)
+        do_something(recorded, rng, hosts, names)
+        host = rng.choice(hosts)
         path, generation = f"/resource_providers/{host}", recorded("GET", f"/resource_providers/{host}").reply
-        guarded = {"resource_provider_generation": generation["generation"] - chance.choice([0, 0, 1])}
-        match chance.randrange(4):
+        guarded = {"resource_provider_generation": generation["generation"] - rng.choice([0, 0, 1])}
+        match rng.randrange(4):
             case 0:
                 recorded("PUT", f"{path}/inventories", {**guarded, "inventories": {"VCPU": {"total": 6}}})
             case 1:
-                recorded("PUT", f"{path}/traits", {**guarded, "traits": chance.choice([[], ["HW_CPU_X86_AVX"]])})
+                recorded("PUT", f"{path}/traits", {**guarded, "traits": rng.choice([[], ["HW_CPU_X86_AVX"]])})
             case 2:
-                claims = {chance.choice(names): wanted(host, chance.randrange(2), chance.choice([None, 1]))}
+                claims = {rng.choice(names): wanted(host, rng.randrange(2), rng.choice([None, 1]))}
                 inventories = {host: {**guarded, "inventories": {"VCPU": {"total": 6}}}}
                 recorded("POST", "/reshaper", {"inventories": inventories, "allocations": claims})
     succeeded = {each.path.rpartition("/")[2] for each in recorded.operations if each.succeeded and each.body}
     assert succeeded >= {"inventories", "traits", "reshaper"}
     assert generations(history(*recorded.operations)) == []
-    told = by_provider(recorded.operations)
-    assert all(len(told[host]) > 100 for host in hosts)
+    calls = by_provider(recorded.operations)
+    assert all(len(calls[host]) > 100 for host in hosts)

@@ -1,6 +1,6 @@
-"""Hosts behind haproxy that come and go, and are upgraded under load.
+"""Hosts behind haproxy that are added, removed, killed and upgraded under load.
 
-What is done in order loses no request: each has a reply, and none of them is an error of the service or of haproxy.
+Orderly changes lose no request: each gets a response other than an error of the service or haproxy.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from jepsen.checker.replies import given_up_at
+from jepsen.checker.replies import abandoned_at
 from jepsen.clusters import older_version
 from jepsen.clusters.hosts import named
 from jepsen.history import History, Operation
@@ -27,14 +27,14 @@ ORDERLY = ("add-and-remove-host", "restart-hosts")
 
 
 def hosts(request, name, **options):
-    """Provide the cluster; skip where it cannot run."""
-    # Else further threads are refused where a busy machine keeps a lock for longer than five seconds.
+    """Run the cluster; skip the test if it cannot run."""
+    # Otherwise threads are refused if a busy machine holds a lock for more than five seconds.
     return running_cluster(request, name, {"placement_database": {"max_threads": 0}}, **options)
 
 
 @pytest.fixture
 def judged(record_property):
-    """A function that returns the history of a run without violations, in which there was each of the nemeses."""
+    """Return a function that runs the nemeses and returns a history without violations."""
 
     def history_of(cluster, *nemeses):
         seconds, peace = (max(120, 60 * len(nemeses)), 3) if LONG else (2, 0.5)
@@ -47,28 +47,30 @@ def judged(record_property):
 
 
 def without_reply(history: History):
-    return [one for one in history.operations if one.is_open or one.status >= 500]
+    return [operation for operation in history.operations if operation.is_open or operation.status >= 500]
 
 
-def is_cut_off(one: Operation):
-    """Whether its reply is not the service's: none, or haproxy's, which is no JSON."""
-    return one.status == 0 or isinstance(one.reply, str)
+def is_cut_off(operation: Operation):
+    """Whether the response is not the service's: none, or haproxy's, which is not JSON."""
+    return operation.status == 0 or isinstance(operation.reply, str)
 
 
 def killed_with_host(history: History):
-    """Count the requests that were cut off by the host that was killed while they ran, method and path."""
-    given_up = given_up_at(history.operations)
+    """Count the requests in flight on hosts when these were killed, by host, method and path."""
+    given_up = abandoned_at(history.operations)
     kills = sorted((event for event in history.events if event.nemesis == "kill-host"), key=lambda event: event.began)
     counted = Counter()
-    for one in history.operations:
-        if is_cut_off(one):
-            [event, *_] = (kill for kill in kills if kill.began <= given_up[one.number] and one.began <= kill.spares)
-            counted[named(event.detail["host"]), one.method, one.path] += 1
+    for operation in history.operations:
+        if is_cut_off(operation):
+            [event, *_] = (
+                kill for kill in kills if kill.began <= given_up[operation.number] and operation.began <= kill.spares
+            )
+            counted[named(event.detail["host"]), operation.method, operation.path] += 1
     return counted
 
 
 def older_tree(commit, name):
-    """The packages of the version that `commit` finds."""
+    """Unpack the version that `commit` returns."""
     try:
         return older_version.tree(commit(), children.run_directory() / f"{commit.__name__}-{name}")
     except older_version.NoRelease as reason:
@@ -78,7 +80,7 @@ def older_tree(commit, name):
 
 
 def found_in_schema(cluster):
-    """What this version lacks in the database; None if it has its schema, with that of all extensions."""
+    """Return what the database lacks for this version and all extensions; None if its schema is complete."""
     additions = extension.additions_of(extension.installed().values())
     with opened(cluster.database_url) as database:
         return schema.finding(database.engine, additions)
@@ -86,21 +88,21 @@ def found_in_schema(cluster):
 
 @pytest.fixture(scope="module", params=CLUSTERS if LONG else ["postgresql-hosts"])
 def cluster(request):
-    """The cluster of the tests in the group: to start one takes longer than a short run."""
+    """A shared cluster, which takes longer to start than a short run."""
     with hosts(request, request.param) as running:
         yield running
 
 
 @pytest.mark.xdist_group("hosts")
 @pytest.mark.parametrize("nemesis", ORDERLY if LONG else ORDERLY[:1])
-def test_hosts_that_go_in_order_lose_no_request(cluster, nemesis, judged):
+def test_orderly_host_changes_lose_no_request(cluster, nemesis, judged):
     assert not without_reply(judged(cluster, nemesis))
 
 
 @pytest.mark.xdist_group("hosts")
-def test_a_host_that_dies_loses_only_what_it_had_begun(cluster, judged):
+def test_a_killed_host_loses_only_requests_in_flight(cluster, judged):
     history = judged(cluster, "kill-host")
-    assert all(is_cut_off(one) for one in without_reply(history))
+    assert all(is_cut_off(operation) for operation in without_reply(history))
     assert cluster.cut_off() == killed_with_host(history)
     assert not LONG or killed_with_host(history)
 
@@ -108,8 +110,8 @@ def test_a_host_that_dies_loses_only_what_it_had_begun(cluster, judged):
 @pytest.mark.skipif(not LONG, reason="a long run: make test-long")
 @pytest.mark.parametrize("name", CLUSTERS)
 @pytest.mark.parametrize("commit", [older_version.before_newest_migration, older_version.last_release])
-def test_hosts_are_upgraded_one_after_the_other(request, commit, name, judged):
-    """The older version serves beside this one, when ``placement-manage db sync`` runs and when it starts later."""
+def test_rolling_upgrades_lose_no_request(request, commit, name, judged):
+    """The older version serves alongside this one, before and after ``placement-manage db sync``."""
     tree = older_tree(commit, name)
     with hosts(request, name, module=older_version.MODULE, tree=tree) as cluster:
         assert {older_version.served(service.url) for service in cluster.services} == {tree}
@@ -122,7 +124,7 @@ def test_hosts_are_upgraded_one_after_the_other(request, commit, name, judged):
 
 @pytest.mark.skipif(not LONG, reason="a long run: make test-long")
 @pytest.mark.parametrize("name", CLUSTERS)
-def test_hosts_die_while_the_database_changes_its_primary(request, name, judged):
+def test_hosts_are_killed_during_primary_changes(request, name, judged):
     of_database = ("kill-node", "restart-nodes") if name == "galera-hosts" else ("switch-over", "fail-over")
     with hosts(request, name) as cluster:
         history = judged(cluster, "kill-host", of_database[0], "restart-hosts", of_database[1])

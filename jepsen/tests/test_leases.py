@@ -1,4 +1,4 @@
-"""Leases that end as the database's clock says, and others; the clock of the run begins at noon."""
+"""Check ``leases``: leases that expire on time by the database's clock, and others; the run begins at noon."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from jepsen.tests.handwritten_histories import call, error, loss, violated
 PLACE, ONE, TWO = (f"e{number}000000-0000-4000-8000-000000000001" for number in range(3))
 SECOND = 10**9
 EARLY, LATE, TOGETHER = (
-    "no lease ends before its time",
-    "a lease is over at its time",
-    "an extension and the end exclude each other",
+    "no lease expires early",
+    "leases expire on time",
+    "no extension after expiry",
 )
 
 
-def moment(seconds):
+def timestamp(seconds):
     noon = datetime.datetime(2026, 11, 22, 12, tzinfo=datetime.UTC)
     return (noon + datetime.timedelta(seconds=seconds)).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def timed(began, *arguments, **more):
-    """A call of a hundredth of a second."""
+    """Return an operation that takes a hundredth of a second."""
     return call(int(began * SECOND), int((began + 0.01) * SECOND), *arguments, **more)
 
 
@@ -38,7 +38,7 @@ def held(consumer, ends):
         "user_id": "u",
         "consumer_type": "T",
         "consumer_generation": 1,
-        "expires_at": None if ends is None else moment(ends),
+        "expires_at": None if ends is None else timestamp(ends),
     }
 
 
@@ -67,7 +67,7 @@ def extend(began, length):
 
 
 def late_extension(began, ended, at, length):
-    """An extension that takes effect at a time between its beginning and its end."""
+    """Return an extension that takes effect at a time between its beginning and its end."""
     reply = held(ONE, at + length)
     path, body = f"/v1/claims/{ONE}/extend", {"expires_in": length}
     return call(int(began * SECOND), int(ended * SECOND), "POST", path, body, reply=reply)
@@ -98,11 +98,11 @@ def full(began):
     "operations",
     [
         [claim(1, 3), shown(2, 4.005), full(2.5), gone(4.1), empty(4.2)],
-        # A page of Placement may show it until a sweep.
+        # Placement's routes may show it until a sweep.
         [claim(1, 3), full(5), gone(6), empty(7)],
         [claim(1, 3), extend(2, 5), shown(6, 7.005), gone(7.1)],
         [claim(1, 3), gone(5), claim(6, None), shown(7, None), full(8)],
-        # Given back before, and claimed again while it is read.
+        # Released before, and claimed again during the read.
         [
             claim(1, 3),
             RELEASED,
@@ -116,11 +116,11 @@ def full(began):
             shown(8, 11),
             gone(9),
         ],
-        # An extension in time is committed late: the lease was over meanwhile.
+        # A timely extension is committed late; meanwhile the lease had expired.
         [claim(1, 3), late_extension(3.9, 4.3, 4, 5), gone(4.1), shown(6, 9)],
     ],
 )
-def test_leases_that_end_at_their_time(operations):
+def test_leases_that_expire_on_time_violate_nothing(operations):
     assert not violated(leases, *operations)
 
 
@@ -133,7 +133,7 @@ def test_leases_that_end_at_their_time(operations):
         (EARLY, [claim(1, 3), extend(2, 5), gone(4.5)]),
         (EARLY, [claim(1, 3), late_extension(2, 4.3, 2.1, 5), gone(2.2)]),
         (EARLY, [claim(1, 3), late_extension(3.9, 4.3, 4, 5), gone(4.4)]),
-        # Another extension waits for the first one, and so does a sweep, until which a page of Placement shows it.
+        # Another extension waits for the first one, and so does a sweep, until which Placement's routes show it.
         (EARLY, [claim(1, 3), late_extension(3.9, 4.3, 4, 5), refused_extension(4.1)]),
         (EARLY, [claim(1, 3), late_extension(3.9, 4.3, 4, 5), empty(4.1)]),
         (EARLY, [claim(1, 3), gone(5), claim(6, None), empty(7)]),
@@ -141,11 +141,11 @@ def test_leases_that_end_at_their_time(operations):
         (TOGETHER, [claim(1, 3), extend(4.5, 9)]),
     ],
 )
-def test_ends_at_another_time_are_found(invariant, operations):
+def test_leases_that_expire_at_another_time_are_violations(invariant, operations):
     assert violated(leases, *operations) == {invariant}
 
 
-def test_what_is_lost_may_end_again():
+def test_leases_may_expire_again_after_a_loss():
     assert not violated(leases, claim(1, 3), extend(2, 5), gone(4.5), events=[loss(3 * SECOND, 3 * SECOND)])
     body = {**held(ONE, None), "consumer_generation": 1}
     written = timed(3.5, "PUT", f"/allocations/{ONE}", body, status=204)
@@ -153,7 +153,7 @@ def test_what_is_lost_may_end_again():
     assert violated(leases, claim(1, 5), extend(2, 9), written, gone(6.5)) == {EARLY}
 
 
-def test_a_clock_that_is_set_may_end_a_lease_at_any_time():
+def test_a_moved_clock_may_expire_a_lease_at_any_time():
     jump = [Event("the database's clock is set", 2 * SECOND, 3 * SECOND)]
     assert not violated(leases, claim(1, 3), shown(4.5, 4.005), events=jump)
     assert not violated(leases, claim(1, 30), gone(2.5), events=jump)
@@ -162,20 +162,20 @@ def test_a_clock_that_is_set_may_end_a_lease_at_any_time():
     assert violated(leases, claim(4, 30), gone(5), events=jump) == {EARLY}
 
 
-def test_what_has_expired_is_room_at_once():
+def test_expired_resources_are_free_at_once():
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 3}}}
     stock = timed(0, "PUT", f"/resource_providers/{PLACE}/inventories", body, reply={"resource_provider_generation": 1})
-    explained = "each refusal for room is explained"
+    explained = "refusals for capacity are explained"
     assert not violated(refusals, stock, claim(1, 3), claim(3.5, None, TWO, outcome="refused"))
     assert violated(refusals, stock, claim(1, 3), claim(4.5, None, TWO, outcome="refused")) == {explained}
     assert not violated(refusals, stock, claim(1, 3), extend(2, 5), claim(4.5, None, TWO, outcome="refused"))
-    # Nor is it given to another before.
+    # Nor does another consumer get them earlier.
     assert not violated(refusals, stock, claim(1, 3), claim(4.5, None, TWO))
-    assert violated(refusals, stock, claim(1, 3), claim(1.5, None, TWO)) == {"never more than the capacity"}
+    assert violated(refusals, stock, claim(1, 3), claim(1.5, None, TWO)) == {"capacity is never exceeded"}
 
 
-def test_a_lease_that_is_lost_does_not_end_what_comes_back():
-    """A claim without an end was released, and the release and the lease after it are lost."""
+def test_a_lost_lease_does_not_end_the_restored_claim():
+    """A claim without an expiry was released, and the release and the lease after it are lost."""
     lost = [claim(1, None), timed(2, "DELETE", f"/allocations/{ONE}", status=204), claim(2.5, 2)]
     assert not violated(leases, *lost, extend(6, 3), events=[loss(3 * SECOND, 3 * SECOND)])
     assert violated(leases, *lost, extend(6, 3)) == {TOGETHER}

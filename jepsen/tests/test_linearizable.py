@@ -1,4 +1,4 @@
-"""The search agrees with brute force, and decides the classic examples."""
+"""The linearizability search agrees with brute force and decides the classic examples."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ LINEARIZABLE, VIOLATED, UNDECIDED = Outcome.LINEARIZABLE, Outcome.VIOLATED, Outc
 
 
 class Register:
-    """A number with reads, writes, compare-and-set, increments, and writes of any of two values.
+    """A number with reads, writes, compare-and-set, increments, and writes of either of two values.
 
-    Claims raise it by one, those that join together, and may show what it is then.
+    Claims raise it by one, together with those that join, and may show the result.
     """
 
     def step(self, state, operation, *joined):
@@ -35,8 +35,8 @@ class Register:
                 return [new] if state == old else []
             case ("increase",):
                 return [state + 1]
-            case ("either", one, other):
-                return {one, other}
+            case ("either", first, second):
+                return {first, second}
 
 
 def timed(call, began, ended, **more):
@@ -50,18 +50,18 @@ def outcome(*operations, **more):
 # --- the classic examples --------------------------------------------------------------------------------------------
 
 
-def test_no_call_at_all():
+def test_an_empty_history_is_linearizable():
     assert outcome() is LINEARIZABLE
 
 
-def test_a_stale_read():
+def test_a_stale_read_is_a_violation():
     write = timed(("write", 1), 0, 10)
     assert outcome(write, timed(("read", 0), 20, 30)) is VIOLATED
     assert outcome(write, timed(("read", 0), 5, 30)) is LINEARIZABLE
     assert outcome(write, timed(("read", 0), 10, 30)) is LINEARIZABLE
 
 
-def test_a_lost_update():
+def test_a_lost_update_is_a_violation():
     first, second = timed(("compare", 0, 1), 0, 10), timed(("compare", 0, 2), 5, 15)
     assert outcome(first, second) is VIOLATED
     assert outcome(timed(("increase",), 0, 10), timed(("increase",), 5, 15), timed(("read", 1), 20, 30)) is VIOLATED
@@ -87,7 +87,7 @@ def test_open_writes_do_not_take_effect_before_they_begin():
     assert outcome(timed(("read", 1), 0, 10), timed(("write", 1), 11, None)) is VIOLATED
 
 
-def test_a_read_that_goes_back():
+def test_a_read_that_goes_back_is_a_violation():
     write = timed(("write", 1), 0, 100)
     new, old = timed(("read", 1), 10, 20), timed(("read", 0), 30, 40)
     assert outcome(write, new, old) is VIOLATED
@@ -95,29 +95,29 @@ def test_a_read_that_goes_back():
     assert outcome(write, new, timed(("read", 0), 15, 40)) is LINEARIZABLE
 
 
-def test_an_open_read_says_nothing():
+def test_an_open_read_is_ignored():
     assert outcome(timed(("read", 5), 0, None)) is LINEARIZABLE
 
 
-def test_an_optional_call_happens_in_its_time_or_never():
+def test_an_optional_operation_happens_in_its_time_or_never():
     write = timed(("write", 1), 0, 10, optional=True)
     assert outcome(write, timed(("read", 0), 20, 30)) is LINEARIZABLE
     assert outcome(write, timed(("read", 1), 20, 30)) is LINEARIZABLE
     assert outcome(write, timed(("read", 0), 20, 30), timed(("read", 1), 40, 50)) is VIOLATED
 
 
-def test_a_call_that_must_happen_does_not_wait_for_one_that_need_not():
+def test_a_required_operation_does_not_wait_for_an_optional_one():
     calls = timed(("increase",), 0, 10, optional=True), timed(("increase",), 0, 20)
     assert outcome(*calls, timed(("read", 1), 5, 8), timed(("read", 1), 30, 40)) is LINEARIZABLE
 
 
-def test_a_call_with_several_results():
+def test_an_operation_may_have_several_results():
     either = timed(("either", 1, 2), 0, 10)
     assert outcome(either, timed(("read", 2), 20, 30)) is LINEARIZABLE
     assert outcome(either, timed(("read", 2), 20, 30), timed(("read", 1), 40, 50)) is VIOLATED
 
 
-def test_calls_that_join_have_one_effect_at_one_moment():
+def test_joined_operations_have_one_effect_at_one_time():
     first, second = timed(("claim",), 0, 20), timed(("claim",), 10, 30)
     assert outcome(first, second, timed(("read", 1), 40, 50)) is LINEARIZABLE
     assert outcome(first, second, timed(("read", 2), 40, 50)) is LINEARIZABLE
@@ -128,16 +128,16 @@ def test_calls_that_join_have_one_effect_at_one_moment():
     assert outcome(timed(("claim", 1), 10, 30), timed(("claim", 2), 10, 30), timed(("read", 1), 40, 50)) is VIOLATED
 
 
-def test_the_shortest_prefix_ends_with_what_began_before_the_impossible_return():
-    write, read, beside, later = (
+def test_the_prefix_includes_operations_begun_before_the_impossible_return():
+    write, read, concurrent, later = (
         timed(("write", 1), 0, 10),
         timed(("read", 2), 20, 30),
         timed(("write", 3), 25, 60),
         timed(("read", 1), 40, 50),
     )
-    verdict = linearizable.check([later, beside, read, write], Register(), [0])
+    verdict = linearizable.check([later, concurrent, read, write], Register(), [0])
     assert (verdict.outcome, verdict.impossible, verdict.prefix) == (VIOLATED, read, 3)
-    assert verdict.pending == [beside]
+    assert verdict.pending == [concurrent]
     assert set(verdict.states) == {1}
 
 
@@ -147,13 +147,13 @@ def test_a_search_that_takes_too_long_is_undecided():
     assert outcome(*writes) is LINEARIZABLE
 
 
-def test_a_write_of_what_is_there_may_take_effect_later():
+def test_a_write_of_the_current_value_may_take_effect_later():
     again, other = timed(("write", 0), 0, 100), timed(("write", 1), 10, 20)
     assert outcome(again, other, timed(("read", 0), 30, 40)) is LINEARIZABLE
 
 
 @pytest.mark.parametrize("later", [2, 3])
-def test_either_of_two_open_calls_may_be_the_one_that_remains(later):
+def test_either_of_two_open_operations_may_remain(later):
     calls = [timed(("either", 1, 2), 0, None), timed(("either", 1, 3), 0, None), timed(("read", 1), 10, 20)]
     assert outcome(*calls, timed(("read", later), 30, 40)) is LINEARIZABLE
     assert outcome(*calls, timed(("read", later), 30, 40), timed(("read", 5 - later), 50, 60)) is VIOLATED
@@ -170,7 +170,7 @@ def test_a_long_history_has_a_larger_bound(monkeypatch):
 
 def test_kinds_that_exclude_each_other_are_not_tried_in_every_combination():
     class Unknown:
-        """A counter that is not known, 0, until a claim shows it; nothing happens to it later."""
+        """A counter with the unknown value 0 until a claim shows it; nothing happens to it later."""
 
         def step(self, state, *claims):
             shown = {claim.call for claim in claims}
@@ -184,7 +184,7 @@ def test_kinds_that_exclude_each_other_are_not_tried_in_every_combination():
     assert linearizable.check(required, Unknown(), [0], bound=5_000).outcome is VIOLATED
 
 
-def test_any_of_several_initial_states():
+def test_any_initial_state_may_explain_a_history():
     read = timed(("read", 5), 0, 10)
     assert linearizable.check([read], Register(), [4, 5]).outcome is LINEARIZABLE
     assert linearizable.check([read], Register(), [3, 4]).outcome is VIOLATED
@@ -194,7 +194,7 @@ def test_any_of_several_initial_states():
 
 
 def brute_force(operations, initial):
-    """Whether some order of all calls that ended, and some of the others, explains all; tries every order."""
+    """Whether some order of the ended operations and any of the others explains all; tries every order."""
     must = [each for each in operations if each.ended is not None and not each.optional]
     may = [each for each in operations if each.ended is None or each.optional]
     for count in range(len(may) + 1):
@@ -212,19 +212,20 @@ def _explains(order, initial):
 
 
 def _follows(state, joined, order):
-    """Whether the calls can follow each other from this state, where ``joined`` are those that made it together."""
+    """Whether the operations can follow each other from this state, which the claims ``joined`` produced together."""
     if not order:
         return True
     first, rest = order[0], order[1:]
-    if any(_follows(after, [first], rest) for after in Register().step(state, first)):
+    alone = [first] if first.joins else []
+    if any(_follows(after, alone, rest) for after in Register().step(state, first)):
         return True
     joins = joined and first.joins and all(_overlap(first, other) for other in joined)
     return bool(joins and Register().step(state - 1, first, *joined) and _follows(state, [*joined, first], rest))
 
 
-def _overlap(one, other):
-    ends = [each.ended for each in (one, other) if each.ended is not None]
-    return not ends or max(one.began, other.began) <= min(ends)
+def _overlap(first, second):
+    ends = [each.ended for each in (first, second) if each.ended is not None]
+    return not ends or max(first.began, second.began) <= min(ends)
 
 
 VALUES = st.integers(0, 2)
@@ -251,30 +252,30 @@ def operations(draw):
 
 
 def test_the_search_agrees_with_brute_force():
-    found = Counter()
+    outcomes = Counter()
 
     @settings(max_examples=400, deadline=None, derandomize=True)
     @given(st.lists(operations(), min_size=3, max_size=6))
     def agrees(history):
         verdict = linearizable.check(history, Register(), [0])
         assert (verdict.outcome is LINEARIZABLE) == brute_force(history, [0])
-        found[verdict.outcome] += 1
+        outcomes[verdict.outcome] += 1
         if verdict.outcome is VIOLATED:
             assert_shortest(history, verdict)
 
     agrees()
-    assert min(found[LINEARIZABLE], found[VIOLATED]) > 60
+    assert min(outcomes[LINEARIZABLE], outcomes[VIOLATED]) > 60
 
 
 def assert_shortest(history, verdict):
-    """The history up to the impossible return is not linearizable; without that return it is."""
+    """Assert that the history up to the impossible return is not linearizable, but is without that return."""
     at = verdict.impossible.ended
-    told = [each for each in history if each.began <= at and (each.changes or each.ended is not None)]
-    assert verdict.prefix >= len([each for each in told if each.began < at])
-    until = [each if each.ended is not None and each.ended <= at else _open(each) for each in told]
+    relevant = [each for each in history if each.began <= at and (each.changes or each.ended is not None)]
+    assert verdict.prefix >= len([each for each in relevant if each.began < at])
+    until = [each if each.ended is not None and each.ended <= at else _open(each) for each in relevant]
     assert not brute_force(until, [0])
-    same_moment = [each for each in until if each.ended == at]
-    if same_moment == [verdict.impossible]:
+    simultaneous = [each for each in until if each.ended == at]
+    if simultaneous == [verdict.impossible]:
         assert brute_force([_open(each) if each is verdict.impossible else each for each in until], [0])
 
 
@@ -283,8 +284,8 @@ def _open(operation):
 
 
 @pytest.mark.parametrize("readers", [4, 8])
-def test_a_long_history_takes_effort_by_its_length(readers):
-    """A register of many calls by several clients; a search of all orders would never end."""
+def test_effort_grows_with_the_length_of_the_history(readers):
+    """A search of all orders of these operations would never end."""
     history = []
     for number in range(2000):
         call = ("write", number) if number % 2 else ("read", max(number - 1, 0))

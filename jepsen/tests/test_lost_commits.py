@@ -1,4 +1,4 @@
-"""Crashes and restored backups lose the newest commits, all of them from some commit on."""
+"""Crashes and restored backups that lose the newest commits, all after some commit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from jepsen.nemeses.crashes import LoseTail
 from jepsen.nemeses.restore import RestoreBackup
-from jepsen.tests.one_nemesis import KINDS, observe
+from jepsen.tests.nemesis_observer import KINDS, observe
 
 pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("cluster", KINDS, indirect=True)]
 
@@ -18,11 +18,11 @@ def test_the_newest_commits_are_lost(cluster, nemesis):
     seen = observe(cluster, nemesis(), answering=lambda _: range(2))
     with sa.create_engine(cluster.database_url, poolclass=sa.NullPool).connect() as connection:
         names = {*connection.exec_driver_sql("SELECT name FROM resource_providers").scalars()}
-    acknowledged = [one for one in seen.operations if one.succeeded]
-    kept = [one for one in acknowledged if one.body["name"] in names]
-    lost = [one for one in acknowledged if one.body["name"] not in names]
+    acknowledged = [operation for operation in seen.operations if operation.succeeded]
+    kept = [operation for operation in acknowledged if operation.body["name"] in names]
+    lost = [operation for operation in acknowledged if operation.body["name"] not in names]
     assert lost
-    # None that was committed after a lost one is kept.
-    first = min(one.ended for one in lost)
-    assert not [one for one in kept if one.began > first and one.ended < seen.ending]
-    assert not [one for one in lost if one.began > seen.healed]
+    # No commit after a lost one is kept.
+    first = min(operation.ended for operation in lost)
+    assert not [operation for operation in kept if operation.began > first and operation.ended < seen.ending]
+    assert not [operation for operation in lost if operation.began > seen.healed]

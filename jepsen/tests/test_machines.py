@@ -1,4 +1,4 @@
-"""Nodes with one holder each, and nodes with two."""
+"""Check ``machines``: nodes with one holder each, and nodes with two."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def got(began, uuid, where):
     return call(began, began + 1, "GET", f"{ALLOCATIONS}/{uuid}", reply=reply)
 
 
-def among(began, ended, uuid, *candidates):
-    """A request for one of some nodes, which ends in error."""
+def request_among(began, ended, uuid, *candidates):
+    """Return a request for one of several nodes, which ends in error, and a read of it."""
     body = {"uuid": uuid, "resource_class": "metal", "candidate_nodes": [*candidates]}
     reply = {**body, "state": "allocating", "node_uuid": None, "last_error": None}
     text = "Failed: none of the requested nodes are available and match the resource class metal."
@@ -79,10 +79,10 @@ FIRST = [node(), request(3, 4, ONE), got(5, ONE, NODE)]
         [request(7, 8, TWO), got(9, TWO, None)],
         [release(7, 9, ONE), request(8, 10, TWO), got(11, TWO, None)],
         [release(7, 9, ONE), claim(10, 11, TWO)],
-        [node(OTHER), *among(7, 8, TWO, NODE)],
-        # First the one is held, then the other, and for a moment perhaps both.
+        [node(OTHER), *request_among(7, 8, TWO, NODE)],
+        # Each node in turn is held, and perhaps both for a short time.
         [node(OTHER), request(8, 10, THREE), got(11, THREE, OTHER), release(9, 11, ONE), *refused(7, 20, TWO)],
-        # A node that is changed may be free, or not.
+        # A changed node may be free, or not.
         [
             node(OTHER),
             call(6, 7, "PUT", f"/baremetal/v1/nodes/{OTHER}/maintenance", {}, status=202),
@@ -91,7 +91,7 @@ FIRST = [node(), request(3, 4, ONE), got(5, ONE, NODE)]
         ],
     ],
 )
-def test_nodes_with_one_holder(operations):
+def test_nodes_with_one_holder_violate_nothing(operations):
     assert not violated(machines, *FIRST, *operations)
 
 
@@ -103,15 +103,15 @@ def test_nodes_with_one_holder(operations):
         ("a node has one holder", [request(3, 8, TWO), got(9, TWO, NODE)]),
         ("no request fails while a node is free", [node(OTHER), request(7, 8, TWO), got(9, TWO, None)]),
         ("no request fails while a node is free", [release(7, 8, ONE), request(9, 10, TWO), got(11, TWO, None)]),
-        ("no request fails while a node is free", [node(OTHER), *among(7, 8, TWO, NODE, OTHER)]),
-        # First the one is held, then the other, and never both.
+        ("no request fails while a node is free", [node(OTHER), *request_among(7, 8, TWO, NODE, OTHER)]),
+        # Each node in turn is held, and never both.
         (
             "no request fails while a node is free",
             [node(OTHER), release(8, 9, ONE), request(11, 12, THREE), got(13, THREE, OTHER), *refused(7, 20, TWO)],
         ),
     ],
 )
-def test_other_nodes_are_found(invariant, operations):
+def test_wrong_node_allocations_are_violations(invariant, operations):
     assert violated(machines, *FIRST, *operations) == {invariant}
 
 
@@ -122,14 +122,14 @@ def refused_claim(began, ended):
 
 def no_room(began, ended):
     owner = {"project_id": "p", "user_id": "u", "consumer_type": "T"}
-    asked = {"consumer": TWO, **owner, "query": "resources=CUSTOM_METAL:1"}
+    request = {"consumer": TWO, **owner, "query": "resources=CUSTOM_METAL:1"}
     refused = {"consumer": TWO, "outcome": "refused", "error": {"code": "placement.v1.no_room", "detail": "none"}}
-    return call(began, ended, "POST", "/v1/claims", {"requests": [asked]}, status=409, reply={"results": [refused]})
+    return call(began, ended, "POST", "/v1/claims", {"requests": [request]}, status=409, reply={"results": [refused]})
 
 
 @pytest.mark.parametrize("refused", [refused_claim, no_room])
 def test_no_client_is_refused_a_free_node(refused):
-    explained = "each refusal for room is explained"
+    explained = "refusals for capacity are explained"
     assert violated(refusals, node(), refused(7, 8)) == {explained}
     assert not violated(refusals, *FIRST, refused(7, 8))
     assert violated(refusals, *FIRST, release(7, 8, ONE), refused(11, 12)) == {explained}
@@ -137,7 +137,7 @@ def test_no_client_is_refused_a_free_node(refused):
     assert violated(refusals, node(), claim(3, 4, ONE), freed(5, 6), refused(7, 8)) == {explained}
     assert not violated(refusals, node(), claim(3, 4, ONE), freed(5, 9), refused(7, 8))
     assert not violated(refusals, node(), claim(3, None, ONE), refused(7, 8))
-    # A node that is changed may be free, or not; and one that may be lost.
+    # A changed node may be free, or not, and so may one that may be lost.
     maintenance = call(5, 6, "PUT", f"/baremetal/v1/nodes/{NODE}/maintenance", {}, status=202)
     assert not violated(refusals, node(), maintenance, refused(7, 8))
     assert not violated(refusals, node(), refused(17, 18), events=[loss(10, 12)])
@@ -147,7 +147,7 @@ def freed(began, ended):
     return call(began, ended, "DELETE", f"/allocations/{ONE}", status=204)
 
 
-def test_a_record_has_its_claim():
+def test_a_record_without_its_claim_is_a_violation():
     state = {"nodes": [NODE], "holders": [[NODE, ONE]], "records": [[NODE, ONE]]}
     assert not violated(machines, *FIRST, final={"machines": state})
     state = {**state, "holders": [[NODE, TWO]]}

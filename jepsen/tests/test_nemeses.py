@@ -1,4 +1,4 @@
-"""The catalogue has each nemesis under its own name."""
+"""Nemeses: their names, and the clusters to which they apply."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from jepsen import catalogue
 from jepsen.clusters import other_implementation, single_database
 
 
-def test_names():
+def test_the_catalogue_uses_the_names_of_the_nemeses():
     assert {name: catalogue.nemesis(name).name for name in catalogue.NEMESES} == {
         name: name for name in catalogue.NEMESES
     }

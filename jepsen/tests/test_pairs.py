@@ -1,4 +1,4 @@
-"""Runs on a primary with its replica, whose roles are exchanged back and forth."""
+"""Runs on a primary and its replica, whose roles are exchanged back and forth."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.run_length import LONG
 CLUSTERS = ("mariadb-pair", "postgresql-pair")
 SYNCHRONOUS = ("mariadb-pair-semisync", "postgresql-pair-sync")
 NEMESES = ("switch-over", "switch-over-unfenced", "fail-over") if LONG else ("switch-over", "fail-over")
-#: All runs on one pair are in one process, which starts it once.
+#: All runs on one pair share a process, which starts it once.
 PAIRS = [
     pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in (*CLUSTERS, *(SYNCHRONOUS if LONG else ()))
 ]

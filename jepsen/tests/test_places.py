@@ -1,4 +1,4 @@
-"""Each promise of POST /v1/claims about places is broken by a history written by hand; those beside it break none."""
+"""Check ``places``: each promise of POST /v1/claims about places is broken by a handwritten history."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ONE, TWO, THREE = (f"e{number}000000-0000-4000-8000-000000000001" for number in 
 FORM, ALL, ASKED, APART, TOGETHER, MAPPINGS = (
     "a result for each request",
     "all or nothing",
-    "places as asked for",
+    "places as requested",
     "places apart",
     "places together",
-    "mappings of what is held",
+    "mappings match the holdings",
 )
 
 
@@ -40,10 +40,14 @@ def request(consumer, query="resources=VCPU:2", **fields):
 
 
 def result(consumer, *copies, outcome="claimed", generation=1):
-    """Copies: providers of the group without a suffix, or its mappings, and the amounts of each."""
+    """Return the result of a consumer.
+
+    Args:
+        copies: Providers of the group without a suffix, one or a list per copy, with 2 VCPU each.
+    """
     allocations = {}
-    for of in copies:
-        for provider in [of] if isinstance(of, str) else of:
+    for copy in copies:
+        for provider in [copy] if isinstance(copy, str) else copy:
             held = allocations.setdefault(provider, {"name": "h", "resources": {"VCPU": 0}, "generation": 1})
             held["resources"]["VCPU"] += 2
     return {
@@ -51,7 +55,7 @@ def result(consumer, *copies, outcome="claimed", generation=1):
         "status": 200,
         "outcome": outcome,
         "allocations": allocations,
-        "mappings": [{"": [of] if isinstance(of, str) else of} for of in copies],
+        "mappings": [{"": [copy] if isinstance(copy, str) else copy} for copy in copies],
         "consumer_generation": generation,
         "expires_at": None,
     }
@@ -62,7 +66,7 @@ def refused(consumer, code="placement.v1.no_room"):
 
 
 def claim(began, ended, requests, results=(), **more):
-    """An answered call, or one without a reply."""
+    """Return a request with a response, or without one."""
     good = sum(each["outcome"] != "refused" for each in results)
     reply = {"results": [*results], "claimed": good}
     body = {"requests": [*requests], **more}
@@ -70,7 +74,7 @@ def claim(began, ended, requests, results=(), **more):
 
 
 def taken(began, ended, consumer, *copies, **more):
-    """A call for one consumer, which gets its place."""
+    """Return a request for one consumer, which gets its place."""
     return claim(began, ended, [request(consumer)], [result(consumer, *copies)], **more)
 
 
@@ -96,7 +100,7 @@ def shown(began, ended, consumer, place):
     return call(began, ended, "GET", f"/v1/claims/{consumer}", reply=reply)
 
 
-# --- replies ---------------------------------------------------------------------------------------------------------
+# --- responses -------------------------------------------------------------------------------------------------------
 
 
 def both(*results, **more):
@@ -117,7 +121,7 @@ def test_each_request_has_a_result():
 
 
 @pytest.mark.parametrize("outcome", ["claimed", "held", "moved"])
-def test_all_or_nothing(outcome):
+def test_all_or_nothing_requests_have_no_mixed_outcomes(outcome):
     first = result(ONE, A, outcome=outcome)
     assert not wrong(both(first, refused(TWO)))
     assert not wrong(both(first, result(TWO, A), all_or_nothing=True))
@@ -138,12 +142,12 @@ IN_A = f"resources=VCPU:2&in_tree={A}"
         ({"count": 2}, [A, STRANGE]),
         ({"query": IN_A}, [CHILD]),
         ({"query": {"groups": {"": {"resources": {"VCPU": 2}, "in_tree": CHILD}}}}, [A]),
-        # What is not known is not judged.
+        # Unknown conditions are not judged.
         ({"query": "resources=VCPU:3&required=CUSTOM_X"}, [A]),
         ({"query": "resources=VCPU:2&in_tree=a-name"}, [B]),
     ],
 )
-def test_places_that_were_asked_for(fields, copies):
+def test_requested_places_violate_nothing(fields, copies):
     assert not wrong(claim(10, 20, [request(ONE, **fields)], [result(ONE, *copies)]))
 
 
@@ -162,7 +166,7 @@ def test_places_that_were_asked_for(fields, copies):
         ({"query": f"resources=VCPU:2&in_tree={CHILD}"}, [B]),
     ],
 )
-def test_places_that_were_not_asked_for(fields, copies):
+def test_other_places_are_violations(fields, copies):
     assert wrong(claim(10, 20, [request(ONE, **fields)], [result(ONE, *copies)])) == {ASKED}
 
 
@@ -171,10 +175,10 @@ def with_mappings(mappings, outcome="claimed", query="resources=VCPU:2"):
     return claim(10, 20, [request(ONE, query)], [answer])
 
 
-def test_mappings_are_of_the_place():
+def test_mappings_match_the_place():
     assert wrong(with_mappings([{"": [B]}])) == {ASKED}
     assert wrong(with_mappings(None)) == {ASKED}
-    # Another client has changed what it holds.
+    # Another client has changed the holding.
     assert not wrong(with_mappings(None, "held"))
     suffixed = "resources_A=VCPU:1&resources_B=VCPU:1&group_policy=none"
     assert not wrong(with_mappings([{"_A": [A], "_B": [A]}], query=suffixed))
@@ -182,7 +186,7 @@ def test_mappings_are_of_the_place():
     assert wrong(with_mappings([{"_A": [A]}], query=suffixed)) == {ASKED}
 
 
-def test_mappings_that_are_shown_are_of_what_is_held():
+def test_shown_mappings_match_the_holding():
     def page(place, mappings):
         return call(10, 20, "GET", f"/v1/claims/{ONE}", reply={**result(ONE, place), **OWNER, "mappings": mappings})
 
@@ -201,28 +205,28 @@ IN = taken(2, 5, ONE, A)
         [IN, taken(30, 40, TWO, B, apart_from=[ONE])],
         [taken(30, 40, TWO, A, apart_from=[ONE])],
         [IN, taken(30, 40, TWO, A, apart_from=[THREE])],
-        # It left at the same time, or just before by a call that is open.
+        # It left at the same time, or just before by an open operation.
         [IN, release(25, 35, ONE), taken(30, 40, TWO, A, apart_from=[ONE])],
         [IN, release(25, None, ONE), taken(30, 40, TWO, A, apart_from=[ONE])],
         [IN, moved(32, 38, ONE, B), taken(30, 40, TWO, A, apart_from=[ONE])],
-        # It came at the same time, or nobody knows where it is.
+        # It came at the same time, or to an unknown place.
         [taken(25, 35, ONE, A), taken(30, 40, TWO, A, apart_from=[ONE])],
         [claim(10, None, [request(ONE)]), taken(30, 40, TWO, A, apart_from=[ONE])],
-        # It was apart when it was claimed, and is not any more.
+        # It was apart when it was claimed, but no longer is.
         [IN, taken(30, 40, TWO, B, apart_from=[ONE]), moved(50, 60, ONE, B)],
         [taken(10, 20, ONE, STRANGE), taken(30, 40, TWO, STRANGE, apart_from=[ONE])],
         [IN, moved(30, 40, ONE, B, apart_from=[ONE])],
         [IN, moved(30, 40, ONE, CHILD)],
         [both(result(ONE, A), result(TWO, B), apart_from=[ONE])],
         [both(result(ONE, A), result(TWO, A), apart_from=[THREE])],
-        # One of them may have left before the other one came; not so if all come at one moment.
+        # One may have left before the other came, unless both came at the same time.
         [both(result(ONE, A), result(TWO, A), apart_from=[ONE]), moved(12, 14, ONE, B)],
         [both(refused(ONE), result(TWO, A), apart_from=[ONE])],
-        # An equal request says where it is now.
+        # An equal request shows the current place.
         [IN, claim(30, 40, [request(ONE)], [result(ONE, A, outcome="held")], apart_from=[ONE])],
     ],
 )
-def test_places_apart(operations):
+def test_places_apart_violate_nothing(operations):
     assert not wrong(*operations)
 
 
@@ -232,7 +236,7 @@ def test_places_apart(operations):
         [IN, taken(30, 40, TWO, A, apart_from=[ONE])],
         [IN, taken(30, 40, TWO, CHILD, apart_from=[THREE, ONE])],
         [IN, release(50, 60, ONE), taken(30, 40, TWO, A, apart_from=[ONE])],
-        # It is in the tree before it moves and after it.
+        # It is in the tree before and after its move.
         [IN, moved(32, 38, ONE, CHILD), taken(30, 40, TWO, A, apart_from=[ONE])],
         [IN, moved(30, 40, ONE, CHILD, apart_from=[ONE])],
         [both(result(ONE, A), result(TWO, CHILD), apart_from=[ONE])],
@@ -241,15 +245,15 @@ def test_places_apart(operations):
         [IN, both(result(ONE, A, outcome="held"), result(TWO, A), apart_from=[ONE])],
     ],
 )
-def test_places_that_are_not_apart(operations):
+def test_places_in_one_tree_are_not_apart(operations):
     assert wrong(*operations) == {APART}
 
 
-def test_calls_that_name_each_other():
+def test_requests_that_name_each_other_are_apart():
     first = taken(10, 20, ONE, A, apart_from=[TWO])
     assert not wrong(first, taken(15, 25, TWO, B, apart_from=[ONE]))
     assert wrong(first, taken(15, 25, TWO, CHILD, apart_from=[ONE])) == {APART}
-    # The second one may have been the first; or the other consumer was away then.
+    # The second request may have been the first, or the other consumer was absent then.
     assert not wrong(first, taken(15, 25, TWO, A))
     assert not wrong(first, taken(15, 25, TWO, A, apart_from=[THREE]))
     assert not wrong(first, taken(15, 25, TWO, A, apart_from=[ONE]), moved(18, 28, ONE, B))
@@ -273,7 +277,7 @@ def test_calls_that_name_each_other():
         [IN, taken(30, 40, TWO, STRANGE, together_with=[ONE])],
         [claim(10, 20, [request(ONE, count=2)], [result(ONE, A, B)]), taken(30, 40, TWO, B, together_with=[ONE])],
         [both(result(ONE, A), result(TWO, CHILD), together_with=[ONE])],
-        # Nobody knows where it has moved, or they move together.
+        # It moved to an unknown place, or they move together.
         [IN, moved(10, None, ONE, A), taken(30, 40, TWO, B, together_with=[ONE])],
         [
             IN,
@@ -288,7 +292,7 @@ def test_calls_that_name_each_other():
         [both(result(ONE, A), result(TWO, B))],
     ],
 )
-def test_places_together(operations):
+def test_places_together_violate_nothing(operations):
     assert not wrong(*operations)
 
 
@@ -303,12 +307,12 @@ def test_places_together(operations):
         [both(result(ONE, A), result(TWO, B), together_with=[ONE])],
         [IN, both(result(ONE, A, outcome="held"), result(TWO, B), together_with=[ONE])],
         [IN, both(refused(ONE), result(TWO, B), together_with=[ONE])],
-        # There was nobody to join.
+        # No listed consumer held anything.
         [taken(30, 40, TWO, B, together_with=[ONE])],
         [IN, release(22, 24, ONE), taken(30, 40, TWO, A, together_with=[ONE])],
     ],
 )
-def test_places_that_are_not_together(operations):
+def test_places_in_different_trees_are_not_together(operations):
     assert wrong(*operations) == {TOGETHER}
 
 
@@ -321,7 +325,7 @@ def test_a_holder_may_be_lost_with_the_last_commits():
         assert not wrong(IN, late, events=[loss(24, 26)])
 
 
-def test_a_tree_is_known_of_providers_that_stay_and_share_nothing():
+def test_trees_are_known_for_unmoved_providers_that_share_nothing():
     late = taken(30, 40, TWO, A, apart_from=[ONE])
     shares = {"resource_provider_generation": 0, "traits": ["MISC_SHARES_VIA_AGGREGATE"]}
     sharing = call(2, 3, "PUT", f"/resource_providers/{A}/traits", shares, reply=shares)
@@ -333,7 +337,7 @@ def test_a_tree_is_known_of_providers_that_stay_and_share_nothing():
     renamed = call(2, 3, "PUT", f"/resource_providers/{A}", {"name": "b"}, reply={"generation": 0})
     for change in (sharing, into):
         assert not wrong(change, IN, late)
-        # Nor is the tree of its child.
+        # Nor is the tree of its child known.
         assert change is sharing or not wrong(
             change, taken(10, 20, ONE, CHILD), taken(30, 40, TWO, CHILD, apart_from=[ONE])
         )
@@ -341,7 +345,7 @@ def test_a_tree_is_known_of_providers_that_stay_and_share_nothing():
         assert wrong(change, IN, late) == {APART}
 
 
-# --- calls without a reply -------------------------------------------------------------------------------------------
+# --- requests without a response -------------------------------------------------------------------------------------
 
 PAIR = [request(ONE), request(TWO)]
 LOST = claim(10, None, PAIR, all_or_nothing=True)
@@ -352,13 +356,13 @@ LOST = claim(10, None, PAIR, all_or_nothing=True)
     [
         [LOST, gone(30, 40, ONE), gone(50, 60, TWO)],
         [LOST, shown(30, 40, ONE, A), shown(50, 60, TWO, B)],
-        # It takes effect while they are read, or one of them is released since.
+        # It takes effect between the reads, or one consumer was released since.
         [LOST, gone(30, 40, ONE), shown(35, 60, TWO, B)],
         [LOST, shown(50, 60, ONE, A), gone(20, 55, TWO)],
         [LOST, shown(30, 40, ONE, A), release(50, 60, TWO), gone(70, 80, TWO)],
-        # Each consumer is placed, or not, if it is not all or nothing.
+        # Without all_or_nothing, each consumer is placed or not.
         [claim(10, None, PAIR), shown(30, 40, ONE, A), gone(50, 60, TWO)],
-        # It is not known which of the calls took effect; one of them held its place before.
+        # It is unknown which request took effect; one consumer held its place before.
         [LOST, claim(15, None, [request(ONE)]), shown(30, 40, ONE, A), gone(50, 60, TWO)],
         [
             claim(2, 3, PAIR[:1], [result(ONE, A)]),
@@ -370,7 +374,7 @@ LOST = claim(10, None, PAIR, all_or_nothing=True)
         [LOST, claim(30, 40, PAIR, [result(each, A, outcome="held") for each in (ONE, TWO)], all_or_nothing=True)],
     ],
 )
-def test_lost_calls_for_all_or_none(operations):
+def test_lost_requests_that_claim_for_all_or_none_violate_nothing(operations):
     assert not wrong(*operations)
 
 
@@ -380,9 +384,9 @@ def test_lost_calls_for_all_or_none(operations):
         [LOST, shown(30, 40, ONE, A), gone(50, 60, TWO)],
         [LOST, gone(50, 60, TWO), shown(30, 40, ONE, A), gone(70, 80, TWO)],
         [LOST, claim(15, None, PAIR, all_or_nothing=True), shown(30, 40, ONE, A), gone(50, 60, TWO)],
-        # A repeated call finds one of them.
+        # A repeated request finds one of them.
         [LOST, claim(30, 40, PAIR, [result(ONE, A, outcome="held"), result(TWO, B)], all_or_nothing=True)],
-        # The place of the other one is that of another request.
+        # The other one got its place from another request.
         [
             claim(2, 3, [request(ONE, "resources=VCPU:2,MEMORY_MB:0")], [result(ONE, A)]),
             LOST,
@@ -397,17 +401,17 @@ def test_lost_calls_for_all_or_none(operations):
         ],
     ],
 )
-def test_lost_calls_for_some(operations):
+def test_lost_requests_that_claim_for_some_are_violations(operations):
     assert ALL in wrong(*operations)
 
 
-def test_a_lost_call_may_be_undone_with_the_last_commits():
+def test_a_lost_request_may_be_undone_with_the_last_commits():
     torn = [LOST, shown(30, 40, ONE, A), gone(50, 60, TWO)]
     assert not wrong(*torn, events=[loss(42, 44)])
     assert wrong(*torn, events=[loss(62, 64)]) == {ALL}
 
 
-def test_a_lost_call_beside_a_clock_that_moves():
+def test_lost_requests_are_judged_despite_moved_clocks():
     clock = [Event("database-clock", 8, 100)]
     assert not wrong(LOST, shown(30, 40, ONE, A), shown(50, 60, TWO, B), events=clock)
     assert wrong(LOST, shown(30, 40, ONE, A), gone(50, 60, TWO), events=clock) == {ALL}
@@ -416,9 +420,9 @@ def test_a_lost_call_beside_a_clock_that_moves():
 # --- queries ---------------------------------------------------------------------------------------------------------
 
 
-def test_queries_in_both_notations():
-    asked = groups("resources=VCPU:2,MEMORY_MB:1&in_tree=x&resources_A=VCPU:1&group_policy=none")
-    assert asked == groups(
+def test_queries_in_both_notations_are_equal():
+    query_groups = groups("resources=VCPU:2,MEMORY_MB:1&in_tree=x&resources_A=VCPU:1&group_policy=none")
+    assert query_groups == groups(
         {
             "groups": {
                 "": {"resources": {"MEMORY_MB": 1, "VCPU": 2}, "in_tree": "x"},
@@ -443,6 +447,6 @@ def test_queries_in_both_notations():
         {"groups": {"": {"resources": {"VCPU": 2}}}, "root_required": ["X"]},
     ],
 )
-def test_queries_that_are_not_understood(query):
+def test_other_queries_are_not_parsed(query):
     assert groups(query) is None
     assert content(request(ONE, query)) is None

@@ -1,4 +1,4 @@
-"""Each planted fault is found by its run, by the invariant that is meant; the same runs find nothing without it."""
+"""The run of each planted fault violates the intended invariant; the same runs violate nothing without it."""
 
 import subprocess
 import sys
@@ -12,8 +12,8 @@ from jepsen.planted.runs import RUNS
 from jepsen.tests.running import assert_nothing_violated
 from tests.run_length import LONG
 
-CHOSEN = [one for one in RUNS if LONG or one.quick]
-FAULTLESS = sorted({one.without_fault for one in RUNS}, key=repr)
+CHOSEN = [planted for planted in RUNS if LONG or planted.quick]
+FAULTLESS = sorted({planted.without_fault for planted in RUNS}, key=repr)
 
 
 @pytest.fixture(autouse=True)
@@ -21,25 +21,28 @@ def _histories_are_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
-@pytest.mark.parametrize("planted", CHOSEN, ids=lambda one: one.fault)
+@pytest.mark.parametrize("planted", CHOSEN, ids=lambda planted: planted.fault)
 def test_a_planted_fault_is_found(planted):
-    found = {violation.invariant for violation in planted.carry_out().violations}
-    assert planted.invariants <= found
+    violated = {violation.invariant for violation in planted.carry_out().violations}
+    assert planted.invariants <= violated
 
 
-if LONG:  # other runs have those of test_runs.py
+if LONG:  # short test runs rely on test_runs.py
 
-    @pytest.mark.parametrize("faultless", FAULTLESS, ids=lambda one: f"{one.workload}-{one.cluster}-{one.nemesis}")
-    def test_nothing_is_found_without_a_fault(faultless, record_property):
+    @pytest.mark.parametrize(
+        "faultless", FAULTLESS, ids=lambda planted: f"{planted.workload}-{planted.cluster}-{planted.nemesis}"
+    )
+    def test_nothing_is_violated_without_a_fault(faultless, record_property):
         assert_nothing_violated(faultless.carry_out(), record_property)
 
 
-def test_each_fault_has_its_run():
-    assert sorted(faults()) == sorted(one.fault for one in RUNS)
+def test_each_fault_has_a_run():
+    assert sorted(faults()) == sorted(planted.fault for planted in RUNS)
     assert all(plant.__doc__ for plant in faults().values())
 
 
-#: Prints the faults that replace nothing, or set an attribute that did not exist: what they replace has another name.
+#: Script that prints the faults that replace nothing, or set an attribute that does not exist: their targets have been
+#: renamed.
 REPLACING = """
 import inspect, sys
 from jepsen.planted.faults import faults
@@ -61,11 +64,11 @@ def test_each_fault_replaces_something_that_exists():
     assert result.stdout == ""
 
 
-def test_each_invariant_of_each_check_has_its_fault():
+def test_each_invariant_has_a_fault():
     assert catalogue.INVARIANTS.keys() == catalogue.CHECKS.keys()
     for check, invariants in catalogue.INVARIANTS.items():
         assert invariants, check
-    planted = {invariant for one in RUNS for invariant in one.invariants}
+    planted = {invariant for planted in RUNS for invariant in planted.invariants}
     assert planted == {invariant for invariants in catalogue.INVARIANTS.values() for invariant in invariants}
 
 

@@ -1,17 +1,17 @@
-"""Workers, services and databases are killed, stopped and restarted: what clients see of it, and that it ends."""
+"""Workers, services and databases that are killed, paused and restarted: the effect on clients, and recovery."""
 
 from __future__ import annotations
 
 import pytest
 
 from jepsen.nemeses import processes
-from jepsen.tests.one_nemesis import SERVERS, observe
+from jepsen.tests.nemesis_observer import SERVERS, observe
 from tests.run_length import LONG
 
 pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("cluster", SERVERS, indirect=True)]
 
 
-def test_a_worker_is_killed(cluster):
+def test_a_killed_worker_is_replaced(cluster):
     old = [{*service.workers} for service in cluster.services]
     seen = observe(cluster, processes.KillWorker())
     assert {*seen.detail} == {"service", "worker"}
@@ -22,10 +22,10 @@ def test_a_worker_is_killed(cluster):
     assert old[killed] - new[killed] == {worker}
     assert len(new[killed]) == len(old[killed])
     assert new[1 - killed] == old[1 - killed]
-    assert all(one.service == killed for one in seen.failed)
+    assert all(operation.service == killed for operation in seen.failed)
 
 
-def test_a_worker_is_stopped(cluster):
+def test_a_paused_worker_continues(cluster):
     old = [service.workers for service in cluster.services]
     seen = observe(cluster, processes.PauseWorker(), answering=lambda detail: [1 - detail["service"]])
     assert seen.of(seen.detail["service"]).waited
@@ -33,16 +33,16 @@ def test_a_worker_is_stopped(cluster):
     assert [service.workers for service in cluster.services] == old
 
 
-def test_a_service_is_killed_and_started(cluster):
+def test_a_killed_service_is_restarted(cluster):
     seen = observe(cluster, processes.KillService())
     killed = seen.detail["service"]
     assert seen.of(killed).failed
-    assert not [one for one in seen.of(killed).within if one.succeeded]
+    assert not [operation for operation in seen.of(killed).within if operation.succeeded]
     assert not seen.of(1 - killed).failed
 
 
 @pytest.mark.skipif(not LONG, reason="a long run: make test-long")
-def test_the_workers_of_a_service_are_replaced(cluster):
+def test_a_reload_replaces_workers_without_losing_requests(cluster):
     old = [{*service.workers} for service in cluster.services]
     seen = observe(cluster, processes.ReloadService())
     new = [{*service.workers} for service in cluster.services]
@@ -53,17 +53,17 @@ def test_the_workers_of_a_service_are_replaced(cluster):
 
 
 @pytest.mark.parametrize("nemesis", [processes.KillDatabase, processes.RestartDatabase])
-def test_a_database_is_ended_and_started(cluster, nemesis):
+def test_writes_are_refused_while_the_database_restarts(cluster, nemesis):
     old, workers = cluster.servers[0].child.pid, [service.workers for service in cluster.services]
     seen = observe(cluster, nemesis())
     assert cluster.servers[0].child.pid != old
-    assert {one.service for one in seen.failed} == {0, 1}
-    assert not [one for one in seen.within if one.succeeded]
-    assert {one.status for one in seen.failed} == {503}
+    assert {operation.service for operation in seen.failed} == {0, 1}
+    assert not [operation for operation in seen.within if operation.succeeded]
+    assert {operation.status for operation in seen.failed} == {503}
     assert [service.workers for service in cluster.services] == workers
 
 
-def test_a_database_is_stopped(cluster):
+def test_writes_wait_for_a_paused_database(cluster):
     seen = observe(cluster, processes.PauseDatabase())
-    assert {one.service for one in seen.waited} == {0, 1}
-    assert not [one for one in seen.within if one.succeeded]
+    assert {operation.service for operation in seen.waited} == {0, 1}
+    assert not [operation for operation in seen.within if operation.succeeded]

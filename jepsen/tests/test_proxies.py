@@ -1,4 +1,4 @@
-"""Connections to the database fail in each way: what clients see of it, and that it ends."""
+"""Each kind of connection failure between services and database: the effect on clients, and recovery."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ import pytest
 import sqlalchemy as sa
 
 from jepsen.nemeses import proxies
-from jepsen.tests.one_nemesis import SERVERS, observe
+from jepsen.tests.nemesis_observer import SERVERS, observe
 from tests.run_length import LONG
 
 pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("cluster", SERVERS, indirect=True)]
 
 
 def numbers(seen):
-    """The service whose connections failed, and the other one."""
+    """Return the service whose connections failed, and the other one."""
     harmed = int(seen.detail["proxy"].rpartition(" ")[2])
     return harmed, 1 - harmed
 
 
 def stored(cluster, operations):
-    """Return those of the calls whose provider is in the database."""
+    """Return the operations whose provider is in the database."""
     engine = sa.create_engine(cluster.database_url, poolclass=sa.NullPool)
     with engine.connect() as connection:
         names = {*connection.exec_driver_sql("SELECT name FROM resource_providers").scalars()}
-    return [one for one in operations if one.body["name"] in names]
+    return [operation for operation in operations if operation.body["name"] in names]
 
 
 def test_connections_are_reset(cluster):
     seen = observe(cluster, proxies.ResetConnections())
     harmed, other = numbers(seen)
     assert seen.of(harmed).failed
-    assert not [one for one in seen.of(harmed).within if one.succeeded]
+    assert not [operation for operation in seen.of(harmed).within if operation.succeeded]
     assert not seen.of(other).failed
 
 
@@ -62,12 +62,12 @@ def test_packets_are_delayed(cluster):
 
 @pytest.mark.parametrize("nemesis", [proxies.CutAfterCommit, proxies.CutBeforeCommit])
 def test_transactions_are_cut_at_their_commit(cluster, nemesis):
-    for seed in range(1, 6):  # each of them chooses one of the first few commits
+    for seed in range(1, 6):  # each seed chooses one of the first few commits
         seen = observe(cluster, nemesis(), seed)
         harmed, other = numbers(seen)
-        opened = [one for one in seen.of(harmed).failed if one.is_open]
+        opened = [operation for operation in seen.of(harmed).failed if operation.is_open]
         stays = stored(cluster, opened)
-        # Else none was cut but transactions of its own in which the service makes a writer of the feed.
+        # Otherwise the cut transactions were internal ones that register feed writers.
         if stays or (opened and not nemesis.forwards):
             break
     assert seen.detail["cut"] > 0
@@ -80,6 +80,6 @@ def test_transactions_are_cut_at_their_commit(cluster, nemesis):
 def test_packets_are_dropped(cluster):
     seen = observe(cluster, proxies.DropPackets())
     harmed, other = numbers(seen)
-    assert not [one for one in seen.of(harmed).within if one.succeeded]
+    assert not [operation for operation in seen.of(harmed).within if operation.succeeded]
     assert seen.of(harmed).failed or seen.of(harmed).waited
     assert not seen.of(other).failed

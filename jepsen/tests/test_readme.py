@@ -1,4 +1,4 @@
-"""Every ``python -m jepsen`` of README.rst is run, in seconds: where it names a longer time, that is shortened."""
+"""Every ``python -m jepsen`` of README.rst is run, for a few seconds instead of the times that it names."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 README = ROOT / "jepsen/README.rst"
 COMMANDS = re.findall(r"^    ((?:\w+=\S+ )?python -m jepsen.*)$", README.read_text(), re.MULTILINE)
-#: The times in the commands are replaced by these.
+#: Replacements of the times in the commands.
 SHORT = {"--seconds": "3", "--minutes": "0.01", "--segment": "1"}
 
 
 def test_the_commands_run(tmp_path):
-    """What is planted is found, kept in a file and replayed; the commands beside it find nothing."""
+    """The planted fault is found, kept in a file and replayed; the other commands find nothing."""
     kept = None
     for command in COMMANDS:
         words = [SHORT.get(before, word) for before, word in zip(["", *command.split()], command.split(), strict=False)]

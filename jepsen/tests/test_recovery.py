@@ -1,4 +1,4 @@
-"""How long no write is acknowledged after an event, from small histories."""
+"""Recovery times after events, from small histories."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def event(nemesis, began, healed):
 
 
 def recovery(events, *operations):
-    return [(one.seconds, one.longest) for one in recoveries(History({}, list(operations), events))]
+    return [(operation.seconds, operation.longest) for operation in recoveries(History({}, list(operations), events))]
 
 
-def test_the_time_until_a_write_that_began_after_a_kill_is_acknowledged():
-    """The one that began before says nothing, and neither do reads, refusals and open calls."""
+def test_recovery_ends_with_a_write_begun_after_the_kill():
+    """Earlier writes do not count, nor do reads, refusals and open operations."""
     others = write(2.1, 2.2, method="GET"), write(2.1, 2.3, 409), write(2.1, None, 0)
     assert recovery([event("kill", 2, 3)], write(1, 2.5), *others, write(2.5, 4), write(5, 6)) == [(2.0, 1.5)]
 
 
-def test_after_a_pause_the_time_counts_from_its_end():
+def test_recovery_from_a_pause_counts_from_its_end():
     assert recovery([event("pause", 2, 5)], write(1, 1.5), write(2.5, 5.5), write(5.5, 6), write(7, 7)) == [(1.0, 3.5)]
 
 
@@ -55,7 +55,7 @@ def test_each_event_ends_where_the_next_one_begins():
     assert recovery(events, write(3, 4), write(11, 12), write(13, 13)) == [(2.0, 6.0), (2.0, 2.0)]
 
 
-def test_writes_of_the_runner_after_the_run_are_not_those_of_clients():
+def test_final_writes_of_the_runner_do_not_count():
     assert recovery([event("kill", 2, 2)], write(1, 1), write(3, None, 0), write(4, 5, process=FINAL)) == [(None, 1.0)]
 
 
@@ -64,15 +64,15 @@ def test_a_history_without_events_has_no_recoveries():
 
 
 @pytest.mark.parametrize(
-    ("nemesis", "began", "ended", "found"),
+    ("nemesis", "began", "ended", "violations"),
     [("kill", 3, 4.9, 0), ("kill", 3, 5.1, 1), ("pause", 6, 14.9, 0), ("pause", 6, 15.1, 1)],
 )
-def test_a_limit_holds_by_what_is_killed(nemesis, began, ended, found):
+def test_the_limit_depends_on_the_killed_process(nemesis, began, ended, violations):
     history = History({}, [write(began, ended), write(20, 20)], [event(nemesis, 2, 5)])
-    assert len(slow(history)) == found
+    assert len(slow(history)) == violations
 
 
-def test_a_report_counts_by_the_last_event_before_a_call_began():
+def test_a_report_counts_operations_by_the_last_event_before_them():
     report = Report()
     operations = [write(1, 3), write(2.5, 4), write(2.6, 3, 409), write(2.7, None, 0), write(2.8, 3, 503)]
     operations += [write(2.9, None, 0, method="GET"), write(2.95, 3, 0), write(6, 7, process=FINAL)]

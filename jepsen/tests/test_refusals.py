@@ -1,4 +1,4 @@
-"""Refusals for room, and claims, that the calls beside them explain, and others."""
+"""Check ``refusals``: refusals for capacity, and claims, with and without an explanation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jepsen.tests.handwritten_histories import call, error, loss, violated
 
 A, B = "a0000000-0000-4000-8000-000000000001", "b0000000-0000-4000-8000-000000000001"
 ONE, TWO, THREE = (f"e{number}000000-0000-4000-8000-000000000001" for number in (1, 2, 3))
-EXPLAINED, CAPACITY = "each refusal for room is explained", "never more than the capacity"
+EXPLAINED, CAPACITY = "refusals for capacity are explained", "capacity is never exceeded"
 
 
 def stock(began, ended, total, provider=A, **more):
@@ -58,7 +58,7 @@ CONSTRAINTS = "violate inventory constraints"
         [stock(1, 2, 4), claim(3, 4, ONE, 3), refused(5, 6, TWO, 2)],
         [stock(1, 2, 4), claim(3, 9, ONE, 3), refused(5, 6, TWO, 2)],
         [stock(1, 2, 4), claim(3, None, ONE, 3), refused(5, 6, TWO, 2)],
-        # Released at the same time, or just before by a call that is open.
+        # Released at the same time, or just before by an open operation.
         [stock(1, 2, 4), claim(3, 4, ONE, 3), release(5, 8, ONE), refused(6, 7, TWO, 2)],
         [stock(1, 2, 4), claim(3, 4, ONE, 3), release(5, None, ONE), refused(6, 7, TWO, 2)],
         [stock(1, 2, 4), stock(3, 9, 1), refused(5, 6, TWO, 2)],
@@ -69,18 +69,18 @@ CONSTRAINTS = "violate inventory constraints"
         [stock(1, 2, 4), stock(3, 4, 0), absent(5, 6, TWO)],
     ],
 )
-def test_refusals_that_are_explained(operations):
+def test_explained_refusals_violate_nothing(operations):
     assert not violated(refusals, *operations)
 
 
 @pytest.mark.parametrize(("generation", "is_explained"), [(None, True), (1, False)])
-def test_who_is_to_hold_nothing_and_does_not_exist_gives_nothing_back(generation, is_explained):
-    """Another call may create the consumer beside the refusal."""
+def test_emptying_a_consumer_that_does_not_exist_frees_nothing(generation, is_explained):
+    """Another request may create the consumer at the same time."""
     body = {ONE: document(0, generation=generation), TWO: document(2)}
     detail = f"Unable to create allocation for 'VCPU' on resource provider '{A}'. The requested amount would exceed."
-    beside = call(5, 8, "POST", "/allocations", body, status=409, reply=error(detail))
-    found = violated(refusals, stock(1, 2, 4), claim(6, 7, ONE, 3), beside)
-    assert found == (set() if is_explained else {EXPLAINED})
+    concurrent = call(5, 8, "POST", "/allocations", body, status=409, reply=error(detail))
+    invariants = violated(refusals, stock(1, 2, 4), claim(6, 7, ONE, 3), concurrent)
+    assert invariants == (set() if is_explained else {EXPLAINED})
 
 
 @pytest.mark.parametrize(
@@ -89,21 +89,21 @@ def test_who_is_to_hold_nothing_and_does_not_exist_gives_nothing_back(generation
         [stock(1, 2, 4), claim(3, 4, ONE, 2), refused(5, 6, TWO, 2)],
         [stock(1, 2, 4), claim(3, 4, ONE, 3, B), refused(5, 6, TWO, 2)],
         [stock(1, 2, 4), claim(3, 4, ONE, 3), release(5, 6, ONE), refused(7, 8, TWO, 2)],
-        # What it held itself is free for it; a claim that began later takes nothing; nor does one that was refused.
+        # A consumer's own holding is free for it; later and refused claims take nothing.
         [stock(1, 2, 4), claim(3, 4, ONE, 3), refused(5, 6, ONE, 4)],
         [stock(1, 2, 4), refused(5, 6, TWO, 2), claim(7, 8, ONE, 3)],
         [stock(1, 2, 3), stock(3, 4, 4), claim(5, 6, ONE, 2), refused(7, 8, TWO, 2), refused(9, 10, THREE, 2)],
-        # Two may each hold much, but never at the same time.
+        # Two consumers may each hold much, but never at the same time.
         [stock(1, 2, 4), claim(3, 4, ONE, 2), release(5, 6, ONE), claim(7, 8, TWO, 2), refused(3, 8, THREE, 2)],
         [stock(1, 2, 4, max_unit=2, step_size=2), refused(5, 6, TWO, 2, CONSTRAINTS)],
         [stock(1, 2, 4), absent(5, 6, TWO)],
     ],
 )
-def test_refusals_that_nothing_explains(operations):
+def test_unexplained_refusals_are_violations(operations):
     assert violated(refusals, *operations) == {EXPLAINED}
 
 
-def test_a_reshape_is_refused_beside_its_own_inventory():
+def test_a_reshape_is_judged_by_its_own_inventory():
     def reshape(total):
         body = {
             "inventories": {A: {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": total}}}},
@@ -135,7 +135,7 @@ def test_several_consumers_are_refused_by_their_sum():
         [stock(1, 2, 4), claim(3, 4, ONE, 3), stock(5, None, 8), claim(7, 8, TWO, 4)],
     ],
 )
-def test_claims_that_fit(operations):
+def test_claims_that_fit_violate_nothing(operations):
     assert not violated(refusals, *operations)
 
 
@@ -148,11 +148,11 @@ def test_claims_that_fit(operations):
         [stock(1, 2, 4), claim(3, 4, ONE, 5)],
     ],
 )
-def test_claims_that_do_not_fit(operations):
+def test_claims_beyond_the_capacity_are_violations(operations):
     assert violated(refusals, *operations) == {CAPACITY}
 
 
-def test_a_claim_without_a_reply_that_is_shown_is_judged():
+def test_a_lost_claim_that_a_read_shows_is_judged():
     def shown(began, consumer, amount):
         held = {A: {"resources": {"VCPU": amount}, "generation": 3}}
         reply = {**document(amount), "allocations": held, "consumer_generation": 1}
@@ -161,11 +161,11 @@ def test_a_claim_without_a_reply_that_is_shown_is_judged():
     over = [stock(1, 2, 4), claim(3, 4, ONE, 3), claim(5, None, TWO, 3), shown(8, TWO, 3)]
     assert violated(refusals, *over) == {CAPACITY}
     assert violated(refusals, *over[:2], over[3]) == set()
-    # It took effect after the other one was released, or is another call's, which had its reply.
+    # It took effect after the release, or another request, with a response, wrote it.
     assert not violated(refusals, *over, release(6, 7, ONE))
     again = [release(9, 10, ONE), release(10, 11, TWO), claim(12, 13, TWO, 3), shown(14, TWO, 3)]
     assert not violated(refusals, *over[:3], *again)
-    # From then on it is held.
+    # The resources are held from then on.
     full = [stock(1, 2, 4), claim(3, None, TWO, 3), shown(5, TWO, 3), claim(8, 9, ONE, 2)]
     assert violated(refusals, *full) == {CAPACITY}
     assert not violated(refusals, *full[:2], full[3])
@@ -179,25 +179,34 @@ def test_a_claim_may_be_lost_with_the_last_commits():
     assert violated(refusals, *kept, events=[loss(10, 11)]) == {CAPACITY}
 
 
-# --- places that the service chooses ---------------------------------------------------------------------------------
+# --- places chosen by the service ------------------------------------------------------------------------------------
 
 
 def places(began, ended, *results, query="resources=VCPU:2", **more):
-    """Results: consumer, and provider or None for no room."""
+    """Return a POST /v1/claims request.
+
+    Args:
+        results: Pairs of a consumer and its provider, None for a lack of capacity.
+    """
     requests = [
-        {"consumer": one, "query": query, "project_id": "p", "user_id": "u", "consumer_type": "T"} for one, _ in results
+        {"consumer": consumer, "query": query, "project_id": "p", "user_id": "u", "consumer_type": "T"}
+        for consumer, _ in results
     ]
     outcomes = [
-        {"consumer": one, "outcome": "refused", "error": {"code": "placement.v1.no_room", "detail": "Nothing fits"}}
+        {
+            "consumer": consumer,
+            "outcome": "refused",
+            "error": {"code": "placement.v1.no_room", "detail": "Nothing fits"},
+        }
         if provider is None
         else {
-            "consumer": one,
+            "consumer": consumer,
             "outcome": "claimed",
             "allocations": {provider: {"resources": {"VCPU": 2}, "generation": 1}},
             "consumer_generation": 1,
             "expires_at": None,
         }
-        for one, provider in results
+        for consumer, provider in results
     ]
     body = {"requests": requests, **more}
     return call(began, ended, "POST", "/v1/claims", body, reply={"results": outcomes, "claimed": 1})
@@ -215,7 +224,7 @@ def places(began, ended, *results, query="resources=VCPU:2", **more):
             claim(3, 4, ONE, 1),
             places(5, 6, (TWO, None), query=f"resources=VCPU:2&in_tree={A}"),
         ],
-        # There was none for a moment.
+        # There was no capacity for a short time.
         [stock(1, 2, 2), places(5, 12, (TWO, None)), claim(6, 7, ONE, 1), release(8, 9, ONE)],
         [stock(1, 2, 4, max_unit=1), places(5, 6, (TWO, None))],
         [stock(1, 2, 4), places(5, 6, (TWO, None), apart_from=[ONE])],
@@ -223,7 +232,7 @@ def places(began, ended, *results, query="resources=VCPU:2", **more):
         [stock(1, 2, 4), places(5, 6, (ONE, None), (TWO, None), (THREE, None), all_or_nothing=True)],
     ],
 )
-def test_no_room_where_there_is_none(operations):
+def test_refusals_without_capacity_violate_nothing(operations):
     assert not violated(refusals, *operations)
 
 
@@ -236,10 +245,10 @@ def test_no_room_where_there_is_none(operations):
         [stock(1, 2, 6), places(5, 6, (ONE, None), (TWO, None), (THREE, None))],
     ],
 )
-def test_no_room_where_there_is_some(operations):
+def test_refusals_despite_capacity_are_violations(operations):
     assert violated(refusals, *operations) == {EXPLAINED}
 
 
-def test_a_place_is_given_once():
+def test_a_place_is_claimed_once():
     assert not violated(refusals, stock(1, 2, 4), places(3, 4, (ONE, A)), places(5, 6, (TWO, A)))
     assert violated(refusals, stock(1, 2, 3), places(3, 4, (ONE, A)), places(5, 6, (TWO, A))) == {CAPACITY}

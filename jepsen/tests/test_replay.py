@@ -1,4 +1,4 @@
-"""A recorded history is judged again and drawn."""
+"""Replay: a recorded history is checked again and drawn."""
 
 from dataclasses import replace
 
@@ -17,12 +17,12 @@ def recorded(tmp_path, *operations, **final):
     return path
 
 
-def test_a_violation_is_told_with_its_operations_and_drawn(tmp_path, capsys):
+def test_a_violation_is_printed_with_its_operations_and_drawn(tmp_path, capsys):
     path = recorded(tmp_path, *WRITES, read(2, "a", 4, 5))
     assert replay(path, {"register": check}) == 1
-    told = capsys.readouterr().out
-    assert f"register: {KEY} has no order" in told
-    assert "#2 0.0000-0.0000 client 2, service 0: GET /registers/11111111 -> 200 a" in told
+    printed = capsys.readouterr().out
+    assert f"register: {KEY} has no order" in printed
+    assert "#2 0.0000-0.0000 client 2, service 0: GET /registers/11111111 -> 200 a" in printed
     picture = path.with_suffix(".svg").read_text()
     assert "#1 PUT" in picture
     assert "#2 GET" in picture
@@ -33,52 +33,52 @@ def test_each_invariant_has_a_picture(tmp_path):
     path, svg = recorded(tmp_path, *WRITES, read(2, "a", 4, 5)), tmp_path / "out.svg"
 
     def check_twice(history):
-        return [*(found := check(history)), *(replace(one, invariant="other") for one in found)]
+        return [*(violations := check(history)), *(replace(violation, invariant="other") for violation in violations)]
 
     assert replay(path, {"both": check_twice}, svg) == 1
-    assert {one.name for one in tmp_path.glob("*.svg")} == {"out.svg", "out-2.svg"}
+    assert {picture.name for picture in tmp_path.glob("*.svg")} == {"out.svg", "out-2.svg"}
 
 
-def test_what_is_undecided_is_told_and_is_no_violation(tmp_path, capsys):
+def test_an_undecided_search_is_printed_and_is_no_violation(tmp_path, capsys):
     path = recorded(tmp_path, *WRITES)
 
     def undecided(_history):
         return [Violation("register: undecided", "no verdict", [0], undecided=True)]
 
     assert replay(path, {"register": undecided}) == 0
-    told = capsys.readouterr().out
-    assert "register: undecided: no verdict" in told
-    assert "nothing is violated" in told
+    printed = capsys.readouterr().out
+    assert "register: undecided: no verdict" in printed
+    assert "no violations" in printed
     assert not [*tmp_path.glob("*.svg")]
 
 
-def test_a_sound_history_has_no_picture(tmp_path, capsys):
+def test_a_correct_history_has_no_picture(tmp_path, capsys):
     path = recorded(tmp_path, *WRITES, read(2, "b", 4, 5))
     assert replay(path, {"register": check}) == 0
-    assert "nothing is violated" in capsys.readouterr().out
+    assert "no violations" in capsys.readouterr().out
     assert not [*tmp_path.glob("*.svg")]
 
 
 def check_end(history):
-    """Of the state at the end, which is the sentence."""
+    """Return the final state as the sentence of a violation."""
     return [Violation("state", history.final["state"])] if "state" in history.final else []
 
 
-def test_what_the_state_at_the_end_concerns_is_drawn(tmp_path, capsys):
+def test_operations_on_objects_of_a_wrong_final_state_are_drawn(tmp_path, capsys):
     calls = [*WRITES, write(2, "c", 4, 5, OTHER), write(3, "d", 6, 7, status=409), read(4, "b", 8, 9)]
     path = recorded(tmp_path, *calls, state=f"{KEY} is z")
     assert replay(path, {"end": check_end}) == 1
-    told = capsys.readouterr().out
-    assert f"state: {KEY} is z" in told
-    assert "The state at the end violates it by itself.  Calls that may have changed what it concerns, all 2, " in told
-    assert "#1 0.0000-0.0000 client 1, service 0: PUT /registers/11111111 b -> 204" in told
+    printed = capsys.readouterr().out
+    assert f"state: {KEY} is z" in printed
+    assert "The final state violates it by itself.  Operations that may have changed these objects, all 2, " in printed
+    assert "#1 0.0000-0.0000 client 1, service 0: PUT /registers/11111111 b -> 204" in printed
     picture = path.with_suffix(".svg").read_text()
-    assert "state: 11111111 is z (the state at the end)" in picture
+    assert "state: 11111111 is z (the final state)" in picture
     assert [number for number in range(5) if f">#{number} " in picture] == [0, 1]
     assert "kill a worker" in picture
 
 
-def test_of_many_calls_the_last_are_drawn(tmp_path, capsys):
+def test_only_the_last_of_many_operations_are_drawn(tmp_path, capsys):
     path = recorded(tmp_path, *(write(number, "a", number, number) for number in range(50)), state=f"{KEY} is z")
     assert replay(path, {"end": check_end}) == 1
     assert "the last 40 of 50" in capsys.readouterr().out
@@ -86,28 +86,30 @@ def test_of_many_calls_the_last_are_drawn(tmp_path, capsys):
     assert [number for number in range(50) if f">#{number} " in picture] == [*range(10, 50)]
 
 
-def test_a_state_at_the_end_that_names_nothing_is_drawn_with_the_events(tmp_path, capsys):
+def test_a_final_state_without_uuids_is_drawn_with_the_events(tmp_path, capsys):
     path = recorded(tmp_path, *WRITES, state="writer 7 has a gap")
     assert replay(path, {"end": check_end}) == 1
-    told = capsys.readouterr().out
-    assert "The state at the end violates it by itself; no call names what it concerns.  The events, drawn in" in told
+    printed = capsys.readouterr().out
+    assert (
+        "The final state violates it by itself; no operation names the objects concerned.  Events, drawn in" in printed
+    )
     picture = path.with_suffix(".svg").read_text()
     assert "state: writer 7 has a gap" in picture
     assert "kill a worker" in picture
     assert "PUT" not in picture
 
 
-def test_a_search_that_finds_nothing_does_not_blame_the_state(tmp_path, capsys):
+def test_an_unsuccessful_search_does_not_blame_the_final_state(tmp_path, capsys):
     path = recorded(tmp_path, *WRITES)
 
     def check_calls(history):
         return [Violation("calls", f"{KEY} is wrong")] if len(history.operations) == 2 else []
 
-    assert replay(path, {"calls": check_calls}, most=0) == 1
-    assert "No short part was found.  Calls that may have changed" in capsys.readouterr().out
+    assert replay(path, {"calls": check_calls}, max_checks=0) == 1
+    assert "No short part was found.  Operations that may have changed" in capsys.readouterr().out
 
 
-def test_a_refused_call_is_told_with_its_code():
+def test_a_refusal_is_printed_with_its_code():
     refused = Operation(2, 0, 4, 5, 0, "PUT", f"/registers/{KEY}", 38, {"consumer_generation": None}, 409,
                         {"errors": [{"code": "placement.concurrent_update"}]})  # fmt: skip
     assert formatting.line_of(refused).endswith("PUT /registers/11111111 generation null -> 409 concurrent_update")

@@ -1,4 +1,4 @@
-"""What replies may be, when there may be none, and how many are refused for collisions."""
+"""Checks ``replies`` and ``collisions``: permitted and forbidden responses, and refusals for collisions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def lost(began):
     return call(began, None, "PUT", PLACE, {})
 
 
-def test_replies_that_a_client_may_have():
+def test_permitted_responses_violate_nothing():
     fine = [
         *(reply(1, 204), reply(2, 409, "consumer generation conflict"), reply(3, 404)),
         *(reply(10 * SECOND, 503), lost(12 * SECOND), reply(20 * SECOND, 503)),
@@ -31,51 +31,54 @@ def test_replies_that_a_client_may_have():
     silent = [Event("drop packets", 10 * SECOND, 11 * SECOND, aftermath=40)]
     assert not violated(replies, reply(50 * SECOND, 503), events=silent)
     assert violated(replies, reply(52 * SECOND, 503), events=silent)
-    # A proxy says so with a text.
+    # A proxy responds with text.
     proxied = [call(12 * SECOND, 13 * SECOND, "PUT", PLACE, {}, status=status, reply="...") for status in (502, 504)]
     assert not violated(replies, *proxied, events=KILL)
-    assert violated(replies, *proxied) == {"away only beside an event"}
-    # It began before the event, and its client gave up only in it.
+    assert violated(replies, *proxied) == {"unavailable only around an event"}
+    # It began before the event, and its client abandoned it during the event.
     assert not violated(replies, lost(9 * SECOND), reply(10 * SECOND + 1, 204), events=KILL)
 
 
 @pytest.mark.parametrize(
     ("invariant", "operation"),
     [
-        ("no 5xx but 503", reply(10 * SECOND, 500)),
-        ("no 5xx but 503", reply(10 * SECOND, 501)),
-        ("no 5xx but 503", reply(10 * SECOND, 502)),
-        ("no 5xx but 503", call(10 * SECOND, 11 * SECOND, "PUT", PLACE, {}, status=500, reply="Internal Server Error")),
-        ("away only beside an event", reply(1, 503)),
-        ("away only beside an event", reply(22 * SECOND, 503)),
-        ("away only beside an event", lost(30 * SECOND)),
-        ("no internals in errors", reply(1, 409, "(1213, 'Deadlock found'): UPDATE consumers SET generation=1")),
-        ("no internals in errors", reply(10 * SECOND, 503, "psycopg.OperationalError")),
+        ("no 5xx except 503", reply(10 * SECOND, 500)),
+        ("no 5xx except 503", reply(10 * SECOND, 501)),
+        ("no 5xx except 503", reply(10 * SECOND, 502)),
+        (
+            "no 5xx except 503",
+            call(10 * SECOND, 11 * SECOND, "PUT", PLACE, {}, status=500, reply="Internal Server Error"),
+        ),
+        ("unavailable only around an event", reply(1, 503)),
+        ("unavailable only around an event", reply(22 * SECOND, 503)),
+        ("unavailable only around an event", lost(30 * SECOND)),
+        ("no internals in error bodies", reply(1, 409, "(1213, 'Deadlock found'): UPDATE consumers SET generation=1")),
+        ("no internals in error bodies", reply(10 * SECOND, 503, "psycopg.OperationalError")),
     ],
 )
-def test_what_no_client_may_have(invariant, operation):
+def test_forbidden_responses_are_violations(invariant, operation):
     assert violated(replies, operation, events=KILL) == {invariant}
 
 
-def test_only_what_was_in_flight_may_be_lost():
+def test_only_requests_in_flight_may_be_lost():
     kill = [Event("kill a host", 10 * SECOND, 20 * SECOND, spares=10 * SECOND + 9)]
-    # The client of the first one waits for a reply until the next call of its process.
+    # The client of the first one waits until its next request.
     assert not violated(replies, lost(9 * SECOND), reply(10 * SECOND + 8, 503), lost(10 * SECOND + 9), events=kill)
-    assert violated(replies, lost(10 * SECOND + 10), events=kill) == {"away only beside an event"}
-    assert violated(replies, reply(1, 503), events=kill) == {"away only beside an event"}
+    assert violated(replies, lost(10 * SECOND + 10), events=kill) == {"unavailable only around an event"}
+    assert violated(replies, reply(1, 503), events=kill) == {"unavailable only around an event"}
     assert violated(replies, reply(11 * SECOND, 503), events=[Event("restart in order", 1, SECOND * 20, spares=0)])
-    # Nor does it take away what another event explains.
+    # Another event still explains the loss.
     assert not violated(replies, lost(10 * SECOND + 10), events=[*kill, *KILL])
 
 
-def test_a_client_that_called_again_had_given_up():
-    assert violated(replies, lost(1), reply(2, 204), events=KILL) == {"away only beside an event"}
+def test_a_client_abandons_a_request_when_it_sends_the_next():
+    assert violated(replies, lost(1), reply(2, 204), events=KILL) == {"unavailable only around an event"}
 
 
 COLLIDED = "... Inventory and/or allocations changed while attempting to allocate: the request collided with others ..."
 
 
-def test_generations_and_room_are_no_collisions():
+def test_refusals_for_generations_and_capacity_are_not_collisions():
     refused = [
         reply(1, 409, "consumer generation conflict - expected 1 but got 2", code="placement.concurrent_update"),
         reply(2, 409, "Unable to allocate inventory: ... The requested amount would exceed the capacity."),
@@ -92,16 +95,16 @@ def test_generations_and_room_are_no_collisions():
         call(1, 2, "POST", "/baremetal/v1/allocations", {}, status=409, reply={"error_message": COLLIDED}),
     ],
 )
-def test_a_collision_is_found(operation):
+def test_a_collision_refusal_is_a_violation(operation):
     assert violated(collisions, operation) == {"no refusal for collisions"}
-    during = [Event("a stranger's lock", 0, 1)]
+    during = [Event("a foreign lock", 0, 1)]
     assert not violated(collisions, operation, events=during)
 
 
-def test_a_ceiling_allows_some():
-    some = [reply(number, 204) for number in range(9)] + [reply(9, 409, COLLIDED)]
-    assert not collisions(history(*some), {("PUT", "/allocations/{}"): 0.1})
-    assert collisions(history(*some), {("PUT", "/allocations/{}"): 0.09})
+def test_a_ceiling_allows_some_collisions():
+    calls = [reply(number, 204) for number in range(9)] + [reply(9, 409, COLLIDED)]
+    assert not collisions(history(*calls), {("PUT", "/allocations/{}"): 0.1})
+    assert collisions(history(*calls), {("PUT", "/allocations/{}"): 0.09})
 
 
 def test_routes_are_named_without_their_variables():

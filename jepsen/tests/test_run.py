@@ -1,4 +1,4 @@
-"""What a run does with failures, on a cluster of which no service answers."""
+"""Runs with failures, on a cluster without a running service."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from jepsen import catalogue
 from jepsen import run as running
-from jepsen.__main__ import told
+from jepsen.__main__ import print_result
 from jepsen.clusters.cluster import Cluster
 from jepsen.history import Event, History
 from jepsen.nemeses.nemesis import Nemesis
@@ -32,31 +32,31 @@ class Silent(Cluster):
     urls = (closed.URL,)
 
 
-#: Calls of each client that a run has however slow the machine is.
+#: Minimum number of requests per client, however slow the machine is.
 _CALLS = 2
 
 
 class Choosing(Workload):
-    """Clients whose choices are in the notes of their calls."""
+    """A workload that notes its random choices."""
 
     name, clients = "choosing", 2
 
-    def run(self, client, chance):
+    def run(self, client, rng):
         for number in itertools.count():
             if client.stopped.wait(0.01) and number >= _CALLS:
                 return
-            client.call("PUT", "/allocations/c", note={"choice": chance.random()})
+            client.call("PUT", "/allocations/c", note={"choice": rng.random()})
 
 
 class Failing(Workload):
     name, clients = "failing", 2
 
-    def run(self, client, chance):
+    def run(self, client, rng):
         raise LookupError(f"in client {client.process}")
 
 
 class Harmless(Nemesis):
-    """The detail says what it chose; it loses a tail, so that the history can say so."""
+    """A nemesis that does nothing but record its choice, and claims to lose commits."""
 
     name, seconds, loses_tail = "harmless", 0.02, True
 
@@ -64,8 +64,8 @@ class Harmless(Nemesis):
         return True
 
     @contextlib.contextmanager
-    def harm(self, cluster, chance):
-        yield {"choice": chance.random()}
+    def harm(self, cluster, rng):
+        yield {"choice": rng.random()}
 
 
 class Gentle(Harmless):
@@ -73,17 +73,17 @@ class Gentle(Harmless):
 
 
 def broken(history):
-    """A check that the run does not pass."""
+    """Check that always fails."""
     return [Violation("broken", "always", [history.operations[0].number])]
 
 
 def undecided(history):
-    """A check whose search found no verdict."""
+    """Check without a verdict."""
     return [Violation("broken: undecided", "no verdict", [0], undecided=True)]
 
 
 def raises(history):
-    """A check with a mistake."""
+    """Check with a bug."""
     return 1 / 0
 
 
@@ -102,13 +102,13 @@ def plan(*workloads, seed=1, seconds=0.15):
 
 
 def choices(history):
-    """Return the first choices of each client, and that of the first nemesis, which comes however short the run is."""
-    found = defaultdict(list)
-    for one in history.operations:
-        if "choice" in one.note:
-            found[one.process].append(one.note["choice"])
+    """Return the first choices of each client and of the first nemesis."""
+    by_process = defaultdict(list)
+    for operation in history.operations:
+        if "choice" in operation.note:
+            by_process[operation.process].append(operation.note["choice"])
     first = {"nemesis": history.events[0].detail["choice"]}
-    return first | {process: made[:_CALLS] for process, made in found.items()}
+    return first | {process: chosen[:_CALLS] for process, chosen in by_process.items()}
 
 
 def test_the_choices_of_clients_and_nemeses_follow_from_the_seed():
@@ -120,7 +120,7 @@ def test_the_choices_of_clients_and_nemeses_follow_from_the_seed():
     assert all(first[process] != other[process] for process in first)
 
 
-def test_nemeses_come_in_turn_and_the_history_has_their_events():
+def test_nemeses_take_turns_and_the_history_contains_their_events():
     for seconds in (1.5, 15, 60):
         events = run(Silent(), plan("choosing", seconds=seconds)).history.events
         if len(events) >= 3:
@@ -137,7 +137,7 @@ def test_nemeses_come_in_turn_and_the_history_has_their_events():
 
 def test_workloads_share_a_run_and_each_client_has_a_process():
     history = run(Silent(), Plan(["choosing", "choosing"], [], 1.5)).history
-    assert {one.process for one in history.operations if one.process >= 0} == {0, 1, 2, 3}
+    assert {operation.process for operation in history.operations if operation.process >= 0} == {0, 1, 2, 3}
 
 
 def test_an_exception_in_a_client_fails_the_run_and_names_the_history():
@@ -146,19 +146,19 @@ def test_an_exception_in_a_client_fails_the_run_and_names_the_history():
     assert History.read(Path(failed.value.__notes__[0].split()[-1])).run["seed"] == 1
 
 
-def test_what_may_be_the_past_is_not_judged():
+def test_possibly_stale_responses_are_not_judged():
     split = [Event("split", 10, 20)]
     read, claimed, done = (
         call(12, 15, method, path, status=200, reply={"results": []})
         for method, path in (("GET", "/allocations/c"), ("POST", "/v1/claims"), ("PUT", "/allocations/c"))
     )
     refused = call(12, 15, "PUT", "/allocations/c", status=409)
-    assert [running._without_past(one, split) for one in (read, refused, done)] == [None, None, done]
+    assert [running._without_past(operation, split) for operation in (read, refused, done)] == [None, None, done]
     assert running._without_past(claimed, split).is_open
     assert running._without_past(claimed, [Event("split", 16, 20)]) == claimed
 
 
-def test_a_cluster_that_does_not_acknowledge_writes_violates_the_run():
+def test_a_cluster_that_does_not_acknowledge_writes_violates_recovery():
     result = run(Silent(), plan("choosing"))
     assert "recovery" in {violation.invariant for violation in result.violations}
     assert not result.recovered
@@ -179,22 +179,22 @@ def test_the_history_of_a_violation_is_in_a_file_beside_the_logs_of_the_services
     assert described.items() <= kept.run.items()
 
 
-def test_what_is_undecided_is_no_violation_and_is_reported(monkeypatch, capsys):
+def test_an_undecided_search_is_reported_and_is_no_violation(monkeypatch, capsys):
     monkeypatch.setattr(catalogue, "CHECKS", {"undecided": "tests.test_run:undecided"})
     result, report = run(Silent(), plan("choosing")), Report()
     assert {violation.invariant for violation in result.violations} == {"recovery"}
     assert list(result.undecided) == undecided(result.history)
-    told(replace(result, violations=[]), report)
+    print_result(replace(result, violations=[]), report)
     assert f"broken: undecided: no verdict [0]\n    history: {result.path}" in capsys.readouterr().out
     assert not report.violations
     assert "undecided: 1" in str(report)
     recorded = []
-    assert_nothing_violated(replace(result, violations=[]), lambda *of: recorded.append(of))
+    assert_nothing_violated(replace(result, violations=[]), lambda *record: recorded.append(record))
     assert recorded == [(PROPERTY, f"no verdict; history: {result.path}")]
     with pytest.raises(AssertionError):
-        assert_nothing_violated(result, lambda *of: recorded.append(of))
+        assert_nothing_violated(result, lambda *record: recorded.append(record))
     assert len(recorded) == 1
-    assert_nothing_violated(replace(result, violations=[], undecided=[]), lambda *of: recorded.append(of))
+    assert_nothing_violated(replace(result, violations=[], undecided=[]), lambda *record: recorded.append(record))
     assert recorded[1:] == [(PROPERTY, "")]
 
 

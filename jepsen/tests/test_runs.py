@@ -1,4 +1,4 @@
-"""Runs on each database beside nemeses, judged by all checks; a long test run has more and longer ones."""
+"""Runs on each database with nemeses, judged by all checks; long test runs include more and longer ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jepsen.run import Plan
 from jepsen.tests.running import assert_a_run_violates_nothing
 from tests.run_length import LONG
 
-#: Seconds for each nemesis of a run, and without one at the end.
+#: Seconds per nemesis, seconds before each, and number of seeds.
 EACH, PEACE, SEEDS = (20.0, 3.0, 3) if LONG else (2.5, 0.5, 1)
 
 

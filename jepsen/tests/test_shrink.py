@@ -1,4 +1,4 @@
-"""Histories are shortened to what violates, and nothing is removed on which the violation relies."""
+"""Histories are reduced to violating parts, without removing anything on which the violation relies."""
 
 from dataclasses import replace
 from itertools import permutations
@@ -13,49 +13,56 @@ KEY, OTHER = "11111111-aaaa-4aaa-8aaa-000000000001", "22222222-aaaa-4aaa-8aaa-00
 
 
 def write(number, value, began, ended, key=KEY, status=204):
-    """A register is set to a value."""
+    """Return a write of a register."""
     return Operation(number, number, began, ended, 0, "PUT", f"/registers/{key}", None, value, status)
 
 
 def read(number, value, began, ended, key=KEY):
-    """A register is read."""
+    """Return a read of a register."""
     return Operation(number, number, began, ended, 0, "GET", f"/registers/{key}", None, None, 200, value)
 
 
 def check(history):
-    """A checker of registers that tries every order; it is right, and slow."""
+    """Check registers by trying every order; correct but slow."""
     keys = {operation.path.rpartition("/")[2] for operation in history.operations}
-    return [found for key in sorted(keys) if (found := violation_of(key, history.operations))]
+    return [violations for key in sorted(keys) if (violations := violation_of(key, history.operations))]
 
 
 def violation_of(key, operations):
-    of_key = [one for one in operations if one.path.endswith(key) and (is_change(one) or one.method == "GET")]
-    opened = [one for one in of_key if one.is_open]
+    of_key = [
+        operation
+        for operation in operations
+        if operation.path.endswith(key) and (is_change(operation) or operation.method == "GET")
+    ]
+    opened = [operation for operation in of_key if operation.is_open]
     for dropped in range(2 ** len(opened)):
-        never = {one.number for at, one in enumerate(opened) if dropped >> at & 1}
-        if any(is_legal(order) for order in permutations(one for one in of_key if one.number not in never)):
+        never = {operation.number for at, operation in enumerate(opened) if dropped >> at & 1}
+        if any(
+            is_legal(order)
+            for order in permutations(operation for operation in of_key if operation.number not in never)
+        ):
             return None
-    return Violation("register", f"{key} has no order", tuple(one.number for one in of_key))
+    return Violation("register", f"{key} has no order", tuple(operation.number for operation in of_key))
 
 
 def is_legal(order):
     state = None
-    for at, one in enumerate(order):
-        if any(later.ended is not None and later.ended < one.began for later in order[at + 1 :]):
+    for at, operation in enumerate(order):
+        if any(later.ended is not None and later.ended < operation.began for later in order[at + 1 :]):
             return False
-        if one.method == "GET" and one.reply != state:
+        if operation.method == "GET" and operation.reply != state:
             return False
-        state = state if one.method == "GET" else one.body
+        state = state if operation.method == "GET" else operation.body
     return True
 
 
 def shortened(*operations):
     history = History({}, list(operations), [])
     [violation] = check(history)
-    return [one.number for one in shortest(history, violation, check).operations]
+    return [operation.number for operation in shortest(history, violation, check).operations]
 
 
-def test_reads_and_refused_calls_that_do_not_matter_are_removed():
+def test_irrelevant_reads_and_refusals_are_removed():
     assert shortened(
         write(0, "a", 0, 1), read(1, "a", 2, 3), write(2, "b", 4, 5, status=409), write(3, "c", 6, 7),
         read(4, "c", 8, 9), read(5, "a", 10, 11),
@@ -63,16 +70,18 @@ def test_reads_and_refused_calls_that_do_not_matter_are_removed():
 
 
 def test_a_write_that_is_read_is_not_removed():
-    # Without the second write the first read would be a violation, too: one that did not happen.
+    # Without the second write the first read would be another violation, which did not happen.
     assert 1 in shortened(write(0, "a", 0, 1), write(1, "b", 2, 3), read(2, "b", 4, 5), read(3, "a", 6, 7))
 
 
-def test_what_is_left_violates_whatever_removed_writes_did():
+def test_the_rest_is_a_violation_whatever_the_removed_writes_did():
     operations = [write(0, "a", 0, 1), write(1, "b", 0, 9), write(2, "c", 2, 3), read(3, "b", 4, 5), read(4, "c", 6, 7),
                   read(5, "a", 10, 11), write(6, "d", 12, 13)]  # fmt: skip
     kept = shortened(*operations)
-    opened = [one if one.number in kept else replace(one, ended=None) for one in operations]
-    assert check(History({}, [one for one in opened if one.number in kept or is_change(one)], []))
+    opened = [operation if operation.number in kept else replace(operation, ended=None) for operation in operations]
+    assert check(
+        History({}, [operation for operation in opened if operation.number in kept or is_change(operation)], [])
+    )
     assert len(kept) < 5
 
 
@@ -84,14 +93,14 @@ def test_operations_of_other_keys_are_removed():
 def test_a_violation_of_another_key_does_not_count():
     history = History({}, [write(0, "a", 0, 1, OTHER), read(1, "b", 2, 3, OTHER), write(2, "a", 0, 1),
                            read(3, None, 2, 3)], [])  # fmt: skip
-    of_key = next(found for found in check(history) if KEY in found.sentence)
-    assert {one.path for one in shortest(history, of_key, check).operations} == {f"/registers/{KEY}"}
+    of_key = next(violation for violation in check(history) if KEY in violation.sentence)
+    assert {operation.path for operation in shortest(history, of_key, check).operations} == {f"/registers/{KEY}"}
 
 
-def test_with_few_runs_the_named_operations_are_returned():
+def test_without_runs_the_named_operations_are_returned():
     history = History({}, [write(0, "a", 0, 1), read(1, "a", 2, 3), read(2, "b", 4, 5)], [])
     [violation] = check(history)
-    assert [one.number for one in shortest(history, violation, check, most=0).operations] == [0, 1, 2]
+    assert [operation.number for operation in shortest(history, violation, check, max_checks=0).operations] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("status", [200, 204, 0, 500])

@@ -1,4 +1,4 @@
-"""What takes hours - leases, writers of the feed declared dead, old rows deleted - on clocks that the test moves."""
+"""Effects of hours - leases, feed writers declared dead, deleted rows - on clocks moved by the test."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.load.extensions.claiming import Hosts, claiming, request
 from tests.load.storm import Call, Storm, new
 from tests.run_length import LONG
 
-#: In a short run only one kind of server, which makes more of the clocks than SQLite does.
+#: A short run uses only one kind of server, which depends more on clocks than SQLite.
 pytestmark = pytest.mark.parametrize(
     "backend", ["mariadb", "postgresql", "sqlite"] if LONG else ["postgresql"], indirect=True, scope="session"
 )
 LIFETIME = feed.LIFETIME / 3600
 RETENTION = feed.RETENTION / 3600
-#: Some seconds more.
+#: Some more seconds, in hours.
 BEYOND = 0.01
 
 
@@ -38,11 +38,11 @@ def cluster(backend):
 
 @pytest.fixture
 def storms(cluster):
-    """Clients of both services; at the end, each worker's index is that of the database, and the rows are sound."""
+    """Clients of both services; finally each worker's index matches the database, and the rows are consistent."""
     yield [Storm(url) for url in cluster.urls]
     history = History({}, [], [], final_state.read(cluster.database_url, cluster.services))
     checks = catalogue.checks()
-    assert [found for name in ("indices", "soundness", "feed") for found in checks[name](history)] == []
+    assert [violation for name in ("indices", "soundness", "feed") for violation in checks[name](history)] == []
 
 
 def rows(cluster, *selected):
@@ -52,24 +52,24 @@ def rows(cluster, *selected):
 
 
 def writers(cluster):
-    """The ids of all writers; one that was ended has a negated id."""
+    """Return the ids of all feed writers; ended writers have negative ids."""
     return {row.id for row in rows(cluster, change_writers.c.id)}
 
 
-def given_back(cluster):
-    """How many leases the services say that they have ended."""
+def released_leases(cluster):
+    """Return the number of expired leases that the services report as released."""
     logs = "".join(service.log.read_text(errors="replace") for service in cluster.services)
     return sum(map(int, re.findall(r"Released (\d+) expired leases", logs)))
 
 
 def held(storm, consumers):
-    """Those of the consumers whose claim is shown."""
-    return {one for one in consumers if storm.ask("GET", f"/v1/claims/{one}").status == 200}
+    """Return the consumers whose claims are shown."""
+    return {consumer for consumer in consumers if storm.ask("GET", f"/v1/claims/{consumer}").status == 200}
 
 
 @contextlib.contextmanager
 def stopped(service):
-    """A block in which no worker of the service runs."""
+    """Stop all workers of the service for the block."""
     for worker in service.workers:
         os.kill(worker, signal.SIGSTOP)
     try:
@@ -79,14 +79,14 @@ def stopped(service):
             os.kill(worker, signal.SIGCONT)
 
 
-def test_leases_of_hours_end_at_their_time_and_once(cluster, storms):
+def test_long_leases_expire_on_time_and_once(cluster, storms):
     first, second = storms
     hours = {hour: [new(), new(), new()] for hour in (1, 2, 5, 24)}
-    every = [one for several in hours.values() for one in several]
-    hosts, began, before = Hosts(first, len(every)), cluster.hours, given_back(cluster)
-    for hour, several in hours.items():
-        for one in several:
-            assert first.ask(*claiming(request(hosts.query(), one), expires_in=hour * 3600)).status == 200
+    consumers = [consumer for group in hours.values() for consumer in group]
+    hosts, began, before = Hosts(first, len(consumers)), cluster.hours, released_leases(cluster)
+    for hour, group in hours.items():
+        for consumer in group:
+            assert first.ask(*claiming(request(hosts.query(), consumer), expires_in=hour * 3600)).status == 200
     assert second.ask(*claiming(request(hosts.query()))).status == 409
     extended, forever = hours[2][0], hours[2][1]
     for step in (0.9, 1 + BEYOND, 1.9, 2 + BEYOND, 4.9, 5 + BEYOND, 7.9, 8 + BEYOND, 23.9, 24 + BEYOND):
@@ -94,20 +94,20 @@ def test_leases_of_hours_end_at_their_time_and_once(cluster, storms):
         if step == 1.9:
             assert second.ask("POST", f"/v1/claims/{extended}/extend", {"expires_in": 6 * 3600}).status == 200
             assert first.ask("POST", f"/v1/claims/{forever}/extend", {"expires_in": None}).status == 200
-        ends = {one: hour for hour, several in hours.items() for one in several} | {extended: 7.9, forever: 1e9}
-        left = {one for one in every if ends[one] > step}
-        assert held(first, every) == held(second, every) == left, step
-        # A search of each service, both at a time, gives back what is over.
+        ends = {consumer: hour for hour, group in hours.items() for consumer in group} | {extended: 7.9, forever: 1e9}
+        left = {consumer for consumer in consumers if ends[consumer] > step}
+        assert held(first, consumers) == held(second, consumers) == left, step
+        # Concurrent searches on both services release expired leases.
         searches = [lambda storm=storm: storm.get(f"/allocation_candidates?{hosts.query()}") for storm in storms]
         first.together(*searches)
         assert sum(hosts.used().values()) == len(left)
-        assert given_back(cluster) - before == len(every) - len(left)
+        assert released_leases(cluster) - before == len(consumers) - len(left)
     assert first.ask("DELETE", f"/allocations/{forever}").status == 204
 
 
 @pytest.mark.parametrize("suspended", [True, False], ids=["its host is suspended", "only the process is stopped"])
-def test_a_service_that_was_declared_dead_loses_no_change(cluster, storms, suspended):
-    """Its writers have ended meanwhile; on a host that was suspended even its own clock does not say so."""
+def test_a_service_declared_dead_loses_no_change(cluster, storms, suspended):
+    """Its writers are ended meanwhile; if its host was suspended, even its own clock does not show that."""
     if suspended and cluster.kind == "sqlite":
         pytest.skip("the services of one file are on one host")
     dead, alive = storms
@@ -117,28 +117,28 @@ def test_a_service_that_was_declared_dead_loses_no_change(cluster, storms, suspe
     with stopped(cluster.services[0]):
         cluster.pass_hours(LIFETIME + BEYOND, suspended=0 if suspended else None)
         alive.together(*[alive.provider] * 8)
-        # Its own writers are new, too; after some minutes they maintain the feed, and end those whose lease is over.
+        # Its own writers are new, too; after some minutes they maintain the feed, and end expired writers.
         cluster.pass_hours(0.1, suspended=0 if suspended else None)
         alive.together(*[alive.provider] * 8)
     ended = {-writer for writer in writers(cluster) if writer < 0} & old
     assert ended
     names = [new() for _ in range(8)]
-    made = dead.together(*[Call("POST", "/resource_providers", {"name": name, "uuid": name}) for name in names])
-    assert [one for one in made if one.status != 200] == []
+    replies = dead.together(*[Call("POST", "/resource_providers", {"name": name, "uuid": name}) for name in names])
+    assert [reply for reply in replies if reply.status != 200] == []
     for storm in storms:
-        shown = {one["uuid"] for one in storm.get("/resource_providers")["resource_providers"]}
+        shown = {provider["uuid"] for provider in storm.get("/resource_providers")["resource_providers"]}
         assert {*names} <= shown
-    cluster.pass_hours(0)  # it is in time again
+    cluster.pass_hours(0)  # its clock is correct again
     assert not writers(cluster) & ended
 
 
-def test_old_rows_are_deleted_and_workers_that_were_behind_still_follow(cluster, storms):
-    """A worker searches after its rows are gone, and reads everything again."""
+def test_workers_catch_up_after_old_rows_are_deleted(cluster, storms):
+    """A worker searches after its feed rows are gone, and reads everything again."""
     behind, ahead = storms
     final_state.read(cluster.database_url, cluster.services)  # each worker has an index
     written: collections.Counter[int] = collections.Counter()
     with stopped(cluster.services[0]):
-        # One after the other: each worker uses one writer for all of its own.
+        # Sequentially, so that each worker uses one writer.
         for _ in range(16):
             ahead.provider()
         before = set(rows(cluster, provider_changes))
@@ -149,13 +149,14 @@ def test_old_rows_are_deleted_and_workers_that_were_behind_still_follow(cluster,
                 ahead.provider()
             written.update({row.writer_id for row in set(rows(cluster, provider_changes)) - known})
         after = set(rows(cluster, provider_changes))
-    newest = {row.writer_id: max(one.seq for one in before if one.writer_id == row.writer_id) for row in before}
-    # A writer notes its newest number in its first transaction after a minute, and deletes once that is old enough.
+    newest = {row.writer_id: max(other.seq for other in before if other.writer_id == row.writer_id) for row in before}
+    # A writer records its newest number in its first transaction after a minute, and deletes rows once that is old
+    # enough.
     deleting = {writer for writer, rounds in written.items() if rounds > 1}
     old = {row for row in before if row.writer_id in deleting and row.seq < newest[row.writer_id]}
     assert old
     assert old.isdisjoint(after)
-    # The newest row of each writer is kept, or no worker could know that it has missed nothing.
-    # One that was ended meanwhile has the negated id.
+    # The newest row of each writer is kept, so that workers can tell that they missed nothing. Ended writers have
+    # negative ids.
     assert {writer for writer in newest if writer > 0} <= {abs(row.writer_id) for row in after}
     assert behind.provider()

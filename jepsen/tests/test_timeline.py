@@ -1,4 +1,4 @@
-"""Pictures: complete, in order, and without overlapping texts."""
+"""Timeline pictures: complete, in order, and without overlapping texts."""
 
 import xml.etree.ElementTree as ET
 from itertools import combinations
@@ -31,24 +31,26 @@ def drawn(operations=OPERATIONS, events=EVENTS, wrong=(2,)):
 
 
 def texts(root):
-    return [(float(one.get("x")), float(one.get("y")), one.text or "") for one in root.iter(f"{SVG}text")]
+    return [
+        (float(element.get("x")), float(element.get("y")), element.text or "") for element in root.iter(f"{SVG}text")
+    ]
 
 
 def test_texts_do_not_overlap():
     boxes = [(x, y - 9, x + 6.6 * len(text), y + 2, text) for x, y, text in texts(drawn()) if text]
     assert len(boxes) > 15
-    for one, other in combinations(boxes, 2):
-        apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
-        assert apart, (one, other)
+    for box, other_box in combinations(boxes, 2):
+        apart = box[2] <= other_box[0] or other_box[2] <= box[0] or box[3] <= other_box[1] or other_box[3] <= box[1]
+        assert apart, (box, other_box)
 
 
-def test_texts_are_inside_of_the_picture():
+def test_texts_are_inside_the_picture():
     root = drawn()
     assert max(x + 6.6 * len(text) for x, _, text in texts(root)) <= float(root.get("width"))
     assert max(y for _, y, _ in texts(root)) <= float(root.get("height"))
 
 
-def test_boxes_overlap_in_the_picture_as_calls_did_in_time():
+def test_boxes_overlap_as_operations_did():
     edges = {}
     for group in drawn().iter(f"{SVG}g"):
         rectangle = group.find(f"{SVG}rect")
@@ -60,26 +62,26 @@ def test_boxes_overlap_in_the_picture_as_calls_did_in_time():
     assert edges[0][0] < edges[2][0] < edges[2][1] < edges[0][1] < edges[3][0] < edges[3][1] < edges[4][0]
 
 
-def test_an_open_call_has_no_end_and_its_process_goes_on_below():
+def test_an_open_operation_has_no_end_and_its_process_continues_below():
     root = drawn()
-    [opened] = [one for one in root.iter(f"{SVG}path") if "open" in one.get("class")]
+    [opened] = [element for element in root.iter(f"{SVG}path") if "open" in element.get("class")]
     assert "z" not in opened.get("d").lower()
     lines = {text: y for _, y, text in texts(root)}
     assert lines["#2 GET /allocations/one"] > lines["#1 PUT /allocations/<two>&"]
 
 
-def test_what_is_wrong_is_marked():
-    marked = [one for one in drawn().iter() if "wrong" in one.get("class", "").split()]
+def test_violating_operations_are_marked():
+    marked = [element for element in drawn().iter() if "wrong" in element.get("class", "").split()]
     assert len(marked) == 1
 
 
-def test_events_are_bands_if_they_touch_the_time_of_the_calls():
+def test_events_that_overlap_the_operations_are_bands():
     named = [text for _, _, text in texts(drawn())]
     assert {"kill a worker", "pause the database", "partition a node (may lose a tail)"} <= set(named)
     assert "after everything" not in named
 
 
-def test_a_history_without_calls_is_a_picture_of_its_events():
+def test_a_history_without_operations_shows_its_events():
     named = [text for _, _, text in texts(drawn([], EVENTS))]
     assert {"kill a worker", "after everything"} <= set(named)
     assert texts(drawn([], []))

@@ -1,4 +1,4 @@
-"""Reads of trees that a history explains, and reads that none does."""
+"""Check ``trees``: reads of trees that a history explains, and reads that none does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jepsen.checker.trees import trees
 from jepsen.tests.handwritten_histories import call, loss, violated
 
 
-def birth(began, ended, uuid, parent=None):
+def create(began, ended, uuid, parent=None):
     body = {"name": uuid, "uuid": uuid, "parent_provider_uuid": parent}
     return call(began, ended, "POST", "/resource_providers", body)
 
@@ -18,12 +18,16 @@ def move(began, ended, uuid, parent, status=200):
     return call(began, ended, "PUT", f"/resource_providers/{uuid}", body, status=status)
 
 
-def death(began, ended, uuid):
+def delete(began, ended, uuid):
     return call(began, ended, "DELETE", f"/resource_providers/{uuid}", status=204)
 
 
 def read(began, ended, query, **members):
-    """Members: uuid = (parent, root)."""
+    """Return a read of providers.
+
+    Args:
+        members: Pairs of parent and root, by uuid.
+    """
     entries = [
         {"uuid": uuid, "parent_provider_uuid": parent, "root_provider_uuid": root}
         for uuid, (parent, root) in members.items()
@@ -40,23 +44,23 @@ def overview(began, ended, root, **members):
 
 
 A, B, C = (None, "a"), ("a", "a"), ("b", "a")
-BIRTHS = [birth(1, 2, "a"), birth(3, 4, "b", "a"), birth(5, 6, "c", "b"), birth(7, 8, "x")]
+CREATED = [create(1, 2, "a"), create(3, 4, "b", "a"), create(5, 6, "c", "b"), create(7, 8, "x")]
 
 
 @pytest.mark.parametrize("show", [read, overview])
-def test_trees_as_they_were_written(show):
+def test_written_trees_violate_nothing(show):
     def tree(began, ended, named, **members):
         return show(began, ended, f"?in_tree={named}" if show is read else named, **members)
 
     assert not violated(
         trees,
-        *(*BIRTHS, tree(9, 10, "c", a=A, b=B, c=C), tree(9, 10, "x", x=(None, "x"))),
-        *(birth(11, 20, "d", "a"), tree(12, 13, "a", a=A, b=B, c=C), tree(14, 15, "a", a=A, b=B, c=C, d=B)),
+        *(*CREATED, tree(9, 10, "c", a=A, b=B, c=C), tree(9, 10, "x", x=(None, "x"))),
+        *(create(11, 20, "d", "a"), tree(12, 13, "a", a=A, b=B, c=C), tree(14, 15, "a", a=A, b=B, c=C, d=B)),
         *(move(21, 22, "b", "x"), tree(23, 24, "a", a=A, d=B)),
         tree(23, 24, "c", x=(None, "x"), b=("x", "x"), c=("b", "x")),
         *(
             move(25, 26, "x", "c", status=400),
-            death(27, None, "d"),
+            delete(27, None, "d"),
             tree(28, 29, "a", a=A),
             tree(30, 31, "a", a=A, d=B),
         ),
@@ -67,43 +71,45 @@ def test_trees_as_they_were_written(show):
 @pytest.mark.parametrize(
     ("invariant", "operation"),
     [
-        ("trees without loops, with right roots", read(9, 10, "?in_tree=a", a=("c", "a"), b=B, c=C)),
-        ("trees without loops, with right roots", read(9, 10, "", a=A, b=("a", "x"))),
-        ("trees without loops, with right roots", read(9, 10, "?in_tree=a", a=A, b=B, c=("b", "b"))),
-        ("trees without loops, with right roots", read(9, 10, "", b=B, c=("b", "x"))),
+        ("trees without cycles, with correct roots", read(9, 10, "?in_tree=a", a=("c", "a"), b=B, c=C)),
+        ("trees without cycles, with correct roots", read(9, 10, "", a=A, b=("a", "x"))),
+        ("trees without cycles, with correct roots", read(9, 10, "?in_tree=a", a=A, b=B, c=("b", "b"))),
+        ("trees without cycles, with correct roots", read(9, 10, "", b=B, c=("b", "x"))),
         ("a read shows one tree", read(9, 10, "?in_tree=c", a=A, b=B)),
         ("a read shows one tree", read(9, 10, "?in_tree=a", a=A, b=B, c=C, x=(None, "x"))),
         ("a read shows one tree", read(9, 10, "?in_tree=c", b=B, c=C)),
         ("parents as written", read(9, 10, "?in_tree=a", a=A, b=B, c=("a", "a"))),
-        ("births included", read(9, 10, "?in_tree=a", a=A, b=B)),
-        ("births included", overview(9, 10, "a", a=A, b=B)),
+        ("acknowledged children included", read(9, 10, "?in_tree=a", a=A, b=B)),
+        ("acknowledged children included", overview(9, 10, "a", a=A, b=B)),
     ],
 )
-def test_what_was_never_so_is_found(invariant, operation):
-    assert invariant in violated(trees, *BIRTHS, operation)
+def test_unwritten_trees_are_violations(invariant, operation):
+    assert invariant in violated(trees, *CREATED, operation)
 
 
-def test_one_violation_at_a_time():
-    """So that each rule is seen to find what no other one does."""
-    assert violated(trees, *BIRTHS, read(9, 10, "?in_tree=a", a=A, b=B)) == {"births included"}
-    assert violated(trees, *BIRTHS, read(9, 10, "", a=A, c=("a", "a"))) == {"parents as written"}
-    assert violated(trees, birth(7, 8, "x"), read(9, 10, "?in_tree=y", x=(None, "x"))) == {"a read shows one tree"}
+def test_each_rule_is_violated_alone():
+    """Each rule finds errors that no other rule finds."""
+    assert violated(trees, *CREATED, read(9, 10, "?in_tree=a", a=A, b=B)) == {"acknowledged children included"}
+    assert violated(trees, *CREATED, read(9, 10, "", a=A, c=("a", "a"))) == {"parents as written"}
+    assert violated(trees, create(7, 8, "x"), read(9, 10, "?in_tree=y", x=(None, "x"))) == {"a read shows one tree"}
 
 
 def test_a_provider_that_was_deleted_is_not_shown():
-    gone = [*BIRTHS, death(9, 10, "c")]
+    gone = [*CREATED, delete(9, 10, "c")]
     assert not violated(trees, *gone, read(11, 12, "?in_tree=a", a=A, b=B))
     assert violated(trees, *gone, read(11, 12, "?in_tree=a", a=A, b=B, c=C)) == {"parents as written"}
 
 
-def test_a_birth_may_be_lost_with_the_last_commits():
+def test_a_creation_may_be_lost_with_the_last_commits():
     shown = read(20, 21, "?in_tree=a", a=A, b=B)
-    assert not violated(trees, *BIRTHS, shown, events=[loss(9, 10)])
-    assert violated(trees, *BIRTHS, birth(11, 12, "d", "a"), shown, events=[loss(9, 10)]) == {"births included"}
+    assert not violated(trees, *CREATED, shown, events=[loss(9, 10)])
+    assert violated(trees, *CREATED, create(11, 12, "d", "a"), shown, events=[loss(9, 10)]) == {
+        "acknowledged children included"
+    }
 
 
-def test_the_rows_at_the_end_are_trees():
+def test_the_final_rows_are_trees():
     rows = [[1, "a", 0, None, 1], [2, "b", 0, 1, 1]]
     assert not violated(trees, final={"providers": rows})
     wrong = {"providers": [[1, "a", 0, None, 1], [2, "b", 0, 1, 2]]}
-    assert violated(trees, final=wrong) == {"trees without loops, with right roots"}
+    assert violated(trees, final=wrong) == {"trees without cycles, with correct roots"}

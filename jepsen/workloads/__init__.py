@@ -1,1 +1,1 @@
-"""What clients do in a run."""
+"""Workloads: what the clients of a run do."""

@@ -1,13 +1,13 @@
 """A bank: clients move VCPU between accounts, the sum is constant, and each write raises a tick of its client.
 
-Accounts are consumers of one project on the providers of one tree.  A *purse* is what one writer owns: two accounts,
-or one, and a resource class for its ticks.  Each write of a purse writes its first account, which holds as many of the
-class as the purse was written.  So a read of all sums shows a vector clock, of one component for each purse.
+Accounts are consumers of one project on the providers of one tree.  A *purse* belongs to one writer: one or two
+accounts, and a resource class for its ticks.  Each write of a purse raises the first account's amount of that class by
+one.  So a read of all sums shows a vector clock with one component per purse.
 
-A purse with two accounts is written with generations: a write of which the outcome is unknown can take effect only
-before the next one that succeeds.  One with a single account is written without generations: only the places of its
-VCPU change, and after a write without a known outcome that no read shows it is not written again, because that write
-may still take effect.
+A purse with two accounts is written with generations: a write with an unknown outcome can take effect only before the
+next one that succeeds.  A purse with a single account is written without generations: only the places of its VCPU
+change, and after a write with an unknown outcome that no read shows it is retired, because that write may still take
+effect.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from jepsen.history import Operation
 from jepsen.workloads import bodies
 from jepsen.workloads.workload import Workload
 
-#: Of the tree: those that all purses use, the first of them the root; beside these each purse has one of its own.
+#: Providers of the tree that all purses share, the first of them the root; each purse also has its own provider.
 SHARED = 3
-#: For each client, of one account each; those left over take the place of one that is not written any more.
+#: Single-account purses per client; each retired one is replaced by the next.
 UNGUARDED_PURSES = 2
-#: VCPU of one purse.
+#: VCPU per purse.
 SUM = 12
 _PLENTY = 1_000_000
 
 
 @dataclass(slots=True)
 class Account:
-    """A consumer, as it was last read or written by its only writer."""
+    """A consumer in the state that its only writer last read or wrote."""
 
     uuid: str
     vcpu: int = 0
@@ -44,7 +44,7 @@ class Account:
 
 @dataclass(slots=True)
 class Purse:
-    """The accounts of one writer; ``provider`` is one that no other purse uses."""
+    """The accounts of one writer; no other purse uses ``provider``."""
 
     number: int
     tick_class: str
@@ -73,7 +73,7 @@ class Bank(Workload):
         ticks = [purse.tick_class for purse in self._purses]
         return {"bank": {"project": self._owner.project, "total": SUM * len(self._purses), "ticks": ticks}}
 
-    # --- the beginning and the end ---
+    # --- setup and final reads ---
 
     def prepare(self, client: Client) -> None:
         for purse in self._purses:
@@ -93,19 +93,19 @@ class Bank(Workload):
         for path, minor in self._pages():
             client.call("GET", path, minor=minor, note={"bank": "read"})
 
-    def run(self, client: Client, chance: random.Random) -> None:
+    def run(self, client: Client, rng: random.Random) -> None:
         place = client.process % self.clients
         guarded, unguarded = self._guarded[place], [*self._unguarded[place]]
         self._read_purse(client, guarded)
         while not client.stopped.is_set():
-            if chance.random() < 0.5:
-                path, minor = chance.choice(self._pages())
+            if rng.random() < 0.5:
+                path, minor = rng.choice(self._pages())
                 client.call("GET", path, minor=minor, note={"bank": "read"})
-            elif unguarded and chance.random() < 0.3:
-                if not self._write_unguarded(client, chance, unguarded[0]):
+            elif unguarded and rng.random() < 0.3:
+                if not self._write_unguarded(client, rng, unguarded[0]):
                     unguarded.pop(0)
             else:
-                self._write_guarded(client, chance, guarded)
+                self._write_guarded(client, rng, guarded)
 
     def _pages(self) -> Sequence[tuple[str, int]]:
         project, root = self._owner.project, self._shared[0]
@@ -118,54 +118,52 @@ class Bank(Workload):
 
     # --- with generations ---
 
-    def _write_guarded(self, client: Client, chance: random.Random, purse: Purse) -> None:
-        write = chance.choice((self._swap, self._swap, self._move, self._reshape))
-        if not write(client, chance, purse).succeeded:
+    def _write_guarded(self, client: Client, rng: random.Random, purse: Purse) -> None:
+        write = rng.choice((self._swap, self._swap, self._move, self._reshape))
+        if not write(client, rng, purse).succeeded:
             self._read_purse(client, purse)
 
-    def _swap(self, client: Client, chance: random.Random, purse: Purse) -> Operation:
-        """Move an amount between the accounts, by one call for both."""
-        minor, amounts = chance.choice(bodies.GUARDED), _divided(chance)
-        body = self._bodies(chance, purse, minor, amounts)
+    def _swap(self, client: Client, rng: random.Random, purse: Purse) -> Operation:
+        """Move an amount between the accounts in one request."""
+        minor, amounts = rng.choice(bodies.GUARDED), _divided(rng)
+        body = self._bodies(rng, purse, minor, amounts)
         return _written(
             client.call("POST", "/allocations", body, minor=minor, note=purse.note(purse.tick + 1)), purse, amounts
         )
 
-    def _reshape(self, client: Client, chance: random.Random, purse: Purse) -> Operation:
+    def _reshape(self, client: Client, rng: random.Random, purse: Purse) -> Operation:
         """Move an amount between the accounts, and change the inventory of the purse's provider."""
         shown = client.call("GET", f"/resource_providers/{purse.provider}")
         if not shown.succeeded:
             return shown
-        minor, amounts = chance.choice((30, 34, 38, 39)), _divided(chance)
-        totals = {"VCPU": _PLENTY + chance.randrange(10), purse.tick_class: _PLENTY}
+        minor, amounts = rng.choice((30, 34, 38, 39)), _divided(rng)
+        totals = {"VCPU": _PLENTY + rng.randrange(10), purse.tick_class: _PLENTY}
         body = {
             "inventories": {purse.provider: bodies.stock(shown.reply["generation"], totals)},
-            "allocations": self._bodies(chance, purse, minor, amounts),
+            "allocations": self._bodies(rng, purse, minor, amounts),
         }
         return _written(
             client.call("POST", "/reshaper", body, minor=minor, note=purse.note(purse.tick + 1)), purse, amounts
         )
 
-    def _move(self, client: Client, chance: random.Random, purse: Purse) -> Operation:
+    def _move(self, client: Client, rng: random.Random, purse: Purse) -> Operation:
         """Move the first account's VCPU to other providers."""
-        first, minor = purse.accounts[0], chance.choice(bodies.GUARDED)
-        resources = self._placed(chance, purse, first.vcpu, purse.tick + 1)
+        first, minor = purse.accounts[0], rng.choice(bodies.GUARDED)
+        resources = self._placed(rng, purse, first.vcpu, purse.tick + 1)
         body = bodies.claim(minor, resources, first.generation, self._owner)
         path, note = f"/allocations/{first.uuid}", purse.note(purse.tick + 1)
         return _written(client.call("PUT", path, body, minor=minor, note=note), purse, [first.vcpu])
 
-    def _bodies(self, chance: random.Random, purse: Purse, minor: int, amounts: Sequence[int]) -> Mapping[str, Any]:
+    def _bodies(self, rng: random.Random, purse: Purse, minor: int, amounts: Sequence[int]) -> Mapping[str, Any]:
         ticks = (purse.tick + 1, 0)
         return {
-            account.uuid: bodies.claim(
-                minor, self._placed(chance, purse, amount, tick), account.generation, self._owner
-            )
+            account.uuid: bodies.claim(minor, self._placed(rng, purse, amount, tick), account.generation, self._owner)
             for account, amount, tick in zip(purse.accounts, amounts, ticks, strict=True)
             if amount or tick or account.generation is not None
         }
 
     def _read_purse(self, client: Client, purse: Purse) -> bool:
-        """Read all its accounts; False if that did not succeed before the run was over."""
+        """Read all accounts; return False if that did not succeed before the end of the run."""
         for account in purse.accounts:
             while not (shown := client.call("GET", f"/allocations/{account.uuid}")).succeeded:
                 if client.stopped.is_set():
@@ -178,12 +176,12 @@ class Bank(Workload):
 
     # --- without generations ---
 
-    def _write_unguarded(self, client: Client, chance: random.Random, purse: Purse) -> bool:
-        """Move the VCPU of the only account; False if the purse may not be written any more."""
+    def _write_unguarded(self, client: Client, rng: random.Random, purse: Purse) -> bool:
+        """Move the VCPU of the only account; return False if the purse must be retired."""
         if not self._read_purse(client, purse):
             return False
-        [account], tick, minor = purse.accounts, purse.tick + 1, chance.choice((12, 13, 27))
-        body = bodies.claim(minor, self._placed(chance, purse, account.vcpu, tick), owner=self._owner)
+        [account], tick, minor = purse.accounts, purse.tick + 1, rng.choice((12, 13, 27))
+        body = bodies.claim(minor, self._placed(rng, purse, account.vcpu, tick), owner=self._owner)
         call = (
             ("POST", "/allocations", {account.uuid: body})
             if minor == 13
@@ -194,17 +192,17 @@ class Bank(Workload):
             return True
         return self._read_purse(client, purse) and purse.tick == tick
 
-    def _placed(self, chance: random.Random, purse: Purse, vcpu: int, tick: int) -> bodies.Resources:
+    def _placed(self, rng: random.Random, purse: Purse, vcpu: int, tick: int) -> bodies.Resources:
         """Return an amount on one or two providers, and the ticks on one of them."""
         resources: dict[str, dict[str, int]] = {}
         providers = [*self._shared, purse.provider]
-        here, there = chance.sample(providers, 2)
-        divided = chance.randint(0, vcpu)
+        here, there = rng.sample(providers, 2)
+        divided = rng.randint(0, vcpu)
         for provider, amount in ((here, divided), (there, vcpu - divided)):
             if amount:
                 resources.setdefault(provider, {})["VCPU"] = amount
         if tick:
-            resources.setdefault(chance.choice(providers), {})[purse.tick_class] = tick
+            resources.setdefault(rng.choice(providers), {})[purse.tick_class] = tick
         return resources
 
 
@@ -219,14 +217,14 @@ def _create(client: Client, provider: str, totals: Mapping[str, int], parent: st
     assert client.call("PUT", f"/resource_providers/{provider}/inventories", bodies.stock(0, totals)).succeeded
 
 
-def _divided(chance: random.Random) -> Sequence[int]:
-    """Return what the two accounts of a purse hold; the second may hold nothing, and is then gone."""
-    second = chance.randint(0, SUM)
+def _divided(rng: random.Random) -> Sequence[int]:
+    """Return random balances of the two accounts of a purse; the second may be 0 and its consumer gone."""
+    second = rng.randint(0, SUM)
     return [SUM - second, second]
 
 
 def _written(operation: Operation, purse: Purse, amounts: Sequence[int]) -> Operation:
-    """Remember what a write did if it succeeded; ``amounts`` are of the first accounts of the purse."""
+    """Update the purse if the write succeeded; ``amounts`` are those of its first accounts."""
     if operation.succeeded:
         purse.tick += 1
         for account, amount in zip(purse.accounts, amounts, strict=False):

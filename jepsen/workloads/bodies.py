@@ -1,4 +1,4 @@
-"""Bodies of writes of allocations in each version of the API, and of contents of providers."""
+"""Request bodies for writes of allocations in each version of the API, and of provider contents."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: Amounts by resource class, by the uuid of the provider.
+#: Amounts by provider uuid and resource class.
 Resources = Mapping[str, Mapping[str, int]]
-#: Minor versions of PUT /allocations of each form: without the consumer's generation, and with it.
+#: Minor versions of PUT /allocations without and with the consumer's generation.
 UNGUARDED, GUARDED = (0, 8, 12, 27), (28, 34, 38, 39)
 
-#: Of providers.
+#: Traits of providers.
 TRAITS = ("HW_CPU_X86_AVX", "HW_CPU_X86_SSE", "STORAGE_DISK_SSD")
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """To whom a consumer belongs, and what it is."""
+    """Owner and type of a consumer."""
 
     project: str = "project"
     user: str = "user"
@@ -26,12 +26,12 @@ class Owner:
 
 
 def claim(minor: int, resources: Resources, generation: int | None = None, owner: Owner = Owner()) -> dict[str, Any]:
-    """Return what PUT /allocations/{uuid} sends in this version; before 1.28 without the generation."""
+    """Return the body of PUT /allocations/{uuid} in this version; before 1.28 without the generation."""
     if minor < 12:
-        named = [{"resource_provider": {"uuid": uuid}, "resources": {**of}} for uuid, of in resources.items()]
+        named = [{"resource_provider": {"uuid": uuid}, "resources": {**amounts}} for uuid, amounts in resources.items()]
         body: dict[str, Any] = {"allocations": named}
     else:
-        body = {"allocations": {uuid: {"resources": {**of}} for uuid, of in resources.items()}}
+        body = {"allocations": {uuid: {"resources": {**amounts}} for uuid, amounts in resources.items()}}
     if minor >= 8:
         body |= {"project_id": owner.project, "user_id": owner.user}
     if minor >= 28:
@@ -42,11 +42,11 @@ def claim(minor: int, resources: Resources, generation: int | None = None, owner
 
 
 def stock(generation: int, totals: Mapping[str, int]) -> dict[str, Any]:
-    """Return what PUT /resource_providers/{uuid}/inventories sends."""
+    """Return the body of PUT /resource_providers/{uuid}/inventories."""
     inventories = {resource_class: {"total": total} for resource_class, total in totals.items()}
     return {"resource_provider_generation": generation, "inventories": inventories}
 
 
-def some(chance: random.Random, among: Sequence[str]) -> list[str]:
-    """Return some of these by chance: traits, or uuids of aggregates."""
-    return chance.sample(among, chance.randint(0, len(among)))
+def sample(rng: random.Random, candidates: Sequence[str]) -> list[str]:
+    """Return a random sample of random size, of traits or aggregate uuids."""
+    return rng.sample(candidates, rng.randint(0, len(candidates)))

@@ -1,7 +1,6 @@
-"""The consumers that the clients of a run share, each of them until it was used often or an outcome is unknown.
+"""Consumers shared by the clients of a run, each replaced after many operations or an unknown outcome.
 
-The search for an order of the calls takes a time that grows with the calls of one consumer, and doubles with each that
-is open.
+The time of the search for a linear order grows with the operations on one consumer, and doubles with each open one.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from collections.abc import Iterable, Sequence
 from jepsen.client import Client
 from jepsen.history import Operation
 
-#: After how many calls a consumer is replaced by a new one.
+#: Operations after which a consumer is replaced by a new one.
 CALLS = 60
 
 
 class Consumers:
-    """A number of consumers; threads share it."""
+    """A fixed number of consumers; thread-safe."""
 
     def __init__(self, number: int) -> None:
         self._present = [str(uuid.uuid4()) for _ in range(number)]
@@ -28,15 +27,15 @@ class Consumers:
 
     @property
     def all(self) -> Sequence[str]:
-        """Those that are in use."""
+        """The consumers in use."""
         return [*self._present]
 
-    def choose(self, chance: random.Random, number: int = 1) -> list[str]:
-        """Return some of them, each once."""
-        return chance.sample(self._present, number)
+    def choose(self, rng: random.Random, number: int = 1) -> list[str]:
+        """Return some random consumers, each once."""
+        return rng.sample(self._present, number)
 
     def count(self, client: Client, consumers: Iterable[str], called: Operation) -> None:
-        """Count a call about these consumers; those that are not used any more are released, and others come."""
+        """Count an operation on these consumers; replace and release those used up."""
         for consumer in self._replaced(consumers, called):
             while not client.stopped.is_set():
                 released = client.call("DELETE", f"/allocations/{consumer}")
@@ -44,7 +43,7 @@ class Consumers:
                     break
 
     def _replaced(self, consumers: Iterable[str], called: Operation) -> Sequence[str]:
-        """Return the consumers in whose place others have come."""
+        """Return the consumers that were replaced."""
         replaced = []
         with self._replacing:
             for consumer in consumers:

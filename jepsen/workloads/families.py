@@ -1,8 +1,8 @@
-"""Writes that are all possible, each beside another that it must not overlook.
+"""Valid writes, each concurrent with another that it must not overlook.
 
-Children are born and moved below a provider whose own ancestor moves from tree to tree; resource classes are deleted
-while others add inventory of them; new consumers crowd on a provider that has room for some of them.  All names are
-new, so that hardly a call is refused and each pair of writes meets often.
+Children are created and moved below a provider whose own ancestor moves between trees; resource classes are deleted
+while others add inventory of them; new consumers compete for a provider with capacity for some of them.  All names are
+new, so that few requests are refused and each pair of writes meets often.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from jepsen.history import Operation
 from jepsen.workloads import bodies
 from jepsen.workloads.workload import Workload
 
-#: Trees between which the ancestor moves: a child with a wrong root has the right one when it comes back.
+#: Trees between which the ancestor moves: a child with a wrong root has the right one when the ancestor returns.
 ROOTS = 8
-#: VCPU of the provider on which consumers crowd; each takes one.
-ROOM = 1
-#: How often a client tries to give back what it holds.
-TRIES = 20
+#: VCPU of the contended provider; each consumer takes one.
+CAPACITY = 1
+#: Attempts of a client to release its claim.
+RELEASE_ATTEMPTS = 20
 
 
 class Families(Workload):
@@ -31,62 +31,62 @@ class Families(Workload):
         self._roots = [str(uuid.uuid4()) for _ in range(ROOTS)]
         self._moving, self._parent, self._stocked, self._crowded = (str(uuid.uuid4()) for _ in range(4))
         self._prefix, self._numbers = f"CUSTOM_{uuid.uuid4().hex.upper()}", itertools.count()
-        #: The class that was created last, and may be deleted at any time.
+        #: The newest class, which may be deleted at any time.
         self._newest = f"{self._prefix}_NONE"
 
     def prepare(self, client: Client) -> None:
         for provider in (*self._roots, self._stocked, self._crowded):
-            assert self._bear_below(client, provider, None)
-        assert self._bear_below(client, self._moving, self._roots[0])
-        assert self._bear_below(client, self._parent, self._moving)
+            assert self._create_below(client, provider, None)
+        assert self._create_below(client, self._moving, self._roots[0])
+        assert self._create_below(client, self._parent, self._moving)
         path = f"/resource_providers/{self._crowded}/inventories"
-        assert client.call("PUT", path, bodies.stock(0, {"VCPU": ROOM})).succeeded
+        assert client.call("PUT", path, bodies.stock(0, {"VCPU": CAPACITY})).succeeded
 
-    def run(self, client: Client, chance: random.Random) -> None:
+    def run(self, client: Client, rng: random.Random) -> None:
         works = {
             self._move: 20,
-            self._bear: 20,
+            self._create_child: 20,
             self._read: 5,
             self._change_classes: 10,
             self._stock: 20,
             self._crowd: 30,
         }
         while not client.stopped.is_set():
-            [work] = chance.choices([*works], [*works.values()])
-            work(client, chance)
-        # All at once, and what is claimed stays.
+            [work] = rng.choices([*works], [*works.values()])
+            work(client, rng)
+        # All clients claim at the same time, and do not release.
         self._claim(client, str(uuid.uuid4()))
 
     def finish(self, client: Client) -> None:
         self._read(client, random.Random())
 
-    def _read(self, client: Client, chance: random.Random) -> None:
+    def _read(self, client: Client, rng: random.Random) -> None:
         client.call("GET", f"/resource_providers?in_tree={self._parent}")
 
-    def _move(self, client: Client, chance: random.Random) -> None:
-        """Move the ancestor with all that is below it to another tree, or to the same one again."""
-        body = {"name": self._moving, "parent_provider_uuid": chance.choice(self._roots)}
+    def _move(self, client: Client, rng: random.Random) -> None:
+        """Move the ancestor with all its descendants to another tree, or to the same one."""
+        body = {"name": self._moving, "parent_provider_uuid": rng.choice(self._roots)}
         client.call("PUT", f"/resource_providers/{self._moving}", body)
 
-    def _bear(self, client: Client, chance: random.Random) -> None:
-        """Create a child below the ancestor, or a root that moves there."""
+    def _create_child(self, client: Client, rng: random.Random) -> None:
+        """Create a child of the parent, or a root that is moved there."""
         child = str(uuid.uuid4())
-        parent = chance.choice((self._parent, None))
-        if self._bear_below(client, child, parent) and parent is None:
+        parent = rng.choice((self._parent, None))
+        if self._create_below(client, child, parent) and parent is None:
             body = {"name": child, "parent_provider_uuid": self._parent}
             client.call("PUT", f"/resource_providers/{child}", body)
-        while not client.stopped.is_set() and chance.random() < 0.5:
-            # Many of them go again, so that the trees stay small.
+        while not client.stopped.is_set() and rng.random() < 0.5:
+            # Many children are deleted again, so that the trees stay small.
             if client.call("DELETE", f"/resource_providers/{child}").status in (204, 404):
                 break
 
     @staticmethod
-    def _bear_below(client: Client, provider: str, parent: str | None) -> bool:
+    def _create_below(client: Client, provider: str, parent: str | None) -> bool:
         above = {} if parent is None else {"parent_provider_uuid": parent}
         return client.call("POST", "/resource_providers", {"name": provider, "uuid": provider, **above}).succeeded
 
-    def _change_classes(self, client: Client, chance: random.Random) -> None:
-        """Create two classes, and delete the first: the database cannot give its id to another one."""
+    def _change_classes(self, client: Client, rng: random.Random) -> None:
+        """Create two classes, and delete the first, whose id the database cannot reuse."""
         number = next(self._numbers)
         first, second = f"{self._prefix}_{number}_A", f"{self._prefix}_{number}_B"
         for name in (first, second):
@@ -94,17 +94,17 @@ class Families(Workload):
         self._newest = first
         client.call("DELETE", f"/resource_classes/{first}")
 
-    def _stock(self, client: Client, chance: random.Random) -> None:
+    def _stock(self, client: Client, rng: random.Random) -> None:
         path = f"/resource_providers/{self._stocked}/inventories"
         client.call("POST", path, {"resource_class": self._newest, "total": 1})
 
-    def _crowd(self, client: Client, chance: random.Random) -> None:
-        """Claim for a new consumer, and give it back after another call."""
+    def _crowd(self, client: Client, rng: random.Random) -> None:
+        """Claim for a new consumer, and release it after another request."""
         consumer = str(uuid.uuid4())
         claimed = self._claim(client, consumer)
         if claimed.succeeded:
             client.call("GET", f"/resource_providers/{self._crowded}/usages")
-        for _ in range(TRIES if claimed.succeeded or claimed.is_open else 0):
+        for _ in range(RELEASE_ATTEMPTS if claimed.succeeded or claimed.is_open else 0):
             if client.call("DELETE", f"/allocations/{consumer}").status in (204, 404):
                 break
 

@@ -1,7 +1,7 @@
-"""Claims that end after one to three seconds, extended or kept while they do, beside clients of Placement.
+"""Leases of one to three seconds that are extended, moved and released, alongside clients of Placement.
 
-The room is so small that a claim often needs what an expired lease held, and the searches and claims of each worker
-give that back.
+Capacity is so small that a claim often needs the resources of an expired lease, which the searches and claims of each
+worker release.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jepsen.workloads.workload import Workload
 
 HOSTS, CONSUMERS = 3, 8
 TOTALS = {"VCPU": 4}
-#: Seconds; None: without an end.
+#: Lengths of leases in seconds.
 LENGTHS = (1, 1, 2, 3)
 
 
@@ -34,7 +34,7 @@ class Leases(Workload):
             assert client.call("POST", "/resource_providers", {"name": host, "uuid": host}).succeeded
             assert client.call("PUT", f"/resource_providers/{host}/inventories", bodies.stock(0, TOTALS)).succeeded
 
-    def run(self, client: Client, chance: random.Random) -> None:
+    def run(self, client: Client, rng: random.Random) -> None:
         works = {
             self._claim: 30,
             self._move: 8,
@@ -45,61 +45,61 @@ class Leases(Workload):
             self._search: 5,
         }
         while not client.stopped.is_set():
-            [work] = chance.choices([*works], [*works.values()])
-            work(client, chance)
-            # Most of the time passes between calls, else few leases would end in it.
-            client.stopped.wait(chance.uniform(0, 0.1))
+            [work] = rng.choices([*works], [*works.values()])
+            work(client, rng)
+            # Pauses take most of the time, so that leases expire.
+            client.stopped.wait(rng.uniform(0, 0.1))
 
-    def _claim(self, client: Client, chance: random.Random) -> None:
-        [consumer] = self._consumers.choose(chance)
-        self._post(client, consumer, chance, {})
+    def _claim(self, client: Client, rng: random.Random) -> None:
+        [consumer] = self._consumers.choose(rng)
+        self._post(client, consumer, rng, {})
 
-    def _move(self, client: Client, chance: random.Random) -> None:
-        """Move a consumer, which keeps its end or is given another one."""
-        [consumer] = self._consumers.choose(chance)
+    def _move(self, client: Client, rng: random.Random) -> None:
+        """Move a consumer, which keeps or changes its expiry."""
+        [consumer] = self._consumers.choose(rng)
         shown = client.call("GET", f"/v1/claims/{consumer}")
         if shown.succeeded:
             moved = {"keep": False, "consumer_generation": shown.reply["consumer_generation"]}
-            self._post(client, consumer, chance, moved)
+            self._post(client, consumer, rng, moved)
 
-    def _post(self, client: Client, consumer: str, chance: random.Random, more: dict[str, Any]) -> None:
+    def _post(self, client: Client, consumer: str, rng: random.Random, more: dict[str, Any]) -> None:
         request = {
             "consumer": consumer,
             "project_id": "leases",
             "user_id": "ann",
             "consumer_type": "INSTANCE",
-            "query": f"resources=VCPU:{chance.randint(1, 3)}",
+            "query": f"resources=VCPU:{rng.randint(1, 3)}",
             **more,
         }
         body: dict[str, Any] = {"requests": [request]}
-        if not more or chance.random() < 0.5:
-            body["expires_in"] = chance.choice(LENGTHS)
+        if not more or rng.random() < 0.5:
+            body["expires_in"] = rng.choice(LENGTHS)
         self._consumers.count(client, [consumer], client.call("POST", "/v1/claims", body))
 
-    def _extend(self, client: Client, chance: random.Random) -> None:
-        [consumer] = self._consumers.choose(chance)
-        length = None if chance.random() < 0.1 else chance.choice(LENGTHS)
+    def _extend(self, client: Client, rng: random.Random) -> None:
+        [consumer] = self._consumers.choose(rng)
+        length = None if rng.random() < 0.1 else rng.choice(LENGTHS)
         extended = client.call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": length})
         self._consumers.count(client, [consumer], extended)
 
-    def _put(self, client: Client, chance: random.Random) -> None:
-        """Claim as a client of Placement does: what has an end keeps it."""
-        [consumer] = self._consumers.choose(chance)
+    def _put(self, client: Client, rng: random.Random) -> None:
+        """Claim as a client of Placement does, which keeps the expiry."""
+        [consumer] = self._consumers.choose(rng)
         path = f"/allocations/{consumer}"
         shown = client.call("GET", path)
         if shown.succeeded:
-            resources = {chance.choice(self._hosts): {"VCPU": chance.randint(1, 3)}}
+            resources = {rng.choice(self._hosts): {"VCPU": rng.randint(1, 3)}}
             body = bodies.claim(39, resources, shown.reply.get("consumer_generation"))
             self._consumers.count(client, [consumer], client.call("PUT", path, body))
 
-    def _release(self, client: Client, chance: random.Random) -> None:
-        [consumer] = self._consumers.choose(chance)
-        path = chance.choice((f"/allocations/{consumer}", f"/v1/claims?consumer={consumer}"))
+    def _release(self, client: Client, rng: random.Random) -> None:
+        [consumer] = self._consumers.choose(rng)
+        path = rng.choice((f"/allocations/{consumer}", f"/v1/claims?consumer={consumer}"))
         self._consumers.count(client, [consumer], client.call("DELETE", path))
 
-    def _read(self, client: Client, chance: random.Random) -> None:
-        [consumer] = self._consumers.choose(chance)
-        client.call("GET", chance.choice((f"/v1/claims/{consumer}", f"/allocations/{consumer}")))
+    def _read(self, client: Client, rng: random.Random) -> None:
+        [consumer] = self._consumers.choose(rng)
+        client.call("GET", rng.choice((f"/v1/claims/{consumer}", f"/allocations/{consumer}")))
 
-    def _search(self, client: Client, chance: random.Random) -> None:
-        client.call("GET", f"/allocation_candidates?resources=VCPU:{chance.randint(1, TOTALS['VCPU'])}")
+    def _search(self, client: Client, rng: random.Random) -> None:
+        client.call("GET", f"/allocation_candidates?resources=VCPU:{rng.randint(1, TOTALS['VCPU'])}")

@@ -1,4 +1,4 @@
-"""Clients of the Bare Metal API that ask for nodes, beside clients of Placement and of /v1 that claim the same ones."""
+"""Clients of the Bare Metal API that request nodes, alongside clients of Placement and v1 that claim the same nodes."""
 
 from __future__ import annotations
 
@@ -32,38 +32,38 @@ class Machines(Workload):
                 path = f"/baremetal/v1/nodes/{node}/states/{state}"
                 assert client.call("PUT", path, {"target": target}).succeeded
 
-    def run(self, client: Client, chance: random.Random) -> None:
+    def run(self, client: Client, rng: random.Random) -> None:
         works = {self._request: 50, self._put: 20, self._claim: 15, self._release: 15, self._read: 10}
         while not client.stopped.is_set():
-            [work] = chance.choices([*works], [*works.values()])
-            work(client, chance)
+            [work] = rng.choices([*works], [*works.values()])
+            work(client, rng)
 
-    def _request(self, client: Client, chance: random.Random) -> None:
-        """Ask for a node, read which one it is, and give it back."""
+    def _request(self, client: Client, rng: random.Random) -> None:
+        """Request a node, read which one it is, and release it."""
         allocation = str(uuid.uuid4())
         body = {"uuid": allocation, "resource_class": self._class}
-        if chance.random() < 0.2:
-            body["candidate_nodes"] = chance.sample(self._nodes, 2)
+        if rng.random() < 0.2:
+            body["candidate_nodes"] = rng.sample(self._nodes, 2)
         path = f"/baremetal/v1/allocations/{allocation}"
-        asked = client.call("POST", "/baremetal/v1/allocations", body)
-        if asked.succeeded or asked.is_open:
+        requested = client.call("POST", "/baremetal/v1/allocations", body)
+        if requested.succeeded or requested.is_open:
             client.call("GET", path)
         while not client.stopped.is_set():
             released = client.call("DELETE", path)
             if released.succeeded or released.status == 404:
                 return
 
-    def _put(self, client: Client, chance: random.Random) -> None:
-        [consumer] = self._consumers.choose(chance)
+    def _put(self, client: Client, rng: random.Random) -> None:
+        [consumer] = self._consumers.choose(rng)
         path = f"/allocations/{consumer}"
         shown = client.call("GET", path)
         if shown.succeeded:
-            resources = {chance.choice(self._nodes): {self._unit: 1}}
+            resources = {rng.choice(self._nodes): {self._unit: 1}}
             body = bodies.claim(39, resources, shown.reply.get("consumer_generation"))
             self._consumers.count(client, [consumer], client.call("PUT", path, body))
 
-    def _claim(self, client: Client, chance: random.Random) -> None:
-        [consumer] = self._consumers.choose(chance)
+    def _claim(self, client: Client, rng: random.Random) -> None:
+        [consumer] = self._consumers.choose(rng)
         request = {
             "consumer": consumer,
             "project_id": "machines",
@@ -73,10 +73,10 @@ class Machines(Workload):
         }
         self._consumers.count(client, [consumer], client.call("POST", "/v1/claims", {"requests": [request]}))
 
-    def _release(self, client: Client, chance: random.Random) -> None:
-        [consumer] = self._consumers.choose(chance)
+    def _release(self, client: Client, rng: random.Random) -> None:
+        [consumer] = self._consumers.choose(rng)
         self._consumers.count(client, [consumer], client.call("DELETE", f"/allocations/{consumer}"))
 
-    def _read(self, client: Client, chance: random.Random) -> None:
-        client.call("GET", f"/baremetal/v1/nodes/{chance.choice(self._nodes)}/allocation")
-        client.call("GET", f"/resource_providers/{chance.choice(self._nodes)}/allocations")
+    def _read(self, client: Client, rng: random.Random) -> None:
+        client.call("GET", f"/baremetal/v1/nodes/{rng.choice(self._nodes)}/allocation")
+        client.call("GET", f"/resource_providers/{rng.choice(self._nodes)}/allocations")

@@ -1,8 +1,8 @@
-"""Clients of POST /v1/claims, one consumer or many in a call, beside clients of Placement on the same providers.
+"""Clients of POST /v1/claims with one or many consumers, alongside clients of Placement on the same providers.
 
-A call is repeated when its reply is lost, and sometimes when it is not: an equal request is answered with what the
-consumer holds.  Consumers are moved with their generation, and placed apart from others or together with them, which
-move meanwhile.  Of calls for all or nothing, some have a request that fits nowhere, or a consumer that others use.
+A request is repeated if its response is lost, and sometimes otherwise: an equal request is answered with the holding.
+Consumers are moved with their generation, and placed apart from or together with others, which move meanwhile.  Some
+all-or-nothing requests include one that fits nowhere, or a consumer that others use.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from jepsen.workloads.consumers import Consumers
 from jepsen.workloads.workload import Workload
 from placement.extensions.v1.pick.strategy import Preference
 
-#: Each host is a tree, with a provider of disks below its root.
+#: Hosts; each is a tree, with a provider of disks below its root.
 HOSTS = 8
 TOTALS, DISKS = {"VCPU": 8, "MEMORY_MB": 8192}, {"DISK_GB": 100}
-#: Consumers that all clients share, and those that each client claims at once.
+#: Consumers shared by all clients, and consumers that each client claims at once.
 SHARED, BULK = 6, 20
-#: How often a call without a reply is sent again.
+#: Attempts to get a response.
 REPEATS = 3
 STRATEGIES: Sequence[Any] = (*(each.value for each in Preference), {"spread_over": "root"})
 
@@ -47,7 +47,7 @@ class Places(Workload):
                 path = f"/resource_providers/{provider}/inventories"
                 assert client.call("PUT", path, bodies.stock(0, totals)).succeeded
 
-    def run(self, client: Client, chance: random.Random) -> None:
+    def run(self, client: Client, rng: random.Random) -> None:
         self._bulks[client.process] = Consumers(BULK)
         works = {
             self._claim: 25,
@@ -61,94 +61,92 @@ class Places(Workload):
             self._read: 10,
         }
         while not client.stopped.is_set():
-            [work] = chance.choices([*works], [*works.values()])
-            work(client, chance)
+            [work] = rng.choices([*works], [*works.values()])
+            work(client, rng)
 
     # --- claims ---
 
-    def _claim(self, client: Client, chance: random.Random) -> None:
-        consumers = self._shared.choose(chance)
-        body = self._body(chance, consumers, _query(chance, self._hosts), **_copies(chance))
-        if chance.random() < 0.3:
-            self._add_conditions(chance, body)
-        self._post(client, chance, consumers, body)
+    def _claim(self, client: Client, rng: random.Random) -> None:
+        consumers = self._shared.choose(rng)
+        body = self._body(rng, consumers, _query(rng, self._hosts), **_copies(rng))
+        if rng.random() < 0.3:
+            self._add_conditions(rng, body)
+        self._post(client, rng, consumers, body)
 
-    def _move(self, client: Client, chance: random.Random) -> None:
-        [consumer] = self._shared.choose(chance)
+    def _move(self, client: Client, rng: random.Random) -> None:
+        [consumer] = self._shared.choose(rng)
         shown = client.call("GET", f"/v1/claims/{consumer}")
         if not (shown.succeeded or shown.status == 404):
             return
         generation = shown.reply.get("consumer_generation")
-        move = {"keep": False, "consumer_generation": generation, **_copies(chance)}
-        body = self._body(chance, [consumer], _query(chance, self._hosts), **move)
-        if chance.random() < 0.6:
-            self._add_conditions(chance, body, consumer)
-        self._post(client, chance, [consumer], body)
-        if chance.random() < 0.5:
+        move = {"keep": False, "consumer_generation": generation, **_copies(rng)}
+        body = self._body(rng, [consumer], _query(rng, self._hosts), **move)
+        if rng.random() < 0.6:
+            self._add_conditions(rng, body, consumer)
+        self._post(client, rng, [consumer], body)
+        if rng.random() < 0.5:
             client.call("GET", f"/allocations/{consumer}")
 
-    def _claim_many(self, client: Client, chance: random.Random) -> None:
+    def _claim_many(self, client: Client, rng: random.Random) -> None:
         """Claim for twenty consumers at once, and release them."""
         consumers = self._bulks[client.process].all
-        body = self._body(chance, consumers, _query(chance)) | {"all_or_nothing": chance.random() < 0.5}
-        self._post(client, chance, consumers, body)
+        body = self._body(rng, consumers, _query(rng)) | {"all_or_nothing": rng.random() < 0.5}
+        self._post(client, rng, consumers, body)
         self._delete(client, consumers)
 
-    def _claim_all(self, client: Client, chance: random.Random) -> None:
-        """Claim for some consumers or none of them; one may have no place, or hold something."""
-        own, shared = self._bulks[client.process].choose(chance, 3), self._shared.choose(chance)
-        consumers = own + shared if chance.random() < 0.4 else own
-        body = self._body(chance, consumers, _query(chance)) | {"all_or_nothing": True}
-        if chance.random() < 0.4:
-            chance.choice(body["requests"])["query"] = f"resources=VCPU:{chance.choice((6, 8, 9))}"
-        if chance.random() < 0.4:
-            self._add_conditions(chance, body, *own[:1])
-        self._post(client, chance, consumers, body)
+    def _claim_all(self, client: Client, rng: random.Random) -> None:
+        """Claim for all of some consumers or none; one may fit nowhere, or already hold something."""
+        own, shared = self._bulks[client.process].choose(rng, 3), self._shared.choose(rng)
+        consumers = own + shared if rng.random() < 0.4 else own
+        body = self._body(rng, consumers, _query(rng)) | {"all_or_nothing": True}
+        if rng.random() < 0.4:
+            rng.choice(body["requests"])["query"] = f"resources=VCPU:{rng.choice((6, 8, 9))}"
+        if rng.random() < 0.4:
+            self._add_conditions(rng, body, *own[:1])
+        self._post(client, rng, consumers, body)
         for consumer in own:
             client.call("GET", f"/v1/claims/{consumer}")
         self._delete(client, own)
 
-    def _claim_apart(self, client: Client, chance: random.Random) -> None:
-        """Claim for some consumers in different trees, and sometimes apart from those that others use."""
-        consumers = self._bulks[client.process].choose(chance, 3)
-        body = self._body(chance, consumers, _query(chance)) | {"all_or_nothing": chance.random() < 0.5}
-        others = self._shared.choose(chance, chance.randint(1, 3)) if chance.random() < 0.5 else []
+    def _claim_apart(self, client: Client, rng: random.Random) -> None:
+        """Claim for some consumers in different trees, and sometimes apart from consumers that others use."""
+        consumers = self._bulks[client.process].choose(rng, 3)
+        body = self._body(rng, consumers, _query(rng)) | {"all_or_nothing": rng.random() < 0.5}
+        others = self._shared.choose(rng, rng.randint(1, 3)) if rng.random() < 0.5 else []
         body["apart_from"] = consumers + others
-        self._post(client, chance, consumers, body)
+        self._post(client, rng, consumers, body)
         self._delete(client, consumers)
 
-    def _claim_together(self, client: Client, chance: random.Random) -> None:
-        consumers = self._bulks[client.process].choose(chance, 2)
-        body = self._body(chance, consumers, _query(chance))
-        body["together_with"] = consumers if chance.random() < 0.5 else self._shared.choose(chance)
-        self._post(client, chance, consumers, body)
+    def _claim_together(self, client: Client, rng: random.Random) -> None:
+        consumers = self._bulks[client.process].choose(rng, 2)
+        body = self._body(rng, consumers, _query(rng))
+        body["together_with"] = consumers if rng.random() < 0.5 else self._shared.choose(rng)
+        self._post(client, rng, consumers, body)
         self._delete(client, consumers)
 
-    def _add_conditions(self, chance: random.Random, body: dict[str, Any], *own: str) -> None:
-        """Have the places apart from consumers that others use, and move, or together with one of them.
+    def _add_conditions(self, rng: random.Random, body: dict[str, Any], *own: str) -> None:
+        """Place apart from consumers that others use and move, or together with one of them.
 
-        Calls that name all of these name each other's.
+        Requests that name all of these consumers name each other's.
         """
-        if chance.random() < 0.6:
-            others = self._shared.choose(chance, chance.choice((1, 2, SHARED)))
+        if rng.random() < 0.6:
+            others = self._shared.choose(rng, rng.choice((1, 2, SHARED)))
             body["apart_from"] = [*dict.fromkeys([*own, *others])]
         else:
-            body["together_with"] = self._shared.choose(chance)
+            body["together_with"] = self._shared.choose(rng)
 
-    def _body(self, chance: random.Random, consumers: Sequence[str], query: Any, **more: Any) -> dict[str, Any]:
+    def _body(self, rng: random.Random, consumers: Sequence[str], query: Any, **more: Any) -> dict[str, Any]:
         owner = {"project_id": "places", "user_id": "ann", "consumer_type": "INSTANCE"}
         requests = [{"consumer": consumer, **owner, "query": query, **more} for consumer in consumers]
-        return {"requests": requests, "strategy": chance.choice(STRATEGIES)}
+        return {"requests": requests, "strategy": rng.choice(STRATEGIES)}
 
-    def _post(
-        self, client: Client, chance: random.Random, consumers: Sequence[str], body: Mapping[str, Any]
-    ) -> Operation:
-        """Claim, until there is a reply or the call was sent often; and sometimes once more."""
+    def _post(self, client: Client, rng: random.Random, consumers: Sequence[str], body: Mapping[str, Any]) -> Operation:
+        """Claim, repeat the request if the response is lost, and sometimes once more."""
         for _ in range(REPEATS):
             claimed = client.call("POST", "/v1/claims", body)
             if not claimed.is_open:
                 break
-        if not claimed.is_open and chance.random() < 0.2:
+        if not claimed.is_open and rng.random() < 0.2:
             claimed = client.call("POST", "/v1/claims", body)
         self._count(client, consumers, claimed)
         return claimed
@@ -157,51 +155,51 @@ class Places(Workload):
         for pool in (self._shared, self._bulks[client.process]):
             pool.count(client, consumers, called)
 
-    # --- others ---
+    # --- other operations ---
 
-    def _release(self, client: Client, chance: random.Random) -> None:
-        self._delete(client, self._shared.choose(chance, chance.randint(1, 3)))
+    def _release(self, client: Client, rng: random.Random) -> None:
+        self._delete(client, self._shared.choose(rng, rng.randint(1, 3)))
 
     def _delete(self, client: Client, consumers: Sequence[str]) -> None:
         path = f"/v1/claims?{'&'.join(f'consumer={consumer}' for consumer in consumers)}"
         self._count(client, consumers, client.call("DELETE", path))
 
-    def _put(self, client: Client, chance: random.Random) -> None:
-        """Claim as a client of Placement does, which has chosen the place itself."""
-        consumers = self._shared.choose(chance)
+    def _put(self, client: Client, rng: random.Random) -> None:
+        """Claim as a client of Placement does, which chooses the place itself."""
+        consumers = self._shared.choose(rng)
         path = f"/allocations/{consumers[0]}"
         shown = client.call("GET", path)
         if not shown.succeeded:
             return
-        resources = {chance.choice(self._hosts): {"VCPU": chance.randint(1, 3)}}
+        resources = {rng.choice(self._hosts): {"VCPU": rng.randint(1, 3)}}
         body = bodies.claim(39, resources, shown.reply.get("consumer_generation"))
         self._shared.count(client, consumers, client.call("PUT", path, body))
 
-    def _read(self, client: Client, chance: random.Random) -> None:
-        [consumer] = self._shared.choose(chance)
-        path = chance.choice(
-            (f"/v1/claims/{consumer}", f"/allocations/{consumer}", f"/resource_providers/{chance.choice(self._hosts)}")
+    def _read(self, client: Client, rng: random.Random) -> None:
+        [consumer] = self._shared.choose(rng)
+        path = rng.choice(
+            (f"/v1/claims/{consumer}", f"/allocations/{consumer}", f"/resource_providers/{rng.choice(self._hosts)}")
         )
         client.call("GET", path)
 
 
-def _query(chance: random.Random, hosts: Sequence[str] = ()) -> Any:
-    """Return a query in one of its notations, sometimes for one of these hosts."""
-    group: dict[str, Any] = {"resources": {"VCPU": chance.randint(1, 3)}}
-    if chance.random() < 0.5:
+def _query(rng: random.Random, hosts: Sequence[str] = ()) -> Any:
+    """Return a query in a random notation, sometimes for one of these hosts."""
+    group: dict[str, Any] = {"resources": {"VCPU": rng.randint(1, 3)}}
+    if rng.random() < 0.5:
         group["resources"]["MEMORY_MB"] = 512
-    if chance.random() < 0.1:
+    if rng.random() < 0.1:
         group["resources"]["DISK_GB"] = 2
-    if hosts and chance.random() < 0.3:
-        group["in_tree"] = chance.choice(hosts)
-    if chance.random() < 0.1:
+    if hosts and rng.random() < 0.3:
+        group["in_tree"] = rng.choice(hosts)
+    if rng.random() < 0.1:
         return {"groups": {"": group, "_DISK": {"resources": {"DISK_GB": 1}}}}
-    if chance.random() < 0.3:
+    if rng.random() < 0.3:
         return {"groups": {"": group}}
     amounts = ",".join(f"{name}:{amount}" for name, amount in group["resources"].items())
     return f"resources={amounts}" + (f"&in_tree={group['in_tree']}" if "in_tree" in group else "")
 
 
-def _copies(chance: random.Random) -> dict[str, int]:
-    """Return how many copies a request asks for."""
-    return {"count": chance.randint(2, 3)} if chance.random() < 0.2 else {}
+def _copies(rng: random.Random) -> dict[str, int]:
+    """Return the random number of copies of a request, as a field."""
+    return {"count": rng.randint(2, 3)} if rng.random() < 0.2 else {}

@@ -1,9 +1,9 @@
-"""Clients that contend for few consumers and few providers, of which the capacity is small.
+"""Clients that contend for few consumers and few providers with a small capacity.
 
-Consumers are written with the generation that was read, with null, and by versions without generations; alone and
-several at once; deleted and read.  Inventories, traits and aggregates of the providers are replaced with a generation.
-A consumer is replaced by a new one after some calls, and when the outcome of a write is unknown: the search for an
-order of the calls takes a time that grows with the calls of one consumer, and doubles with each that is open.
+Consumers are written with the generation that was read, with null, and by versions without generations; alone and in
+batches; deleted and read.  Inventories, traits and aggregates of the providers are replaced with a generation.  A
+consumer is replaced by a new one after some operations, and after a write with an unknown outcome: the time of the
+search for a linear order grows with the operations on one consumer, and doubles with each open one.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from jepsen.workloads import bodies
 from jepsen.workloads.workload import Workload
 
 CONSUMERS, PROVIDERS, AGGREGATES = 4, 3, 2
-#: Of each provider; a claim takes 1 to 3 of one or two providers.
+#: Range of totals per provider; a claim takes 1 to 3 from one or two providers.
 TOTALS = (4, 7)
-#: After how many calls a consumer is replaced by a new one.
+#: Operations after which a consumer is replaced by a new one.
 CALLS = 60
-#: How many claims there are before a project is new, and how many of the newest ones are used.
+#: Claims per project, and number of the newest projects in use.
 CLAIMS_OF_PROJECT, RECENT = 30, 8
 
 
@@ -46,7 +46,7 @@ class Registers(Workload):
             stocked = client.call("PUT", f"/resource_providers/{provider}/inventories", bodies.stock(0, {"VCPU": 6}))
             assert stocked.succeeded, stocked
 
-    def run(self, client: Client, chance: random.Random) -> None:
+    def run(self, client: Client, rng: random.Random) -> None:
         works = {
             self._put_guarded: 30,
             self._put_new: 10,
@@ -58,49 +58,49 @@ class Registers(Workload):
             self._read_provider: 8,
         }
         while not client.stopped.is_set():
-            [work] = chance.choices([*works], [*works.values()])
-            work(client, chance)
+            [work] = rng.choices([*works], [*works.values()])
+            work(client, rng)
 
     # --- consumers ---
 
-    def _put_guarded(self, client: Client, chance: random.Random) -> None:
-        consumer, minor = self._choose(chance), chance.choice(bodies.GUARDED)
-        resources = {} if chance.random() < 0.1 else self._resources(chance)
-        body = bodies.claim(minor, resources, self._generation(client, consumer), self._owner(chance))
+    def _put_guarded(self, client: Client, rng: random.Random) -> None:
+        consumer, minor = self._choose(rng), rng.choice(bodies.GUARDED)
+        resources = {} if rng.random() < 0.1 else self._resources(rng)
+        body = bodies.claim(minor, resources, self._generation(client, consumer), self._owner(rng))
         self._write(client, [consumer], "PUT", f"/allocations/{consumer}", body, minor)
 
-    def _put_new(self, client: Client, chance: random.Random) -> None:
-        consumer, minor = self._choose(chance), chance.choice(bodies.GUARDED)
-        body = bodies.claim(minor, self._resources(chance), None, self._owner(chance))
+    def _put_new(self, client: Client, rng: random.Random) -> None:
+        consumer, minor = self._choose(rng), rng.choice(bodies.GUARDED)
+        body = bodies.claim(minor, self._resources(rng), None, self._owner(rng))
         self._write(client, [consumer], "PUT", f"/allocations/{consumer}", body, minor)
 
-    def _put_unguarded(self, client: Client, chance: random.Random) -> None:
-        consumer, minor = self._choose(chance), chance.choice(bodies.UNGUARDED)
-        body = bodies.claim(minor, self._resources(chance), owner=self._owner(chance))
+    def _put_unguarded(self, client: Client, rng: random.Random) -> None:
+        consumer, minor = self._choose(rng), rng.choice(bodies.UNGUARDED)
+        body = bodies.claim(minor, self._resources(rng), owner=self._owner(rng))
         self._write(client, [consumer], "PUT", f"/allocations/{consumer}", body, minor)
 
-    def _post(self, client: Client, chance: random.Random) -> None:
-        """Write several at once; from 1.13 on, and with generations from 1.28 on."""
-        consumers = chance.sample(self._consumers, chance.randint(1, 3))
-        minor = chance.choice((13, *bodies.GUARDED))
+    def _post(self, client: Client, rng: random.Random) -> None:
+        """Write several consumers at once; since 1.13, and with generations since 1.28."""
+        consumers = rng.sample(self._consumers, rng.randint(1, 3))
+        minor = rng.choice((13, *bodies.GUARDED))
         body = {
             consumer: bodies.claim(
                 minor,
-                {} if chance.random() < 0.2 else self._resources(chance),
+                {} if rng.random() < 0.2 else self._resources(rng),
                 self._generation(client, consumer) if minor >= 28 else None,
-                self._owner(chance),
+                self._owner(rng),
             )
             for consumer in consumers
         }
         self._write(client, consumers, "POST", "/allocations", body, minor)
 
-    def _delete(self, client: Client, chance: random.Random) -> None:
-        consumer = self._choose(chance)
+    def _delete(self, client: Client, rng: random.Random) -> None:
+        consumer = self._choose(rng)
         self._write(client, [consumer], "DELETE", f"/allocations/{consumer}", None, None)
 
-    def _read(self, client: Client, chance: random.Random) -> None:
-        minor = chance.choice((*bodies.UNGUARDED, *bodies.GUARDED))
-        client.call("GET", f"/allocations/{self._choose(chance)}", minor=minor)
+    def _read(self, client: Client, rng: random.Random) -> None:
+        minor = rng.choice((*bodies.UNGUARDED, *bodies.GUARDED))
+        client.call("GET", f"/allocations/{self._choose(rng)}", minor=minor)
 
     def _generation(self, client: Client, consumer: str) -> int | None:
         shown = client.call("GET", f"/allocations/{consumer}")
@@ -128,39 +128,39 @@ class Registers(Workload):
             if released.succeeded or released.status == 404:
                 return
 
-    def _choose(self, chance: random.Random) -> str:
-        return chance.choice(self._consumers)
+    def _choose(self, rng: random.Random) -> str:
+        return rng.choice(self._consumers)
 
-    def _resources(self, chance: random.Random) -> bodies.Resources:
-        providers = chance.sample(self._providers, chance.randint(1, 2))
-        return {provider: {"VCPU": chance.randint(1, 3)} for provider in providers}
+    def _resources(self, rng: random.Random) -> bodies.Resources:
+        providers = rng.sample(self._providers, rng.randint(1, 2))
+        return {provider: {"VCPU": rng.randint(1, 3)} for provider in providers}
 
-    def _owner(self, chance: random.Random) -> bodies.Owner:
-        return bodies.Owner(chance.choice(("red", "blue", self._recent_project(chance))), chance.choice(("ann", "bob")))
+    def _owner(self, rng: random.Random) -> bodies.Owner:
+        return bodies.Owner(rng.choice(("red", "blue", self._recent_project(rng))), rng.choice(("ann", "bob")))
 
-    def _recent_project(self, chance: random.Random) -> str:
-        """Return one of the newest projects: a database that loses commits may give their ids to others."""
-        return f"project-{next(self._claims) // CLAIMS_OF_PROJECT - chance.randrange(RECENT)}"
+    def _recent_project(self, rng: random.Random) -> str:
+        """Return one of the newest projects, whose ids a database that loses commits may reuse."""
+        return f"project-{next(self._claims) // CLAIMS_OF_PROJECT - rng.randrange(RECENT)}"
 
     # --- providers ---
 
-    def _write_provider(self, client: Client, chance: random.Random) -> None:
-        path = f"/resource_providers/{chance.choice(self._providers)}"
+    def _write_provider(self, client: Client, rng: random.Random) -> None:
+        path = f"/resource_providers/{rng.choice(self._providers)}"
         shown = client.call("GET", path)
         if not shown.succeeded:
             return
         generation = shown.reply["generation"]
         guard = {"resource_provider_generation": generation}
-        match chance.choice(("inventories", "traits", "no traits", "aggregates")):
+        match rng.choice(("inventories", "traits", "no traits", "aggregates")):
             case "inventories":
-                client.call("PUT", f"{path}/inventories", bodies.stock(generation, {"VCPU": chance.randint(*TOTALS)}))
+                client.call("PUT", f"{path}/inventories", bodies.stock(generation, {"VCPU": rng.randint(*TOTALS)}))
             case "traits":
-                client.call("PUT", f"{path}/traits", {**guard, "traits": bodies.some(chance, bodies.TRAITS)})
+                client.call("PUT", f"{path}/traits", {**guard, "traits": bodies.sample(rng, bodies.TRAITS)})
             case "no traits":
                 client.call("DELETE", f"{path}/traits")
             case "aggregates":
-                client.call("PUT", f"{path}/aggregates", {**guard, "aggregates": bodies.some(chance, self._aggregates)})
+                client.call("PUT", f"{path}/aggregates", {**guard, "aggregates": bodies.sample(rng, self._aggregates)})
 
-    def _read_provider(self, client: Client, chance: random.Random) -> None:
-        about = chance.choice(("", "/inventories", "/traits", "/aggregates", "/usages", "/allocations"))
-        client.call("GET", f"/resource_providers/{chance.choice(self._providers)}{about}")
+    def _read_provider(self, client: Client, rng: random.Random) -> None:
+        about = rng.choice(("", "/inventories", "/traits", "/aggregates", "/usages", "/allocations"))
+        client.call("GET", f"/resource_providers/{rng.choice(self._providers)}{about}")

@@ -1,8 +1,8 @@
-"""Trees whose providers are born, moved, renamed and deleted while others claim on them, and classes that come and go.
+"""Trees whose providers are created, moved, renamed and deleted during claims on them, with short-lived classes.
 
 All clients work on a few providers below a few roots, and on a few classes and names, so that most writes meet others
-of the same provider, tree, class or name.  A provider that is deleted is born again under the same uuid, until the
-outcome of a write about it is unknown or it was written often; then another uuid takes its place.
+of the same provider, tree, class or name.  A deleted provider is created again under the same uuid, until the outcome
+of a write is unknown or it was written often; then another uuid takes its place.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from jepsen.workloads import bodies
 from jepsen.workloads.workload import Workload
 
 ROOTS, PROVIDERS, CLASSES, NAMES = 2, 8, 3, 12
-#: Of each class on each provider.
+#: Total of each class on each provider.
 TOTAL = 4
-#: After how many writes another uuid takes the place of a provider.
+#: Writes after which another uuid takes the place of a provider.
 WRITES = 60
 
 
@@ -43,9 +43,9 @@ class Trees(Workload):
         for resource_class in self._classes:
             assert client.call("PUT", f"/resource_classes/{resource_class}").succeeded
 
-    def run(self, client: Client, chance: random.Random) -> None:
+    def run(self, client: Client, rng: random.Random) -> None:
         works = {
-            self._bear: 20,
+            self._create: 20,
             self._move: 15,
             self._rename: 5,
             self._delete: 5,
@@ -57,34 +57,34 @@ class Trees(Workload):
             self._read: 20,
         }
         while not client.stopped.is_set():
-            [work] = chance.choices([*works], [*works.values()])
-            work(client, chance)
+            [work] = rng.choices([*works], [*works.values()])
+            work(client, rng)
 
     # --- providers ---
 
-    def _bear(self, client: Client, chance: random.Random) -> None:
-        """Create a provider, and at once what others try to claim."""
-        provider = chance.choice(self._providers)
-        body = {"name": chance.choice(self._names), "uuid": provider, "parent_provider_uuid": self._parent(chance)}
-        born = client.call("POST", "/resource_providers", body)
-        self._count(provider, born)
-        if born.succeeded:
+    def _create(self, client: Client, rng: random.Random) -> None:
+        """Create a provider, and at once the inventories that others try to claim."""
+        provider = rng.choice(self._providers)
+        body = {"name": rng.choice(self._names), "uuid": provider, "parent_provider_uuid": self._parent(rng)}
+        created = client.call("POST", "/resource_providers", body)
+        self._count(provider, created)
+        if created.succeeded:
             path = f"/resource_providers/{provider}/inventories"
-            self._count(provider, client.call("PUT", path, bodies.stock(0, self._totals(chance))))
+            self._count(provider, client.call("PUT", path, bodies.stock(0, self._totals(rng))))
 
-    def _move(self, client: Client, chance: random.Random) -> None:
-        provider = chance.choice(self._providers)
-        parent = None if chance.random() < 0.2 else self._parent(chance)
-        body = {"name": chance.choice(self._names), "parent_provider_uuid": parent}
+    def _move(self, client: Client, rng: random.Random) -> None:
+        provider = rng.choice(self._providers)
+        parent = None if rng.random() < 0.2 else self._parent(rng)
+        body = {"name": rng.choice(self._names), "parent_provider_uuid": parent}
         self._count(provider, client.call("PUT", f"/resource_providers/{provider}", body))
 
-    def _rename(self, client: Client, chance: random.Random) -> None:
-        """Change the name only, as all versions can that know no trees."""
-        provider, body = chance.choice(self._providers), {"name": chance.choice(self._names)}
+    def _rename(self, client: Client, rng: random.Random) -> None:
+        """Change only the name, as versions without trees do."""
+        provider, body = rng.choice(self._providers), {"name": rng.choice(self._names)}
         self._count(provider, client.call("PUT", f"/resource_providers/{provider}", body, minor=13))
 
-    def _delete(self, client: Client, chance: random.Random) -> None:
-        provider = chance.choice(self._providers)
+    def _delete(self, client: Client, rng: random.Random) -> None:
+        provider = rng.choice(self._providers)
         self._count(provider, client.call("DELETE", f"/resource_providers/{provider}"))
 
     def _count(self, provider: str, written: Operation) -> None:
@@ -97,74 +97,74 @@ class Trees(Workload):
                     del self._writes[provider]
                     self._writes[successor] = 0
 
-    def _parent(self, chance: random.Random) -> str:
-        return chance.choice(self._roots if chance.random() < 0.4 else self._providers)
+    def _parent(self, rng: random.Random) -> str:
+        return rng.choice(self._roots if rng.random() < 0.4 else self._providers)
 
-    # --- what they have ---
+    # --- contents ---
 
-    def _stock(self, client: Client, chance: random.Random) -> None:
+    def _stock(self, client: Client, rng: random.Random) -> None:
         """Replace, add or remove inventories."""
-        provider = self._parent(chance)
-        path, one = f"/resource_providers/{provider}/inventories", chance.choice(self._classes)
+        provider = self._parent(rng)
+        path, resource_class = f"/resource_providers/{provider}/inventories", rng.choice(self._classes)
         shown = client.call("GET", f"/resource_providers/{provider}")
         generation = shown.reply["generation"] if shown.succeeded else 0
         guard = {"resource_provider_generation": generation}
-        match chance.choice(("replace", "replace", "add", "change", "remove", "remove all")):
+        match rng.choice(("replace", "replace", "add", "change", "remove", "remove all")):
             case "replace":
-                written = client.call("PUT", path, bodies.stock(generation, self._totals(chance)))
+                written = client.call("PUT", path, bodies.stock(generation, self._totals(rng)))
             case "add":
-                written = client.call("POST", path, {"resource_class": one, "total": TOTAL})
+                written = client.call("POST", path, {"resource_class": resource_class, "total": TOTAL})
             case "change":
-                written = client.call("PUT", f"{path}/{one}", {**guard, "total": TOTAL + 1})
+                written = client.call("PUT", f"{path}/{resource_class}", {**guard, "total": TOTAL + 1})
             case "remove":
-                written = client.call("DELETE", f"{path}/{one}")
+                written = client.call("DELETE", f"{path}/{resource_class}")
             case _:
                 written = client.call("DELETE", path)
         self._count(provider, written)
 
-    def _set_traits_or_aggregates(self, client: Client, chance: random.Random) -> None:
+    def _set_traits_or_aggregates(self, client: Client, rng: random.Random) -> None:
         """Replace or remove traits, or replace aggregates."""
-        provider = self._parent(chance)
+        provider = self._parent(rng)
         path = f"/resource_providers/{provider}"
         shown = client.call("GET", path)
         guard = {"resource_provider_generation": shown.reply["generation"] if shown.succeeded else 0}
-        match chance.choice(("traits", "traits", "no traits", "aggregates", "aggregates")):
+        match rng.choice(("traits", "traits", "no traits", "aggregates", "aggregates")):
             case "traits":
-                written = client.call("PUT", f"{path}/traits", {**guard, "traits": bodies.some(chance, bodies.TRAITS)})
+                written = client.call("PUT", f"{path}/traits", {**guard, "traits": bodies.sample(rng, bodies.TRAITS)})
             case "no traits":
                 written = client.call("DELETE", f"{path}/traits")
             case _:
-                body = {**guard, "aggregates": bodies.some(chance, self._roots)}
+                body = {**guard, "aggregates": bodies.sample(rng, self._roots)}
                 written = client.call("PUT", f"{path}/aggregates", body)
         self._count(provider, written)
 
-    def _add_class(self, client: Client, chance: random.Random) -> None:
-        client.call("PUT", f"/resource_classes/{chance.choice(self._classes)}")
+    def _add_class(self, client: Client, rng: random.Random) -> None:
+        client.call("PUT", f"/resource_classes/{rng.choice(self._classes)}")
 
-    def _delete_class(self, client: Client, chance: random.Random) -> None:
-        client.call("DELETE", f"/resource_classes/{chance.choice(self._classes)}")
+    def _delete_class(self, client: Client, rng: random.Random) -> None:
+        client.call("DELETE", f"/resource_classes/{rng.choice(self._classes)}")
 
-    def _claim(self, client: Client, chance: random.Random) -> None:
-        """Claim a little, also where there may be nothing, and release it or not for a moment."""
-        consumer, resource_class = str(uuid.uuid4()), chance.choice(self._classes)
-        providers = {self._parent(chance) for _ in range(chance.randint(1, 2))}
+    def _claim(self, client: Client, rng: random.Random) -> None:
+        """Claim a little, even where there may be no inventory, and perhaps release it."""
+        consumer, resource_class = str(uuid.uuid4()), rng.choice(self._classes)
+        providers = {self._parent(rng) for _ in range(rng.randint(1, 2))}
         body = bodies.claim(39, {provider: {resource_class: 1} for provider in sorted(providers)})
         claimed = client.call("PUT", f"/allocations/{consumer}", body)
-        if chance.random() < 0.5:
-            self._read(client, chance)
+        if rng.random() < 0.5:
+            self._read(client, rng)
         while (claimed.succeeded or claimed.is_open) and not client.stopped.is_set():
             released = client.call("DELETE", f"/allocations/{consumer}")
             if released.succeeded or released.status == 404:
                 return
 
-    def _totals(self, chance: random.Random) -> dict[str, int]:
-        classes: Sequence[str] = chance.sample(self._classes, chance.randint(0, CLASSES))
+    def _totals(self, rng: random.Random) -> dict[str, int]:
+        classes: Sequence[str] = rng.sample(self._classes, rng.randint(0, CLASSES))
         return dict.fromkeys(classes, TOTAL)
 
     # --- reads ---
 
-    def _read(self, client: Client, chance: random.Random) -> None:
-        provider, resource_class = self._parent(chance), chance.choice(self._classes)
+    def _read(self, client: Client, rng: random.Random) -> None:
+        provider, resource_class = self._parent(rng), rng.choice(self._classes)
         pages: Any = (
             f"/resource_providers?in_tree={provider}",
             f"/resource_providers/{provider}",
@@ -172,4 +172,4 @@ class Trees(Workload):
             f"/v1/overview?root={provider}",
             f"/allocation_candidates?resources={resource_class}:1&in_tree={provider}",
         )
-        client.call("GET", chance.choice(pages))
+        client.call("GET", rng.choice(pages))

@@ -1,4 +1,4 @@
-"""The form of all workloads."""
+"""The base class of workloads."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from jepsen.client import Client
 
 
 class Workload:
-    """What the clients of a run do; one object for all of them, in threads.
+    """The work of the clients of a run; one object shared by the threads of all clients.
 
     Attributes:
-        name: As on the command line.
-        clients: How many there are.
-        own_api: Whether it needs /v1 or the Bare Metal API, which other implementations lack.
+        name: Name on the command line.
+        clients: Number of clients.
+        own_api: Whether it needs the v1 API or the Bare Metal API, which other implementations lack.
     """
 
     name: ClassVar[str]
@@ -23,18 +23,18 @@ class Workload:
     own_api: ClassVar[bool] = False
 
     def prepare(self, client: Client) -> None:
-        """Create what all clients use, before any nemesis begins; raises AssertionError if that fails."""
+        """Create the shared objects before the first nemesis; raise AssertionError if that fails."""
 
-    def run(self, client: Client, chance: random.Random) -> None:
+    def run(self, client: Client, rng: random.Random) -> None:
         """Do the work of one client until ``client.stopped`` is set.
 
-        After a reply without a known outcome a client goes on with other consumers, or reads what became of it.
+        After an unknown outcome a client continues with other consumers, or reads the result.
         """
         raise NotImplementedError
 
     def finish(self, client: Client) -> None:
-        """Read what the checks of the end need (process ``history.FINAL``), once everything is healed."""
+        """Read the data for the final checks (process ``history.FINAL``), once everything is healed."""
 
     def describe(self) -> Mapping[str, Any]:
-        """Return what the run's description says of it, once it is prepared: its name -> what its checks need."""
+        """Return the workload's part of the run's description, once prepared: its name -> data for its checks."""
         return {}

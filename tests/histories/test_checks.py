@@ -51,11 +51,11 @@ def shows(began, generation):
          [claim(1, 3, ended=None), holds(9, 3), holds(11, 0)], "consumers: linearizable"),
         ("generations", [stock(1, 8), shows(3, 1)], [stock(1, 8), shows(3, 0)], "generations: linearizable"),
         ("refusals", [stock(1, 8), claim(3, 5), claim(5, 3, OTHER)],
-         [stock(1, 8), claim(3, 5), claim(5, 4, OTHER)], "never more than the capacity"),
+         [stock(1, 8), claim(3, 5), claim(5, 4, OTHER)], "capacity is never exceeded"),
         ("refusals", [stock(1, 8), claim(3, 5), refused(5, 4)],
-         [stock(1, 8), claim(3, 5), refused(5, 3)], "each refusal for room is explained"),
+         [stock(1, 8), claim(3, 5), refused(5, 3)], "refusals for capacity are explained"),
         ("replies", [claim(1, 3, status=409, reply=error("no room"))],
-         [claim(1, 3, status=500, reply=error("..."))], "no 5xx but 503"),
+         [claim(1, 3, status=500, reply=error("..."))], "no 5xx except 503"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_found(check, right, wrong, invariant):
@@ -66,4 +66,4 @@ def test_what_is_wrong_is_found(check, right, wrong, invariant):
 def test_wrong_rows_at_the_end_are_found():
     wrong = {"soundness": {"a consumer that holds nothing": [CONSUMER]}}
     assert violated(catalogue.checks()["soundness"], final={"soundness": {}}) == set()
-    assert violated(catalogue.checks()["soundness"], final=wrong) == {"sound rows"}
+    assert violated(catalogue.checks()["soundness"], final=wrong) == {"consistent rows"}

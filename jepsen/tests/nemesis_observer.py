@@ -1,4 +1,4 @@
-"""What the clients of a cluster see of one nemesis."""
+"""Observation of one nemesis from the clients of a cluster."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from jepsen.nemeses.nemesis import Nemesis
 from tests.children import PATIENCE
 from tests.run_length import LONG
 
-#: Clusters for tests of a nemesis: in a short run only one of those with a server, which starts once.
+#: Clusters for tests of nemeses; a short run uses only one server, started once.
 SERVERS = ["mariadb", "postgresql"] if LONG else ["mariadb"]
 KINDS = ["mariadb", "postgresql", "sqlite"]
 #: Clients of each service.
 _CLIENTS = 3
-#: Seconds that a harm lasts in tests of nemeses.
+#: Duration of the harm in tests of nemeses, in seconds.
 _LASTS = 0.7
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What became of calls that write, before, beside and after the harm.
+    """The writes before, during and after the harm.
 
     Attributes:
-        detail: What the nemesis says about it.
-        began: When the harm began; times as in a history.
-        done: When it was in effect.
-        ending: Until when it was.
-        healed: When it was undone.
+        detail: Details yielded by the nemesis.
+        began: Start of the harm; times as in a history.
+        done: Time from which the harm was in effect.
+        ending: Time until which it was in effect.
+        healed: Time at which it was undone.
     """
 
     operations: Sequence[Operation]
@@ -48,29 +48,35 @@ class Observed:
 
     @property
     def meanwhile(self) -> Sequence[Operation]:
-        """The calls that began or ended beside the harm."""
+        """The operations that overlap the harm."""
         return [
-            one for one in self.operations if one.began < self.healed and (one.ended is None or one.ended > self.began)
+            operation
+            for operation in self.operations
+            if operation.began < self.healed and (operation.ended is None or operation.ended > self.began)
         ]
 
     @property
     def within(self) -> Sequence[Operation]:
-        """The calls that began and ended while the harm was in effect."""
-        return [one for one in self.meanwhile if one.began > self.done and one.ended and one.ended < self.ending]
+        """The operations that began and ended while the harm was in effect."""
+        return [
+            operation
+            for operation in self.meanwhile
+            if operation.began > self.done and operation.ended and operation.ended < self.ending
+        ]
 
     @property
     def failed(self) -> Sequence[Operation]:
-        """The calls beside the harm that did not succeed."""
-        return [one for one in self.meanwhile if not one.succeeded]
+        """The operations during the harm that did not succeed."""
+        return [operation for operation in self.meanwhile if not operation.succeeded]
 
     @property
     def waited(self) -> Sequence[Operation]:
-        """The calls that began before the end of the harm and were answered after it."""
-        return [one for one in self.meanwhile if one.began < self.ending < (one.ended or 0)]
+        """The operations that began before the end of the harm and got a response after it."""
+        return [operation for operation in self.meanwhile if operation.began < self.ending < (operation.ended or 0)]
 
     def of(self, service: int) -> Observed:
-        """Return what is seen of one service."""
-        calls = [one for one in self.operations if one.service == service]
+        """Return the observations of one service."""
+        calls = [operation for operation in self.operations if operation.service == service]
         return Observed(calls, self.detail, self.began, self.done, self.ending, self.healed)
 
 
@@ -81,12 +87,12 @@ def observe(
     meanwhile: Callable[[], object] = lambda: None,
     answering: Callable[[dict[str, Any]], Collection[int]] = lambda _: (),
 ) -> Observed:
-    """Let a nemesis harm a cluster beside clients that write, and return once all services answer writes again.
+    """Let a nemesis harm a cluster during writes, and return once all services acknowledge writes again.
 
     Args:
-        meanwhile: Called when the harm is in effect, which it is for some time more.
-        answering: Returns the services that answer writes beside the harm, which lasts until they have done so; it is
-            given the detail of the nemesis.
+        meanwhile: Called while the harm is in effect.
+        answering: Returns the services that acknowledge writes during the harm, which lasts until they have done so;
+            called with the nemesis's details.
     """
     recorder, stopped = Recorder(), threading.Event()
     urls = range(len(cluster.urls))
@@ -118,10 +124,10 @@ def _write(client: Client, service: int) -> None:
 
 
 def _wait_for_writes(recorder: Recorder, services: Collection[int]) -> None:
-    """Return once each service has acknowledged a write that begins from now on."""
+    """Wait until each service has acknowledged a write that begins from now on."""
     began, deadline = recorder.now(), time.monotonic() + PATIENCE
     while missing := {*services} - {
-        one.service for one in recorder.operations.copy() if one.succeeded and one.began > began
+        operation.service for operation in recorder.operations.copy() if operation.succeeded and operation.began > began
     }:
-        assert time.monotonic() < deadline, f"services {missing} do not answer writes"
+        assert time.monotonic() < deadline, f"services {missing} do not acknowledge writes"
         time.sleep(0.02)
