@@ -53,7 +53,7 @@ def place(backend):
 
 @contextlib.contextmanager
 def serving(database, other=None):
-    """Yield the URLs of services with one worker each: two under uWSGI, one of placement-serve on ``other`` if given."""
+    """Yield the URLs of services with one worker each: two under uWSGI, and placement-serve, on ``other`` if given."""
     with contextlib.ExitStack() as stack:
         uwsgi = [stack.enter_context(running.uwsgi(database, 1, OPTIONS, flags=FLAGS)) for _ in range(WORKERS - 1)]
         embedded = stack.enter_context(running.embedded(other or database, OPTIONS))

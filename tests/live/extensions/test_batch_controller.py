@@ -1,4 +1,4 @@
-"""The controller of docs/extensions/batch.rst, against a running service; test_client.py has answers that are lost."""
+"""The controller of docs/extensions/batch.rst, against a running service; test_client.py covers lost responses."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ PAGE = "docs/extensions/batch.rst"
 
 @pytest.fixture(scope="module")
 def cluster(backend):
-    with ask_process.loaded(backend, captioned(PAGE, "cluster.yaml")) as found:
-        yield found
+    with ask_process.loaded(backend, captioned(PAGE, "cluster.yaml")) as loaded:
+        yield loaded
 
 
 @pytest.fixture
 def client(cluster):
-    """A client of the cluster, which has no jobs when a test begins."""
+    """A client of the cluster, which has no jobs at the start of a test."""
     with clients.admin(cluster) as connected:
         yield connected
         connected.release(job.uuid for job in connected.consumers(type="JOB"))
@@ -57,7 +57,7 @@ def test_a_job_has_a_place_until_it_ends(client, controller):
     assert [set(worker) for worker in place.mappings] == [{"_node", "_gpu0", "_gpu1"}] * 4
     again = controller.book(client, "job-1", "ada", 4)
     assert (again.outcome, again.mappings, again.expires_at) == ("held", place.mappings, place.expires_at)
-    assert controller.book(client, "job-2", "bob", 4) is not None  # at the other NUMA nodes
+    assert controller.book(client, "job-2", "bob", 4) is not None  # on the other NUMA nodes
     assert controller.book(client, "job-3", "bob", 4) is None
     assert controller.extend(client, "job-1") > place.expires_at
     controller.end(client, ["job-1", "job-2"])
