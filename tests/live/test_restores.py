@@ -103,7 +103,7 @@ class Scenario:
         workers[0].ask("PUT", f"/traits/{self.kept_trait}")
         for worker, consumer, provider in zip(workers, self.early, self.changed, strict=True):
             assert worker.ask(*claim({provider: {"VCPU": 1}}, consumer=consumer)).status == 204
-        self.before = self.told(workers[0])
+        self.before = self.responses_of(workers[0])
 
     def go_on(self):
         """Change everything after the backup, part by each worker, and wait until all indices have the changes."""
@@ -178,7 +178,7 @@ class Scenario:
             found = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
             assert not {*again} & {*found}
 
-    def told(self, worker):
+    def responses_of(self, worker):
         """Return the responses of a worker to reads of everything."""
         paths = [
             "/allocation_candidates?resources=VCPU:1",  # first, since a search notices the restore
@@ -199,7 +199,7 @@ class Scenario:
         """Check that each worker responds like a newly started service."""
         fresh = placement(self.database)
         for worker in self.workers:
-            responses = self.told(worker)
+            responses = self.responses_of(worker)
             for path, body in responses.items():
                 assert body == sorted_through(fresh("GET", path).body), path
 
@@ -280,7 +280,7 @@ def check(scenario, first=0):
     """Check that each worker serves the restored data, whatever the others have done before, and that all continue."""
     numbers = [*range(first, WORKERS), *range(first)]
     for number in numbers:
-        assert scenario.told(scenario.workers[number]) == scenario.before
+        assert scenario.responses_of(scenario.workers[number]) == scenario.before
     for number in numbers:
         scenario.check(scenario.workers[number], number)
     scenario.reuse_ids()
@@ -398,7 +398,7 @@ def test_data_read_during_a_restore_in_place_is_read_again_after_db_restored(
     for worker in workers:
         worker.get("/allocation_candidates?resources=VCPU:1")
     operator.run(IN_PLACE, {"placement.sql": "last.sql"})
-    assert [scenario.told(worker) == scenario.before for worker in workers] == [False] * WORKERS
+    assert [scenario.responses_of(worker) == scenario.before for worker in workers] == [False] * WORKERS
     url = database.url.render_as_string(hide_password=False)
     monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", url)
     assert in_process(manage, "db", "restored").code == 0

@@ -504,15 +504,15 @@ def test_events_are_followed_from_a_position(client):
 
 def test_a_restart_of_the_service_does_not_end_events(connect, database_url):
     with running.embedded(database_url) as service:
-        client, names, events = connect(service.url), [new(), new()], queue.Queue()
+        client, names, received = connect(service.url), [new(), new()], queue.Queue()
         events = client.follow(client.position(), kind="provider")
-        threading.Thread(target=lambda: [events.put(next(events).name) for _ in names], daemon=True).start()
+        threading.Thread(target=lambda: [received.put(next(events).name) for _ in names], daemon=True).start()
         clients.request(service, "POST", "/resource_providers", {"name": names[0]})
-        assert events.get(timeout=children.PATIENCE) == names[0]
+        assert received.get(timeout=children.PATIENCE) == names[0]
         service.kill()
         service.start()
         clients.request(service, "POST", "/resource_providers", {"name": names[1]})
-        assert events.get(timeout=children.PATIENCE) == names[1]
+        assert received.get(timeout=children.PATIENCE) == names[1]
 
 
 def test_a_lost_position_is_reported(client):

@@ -59,13 +59,13 @@ def labels():
         storm.together(Call("GET", "/v1/events?after=7000000-0badcafe"), Call("GET", "/v1/doctor"))
         text = page.text()
     page.child.stop()
-    values = defaultdict(lambda: defaultdict(set))
+    values_of = defaultdict(lambda: defaultdict(set))
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            values = values[sample.name]
+            values = values_of[sample.name]
             for label, value in sample.labels.items():
                 values[label].add(value)
-    return dict(values)
+    return dict(values_of)
 
 
 @pytest.mark.parametrize(("title", "expression"), QUERIES)

@@ -166,10 +166,10 @@ def test_a_question_has_the_answer_shown(question, url, directory, draw, browser
     """All questions depend on the commands before the first one."""
     before, _, _ = PAGE.partition(next(iter(QUESTIONS)))
     prepared = [command for command, _ in commands_of(before)]
-    commands = commands_of(QUESTIONS[question])
-    commands = [*prepared, *(command for command, _ in commands)]
+    pairs = commands_of(QUESTIONS[question])
+    commands = [*prepared, *(command for command, _ in pairs)]
     printed, errors = transcripts.run(commands, directory, transcripts.environment() | {"PYTHONIOENCODING": "utf-8"})
-    for (command, shown), output in zip(commands, printed[len(prepared) :], strict=True):
+    for (command, shown), output in zip(pairs, printed[len(prepared) :], strict=True):
         assert is_shown(shown, output), f"$ {command}\n{output}\n{errors}"
     assert errors == ""
     figure = FIGURES[question]
