@@ -63,15 +63,14 @@ class Copy:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHONPATH"))}
         return subprocess.run(argv, cwd=self.root, env=kept | variables, capture_output=True, text=True, check=False)
 
-
-def passes(self, *patterns: str, options: Sequence[str] = ("-n", "2")) -> None:
-    """Run tests on SQLite, given by patterns of paths; raise AssertionError with the failures."""
-    files = [str(path) for pattern in patterns for path in sorted(self.root.glob(pattern))]
-    assert files, files
-    left_out = [f"--ignore={path}" for path in OF_THE_WHOLE]
-    pytest_ = ("-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "--databases", "sqlite")
-    done = self.run("python", *pytest_, *options, *left_out, *files)
-    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    def passes(self, *patterns: str, options: Sequence[str] = ("-n", "2")) -> None:
+        """Run tests on SQLite, given by patterns of paths; raise AssertionError with the failures."""
+        files = [str(path) for pattern in patterns for path in sorted(self.root.glob(pattern))]
+        assert files, patterns
+        left_out = [f"--ignore={path}" for path in OF_THE_WHOLE]
+        pytest_ = ("-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "--databases", "sqlite")
+        done = self.run("python", *pytest_, *options, *left_out, *files)
+        assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """Invariants of the rows of any Placement database.
 
-A row that breaks one is named by the uuid of its provider or consumer, where it has one.
+A violating row is named by the uuid of its provider or consumer, if it has one.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from placement.db.database import Database
 from tests import extended, recorded
 
-#: Modules of extensions: more invariants are NOWHERE violated, and of inventories that meet a condition more
-#: MAY_BE_OVERUSED.
+#: Modules of extensions, which add invariants (NOWHERE) and conditions on inventories that may be over-committed
+#: (MAY_BE_OVERUSED).
 _ADDED = extended.modules("load", "soundness")
 _NOWHERE = {
     "a consumer that holds nothing": """
@@ -73,14 +73,14 @@ _NOWHERE = {
 
 
 def flaws(database: Database) -> dict[str, list[object]]:
-    """Return the violated invariants, with their rows, and what the events say that is not true."""
-    found = flaws_of_rows(database.engine)
+    """Return the violated invariants, with their rows, and the events that contradict the tables."""
+    violations = flaws_of_rows(database.engine)
     untrue: list[object] = [*recorded.untruths(database)]
-    return found | {"an event that is not true": untrue} if untrue else found
+    return violations | {"an event that is not true": untrue} if untrue else violations
 
 
 def flaws_of_rows(engine: sa.Engine) -> dict[str, list[object]]:
     """Return the violated invariants, with their rows."""
     with engine.connect() as connection:
-        found = {flaw: list(connection.execute(sa.text(query)).scalars()) for flaw, query in _NOWHERE.items()}
-    return {flaw: rows for flaw, rows in found.items() if rows}
+        violations = {flaw: list(connection.execute(sa.text(query)).scalars()) for flaw, query in _NOWHERE.items()}
+    return {flaw: rows for flaw, rows in violations.items() if rows}
