@@ -297,7 +297,7 @@ class Model:
 
     @atomic
     def backfill(self, uuid: str | None, node_uuid: str, record: Record) -> str:
-        """Return the uuid of the new record; None if the service generates it, which ``new`` then is."""
+        """Return the uuid of the new record: the given one, the holder's, or "new" if the service generates one."""
         node = self._node(node_uuid, 400)
         holder = self.holder(node_uuid)
         chosen = uuid or holder or "new"
