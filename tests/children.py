@@ -92,7 +92,7 @@ def free_port() -> int:
 
 
 def _take_block() -> Sequence[int]:
-    """Reserve a block of ports that no other process has reserved, until this process ends; return them."""
+    """Reserve a block of ports, exclusive to this process until it ends; return them."""
     for first in random.sample(_PORTS[::_BLOCK], len(_PORTS) // _BLOCK):
         block = socket.socket(socket.AF_UNIX)
         try:

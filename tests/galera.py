@@ -1,4 +1,4 @@
-"""Private Galera clusters for the tests: nodes of MariaDB on this host, all of which accept writes."""
+"""Private Galera clusters for the tests: nodes of MariaDB on this host, which all accept writes."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def _cable(host: Host, network: str) -> str:
 
 
 def _free_block() -> int:
-    """Return the third byte of addresses that no other run uses."""
+    """Return a third byte of addresses that is unique to this run."""
     used = {int(name.removeprefix("placement")) for _, name in socket.if_nameindex() if name.startswith("placement")}
     return random.choice([block for block in range(256) if block not in used])
 

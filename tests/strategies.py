@@ -267,7 +267,7 @@ def similar_trees(draw: st.DrawFn, most: int = 4) -> World:
 
 
 def device_host(order: random.Random) -> tuple[World, SearchQuery]:
-    """Return a host with up to 16 devices, and up to four groups, each of which may use any device.
+    """Return a host with up to 16 devices, and up to four groups that may use any device.
 
     Not drawn by Hypothesis, whose examples mostly have few and equal devices.
     """

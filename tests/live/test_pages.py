@@ -1,4 +1,4 @@
-"""The commands and configurations of pages that belong to no other test (tests/docs/run_by.py)."""
+"""The remaining commands and configurations of the pages (tests/docs/run_by.py)."""
 
 from __future__ import annotations
 

@@ -124,8 +124,8 @@ class Scenario:
         assert self.workers[0].ask("DELETE", f"/resource_classes/{self.kept_class}").status == 204
         assert self.workers[0].ask("DELETE", f"/traits/{self.kept_trait}").status == 204
         for worker in self.workers:
-            query = worker.get(f"/allocation_candidates?resources={self.late_class}:1")
-            assert {*query["provider_summaries"]} == {*self.late}
+            document = worker.get(f"/allocation_candidates?resources={self.late_class}:1")
+            assert {*document["provider_summaries"]} == {*self.late}
         self.late_ids = {self._id(provider) for provider in self.late}
 
     def _id(self, provider):
@@ -134,9 +134,9 @@ class Scenario:
 
     def check(self, worker, number):
         """Check that the worker serves the restored data and continues from there; a search comes first."""
-        found = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
-        assert {*self.doomed, self.changed[number], self.steady} <= {*found}
-        assert not {*self.late} & {*found}
+        summaries = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
+        assert {*self.doomed, self.changed[number], self.steady} <= {*summaries}
+        assert not {*self.late} & {*summaries}
         assert worker.ask("GET", f"/allocation_candidates?resources={self.late_class}:1").status == 400
         for provider in self.late:
             assert worker.ask("GET", f"/resource_providers/{provider}").status == 404
@@ -173,10 +173,10 @@ class Scenario:
         if self.gives_ids_again:
             assert {self._id(provider) for provider in again} == self.late_ids
         for worker in self.workers:
-            found = worker.get(f"/allocation_candidates?resources={again_class}:1&required={again_trait}")
-            assert {*found["provider_summaries"]} == {*again}
-            found = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
-            assert not {*again} & {*found}
+            document = worker.get(f"/allocation_candidates?resources={again_class}:1&required={again_trait}")
+            assert {*document["provider_summaries"]} == {*again}
+            document = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
+            assert not {*again} & {*document}
 
     def responses_of(self, worker):
         """Return the responses of a worker to reads of everything."""

@@ -23,7 +23,7 @@ _NOWHERE = {
         SELECT uuid FROM consumers WHERE project_id NOT IN (SELECT id FROM projects)""",
     "a consumer of no user": """
         SELECT uuid FROM consumers WHERE user_id NOT IN (SELECT id FROM users)""",
-    "a consumer of a type that is none": """
+    "a consumer of an unknown type": """
         SELECT uuid FROM consumers
         WHERE consumer_type_id IS NOT NULL AND consumer_type_id NOT IN (SELECT id FROM consumer_types)""",
     "the same allocation twice": """
@@ -51,12 +51,12 @@ _NOWHERE = {
     "a trait of no provider": """
         SELECT trait_id FROM resource_provider_traits
         WHERE resource_provider_id NOT IN (SELECT id FROM resource_providers)""",
-    "a trait that is none": """
+    "an unknown trait": """
         SELECT trait_id FROM resource_provider_traits WHERE trait_id NOT IN (SELECT id FROM traits)""",
     "an aggregate of no provider": """
         SELECT aggregate_id FROM resource_provider_aggregates
         WHERE resource_provider_id NOT IN (SELECT id FROM resource_providers)""",
-    "an aggregate that is none": """
+    "an unknown aggregate": """
         SELECT aggregate_id FROM resource_provider_aggregates
         WHERE aggregate_id NOT IN (SELECT id FROM placement_aggregates)""",
     "a root that is not its own root": """
@@ -65,7 +65,7 @@ _NOWHERE = {
     "a child in another tree than its parent": """
         SELECT child.uuid FROM resource_providers child JOIN resource_providers parent
         ON parent.id = child.parent_provider_id WHERE child.root_provider_id <> parent.root_provider_id""",
-    "a child of nobody": """
+    "a child of an unknown parent": """
         SELECT child.uuid FROM resource_providers child LEFT JOIN resource_providers parent
         ON parent.id = child.parent_provider_id WHERE child.parent_provider_id IS NOT NULL AND parent.id IS NULL""",
     **{flaw: query for each in _ADDED for flaw, query in each.NOWHERE.items()},

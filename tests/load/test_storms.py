@@ -188,12 +188,12 @@ def test_consumers_of_full_providers_change_places(storm, round_):
     """A POST swaps two consumers, again and again: neither provider ever fits both."""
     here, there = storm.provider(VCPU=CLIENTS), storm.provider(VCPU=CLIENTS)
     pairs = [(new(), new()) for _ in range(CLIENTS)]
-    for one, other in pairs:
-        assert storm.ask("POST", "/allocations", {one: holding([here]), other: holding([there])}).status == 204
+    for first, second in pairs:
+        assert storm.ask("POST", "/allocations", {first: holding([here]), second: holding([there])}).status == 204
 
-    def swap(one, other):
+    def swap(left, right):
         for generation, (first, second) in enumerate([(there, here), (here, there), (there, here)], start=1):
-            body = {one: holding([first], generation), other: holding([second], generation)}
+            body = {left: holding([first], generation), right: holding([second], generation)}
             yield storm.ask("POST", "/allocations", body)
 
     answers = storm.together(*(lambda pair=pair: [*swap(*pair)] for pair in pairs))

@@ -94,7 +94,7 @@ def _exceeds(share: Sequence[int], other: Sequence[int]) -> bool:
 
 
 def _least_hungry(taken: set[Amounts]) -> list[Amounts]:
-    """Return the sets of amounts that contain no other one."""
+    """Return the minimal sets of amounts."""
     return sorted((amounts for amounts in taken if not any(other < amounts for other in taken)), key=sorted)
 
 

@@ -114,7 +114,7 @@ def _judge_combining(expected: Expected, explanation: Explanation, rule: str) ->
 
 
 def smallest_sets(sets: frozenset[frozenset[str]]) -> list[frozenset[str]]:
-    """Return the minimal sets, which contain no other one."""
+    """Return the minimal sets."""
     return [rules for rules in sets if not any(other < rules for other in sets)]
 
 

@@ -354,7 +354,7 @@ def _violated(trials: Trials, query: SearchQuery, combination: tuple[oracle.Matc
 
 
 def smallest_sets(sets: set[frozenset[str]]) -> list[frozenset[str]]:
-    """Return the minimal sets, which contain no other one."""
+    """Return the minimal sets."""
     return [rules for rules in sets if not any(other < rules for other in sets)]
 
 
@@ -362,7 +362,7 @@ def smallest_sets(sets: set[frozenset[str]]) -> list[frozenset[str]]:
 
 
 def mistakes(expected: Expected) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield the parts of the query that fail at any usage: the kind, and names, one of which is in the text."""
+    """Yield the parts of the query that fail at any usage: the kind, and names; the text contains one of them."""
     query, members = expected.query, expected.world.members.values()
     traits = frozenset().union(*(member.traits for member in members))
     aggregates = frozenset().union(*(member.aggregates for member in members))

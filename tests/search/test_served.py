@@ -22,7 +22,7 @@ MOST = 12
 
 
 class Mirror:
-    """A world, created as providers of the service, under names that no other test uses."""
+    """A world, created as providers of the service, under unique names."""
 
     def __init__(self, call: Caller, world: World) -> None:
         self._call, self._world, self._number = call, world, uuid.uuid4()

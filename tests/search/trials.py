@@ -52,13 +52,13 @@ class Trials:
 
         Candidates that differ only in the assignment of equal groups are yielded once, with their number.
         """
-        if not self.stands(query, root):
+        if not self.meets_root_conditions(query, root):
             return
         options = [self.matches(group, root) for group in query.groups]
         if all(options):
             yield from self._combined(query, options, twins(query))
 
-    def stands(self, query: SearchQuery, root: str) -> bool:
+    def meets_root_conditions(self, query: SearchQuery, root: str) -> bool:
         """Whether a tree meets the conditions on roots."""
         traits = self.world.members[root].traits
         return oracle.meets(query.root_traits, traits) and not query.avoided & traits

@@ -139,9 +139,9 @@ def shares(samples, database_url):
 
 def test_the_usage_of_projects_and_of_aggregates(shares, ask):
     def shown(by):
-        _, header, *found = rows(ask("usage", "--by", by, *THEN))
+        _, header, *lines = rows(ask("usage", "--by", by, *THEN))
         assert header == ["class", by, "used", "capacity", "percent", "least", "most", "trend"]
-        return [row[:7] for row in found]
+        return [row[:7] for row in lines]
 
     assert shown("project") == [
         ["VCPU", "red", "6", "16", "38", "6", "6"],

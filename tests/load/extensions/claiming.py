@@ -1,4 +1,4 @@
-"""Calls of POST /v1/claims in a storm: their bodies, and hosts with a resource class that no other storm uses."""
+"""Calls of POST /v1/claims in a storm: their bodies, and hosts with a resource class unique to the storm."""
 
 from __future__ import annotations
 

@@ -356,7 +356,7 @@ class Keepers:
             path = f"{ALLOCATIONS}/{request.body['uuid']}"
             made = self.storm.ask(*request).status
             self.seen["POST", made] += 1
-            # A client that lost its connection reads its allocation, and sends no other request while it holds a node.
+            # A client that lost its connection reads its allocation, and sends nothing else while it holds a node.
             state = self.until(path, 200, 404).body.get("state")
             if not made and not state:
                 # A COMMIT that the killed worker has sent may still take effect: the same request waits for it.

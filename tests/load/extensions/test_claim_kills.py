@@ -64,9 +64,9 @@ class Callers:
             self.lies.append(("released", answer))
 
     def _check(self, consumers, amount, generation):
-        for one in consumers:
-            if self._held(one) != (amount, generation):
-                self.lies.append((one, amount, generation))
+        for consumer in consumers:
+            if self._held(consumer) != (amount, generation):
+                self.lies.append((consumer, amount, generation))
 
     def _held(self, consumer):
         """Return the allocations of a consumer, and its generation."""

@@ -266,7 +266,7 @@ class Model:
 
     @atomic
     def create_allocation(self, uuid: str, record: Record) -> set[str]:
-        """Add the record, and return the nodes, one of which it may have got."""
+        """Add the record, and return the nodes that it may have got."""
         for candidate in record.candidates:
             self._node(candidate, 400)
         self._check_record(uuid, record.name)

@@ -132,7 +132,7 @@ def test_each_pick_examines_a_different_sample_of_many_trees() -> None:
 
 
 def add_devices(world: World, hosts: int, free: Collection[int]) -> PickRequest:
-    """Add hosts with two devices, both of which are free in some hosts only, and return a request for two.
+    """Add hosts with two devices, which are both free in some hosts only, and return a request for two.
 
     Narrowing does not detect that the other hosts cannot serve it.
     """
