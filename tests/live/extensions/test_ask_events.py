@@ -104,7 +104,7 @@ def test_events_are_printed_to_the_end(service):
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["history", "nothing"], 3, "No provider, node or consumer nothing is there"),
+        (["history", "nothing"], 3, "There is no provider, node or consumer nothing"),
         (["events", "--after", "99-00000000"], 3, "410 Gone"),
         (["events", "--after", "seven"], 2, "after"),
         (["events", "--kind", "host"], 2, "kind"),
