@@ -69,14 +69,14 @@ class Pickers(Clients):
         end=ENDS,
         **WHO,
     )
-    def claims_places(self, wanted, moved, dry, conditions, strategy, at_once, tried, end, owner, type_):
+    def claims_places(self, wanted, moved, dry_run, conditions, strategy, at_once, tried, end, owner, type_):
         """Claim for several consumers in one call; consumers with allocations are moved, or refused."""
         wishes = []
         for place, (number, shape, count) in enumerate(wanted):
             consumer = self.uuid("c", number)
             known = self.model.consumers.get(consumer)
             move = {"keep": False, "consumer_generation": known.generation} if known and moved else {}
-            wishes.append(self._wish(consumer, shape, count, owner, type_, move, dry_run=place == dry))
+            wishes.append(self._wish(consumer, shape, count, owner, type_, move, dry_run=place == dry_run))
         self._claim(wishes, conditions, {"strategy": strategy, "all_or_nothing": at_once, **end}, tried=tried)
 
     @rule(
@@ -188,10 +188,10 @@ class Pickers(Clients):
         type_: str,
         move: dict[str, Any],
         *,
-        dry: bool = False,
+        dry_run: bool = False,
     ) -> Wish:
         query = self._query(shape)
-        return Wish(consumer, query, self._content(consumer, query, owner, type_) | {"count": count, **move}, dry)
+        return Wish(consumer, query, self._content(consumer, query, owner, type_) | {"count": count, **move}, dry_run)
 
     def _claim(
         self,
