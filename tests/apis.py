@@ -1,9 +1,9 @@
-"""All APIs of the service, whether a configuration asks for them or not."""
+"""All APIs of the service, whether or not a configuration enables them."""
 
 from __future__ import annotations
 
 from placement import extension, routes
 
 ALL = (routes.PLACEMENT, *(each.api() for each in extension.installed().values() if each.api))
-#: Those with routes that write: a page only tries what it would write.
+#: The APIs with routes that write; pages only send dry runs.
 WRITTEN = tuple(each for each in ALL if not each.has_pages)

@@ -1,4 +1,4 @@
-"""placement-ask as a process, and the service that it asks."""
+"""placement-ask as a process, and its service."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def environment() -> dict[str, str]:
 
 
 def require_command(command: str) -> None:
-    """Raise Missing unless ``openstack`` finds this command of the package."""
+    """Raise Missing unless ``openstack`` finds a command of the package."""
     if command.replace(" ", "_") not in metadata.entry_points(group="openstack.placement.v1").names:
         raise servers.Missing("the entry points are not installed: pip install -e .")
 
 
 @contextlib.contextmanager
 def loaded(backend: Any, providers: str) -> Iterator[running.Service]:
-    """Run a service whose database has the providers of a file (docs: load)."""
+    """Run a service whose database contains the providers of a file (docs: load)."""
     url = backend.create_database()
     with running.embedded(url) as service:
         done = subprocess.run(
@@ -51,9 +51,11 @@ def loaded(backend: Any, providers: str) -> Iterator[running.Service]:
 
 @contextlib.contextmanager
 def watching(environment: Mapping[str, str], *words: str, **streams: Any) -> Iterator[subprocess.Popen[str]]:
-    """Run a command that goes on until it is ended, for the length of a block."""
+    """Run a command that does not end by itself, during a block."""
     with subprocess.Popen([*ASK, *words], env=environment, text=True, **streams) as process:
-        watchdog = threading.Timer(children.PATIENCE, process.kill)  # it would go on if what is expected did not come
+        watchdog = threading.Timer(
+            children.PATIENCE, process.kill
+        )  # it would run forever if the expected output did not come
         watchdog.start()
         try:
             yield process
@@ -63,7 +65,7 @@ def watching(environment: Mapping[str, str], *words: str, **streams: Any) -> Ite
 
 
 def until(stream: IO[str], text: str) -> list[str]:
-    """Read lines until one has this text; return it, and those before it."""
+    """Read lines until one contains a text; return it, and the lines before it."""
     lines = [stream.readline()]
     while text not in lines[-1]:
         assert lines[-1], lines
@@ -72,7 +74,7 @@ def until(stream: IO[str], text: str) -> list[str]:
 
 
 def in_terminal(words: Sequence[str], environment: Mapping[str, str], columns: int, typed: str = "") -> tuple[int, str]:
-    """Return the exit code of a process, and what it writes to a terminal of this width in which this is typed."""
+    """Return the exit code of a process, and its output to a terminal with a width and typed input."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with subprocess.Popen(words, stdout=follower, stderr=follower, stdin=follower, env=environment) as process:

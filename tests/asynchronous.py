@@ -12,7 +12,7 @@ from placement_client import AsyncClient
 
 
 class Loop:
-    """An event loop in a thread of its own, so that tasks go on while a test does something else."""
+    """An event loop in its own thread, so that tasks run while a test does something else."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -20,7 +20,7 @@ class Loop:
         self._thread.start()
 
     def run(self, awaited: Awaitable[Any]) -> Any:
-        """Return what is awaited."""
+        """Run an awaitable, and return its result."""
 
         async def wait() -> Any:
             return await awaited
@@ -35,7 +35,7 @@ class Loop:
 
 
 class Blocking:
-    """A client whose methods return what those of an AsyncClient yield, and whose blocks are ``with``."""
+    """A client whose methods return the results of an AsyncClient's, and whose blocks are ``with``."""
 
     def __init__(self, client: AsyncClient, loop: Loop) -> None:
         self._client, self._loop = client, loop
@@ -83,7 +83,7 @@ class BlockingIterator:
 
 @contextlib.contextmanager
 def blocking(*args: Any, **options: Any) -> Iterator[Blocking]:
-    """Provide an AsyncClient made with these arguments, with the interface of Client."""
+    """Provide an AsyncClient, created with these arguments, with the interface of Client."""
     loop = Loop()
     try:
 

@@ -1,7 +1,7 @@
-"""The commands of docs/backup.rst, run as they are written there: on a database that is called "placement".
+"""The commands of docs/backup.rst, run unchanged, on a database called "placement".
 
-Only the directory /backup and the path of SQLite's file are those of the test.  Clients find the server by their own
-variables and files, as on the host of an operator.
+Only the directory /backup and the path of SQLite's file are replaced.  Clients find the server by their own variables
+and files, as on the host of an operator.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from tests.servers import Missing
 
 _NAMES = {"sqlite": ["SQLite"], "mariadb": ["MariaDB, MySQL", "MariaDB"], "postgresql": ["PostgreSQL"]}
 _TITLE = re.compile(r"^(\S.*)\n[=-]{3,}\n", re.MULTILINE)
-#: The file of the page, in a SQLite database.
+#: The path of the SQLite database on the page.
 _FILE = "/var/lib/placement/placement.sqlite"
 
 
 def blocks(section: str) -> dict[str, str]:
-    """Return the literal blocks of a section of the page by the text before them; raises KeyError."""
+    """Return the literal blocks of a section of the page, by the text before them; raise KeyError if it is unknown."""
     _, *pieces = _TITLE.split(documents.PAGES["docs/backup.rst"])
     text = dict(zip(pieces[::2], pieces[1::2], strict=True))[section]
-    found = re.findall(r"^(\S.*?):\n\n(\.\. code-block::.*\n(?:(?:   .+)?\n)+)", text, re.MULTILINE)
-    return {before: next(documents.blocks(block)).text for before, block in found}
+    matches = re.findall(r"^(\S.*?):\n\n(\.\. code-block::.*\n(?:(?:   .+)?\n)+)", text, re.MULTILINE)
+    return {before: next(documents.blocks(block)).text for before, block in matches}
 
 
 class Operator:
-    """Somebody who runs the commands of the page for one database.
+    """An operator, who runs the commands of the page for one database.
 
     Attributes:
-        directory: What the page calls /backup.
+        directory: The directory that the page calls /backup.
     """
 
     def __init__(self, url: str) -> None:
-        """Write the files in which clients look for the server.
+        """Write the files that configure the server for clients.
 
         Args:
-            url: Of the database; one at a server is called "placement".
+            url: The URL of the database; on a server it is called "placement".
         """
         self._url = sa.make_url(url)
         backend = self._url.get_backend_name()
@@ -61,21 +61,21 @@ class Operator:
         self.run("Backup")
 
     def restore(self) -> None:
-        """Restore the backup, by all steps that the page has for this kind of database."""
+        """Restore the backup, by all steps of the page for this kind of database."""
         if self._kind != "sqlite":
             self.run("Load the backup beside the database")
         self.run("Replace the database")
 
     def run(self, section: str, words: Mapping[str, str] = {}) -> str:
-        """Run what the section says for this kind of database, with these words replaced; return what it prints.
+        """Run the commands of a section for this kind of database, with words replaced; return their output.
 
         Raises:
-            KeyError: The section has nothing for this kind of database.
+            KeyError: The section has no commands for this kind of database.
             Missing: A program is not installed.
-            RuntimeError: A command has failed; the text is what it said.
+            RuntimeError: A command has failed; the text is its output.
         """
-        found = blocks(section)
-        commands = next(found[name] for name in _NAMES[self._kind] if name in found)
+        commands_by_text = blocks(section)
+        commands = next(commands_by_text[name] for name in _NAMES[self._kind] if name in commands_by_text)
         for program in re.findall(r"^(\w\S*)", commands, re.MULTILINE):
             if shutil.which(program) is None:
                 raise Missing(f"{program} is not installed")

@@ -19,16 +19,16 @@ DRIVER = "fake-hardware"
 
 
 def unique(word: str) -> str:
-    """Return a name that no other test uses: tests share a service."""
+    """Return a unique name, since tests share a service."""
     return f"{word}-{secrets.token_hex(4)}"
 
 
 class Commands:
-    """`openstack ... baremetal`, each command in a process of its own, with these options and variables.
+    """`openstack ... baremetal`, each command in its own process, with these options and variables.
 
     Args:
-        options: Those of `openstack`.
-        program: `openstack`, or `baremetal`, which is the same without the word baremetal.
+        options: The options of `openstack`.
+        program: `openstack`, or `baremetal`, which has the same commands without the word baremetal.
         first: Python code that runs in the process before the program.
         variables: The variables OS_... of the environment.
     """
@@ -49,17 +49,17 @@ class Commands:
         return preloaded.client().run([sys.executable, "-c", code, *words], outside | self._variables)
 
     def do(self, command: str) -> str:
-        """Run a command that succeeds, and return what it prints."""
+        """Run a command that succeeds, and return its output."""
         done = self.run(command)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
     def show(self, command: str) -> Any:
-        """Run a command that succeeds, and return the data that it shows."""
+        """Run a command that succeeds, and return its output as data."""
         return json.loads(self.do(f"{command} -f json"))
 
     def refused(self, command: str) -> str:
-        """Run a command that fails, and return the error that it prints."""
+        """Run a command that fails, and return its error message."""
         done = self.run(command)
         assert done.returncode == 1, done
         return done.stderr.strip()
@@ -70,9 +70,9 @@ class Clients:
 
     Attributes:
         openstack: The commands.
-        connection: The SDK's, which does not repeat a request after 409 or 503.
+        connection: The connection of the SDK, which does not retry after 409 or 503.
         root: The URL of the Placement API of the same service, if it has one.
-        database: The URL of its database, if it is known.
+        database: The URL of its database, if known.
     """
 
     def __init__(self, url: str, root: str | None = None, database: str | None = None) -> None:
@@ -85,11 +85,11 @@ class Clients:
 
     @property
     def baremetal(self) -> Any:
-        """The SDK's calls."""
+        """The proxy of the SDK."""
         return self.connection.baremetal
 
     def connect(self, **options: Any) -> Any:
-        """Return a connection of the SDK that nothing outside of the test configures."""
+        """Return a connection of the SDK that ignores configuration outside of the test."""
         try:
             import openstack
         except ImportError:
@@ -98,10 +98,10 @@ class Clients:
         return openstack.connect(**known | {"load_envvars": False, "load_yaml_config": False} | options)
 
     def enrolled(self, resource_class: str, **fields: Any) -> Any:
-        """Return a new node that is no candidate yet."""
+        """Return a new node that is not a candidate yet."""
         owner = fields.pop("owner", None)
         node = self.baremetal.create_node(**{"driver": DRIVER, "resource_class": resource_class} | fields)
-        # The original refuses an owner of a new node where there are no projects.
+        # Ironic without projects refuses an owner for a new node.
         return self.baremetal.update_node(node, owner=owner) if owner else node
 
     def available(self, resource_class: str, traits: tuple[str, ...] = (), **fields: Any) -> Any:
@@ -115,7 +115,7 @@ class Clients:
         return self.baremetal.get_node(node.id)
 
     def deployed(self, resource_class: str, **fields: Any) -> Any:
-        """Return a new node that is in use, and has no allocation."""
+        """Return a new node in use without an allocation."""
         node = self.available(resource_class, **fields)
         return self.baremetal.set_node_provision_state(node, "active", wait=True, timeout=60)
 

@@ -11,18 +11,18 @@ from typing import Any, NamedTuple, NoReturn
 
 from tests.children import PATIENCE
 
-#: An admin reads and writes, a service reshapes (docs: policy).
+#: The role admin reads and writes, service reshapes (docs: policy).
 ROLES = "admin,service"
-#: What the body of a claim says of a new consumer, beside its allocations.
+#: The fields of a claim for a new consumer, beside its allocations.
 NEW_CONSUMER = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
 
 
 class Answer(NamedTuple):
-    """A response; the body is None if there is none."""
+    """A response; an empty body is None."""
 
     status: int
     body: Any
-    #: Names in lower case.
+    #: The headers, with names in lower case.
     headers: Mapping[str, str] = {}
 
     @property
@@ -34,12 +34,12 @@ class Answer(NamedTuple):
 
 #: Method, path with query, minor version, body -> answer.
 Caller = Callable[..., Answer]
-#: Where the Bare Metal API begins.
+#: The prefix of the Bare Metal API.
 BAREMETAL = "/baremetal"
 
 
 def version_of(path: str, minor: int | None) -> str:
-    """Return the header with the version of the API that the path belongs to; None for the newest one."""
+    """Return the header with a version of the path's API; None means the newest one."""
     service, newest = ("baremetal", 115) if path.startswith(BAREMETAL) else ("placement", 39)
     return f"{service} 1.{newest if minor is None else minor}"
 
@@ -100,7 +100,7 @@ def over_http(url: str, identity: Mapping[str, str] = ADMIN) -> Caller:
 
 
 class NotJSONError(ValueError):
-    """A reply has another body than JSON."""
+    """The body of a response is not JSON."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(f"{status} {text}")

@@ -1,4 +1,4 @@
-"""Certificates for the tests of TLS, from authorities that are made at the time of the test."""
+"""Certificates for the tests of TLS, from authorities created by the test."""
 
 from __future__ import annotations
 

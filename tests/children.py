@@ -1,8 +1,8 @@
 """Child processes that never outlive the test run: databases, services.
 
-Each is recorded in the run's directory.  A watcher, in a session of its own, waits until the run ends - by itself, by
-Ctrl-C or by SIGKILL - then stops every process that is still recorded, kills those that have not ended
-after five seconds, and removes the directory.
+Each is recorded in the run's directory.  A watcher, in its own session, waits until the run ends - by itself, by Ctrl-C
+or by SIGKILL - then stops every process that is still recorded, kills the remaining ones after five seconds, and
+removes the directory.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from typing import Any
 
 #: The environment variable with the run's directory, for all processes of the run (pytest-xdist's workers too).
 _DIRECTORY = "PLACEMENT_TEST_RUN"
-#: A directory of files in memory, so that no COMMIT waits for a disk; and the bytes that databases and logs may take.
+#: A directory of files in memory, so that no COMMIT waits for a disk; and the bytes that databases and logs may use.
 _IN_MEMORY, _ROOM = Path("/dev/shm"), 4 * 1024**3
-#: Seconds after which a test gives up waiting for something: only a hang takes so long, on a busy machine too.
+#: Seconds after which a test stops waiting: only a hang takes this long, even on a busy machine.
 PATIENCE = 300.0
 #: Seconds after which the watcher kills a process of a run that has ended.
 _GRACE = 5.0
-#: The ports of servers, below the kernel's ephemeral ports, so that one stays free during a restart.  A process takes
-#: them in blocks, which processes of other runs leave alone: a socket without a file stands for a block.
+#: The ports of servers, below the kernel's ephemeral ports, so that a port stays free during a restart.  A process
+#: reserves them in blocks, by a socket without a file for each, which processes of other runs respect.
 _PORTS, _BLOCK = range(20000, 32000), 100
 _ports: list[int] = []
 _taking_ports = threading.Lock()
@@ -41,10 +41,10 @@ _watcher: subprocess.Popen[bytes] | None = None
 
 
 def begin_run(*, in_memory: bool = True) -> None:
-    """Make the run's directory and start its watcher; for the main process of the run.
+    """Create the run's directory and start its watcher; for the main process of the run.
 
     Args:
-        in_memory: Whether files may be in memory; if not, they are where the system has temporary files.
+        in_memory: Whether files may be in memory; otherwise they are in the system's directory of temporary files.
     """
     global _watcher
     place = _IN_MEMORY if in_memory and _suits(_IN_MEMORY) else None
@@ -57,14 +57,14 @@ def begin_run(*, in_memory: bool = True) -> None:
 
 
 def _suits(place: Path) -> bool:
-    """Whether a run has room there, and may execute programs: in Docker neither is so unless that was asked for."""
+    """Whether a directory has enough space and may contain programs: in Docker neither, unless configured."""
     if not os.access(place, os.W_OK | os.X_OK):
         return False
     return shutil.disk_usage(place).free > _ROOM and not os.statvfs(place).f_flag & os.ST_NOEXEC
 
 
 def end_run() -> None:
-    """Return once all children of the run have ended and its directory is removed."""
+    """Wait until all children of the run have ended and its directory is removed."""
     global _watcher
     if _watcher is not None and _watcher.stdin is not None:
         _watcher.stdin.write(b".")
@@ -74,12 +74,12 @@ def end_run() -> None:
 
 
 def run_directory() -> Path:
-    """The directory of this run: for sockets, data and logs."""
+    """Return the directory of this run, for sockets, data and logs."""
     return Path(os.environ[_DIRECTORY])
 
 
 def free_port() -> int:
-    """Return a port without a listener, which no other process of tests gets; each is returned once in a run."""
+    """Return a port without a listener, exclusive to this process; each is returned once in a run."""
     with _taking_ports:
         while True:
             if not _ports:
@@ -92,7 +92,7 @@ def free_port() -> int:
 
 
 def _take_block() -> Sequence[int]:
-    """Return ports that no other process has taken; they are this process's until it ends."""
+    """Reserve a block of ports, exclusive to this process until it ends; return them."""
     for first in random.sample(_PORTS[::_BLOCK], len(_PORTS) // _BLOCK):
         block = socket.socket(socket.AF_UNIX)
         try:
@@ -106,7 +106,7 @@ def _take_block() -> Sequence[int]:
 
 
 def until(ready: Callable[[], object], what: str = "") -> None:
-    """Return once ``ready()`` is true; raises AssertionError, with a sentence, if that never comes."""
+    """Wait until ``ready()`` is true; raise AssertionError, with a sentence, if it never is."""
     deadline = time.monotonic() + PATIENCE
     while not ready():
         assert time.monotonic() < deadline, what or f"not true after {PATIENCE:.0f} s"
@@ -134,57 +134,57 @@ class Child:
         self._note = run_directory() / "children" / f"{self.pid}.{int(stop_with)}.{born(self.pid)}"
         try:
             self._note.touch()
-        except OSError:  # the run has ended: a process that outlives it cannot start children
+        except OSError:  # the run has ended, and a process that outlives it must not start children
             self._process.kill()
             self._process.wait()
             raise
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended; it is not reaped before `kill`, so that its id is not reused."""
+        """Whether the process has ended; it is not reaped before `kill`, so that its id is not reused."""
         return not alive(self.pid)
 
     def disown(self) -> None:
         """Let the process run until the end of the test run, when the watcher ends it."""
-        self._process.returncode = 0  # else Popen warns that it still runs
+        self._process.returncode = 0  # otherwise Popen warns that it still runs
 
     def stop(self, workers: Callable[[], Collection[int]] = tuple) -> None:
-        """Stop it as its operator would.  Does nothing if it was stopped before.
+        """Stop the process like its operator; do nothing if it has been stopped.
 
         If it takes too long, kill it and raise with the end of its log.
 
         Args:
-            workers: Returns processes that are told to stop, too, if it has not ended after a second.
+            workers: Returns processes that get the signal, too, if the process has not ended after a second.
         """
         if self._note.exists():
             deadline = time.monotonic() + PATIENCE
-            # uWSGI's master ignores SIGTERM until all its workers have begun, and the first of them may have answered.
+            # uWSGI's master ignores SIGTERM until all its workers run, although the first may already respond.
             while ignores(self.pid, self._stop_with) and time.monotonic() < deadline:
                 time.sleep(0.02)
             begun = self._descendants()
             os.kill(self.pid, self._stop_with)
-            told = time.monotonic()
+            signalled = time.monotonic()
             while not (ended := self.ended) and time.monotonic() < deadline:
                 time.sleep(0.02)
-                if time.monotonic() > told + 1:
+                if time.monotonic() > signalled + 1:
                     for worker in workers():
                         send(worker, self._stop_with)
-                    told = time.monotonic()
+                    signalled = time.monotonic()
             self._kill(begun)
             if not ended:
                 raise RuntimeError(self._with_log(f"did not stop in {PATIENCE} s"))
 
     def kill(self) -> None:
-        """Kill it, its process group and its descendants with SIGKILL.  Does nothing if it was stopped before."""
+        """Kill the process, its group and its descendants with SIGKILL; do nothing if it has been stopped."""
         if self._note.exists():
             self._kill(self._descendants())
 
     def _descendants(self) -> dict[int, int | None]:
-        """Return the ids of its descendants, and when they began."""
+        """Return the ids of the descendants, with their start times."""
         return {pid: born(pid) for pid in descendants(self.pid)}
 
     def _kill(self, begun: Mapping[int, int | None]) -> None:
-        """Return once it and these descendants have ended, so that their ports are free."""
+        """Kill the process and these descendants; return once they have ended, so that their ports are free."""
         os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
         for pid, began in begun.items():
@@ -194,30 +194,30 @@ class Child:
             while born(pid) in (began, None) and _has_threads(pid):
                 time.sleep(0.01)
         for pid in (self.pid, *begun):
-            # libfaketime leaves files behind in a process that is killed, which stop another user's with the same id.
+            # A killed process leaves files of libfaketime behind, which stop another user's process with the same id.
             for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
                 Path("/dev/shm", name).unlink(missing_ok=True)
         self._note.unlink()
 
     def wait_until(self, ready: Callable[[], bool], seconds: float = PATIENCE) -> None:
-        """Return once ``ready()`` is true; if it ends or takes too long, kill it and raise with the end of its log."""
+        """Wait until ``ready()``; if the process ends or takes too long, kill it and raise with the end of its log."""
         deadline = time.monotonic() + seconds
         while True:
-            ended = self.ended  # asked first, because what a process does last counts
+            ended = self.ended  # read first, so that the last actions of a process count
             if ready():
                 return
             if ended or time.monotonic() > deadline:
-                what = "ended" if ended else f"was not ready in {seconds} s"
+                problem = "ended" if ended else f"was not ready in {seconds} s"
                 self.kill()
-                raise RuntimeError(self._with_log(what))
+                raise RuntimeError(self._with_log(problem))
             time.sleep(0.02)
 
-    def _with_log(self, what: str) -> str:
-        return f"{self._process.args!r} {what}:\n{self.log.read_text(errors='replace')[-4000:]}"
+    def _with_log(self, problem: str) -> str:
+        return f"{self._process.args!r} {problem}:\n{self.log.read_text(errors='replace')[-4000:]}"
 
 
 def born(pid: int) -> int | None:
-    """Return when the process began, in ticks since boot; with its id, that identifies it.  None if it has ended."""
+    """Return the start of the process in ticks since boot, which with its id identifies it; None if it has ended."""
     with contextlib.suppress(OSError):
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return None if state == "Z" else int(fields[18])
@@ -230,7 +230,7 @@ def alive(pid: int) -> bool:
 
 
 def _has_threads(pid: int) -> bool:
-    """Whether a thread of the process has not ended; its sockets are open until the last one has."""
+    """Whether a thread of the process still runs; its sockets are open until the last one ends."""
     with contextlib.suppress(OSError):
         stats = [task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/stat")]
         return any(stat.rpartition(")")[2].split()[0] not in "ZX" for stat in stats)
@@ -238,15 +238,15 @@ def _has_threads(pid: int) -> bool:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the ids of all its descendants; none if it has ended."""
+    """Return the ids of all descendants of a process; none if it has ended."""
     begun = []
     with contextlib.suppress(OSError):
         begun = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return begun + [one for child in begun for one in descendants(child)]
+    return begun + [process for child in begun for process in descendants(child)]
 
 
 def stopped(pid: int) -> bool:
-    """Whether a signal has stopped all threads of the process, which takes a moment; one that has ended counts."""
+    """Whether a signal has stopped all threads of the process, which is not immediate; an ended process counts."""
     states = []
     for task in Path(f"/proc/{pid}/task").glob("*/stat"):
         with contextlib.suppress(OSError):
@@ -288,7 +288,7 @@ def watch(directory: Path, run: int) -> None:
                 elif time.monotonic() > signalled[pid] + _GRACE:
                     os.killpg(pid, signal.SIGKILL)
         time.sleep(0.02)
-    for pid in signalled:  # what remains of a process group without its leader
+    for pid in signalled:  # the rest of a process group without its leader
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
     shutil.rmtree(directory, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""Clients of running services, for tests that set up what others look at.
+"""Clients of running services, for tests that set up records.
 
-Those that judge what is answered use ``caller``: it shows every reply as it is, and repeats nothing.
+Tests that check responses use ``caller``, which returns every response unchanged, and does not retry.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from placement_client import Client, Token
 from tests.children import PATIENCE
 from tests.running import Service
 
-#: No attempt ends because the machine is busy.
+#: A timeout that no attempt exceeds on a busy machine.
 PATIENT = {"patience": PATIENCE, "timeout": PATIENCE}
 
 
@@ -22,6 +22,6 @@ def admin(service: Service) -> Client:
 
 
 def request(service: Service, method: str, path: str, body: Any = None) -> Any:
-    """Send a request with all rights, and return the document of the reply; raises ErrorReply."""
+    """Send a request with all rights, and return the document of the response; raise ErrorReply for an error."""
     with admin(service) as client:
         return client.request(method, path, body)

@@ -1,4 +1,4 @@
-"""A clock for tests: it stands in for the module ``time`` of a module that is tested."""
+"""A clock for tests, which replaces the module ``time`` in a module under test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.children import PATIENCE
 
 
 def set_host(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
-    """Set the clock of the service's host wrong by this many days (tests/unit/test_clock_of_the_host.py)."""
+    """Shift the clock of the service's host by a number of days (tests/unit/test_clock_of_the_host.py)."""
 
     def now(zone: datetime.tzinfo) -> datetime.datetime:
         return datetime.datetime.now(zone) + datetime.timedelta(days=days)
@@ -23,7 +23,7 @@ def set_host(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
 
 
 class Clock:
-    """Advances only when a test sets it or the code sleeps, however slow the machine is."""
+    """A clock that advances only when a test sets it or the code sleeps, however slow the machine is."""
 
     perf_counter = staticmethod(time.perf_counter)
 
@@ -41,7 +41,7 @@ class Clock:
 
 
 class WatchedClock:
-    """Advances in steps that another thread sees: what it does at each time does not depend on the machine's speed."""
+    """A clock whose steps another thread watches, so that its actions do not depend on the machine's speed."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -57,11 +57,11 @@ class WatchedClock:
             return self.now
 
     def is_watched_here(self) -> bool:
-        """Whether the calling thread is the one that sees the steps."""
+        """Whether the calling thread watches the steps."""
         return threading.get_ident() == self._watcher
 
     def watch(self) -> None:
-        """Make the calling thread the one that sees the steps."""
+        """Make the calling thread watch the steps."""
         with self._changed:
             self._watcher = threading.get_ident()
 

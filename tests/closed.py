@@ -1,4 +1,4 @@
-"""An address at which nothing listens as long as this process runs: it has the port, and does not listen there."""
+"""An address without a listener while this process runs: it binds the port, and does not listen."""
 
 from __future__ import annotations
 

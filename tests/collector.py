@@ -1,4 +1,4 @@
-"""A collector of traces: an HTTP server that takes what OpenTelemetry's exporter sends, and decodes it."""
+"""A collector of traces: an HTTP server that decodes the requests of OpenTelemetry's exporter."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Span(NamedTuple):
 
 
 class Collector:
-    """Takes spans on a port of 127.0.0.1.
+    """A server that receives spans on a port of 127.0.0.1.
 
     Attributes:
         answers: While it is not set, requests wait.
-        requests: The headers of each request, of those that wait, too.
+        requests: The headers of each request, including waiting ones.
     """
 
     def __init__(self, server: http.server.ThreadingHTTPServer) -> None:
@@ -56,7 +56,7 @@ class Collector:
         self.answers = threading.Event()
         self.answers.set()
         self.url = f"http://127.0.0.1:{server.server_port}"
-        #: What sends the spans of a service here, shortly after each has ended.
+        #: The variables with which a service sends its spans here, shortly after each has ended.
         self.environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": self.url, "OTEL_BSP_SCHEDULE_DELAY": "50"}
 
     def take(self, headers: Mapping[str, str], content: bytes) -> None:
@@ -67,13 +67,13 @@ class Collector:
             self._spans += _spans(ExportTraceServiceRequest.FromString(content))
 
     def of(self, trace: str) -> list[Span]:
-        """Return the spans of a trace that have come so far."""
+        """Return the spans of a trace received so far."""
         with self._lock:
             return [span for span in self._spans if span.trace == trace]
 
     @property
     def spans(self) -> list[Span]:
-        """All spans that have come so far."""
+        """All spans received so far."""
         with self._lock:
             return [*self._spans]
 
@@ -108,7 +108,7 @@ def _values(attributes: Any) -> dict[str, Any]:
 
 @contextmanager
 def collecting() -> Iterator[Collector]:
-    """Provide a collector that is running."""
+    """Provide a running collector."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -1,30 +1,30 @@
 """Fixtures of all tests: a database of any kind, empty or with the schema and the standard rows.
 
-Each directory proves one kind of thing, and a thing is proven in one of them.  A file has the path
-of the package that it tests, and the name of a module or a behaviour.
+Each directory tests one kind of property, and each property is tested in one of them.  A file has the path of the
+package that it tests, and the name of a module or a behaviour.
 
-gabbi      what a client sends and gets: gabbits/, in process on SQLite and over HTTP
+gabbi      requests and responses: gabbits/, in process on SQLite and over HTTP
 unit       one module without a database: rules, formats, schemas, permissions
 search     the search on snapshots: answers equal those of a brute force
-index      the index in memory is what the database holds
-db         rows, transactions, locks and faults: what no reply shows; a short run has most tests on one database
+index      the index in memory equals the content of the database
+db         rows, transactions, locks and faults, which no response shows; a short run has most tests on one database
 load       many clients at once in real processes: safety and liveness
-live       processes as operators start and use them: web servers, commands, clients, restores
+live       processes started and used like those of operators: web servers, commands, clients, restores
 docs       examples and blocks of the documents
-histories  bounded runs of jepsen/, which has the long ones
-projects   what other projects' tests use
+histories  bounded runs of jepsen/, which contains the long ones
+projects   fixtures for the tests of other projects
 extensions/console  pages, in process and in a browser
 extensions/openapi  requests drawn from the documents
 
-A test that asks for ``database`` (with the schema and the standard rows, for it alone) or for ``backend`` exists once
+A test with the fixture ``database`` (with the schema and the standard rows, exclusive to it) or ``backend`` exists once
 for each kind of database.  A short run has it on one, which a hash of its id selects.  Mark it ``every_database`` if it
-is about locks, races, SQL or migrations, and ``long`` if only ``make test-long`` is to have it (pyproject.toml).
+is about locks, races, SQL or migrations, and ``long`` if only ``make test-long`` should run it (pyproject.toml).
 
 A test that needs another size or pause sets a public constant of the module, such as ``BATCH``.
 
-model, nonsense and nova hold no tests: models, odd values and replies of nova for the others.
+model, nonsense and nova contain no tests, but models, odd values and responses of nova for the others.
 
-What is about an extension is in directories named extensions.  Without them all else must pass, but for tests of the
+Tests of extensions are in directories named extensions.  Without them all others must pass, except tests of the
 repository as a whole (live/test_core_alone.py).
 """
 
@@ -49,12 +49,12 @@ from tests import children, servers, statement_cache, synced, undecided
 from tests.made import opened
 from tests.time_left import TimeLeft
 
-# No test fails because the machine is busy, or because few of the examples that were drawn are of use.
+# No test fails because the machine is busy, or because few of the drawn examples are valid.
 _CHANCES = [
     check for check in hypothesis.HealthCheck if check.name in ("too_slow", "filter_too_much", "data_too_large")
 ]
 PATIENT = hypothesis.settings(deadline=None, suppress_health_check=_CHANCES, print_blob=True)
-# A short run tries the same examples each time, so what fails is the change; `make test-long` searches at random.
+# A short run tries the same examples each time, so that a failure comes from the change; `make test-long` is random.
 hypothesis.settings.register_profile("short", PATIENT, derandomize=True, max_examples=16)
 hypothesis.settings.register_profile("long", PATIENT, max_examples=1000)
 hypothesis.settings.load_profile("short")
@@ -67,7 +67,7 @@ def pytest_addoption(parser):
             default=",".join(servers.KINDS),
             help="the kinds of database to test with, separated by commas (default: %(default)s)",
         )
-    except ValueError as error:  # jepsen/tests/conftest.py has this hook, too
+    except ValueError as error:  # jepsen/tests/conftest.py defines this hook, too
         raise pytest.UsageError(
             "jepsen/tests and tests need a session of pytest each: make jepsen, make test"
         ) from error
@@ -76,10 +76,10 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job ignores it, and so do its children
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # Variables of the caller would have services of the tests send traces.
+    # Variables of the caller would make services of the tests send traces.
     for name in [each for each in os.environ if each.startswith("OTEL_")]:
         del os.environ[name]
-    # Nor does a proxy of theirs reach the services on this machine.
+    # A proxy of the caller does not reach the services on this machine.
     for name in ("NO_PROXY", "no_proxy"):
         os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1", "localhost"]))
     statement_cache.share()
@@ -106,9 +106,9 @@ def pytest_generate_tests(metafunc):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session):
-    """Collect tests without the cyclic garbage collector, which takes half of the time as a million objects are made.
+    """Collect tests without the cyclic garbage collector, which would take half of the time for a million objects.
 
-    They live until the end, so later collections leave them out.
+    They live until the end, so later collections skip them.
     """
     gc.disable()
     try:
@@ -117,13 +117,13 @@ def pytest_collection(session):
         return (yield)
     finally:
         gc.freeze()
-        # A test makes tens of thousands of objects, few of them in cycles.
+        # A test creates tens of thousands of objects, few of them in cycles.
         gc.set_threshold(20_000, 20, 50)
         gc.enable()
 
 
 def _import_from_another_file_on(config):
-    """Import the tests, each worker beginning at another file: otherwise each would compile all of a new clone."""
+    """Import the tests, each worker starting at another file: otherwise each would compile all files of a new clone."""
     files = sorted(file for each in config.args if os.path.isdir(each) for file in Path(each).rglob("test_*.py"))
     number, count = int(config.workerinput["workerid"].removeprefix("gw")), config.workerinput["workercount"]
     first = len(files) * number // count
@@ -146,11 +146,11 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _group_of(item):
-    """Return the name of the tests that one process runs together with this one; None if any process may run it."""
+    """Return the name of the group of tests that run in one process with this one; None if any process may run it."""
     file = item.nodeid.partition("::")[0]
     directories = {*file.split("/")}
     if {"unit", "docs"} & directories:
-        return file  # to hand out one of these tests takes as long as to run it
+        return file  # distributing one of these tests takes as long as running it
     if "clients" in item.fixturenames:
         return f"clients-{item.callspec.params['backend']}"  # they share one service across modules
     if {"gabbi", "live", "load"} & directories and {"service", "services"} & {*item.fixturenames}:
@@ -158,7 +158,7 @@ def _group_of(item):
     return None
 
 
-#: The weights of the kinds of database in a draw, where one is not 1.
+#: The weights of the kinds of database in a draw, if not 1.
 _TICKETS = {servers.SQLite.kind: 8}
 
 
@@ -166,7 +166,7 @@ def _of_a_short_run(items):
     """Return the tests of a short run: none marked ``long``, and one database for each not marked ``every_database``.
 
     A hash of the test's id selects the database, so it is the same in each run, whatever other tests there are.  SQLite
-    has eight tests of ten: they depend on no dialect, and the same test costs three to five times as much on a server.
+    has eight tests of ten: they depend on no dialect, and a test on a server takes three to five times as long.
     """
     kinds = defaultdict(list)
     for item in items:
@@ -195,7 +195,7 @@ def chosen(config):
 
 @pytest.fixture
 def restored_log():
-    """Restore, after the test, the log of the process, which commands and services set up."""
+    """Restore, after the test, the logging of the process, which commands and services configure."""
     root = logging.getLogger()
     handlers, levels = list(root.handlers), _levels()
     factory, hook = logging.getLogRecordFactory(), sys.excepthook
@@ -235,13 +235,13 @@ def _levels():
     return {None: logging.root.level} | {name: each.level for name, each in named if isinstance(each, logging.Logger)}
 
 
-#: The name of the property of a report that says which program was missing.
+#: The property of a report with the name of the missing program.
 _MISSING = "missing"
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item, call):
-    """A test, a subtest or a fixture that raised ``servers.Missing`` is skipped; in CI it fails."""
+    """Skip a test, a subtest or a fixture that raised ``servers.Missing``; in CI let it fail."""
     reason = call.excinfo and call.excinfo.value
     if not isinstance(reason, servers.Missing):
         return (yield)
@@ -258,9 +258,12 @@ def pytest_runtest_makereport(item, call):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Say why tests were skipped, a line for each reason; missing programs first."""
+    """Print why tests were skipped, a line for each reason, missing programs first."""
     programs, others = Counter(), Counter()
-    for category, reports in terminalreporter.stats.items():  # pytest shows no skipped subtests, and has them as ""
+    for (
+        category,
+        reports,
+    ) in terminalreporter.stats.items():  # pytest does not show skipped subtests, whose category is ""
         for report in reports:
             program = dict(getattr(report, "user_properties", ())).get(_MISSING)
             if program is not None and report.skipped:
@@ -276,7 +279,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(scope="session")
 def backend(request):
-    """The server that the databases of the test are made on: servers.SQLite, MariaDB or PostgreSQL."""
+    """The server for the databases of the test: servers.SQLite, MariaDB or PostgreSQL."""
     if request.param not in chosen(request.config):
         pytest.skip(f"{request.param} is not among --databases")
     return servers.shared(request.param)
@@ -284,13 +287,13 @@ def backend(request):
 
 @pytest.fixture
 def database_url(backend):
-    """The URL of a new database without a single table."""
+    """The URL of a new database without tables."""
     yield from _new_database(backend)
 
 
 @pytest.fixture(scope="module")
 def module_database_url(backend):
-    """The URL of a new database without a single table, which all tests of the module share."""
+    """The URL of a new database without tables, which all tests of the module share."""
     yield from _new_database(backend)
 
 
@@ -311,7 +314,7 @@ def synced_databases():
 
 @pytest.fixture(scope="session")
 def synced_database(backend, synced_databases):
-    """The database that `database` returns to one test after the other."""
+    """The database that the fixture `database` provides to one test after another."""
     if backend.kind not in synced_databases:
         synced_databases[backend.kind] = synced.Kept(backend)
     return synced_databases[backend.kind]
@@ -326,7 +329,7 @@ def database(synced_database):
 
 @pytest.fixture
 def private_server(request):
-    """A server of the test's own, to kill and restart; parametrize it with "mariadb" and "postgresql"."""
+    """A server exclusive to the test, to kill and restart; parametrize it with "mariadb" and "postgresql"."""
     if request.param not in chosen(request.config):
         pytest.skip(f"{request.param} is not among --databases")
     with servers.private(request.param) as server:

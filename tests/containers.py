@@ -1,7 +1,7 @@
 """Containers of the tests, on images that they build from Debian's packages: no registry is needed.
 
-Their engine, podman, has namespaces of its own for mounts, processes and network: all ports and names are free in it,
-and the end of the run ends all containers.  It keeps its images and data in the directory of the run.
+Their engine, podman, runs in its own namespaces for mounts, processes and network: all ports and names are free there,
+and all containers end with the run.  Its images and data are in the directory of the run.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from tests.servers import Missing
 
 SUITE, MIRROR = "trixie", "http://deb.debian.org/debian"
 BASE, IMAGE = f"localhost/debian:{SUITE}", "localhost/placement"
-#: What stands in for the images of other projects that compose.yaml has, by service; and images for tests alone.
+#: Replacements for the images of other projects in compose.yaml, by service; and images for tests alone.
 OTHERS = ROOT / "tests/live/containers/images"
 _PROGRAMS = ("curl", "debootstrap", "git", "iptables", "make", "nsenter", "openssl", "podman", "runc", "unshare")
 _NAMESPACES = ("--mount", "--pid", "--net", "--fork", "--mount-proc")
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-#: Left out of the base, as of Debian's own slim image.
+#: Paths omitted from the base, as in Debian's slim image.
 _DOCUMENTS = ("doc", "info", "lintian", "locale", "man")
 _APT = 'Dir::Cache::pkgcache "";\nDir::Cache::srcpkgcache "";\nBinary::apt::APT::Keep-Downloaded-Packages "false";\n'
 _CLEAN = 'DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb"; };\n'
-#: Where the directory of the engine is in its namespaces: podman refuses paths of more than 50 characters.
+#: The path of the engine's directory in its namespaces: podman refuses paths of more than 50 characters.
 _HOME = "/mnt"
 _NETWORK = 0x40000000  # CLONE_NEWNET
-#: Seconds that one command may take: the build of an image is the longest.  A test that takes 1200 ends the run.
+#: Maximum seconds of a command; the build of an image is the longest.  A test of 1200 seconds ends the run.
 _LONGEST = 900
 
 
@@ -54,28 +54,28 @@ def check_installed() -> None:
 
 
 class Engine:
-    """podman, with nothing in common with another one of this machine."""
+    """podman, isolated from any other podman of this machine."""
 
     def __init__(self, directory: Path) -> None:
-        """Start its namespaces; raises Missing."""
+        """Start the namespaces; raise Missing if that is impossible."""
         check_installed()
         self.directory = directory
         directory.mkdir()
         self._environment = _configured(directory)
-        # The first process of the namespace adopts what others leave behind, and bash waits for it.
+        # The first process of the namespace adopts orphans, and bash reaps them.
         argv = ["unshare", *_NAMESPACES, "--kill-child", "bash"]
         self._kept = children.Child([*argv, "-c", "sleep infinity & wait"], directory / "namespaces.log")
         self._kept.wait_until(lambda: len(children.descendants(self._kept.pid)) == 2)
         self.pid = children.descendants(self._kept.pid)[0]
         self.run(["mount", "--bind", str(directory), _HOME])
-        # podman has these at fixed places, for all engines of a machine, also those that were killed.
+        # podman keeps these at fixed paths, for all engines of a machine, even killed ones.
         for place in ("/run/containers", "/run/netns", "/var/lib/containers"):
             self.run(["sh", "-c", f"mkdir -p {place} && mount -t tmpfs tmpfs {place}"])
         self.run(["ip", "link", "set", "lo", "up"])
 
     def close(self) -> None:
         """End all containers and remove all images."""
-        self.podman("rm", "--all", "--force", "--time", "0", check=False)  # their control groups are the machine's
+        self.podman("rm", "--all", "--force", "--time", "0", check=False)  # their control groups belong to the machine
         self._kept.kill()
         shutil.rmtree(self.directory)
 
@@ -88,13 +88,13 @@ class Engine:
         cwd: Path = ROOT,
         environment: Mapping[str, str] = {},
     ) -> subprocess.CompletedProcess[str]:
-        """Return what a command has printed, in the namespaces.
+        """Run a command in the namespaces, and return its output.
 
         Args:
             outside: The command is in the network of this machine instead, to reach the mirrors of packages.
         """
         namespaces = ["--mount", "--pid", *([] if outside else ["--net"])]
-        # A directory that is entered from outside has no path inside.
+        # A directory entered from outside has no path inside.
         inside = ["sh", "-c", 'cd "$0" && exec "$@"', str(cwd), *argv]
         done = subprocess.run(
             ["nsenter", f"--target={self.pid}", *namespaces, *inside],
@@ -108,11 +108,11 @@ class Engine:
         return done
 
     def podman(self, *words: str, check: bool = True) -> str:
-        """Return what podman prints for these words."""
+        """Run podman with arguments, and return its output."""
         return self.run(["podman", *words], check=check).stdout.strip()
 
     def log(self, container: str) -> str:
-        """Return what a container has printed."""
+        """Return the output of a container."""
         done = self.run(["podman", "logs", container])
         return done.stdout + done.stderr
 
@@ -126,7 +126,7 @@ class Engine:
 
     @contextlib.contextmanager
     def health_checks(self) -> Iterator[None]:
-        """A block in which health checks run every second; by default systemd runs them, where it is there."""
+        """Run health checks every second during a block; by default systemd runs them, if present."""
         enough = threading.Event()
 
         def check() -> None:
@@ -143,13 +143,13 @@ class Engine:
             checking.join()
 
     def remove(self, *containers: str) -> None:
-        """Remove containers that are there, with the volumes that have no name."""
-        for container in containers:  # of several, podman removes none if one is not there
+        """Remove the existing ones of these containers, with their anonymous volumes."""
+        for container in containers:  # podman removes none of several if one does not exist
             self.podman("rm", "--force", "--volumes", "--time", "0", container)
 
     @contextlib.contextmanager
     def container(self, name: str, *words: str) -> Iterator[None]:
-        """A block in which there is a container, which `podman run` starts with these words."""
+        """Run a container, started by `podman run` with these arguments, during a block."""
         try:
             self.podman("run", "--detach", "--name", name, *words)
             yield
@@ -158,7 +158,7 @@ class Engine:
 
     @contextlib.contextmanager
     def network(self) -> Iterator[None]:
-        """A block in which this thread, and those that it starts, are in the network where ports are published."""
+        """Move this thread, and the threads that it starts, to the network of published ports during a block."""
         with open("/proc/thread-self/ns/net") as ours, open(f"/proc/{self.pid}/ns/net") as theirs:
             _enter(theirs.fileno())
             try:
@@ -167,9 +167,9 @@ class Engine:
                 _enter(ours.fileno())
 
     def build(self) -> None:
-        """Make the image of the service, and the others; raises Missing."""
+        """Build the image of the service, and the others; raise Missing if that is impossible."""
         self._make_base()
-        # Without namespaces of their own for each step, and with the network of this machine.
+        # Without separate namespaces for each step, and with the network of this machine.
         common = ["--isolation=chroot", "--network=host", f"--build-arg=BASE={BASE}"]
         services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
         others = {services.get(each.name, {}).get("image", f"localhost/{each.name}"): each for each in OTHERS.iterdir()}
@@ -187,7 +187,7 @@ class Engine:
         assert made.returncode == 0, f"{made.stdout}{made.stderr[-4000:]}"
 
     def _make_base(self) -> None:
-        """Make an image of Debian, as slim as Debian's own; raises Missing if containers cannot run here."""
+        """Build an image of Debian, as slim as Debian's; raise Missing if containers cannot run here."""
         system = self.directory / "debian"
         made = self.run(
             ["debootstrap", "--variant=minbase", SUITE, str(system), MIRROR], outside=True, check=False, cwd=Path("/")
@@ -212,13 +212,13 @@ def _libc() -> ctypes.CDLL:
 
 
 def _enter(namespace: int) -> None:
-    """Move this thread to a network; of os.setns() Python 3.11 has none."""
+    """Move this thread to a network; Python 3.11 lacks os.setns()."""
     if _libc().setns(namespace, _NETWORK):
         raise OSError(ctypes.get_errno(), "setns")
 
 
 def _configured(directory: Path) -> dict[str, str]:
-    """Write the configuration of podman; return the environment in which its commands use it."""
+    """Write the configuration of podman; return the environment with which its commands use it."""
     limits = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1] for name in ("nofile", "nproc")}
     # podman's own limits may be higher than those of this process, which may be unable to raise them.
     ulimits = [f"{name}={hard}:{hard}" for name, hard in limits.items() if hard != resource.RLIM_INFINITY]
@@ -251,9 +251,9 @@ network_config_dir = "{_HOME}/networks"
 
 
 def pip_configuration(file: Path) -> list[str]:
-    """Write what configures pip on this machine, for the pip of a build; return podman's options for it.
+    """Copy this machine's configuration of pip for the pip of a build; return podman's options for it.
 
-    Files and directories that it names are below /host in the build.
+    Files and directories named in it are below /host in the build.
     """
     parser = configparser.RawConfigParser()
     home = Path.home()
@@ -272,7 +272,7 @@ def pip_configuration(file: Path) -> list[str]:
             scheme, path = ("file://", word.removeprefix("file://")) if word.startswith("file://") else ("", word)
             if path.startswith("/") and os.path.exists(path):
                 words[place] = f"{scheme}/host{path}"
-                # The pages of an index in files link to files beside it.
+                # The pages of a file index link to files beside it.
                 shared = os.path.dirname(path.rstrip("/")) if scheme else path
                 volumes.add(f"{shared}:/host{shared}:ro")
         options[option] = " ".join(words)

@@ -1,4 +1,4 @@
-"""The costs of some work, measured in a process of its own with limited memory."""
+"""The cost of some work, measured in a separate process with limited memory."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _MEBIBYTE = 2**20
 
 
 class Cost(NamedTuple):
-    """The costs, and the result."""
+    """A cost, with the result of the work."""
 
     #: Seconds of processor time, which other processes do not affect.
     seconds: float
-    #: The peak of memory above that before, in mebibytes.
+    #: The peak of memory above the level before, in mebibytes.
     mebibytes: float
     result: Any
 
 
 def cost(work: Callable[[], Any], at_most: int = 1024) -> Cost:
-    """Return the cost of ``work()``, whose result must be small.
+    """Measure the cost of ``work()``, whose result must be small.
 
     Args:
         at_most: the memory, in mebibytes, that the work may allocate.
@@ -38,8 +38,8 @@ def cost(work: Callable[[], Any], at_most: int = 1024) -> Cost:
     """
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        # eventlet, which another test may have imported, and Python itself warn of forks of a process with threads.
-        # The child calls nothing that waits for a thread, and exits.
+        # eventlet, which another test may have imported, and Python warn about forks of a process with threads.
+        # The child waits for no thread, and exits.
         warnings.filterwarnings("ignore", "(?s).*fork", DeprecationWarning)
         child = os.fork()
     if child == 0:
@@ -60,7 +60,7 @@ def cost(work: Callable[[], Any], at_most: int = 1024) -> Cost:
 def _work(work: Callable[[], Any], at_most: int, writing: int) -> None:
     """Run the function, send its costs, and exit."""
     try:
-        # Memory that was freed before, and kept by the allocator, would hide that of the work.
+        # Memory freed earlier but kept by the allocator would hide the memory of the work.
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
         before = _status("VmRSS")

@@ -1,9 +1,8 @@
-"""This service below the servers that deployment tools start, with the configuration that the tools write.
+"""This service under the servers that deployment tools start, with the configuration that the tools write.
 
-tests/live/deployments has, for each tool, the files as the tool renders them, at their places on a host or in a
-container: written from what the tools were seen to configure, with example addresses.  They are laid out below a
-directory; what is changed in them are addresses, the name of the user, the number of processes, and the directory
-before each path.
+tests/live/deployments contains, for each tool, the files that the tool renders, at their paths on a host or in a
+container: written after the observed output of the tools, with example addresses.  They are copied below a directory,
+with other addresses, another user and number of processes, and the directory before each path.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from tests.running import ROOT, Service
 from tests.servers import Missing
 
 FILES = Path(__file__).parent / "live" / "deployments"
-#: The beginning of an absolute path, but not of the path of a URL.
+#: The start of an absolute path that is not the path of a URL.
 _PATH = re.compile(r"(?<![\w.:/@-])/(?=(etc|openstack|opt|run|tmp|usr|var)/)")
-#: What a directory of a virtual environment has besides its libraries.
+#: The entries of a virtual environment besides its libraries.
 _PROGRAMS = ("python", "python3", "uwsgi", "placement-manage", "placement-status", "oslo-config-validator")
 
 
@@ -36,9 +35,9 @@ class Deployment:
 
     Args:
         name: A directory of tests/live/deployments.
-        environment: Where its virtual environment is, which has this service, and ``bin/placement-api``.
-        directories: Those that the tool makes.
-        addresses: What stands for the example addresses of databases, Keystone, memcached, and for the password.
+        environment: The path of its virtual environment with this service, and ``bin/placement-api``.
+        directories: The directories that the tool creates.
+        addresses: Replacements for the example addresses of databases, Keystone, memcached, and for the password.
     """
 
     def __init__(
@@ -64,11 +63,11 @@ class Deployment:
             subprocess.run(["chown", "-Rh", "nobody", self.root], check=True)
 
     def path(self, path: str) -> Path:
-        """Return where the absolute path of the host or container is."""
+        """Return the real path of an absolute path of the host or container."""
         return self.root / path.removeprefix("/")
 
     def run(self, *words: str, expected: int = 0) -> str:
-        """Run one of its commands, as the user of the service, which ends with the expected code; return its output."""
+        """Run a command as the user of the service, which must exit with the expected code; return its output."""
         done = subprocess.run(
             [*web_servers.unprivileged(), *words],
             env=self.environment,
@@ -80,18 +79,18 @@ class Deployment:
         return done.stdout
 
     def shell(self, text: str) -> str:
-        """Run lines of a shell that name its paths, as `run` does."""
+        """Run lines of a shell that name its paths, like `run`."""
         return self.run("sh", "-ec", _PATH.sub(f"{self.root}/", text))
 
     @contextlib.contextmanager
     def serving(self, *words: str) -> Iterator[Service]:
-        """Provide the service that the command starts."""
+        """Provide the service started by a command."""
         argv = [*web_servers.unprivileged(), *words]
         yield from running.run(argv, self.port, self.path("/etc/placement"), environment=self.environment)
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables of its processes: what a host or container has by its paths."""
+        """The variables of its processes, which a host or container has by its paths."""
         variables = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
         return variables | {
             "OS_PLACEMENT_CONFIG_DIR": str(self.path("/etc/placement")),
@@ -108,16 +107,16 @@ class Deployment:
         user, group = os.geteuid() or web_servers.NOBODY, os.getegid() or web_servers.NOGROUP
         text = text.replace("uid = placement", f"uid = {user}").replace("gid = placement", f"gid = {group}")
         text = text.replace("user=placement group=placement", f"user=#{user} group=#{group}")
-        # Each loads the service, which takes a processor for seconds.
+        # Each process loads the service, which uses a processor for seconds.
         text = re.sub(r"\bprocesses( = |=)[3-9]\b", r"processes\g<1>2", text)
         return _PATH.sub(f"{self.root}/", text)
 
-    def _listening(self, found: re.Match[str]) -> str:
-        return f"Listen 127.0.0.1:{self.port}" if found[0].startswith("Listen") else f"127.0.0.1:{self.port}"
+    def _listening(self, match: re.Match[str]) -> str:
+        return f"Listen 127.0.0.1:{self.port}" if match[0].startswith("Listen") else f"127.0.0.1:{self.port}"
 
 
 def apache(deployment: Deployment, site: str) -> list[str]:
-    """Return the words after "apache2" that start Apache with this site; the packages have a main file that loads it.
+    """Return the arguments of apache2 that start Apache with this site, which the packages' main file loads.
 
     Raises:
         Missing: Apache or mod_wsgi is not installed.
@@ -139,7 +138,7 @@ def apache(deployment: Deployment, site: str) -> list[str]:
 
 @contextlib.contextmanager
 def owner(database_url: str) -> Iterator[str]:
-    """Provide where the database is, for a user who may do all in it and nothing else, as the tools make it."""
+    """Provide the address of the database, for a user with all rights in it and no others, like the tools."""
     url = sa.make_url(database_url)
     name, password = f"only_{url.database}", secrets.token_hex(8)
     engine = sa.create_engine(url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
@@ -155,7 +154,7 @@ def owner(database_url: str) -> Iterator[str]:
 
 
 def _make_environment(place: Path) -> None:
-    """Make a virtual environment that has what this one has."""
+    """Create a virtual environment with the packages of this one."""
     (place / "bin").mkdir(parents=True)
     if (prefix := Path(sys.prefix)) != Path(sys.base_prefix):
         shutil.copy(prefix / "pyvenv.cfg", place)

@@ -1,4 +1,4 @@
-"""placement-serve that does its maintenance after each write: a test need not wait a minute for it."""
+"""placement-serve with maintenance after each write, so that a test need not wait a minute for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _thread = threading.local()
 
 
 def maintain(attempts: Attempts, writer: feed.Writer) -> None:
-    """Maintain as usual; the writes of a maintenance are followed by no other one."""
+    """Maintain as usual; the writes of a maintenance do not start another one."""
     _thread.maintains = True
     try:
         _maintain(attempts, writer)

@@ -1,4 +1,4 @@
-"""What tests of extensions add to tests of the core: modules of one name, a room each."""
+"""Additions of extensions to tests of the core: modules of one name, in a directory for each extension."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ HERE = Path(__file__).parent
 
 
 def modules(level: str, name: str) -> list[ModuleType]:
-    """Return ``tests/<level>/extensions/<room>/<name>.py`` of all rooms that have one, in their order."""
-    found = sorted((HERE / level / "extensions").glob(f"*/{name}.py"))
-    return [importlib.import_module(f"tests.{level}.extensions.{each.parent.name}.{name}") for each in found]
+    """Return all modules ``tests/<level>/extensions/<extension>/<name>.py``, in order."""
+    paths = sorted((HERE / level / "extensions").glob(f"*/{name}.py"))
+    return [importlib.import_module(f"tests.{level}.extensions.{each.parent.name}.{name}") for each in paths]

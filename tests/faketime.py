@@ -1,4 +1,4 @@
-"""Processes whose clocks a test sets, with libfaketime."""
+"""Clocks of processes, set by a test with libfaketime."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ FILE, INTERVALS = "FAKETIME_TIMESTAMP_FILE", "PLACEMENT_MOVED_INTERVALS"
 
 
 def library() -> Path:
-    """Return the path of libfaketime; raises Missing."""
-    found = [
+    """Return the path of libfaketime; raise Missing if it is not installed."""
+    paths = [
         *Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"),
         *Path("/usr/lib").glob("faketime/libfaketimeMT.so.1"),
     ]
-    if not found:
+    if not paths:
         raise Missing("libfaketime is not installed: `make servers` installs it")
-    return found[0]
+    return paths[0]
 
 
 class Clock:
-    """A clock that differs from this process' by some seconds; its file is read by all processes that follow it."""
+    """A clock that differs from this process's by some seconds; all processes that follow it read its file."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self.set(0)
 
     def set(self, seconds: int) -> None:
-        """Let it differ from now on by so many seconds; positive: it is ahead."""
+        """Set the difference of the clock in seconds; positive: it is ahead."""
         next_one = self._file.with_name(f"{self._file.name}.next")
         next_one.write_text(f"{seconds:+d}\n")
         next_one.chmod(0o644)  # databases run as other users
-        next_one.replace(self._file)  # no process reads half of it
+        next_one.replace(self._file)  # no process reads a partial file
 
     def environment(self, *, intervals: bool = False) -> Mapping[str, str]:
-        """Return the environment of a process that follows the clock; raises Missing.
+        """Return the environment of a process that follows the clock; raise Missing if libfaketime is not installed.
 
         Args:
-            intervals: Whether the monotonic clock of the service follows too (jepsen/moved_clock.py), as it does
-                when hours pass; else only the time of day jumps.  If libfaketime moved it, Python would wait in some
-                functions until the hours are over.
+            intervals: Whether the monotonic clock of the service follows, too (jepsen/moved_clock.py), as if hours
+                passed; otherwise only the time of day jumps.  If libfaketime moved the monotonic clock, Python would
+                wait for these hours in some functions.
         """
         moved = {INTERVALS: "1"} if intervals else {}
         return moved | {

@@ -1,4 +1,4 @@
-"""Private Galera clusters for the tests: nodes of MariaDB on this host, all written to."""
+"""Private Galera clusters for the tests: nodes of MariaDB on this host, which all accept writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIBRARY = Path("/usr/lib/galera/libgalera_smm.so")
 
 
 class Node(servers.MariaDB):
-    """A node; one without neighbours begins a cluster, the others join their neighbours.
+    """A node; one without neighbours bootstraps a cluster, the others join their neighbours.
 
     Attributes:
         neighbours: The other nodes of the cluster.
@@ -38,7 +38,7 @@ class Node(servers.MariaDB):
 
     @property
     def group_address(self) -> str:
-        """Where the other nodes reach it."""
+        """The address of the node for the other nodes."""
         return f"127.0.0.1:{self._group_port}"
 
     def _provider_options(self) -> Mapping[str, Any]:
@@ -49,7 +49,7 @@ class Node(servers.MariaDB):
             "ist.recv_addr": f"127.0.0.1:{self._transfer_port}",
             "gcache.size": "16M",
             "pc.recovery": "false",
-            # A node of a busy machine may be silent for long.
+            # A node on a busy machine may be silent for long.
             "evs.suspect_timeout": "PT60S",
             "evs.inactive_timeout": "PT120S",
             "pc.wait_prim_timeout": "PT300S",
@@ -71,16 +71,16 @@ class Node(servers.MariaDB):
         return super()._answers() and self.status("local_state_comment") == "Synced"
 
     def status(self, name: str) -> str:
-        """Return a status variable of the cluster, by its name after "wsrep_"; raises OperationalError."""
+        """Return a status variable of the cluster, by its name after "wsrep_"; raise OperationalError if it fails."""
         [(_, value)] = self._administer(f"SHOW STATUS LIKE 'wsrep_{name}'")
         return str(value)
 
     def is_synced_with(self, nodes: int) -> bool:
-        """Whether it is synced in a group of this number of nodes."""
+        """Whether the node is synced in a group of ``number`` nodes."""
         return self._answers() and self.status("cluster_size") == str(nodes)
 
     def copy_to(self, other: Node) -> None:
-        """Copy the data to the other node, while not in use: a node with all data joins without a transfer."""
+        """Copy the unused data to another node, which then joins without a transfer."""
         shutil.copytree(self.directory, other.directory)
         (other.directory / "start.sql").write_text("")
         if self._identity:
@@ -98,7 +98,7 @@ class Cluster:
         self.nodes = [first, second]
 
     def start(self) -> None:
-        """Return once both nodes are synced."""
+        """Start the cluster; return once both nodes are synced."""
         first, second = self.nodes
         first.start()
         first.stop()
@@ -114,14 +114,14 @@ class Cluster:
             shutil.rmtree(node.directory, ignore_errors=True)
 
     def create_database(self) -> list[str]:
-        """Create a database; return its URLs, one at each node."""
+        """Create a database; return its URLs, one on each node."""
         url = sa.make_url(self.nodes[0].create_database())
         return [url.set(port=node.port).render_as_string(hide_password=False) for node in self.nodes]
 
 
 @contextlib.contextmanager
 def cluster() -> Iterator[Cluster]:
-    """Provide a cluster that only the caller uses; raises Missing."""
+    """Provide a cluster exclusive to the caller; raise Missing if Galera is not installed."""
     Node.check_installed()
     made = Cluster()
     try:

@@ -1,4 +1,4 @@
-"""A private Galera cluster of which nodes may be killed, paused and cut off: each is a host of a private network."""
+"""A private Galera cluster, whose nodes may be killed, paused and disconnected: each is a host of a private network."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from tests.docs.blocks import captioned
 from tests.namespaces import CLIENTS, GROUP, Host, Network
 
 PORT = 3306
-#: What docs/deployment.rst (section "Galera") advises: options of the server, and of the provider.
+#: The recommended options of docs/deployment.rst (section "Galera"), of the server and of the provider.
 _ADVISED = dict(re.findall(r'^(\w+) = "?(.*?)"?$', captioned("docs/deployment.rst", "mariadb.cnf"), re.MULTILINE))
 _EXPULSION = dict(option.split("=") for option in _ADVISED["wsrep_provider_options"].split("; "))
-#: Seconds until which a silent node is expelled, and nodes outside of the group have found each other, if they can:
-#: evs.inactive_timeout.
+#: Seconds after which a silent node is expelled, and by which nodes outside of the group have found each other if
+#: possible: evs.inactive_timeout.
 EXPULSION = 6.0
-#: Seconds between two looks at nodes while others start.
+#: Seconds between checks of nodes while others start.
 _INTERVAL = 0.5
-#: The status of a node in the primary view, and of one that has left the group until it is started again.
+#: The status of a node in the primary view, and of one that has left the group until a restart.
 _PRIMARY, _LEFT = "Primary", "Disconnected"
 
 
 class Node(galera.Node):
-    """A node on a host of its own; its clients are the hosts of the network and this process."""
+    """A node on its own host; its clients are the hosts of the network and this process."""
 
     def __init__(self, host: Host, password: str | None = None) -> None:
         super().__init__(children.run_directory() / f"galera-{secrets.token_hex(4)}", password)
@@ -47,33 +47,33 @@ class Node(galera.Node):
         return self.host.address[GROUP]
 
     def recovered(self) -> str:
-        """Return the group and the number of the last transaction in its data, "UUID:NUMBER", while it does not run."""
+        """Return the group and the number of the last transaction in the data of a stopped node, "UUID:NUMBER"."""
         argv = [*self._command(), "--wsrep-recover", "--disable-log-error", "--skip-networking"]
         done = subprocess.run(argv, capture_output=True, text=True, cwd="/", env=self._environment, **self._identity)
-        found = re.search(r"Recovered position: (\S+)", done.stderr)
-        if found is None:
+        match = re.search(r"Recovered position: (\S+)", done.stderr)
+        if match is None:
             raise RuntimeError(f"{argv!r} shows no position:\n{done.stdout}{done.stderr}")
-        return found[1]
+        return match[1]
 
     def is_primary(self) -> bool:
-        """Whether it is in the primary view; raises OperationalError where it does not answer."""
+        """Whether the node is in the primary view; raise OperationalError if it does not respond."""
         return self.status("cluster_status") == _PRIMARY
 
     def bootstrap(self) -> None:
-        """Have it, and the nodes that it reaches, be the primary view from now on."""
+        """Make the node, and the nodes that it reaches, the primary view."""
         self._administer("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
 
     def leave(self) -> None:
-        """Have it leave the group until it is started again, as a node does that finds its data inconsistent."""
+        """Make the node leave the group until a restart, like a node that finds its data inconsistent."""
         self._administer("SET GLOBAL wsrep_cluster_address = ''")
 
     @property
     def _operators_url(self) -> sa.URL:
-        # Outside of the primary view a node refuses what a driver asks first, unless it may show its past.
+        # Outside of the primary view a node refuses the first statement of a driver, unless it may return old data.
         return self.url.update_query_dict({"init_command": "SET wsrep_dirty_reads = ON"})
 
     def allow_beginning(self) -> None:
-        """Let it be the first node again though it was not the last one to end."""
+        """Allow the node to bootstrap, although it was not the last one to stop."""
         text = self._state_file.read_text()
         self._state_file.write_text(text.replace("safe_to_bootstrap: 0", "safe_to_bootstrap: 1"))
 
@@ -93,13 +93,13 @@ class Node(galera.Node):
         return [
             *super()._command(),
             *("--bind-address=0.0.0.0", f"--wsrep-sst-receive-address={self.group_address}"),
-            # If possible not the first node: while a node gives its data to one that joins, it takes no writes.
+            # Not the first node, if possible: a node that transfers its data to another one accepts no writes.
             *(f"--wsrep-node-name={self.name}", f"--wsrep-sst-donor={_ADVISED['wsrep_sst_donor']}"),
         ]
 
     def _start_as(self) -> tuple[list[str], dict[str, Any]]:
         user, group = self._identity["user"], self._identity["group"]
-        # Not for what enters the namespace as root: libfaketime would make files that the server may not open.
+        # Not for the command that enters the namespace as root: the server could not open files of its libfaketime.
         variables = [f"{name}={value}" for name, value in self.environment.items()]
         return [*self.host.namespace.enter((user, group)), "env", *variables, *self._command(), *self._position()], {}
 
@@ -108,7 +108,7 @@ class Node(galera.Node):
         return {name: value for name, value in super()._environment.items() if name not in self.environment}
 
     def _position(self) -> list[str]:
-        """Return what Debian's unit adds by galera_recovery: else a node that was killed gets all data anew."""
+        """Return the option that Debian's unit adds by galera_recovery; without it a killed node transfers all data."""
         state = self._state_file
         killed = state.exists() and re.search(r"^seqno: +-1$", state.read_text(), re.MULTILINE)
         return [f"--wsrep-start-position={self.recovered()}"] if killed else []
@@ -119,15 +119,15 @@ class Node(galera.Node):
 
 
 class _Operator:
-    """Does what docs/deployment.rst asks of an operator, if the nodes do not become a group by themselves."""
+    """An operator who follows docs/deployment.rst if the nodes do not form a group by themselves."""
 
     def __init__(self, nodes: Sequence[Node], cluster: Cluster | None = None) -> None:
-        """Take the nodes that run, and the cluster if nodes that have left it are to be started again."""
+        """Take the running nodes, and the cluster if nodes that have left it should be restarted."""
         self._nodes, self._cluster = nodes, cluster
         self._last_whole = time.monotonic()
 
     def look(self) -> None:
-        """Do what is due now; called again and again by those who wait for nodes."""
+        """Take the next step, if one is due; called repeatedly while waiting for nodes."""
         statuses, now = self._statuses(), time.monotonic()
         if not statuses or (_PRIMARY in statuses and _LEFT not in statuses):
             self._last_whole = now
@@ -138,16 +138,16 @@ class _Operator:
     def _mend(self, statuses: Sequence[str]) -> None:
         left = [node for node, status in zip(self._nodes, statuses, strict=True) if status == _LEFT]
         if not left:
-            # A node has died while the others did not reach each other: none of them has a majority, nor have they once
-            # they meet, as long as one of the last primary view is missing.
-            with contextlib.suppress(sa.exc.OperationalError):  # the view changes just now: another look follows
+            # A node has died while the others were disconnected: none of them has a majority, not even after they meet,
+            # while a member of the last primary view is missing.
+            with contextlib.suppress(sa.exc.OperationalError):  # the view is changing: another call follows
                 max(self._nodes, key=lambda node: int(node.status("last_committed"))).bootstrap()
         elif self._cluster:
-            # Without a primary view all are started again: a node that has left may have the last transaction.
+            # Without a primary view all are restarted: a node that has left may have the last transaction.
             self._cluster.start_again(left if _PRIMARY in statuses else self._cluster.nodes)
 
     def _statuses(self) -> list[str]:
-        """Return what each node calls itself; nothing if one does not answer, since it may be in a primary view."""
+        """Return the status of each node; nothing if one does not respond, since it may be in a primary view."""
         try:
             return [node.status("cluster_status") for node in self._nodes]
         except sa.exc.OperationalError:
@@ -155,17 +155,17 @@ class _Operator:
 
 
 class Cluster:
-    """A cluster of some nodes; ``network`` connects them."""
+    """A cluster of several nodes, connected by ``network``."""
 
     def __init__(self, nodes: int) -> None:
-        """Prepare it; raises Missing."""
+        """Prepare the cluster; raise Missing if a program is not installed."""
         self.network = Network(nodes)
         first, *others = self.network.hosts
         self.nodes = [Node(first)]
         self.nodes += [Node(host, self.nodes[0].password) for host in others]
 
     def start(self) -> None:
-        """Return once all nodes are synced."""
+        """Start the cluster; return once all nodes are synced."""
         first, *others = self.nodes
         first.start()
         first.stop()
@@ -175,7 +175,7 @@ class Cluster:
         self.join(others)
 
     def begin(self, node: Node) -> None:
-        """Start a node as the first one, while no node runs."""
+        """Bootstrap the cluster with a node, while none runs."""
         node.neighbours = []
         node.start()
         self._connect(node)
@@ -202,7 +202,7 @@ class Cluster:
             time.sleep(_INTERVAL / 10)
 
     def start_again(self, nodes: Sequence[Node]) -> None:
-        """Kill these nodes and start them; they join the others, if there are others."""
+        """Kill these nodes and start them again; they join the others, if any."""
         for node in nodes:
             node.kill()
         if len(nodes) < len(self.nodes):
@@ -211,18 +211,18 @@ class Cluster:
             self.begin_again()
 
     def begin_again(self) -> None:
-        """Start all nodes, after all of them have ended: first the one with the last transaction."""
+        """Start all nodes after all of them have stopped, the one with the last transaction first."""
         first, *others = sorted(self.nodes, key=lambda node: -int(node.recovered().rpartition(":")[2]))
         first.allow_beginning()
         self.begin(first)
         self.join(others)
 
     def _connect(self, node: Node) -> None:
-        """Have the node join the others, when it is started."""
+        """Make the node join the others when it starts."""
         node.neighbours = [other for other in self.nodes if other is not node]
 
     def stop(self) -> None:
-        """Kill what runs, and remove everything: a node that has lost the others may take long to shut down."""
+        """Kill the nodes, and remove everything: a node that has lost the others may take long to shut down."""
         for node in self.nodes:
             with contextlib.suppress(AttributeError):  # it was never started
                 node.kill()
@@ -232,7 +232,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def cluster(nodes: int) -> Iterator[Cluster]:
-    """Provide a cluster that only the caller uses; raises Missing."""
+    """Provide a cluster exclusive to the caller; raise Missing if a program is not installed."""
     Node.check_installed()
     made = Cluster(nodes)
     try:

@@ -1,6 +1,6 @@
-"""A real Keystone that only the tests use: SQLite, fernet tokens, a free port of 127.0.0.1.
+"""A real Keystone for the tests: SQLite, fernet tokens, a free port of 127.0.0.1.
 
-As a program, with the directory of a Keystone, it serves that; it creates the database first if there is none.
+Run as a program with the directory of a Keystone, it serves that; it creates the database first if it is missing.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Refused(Exception):
 class Keystone:
     """A running Keystone: `url` is that of its version 3, and all its users have the same `PASSWORD`.
 
-    It has the user "admin" with all rights, the projects "admin" and "service", and the user "placement", with which
-    the service validates tokens.
+    It contains the user "admin" with all rights, the projects "admin" and "service", and the user "placement", with
+    which the service validates tokens.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -62,12 +62,12 @@ class Keystone:
 
     @staticmethod
     def check_installed() -> None:
-        """Raise Missing if it cannot be started here."""
+        """Raise Missing if Keystone cannot be started here."""
         if importlib.util.find_spec("keystone") is None:
             raise Missing("keystone is not installed: pip install keystone")
 
     def start(self) -> None:
-        """Return once it answers; the first time its database is created."""
+        """Start Keystone, with a new database the first time; return once it responds."""
         fresh = not self.directory.exists()
         if fresh:
             self._initialise()
@@ -81,7 +81,7 @@ class Keystone:
             self.create_user("placement", {"service": ["service"]})
 
     def stop(self) -> None:
-        """Shut it down; `start` starts it again on the same port, with the same data."""
+        """Shut Keystone down; `start` starts it again on the same port, with the same data."""
         self._child.stop()
 
     # --- projects, users and services ---
@@ -91,13 +91,13 @@ class Keystone:
         self._administer("POST", "/projects", {"project": {"name": name, "domain_id": "default"}})
 
     def project_id(self, name: str) -> str:
-        """The id of the project."""
+        """Return the id of the project."""
         return self._id("projects", name)
 
     def create_user(self, name: str, roles: Mapping[str, list[str]]) -> None:
         """Create a user with roles by project, or in "system" or "domain"."""
-        asked = {"user": {"name": name, "domain_id": "default", "password": PASSWORD}}
-        user_id = str(self._administer("POST", "/users", asked)["user"]["id"])
+        body = {"user": {"name": name, "domain_id": "default", "password": PASSWORD}}
+        user_id = str(self._administer("POST", "/users", body)["user"]["id"])
         for place, names in roles.items():
             for role in names:
                 self._administer("PUT", f"{self._place(place)}/users/{user_id}/roles/{self._id('roles', role)}")
@@ -113,8 +113,8 @@ class Keystone:
         """Return a token of an application credential of the user, valid for these requests only."""
         token = self.token(user, project)
         user_id = self._id("users", user)
-        asked = {"application_credential": {"name": secrets.token_hex(4), "access_rules": rules}}
-        _, made = self.ask("POST", f"/users/{user_id}/application_credentials", asked, token)
+        body = {"application_credential": {"name": secrets.token_hex(4), "access_rules": rules}}
+        _, made = self.ask("POST", f"/users/{user_id}/application_credentials", body, token)
         known = {"id": made["application_credential"]["id"], "secret": made["application_credential"]["secret"]}
         return self._issued({"methods": ["application_credential"], "application_credential": known})
 
@@ -136,7 +136,7 @@ class Keystone:
         self.ask("DELETE", "/auth/tokens", token=self._admin_token, subject=token)
 
     def expiring(self, token: str, seconds: float) -> str:
-        """Return the same token with its expiry so many seconds from now, which may be negative."""
+        """Return the token with its expiry changed to ``seconds`` from now, which may be negative."""
         import msgpack
         from cryptography.fernet import Fernet
 
@@ -155,7 +155,7 @@ class Keystone:
     def ask(
         self, method: str, path: str, body: Any = None, token: str = "", subject: str = ""
     ) -> tuple[http.client.HTTPResponse, Any]:
-        """Return the response and its body; raises Refused if it is an error."""
+        """Return the response and its body; raise Refused for an error."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=children.PATIENCE)
         headers = {"Content-Type": "application/json", "X-Auth-Token": token, "X-Subject-Token": subject}
         with contextlib.closing(connection):
@@ -176,13 +176,13 @@ class Keystone:
         return self.ask(method, path, body, self._admin_token)[1]
 
     def _issued(self, identity: dict[str, Any], scope: Any = None) -> str:
-        asked = {"auth": {"identity": identity} | ({"scope": scope} if scope else {})}
-        answer, _ = self.ask("POST", "/auth/tokens", asked)
+        body = {"auth": {"identity": identity} | ({"scope": scope} if scope else {})}
+        answer, _ = self.ask("POST", "/auth/tokens", body)
         return str(answer.headers["X-Subject-Token"])
 
     def _id(self, nouns: str, name: str) -> str:
-        [found] = self._administer("GET", f"/{nouns}?name={urllib.parse.quote(name)}")[nouns]
-        return str(found["id"])
+        [record] = self._administer("GET", f"/{nouns}?name={urllib.parse.quote(name)}")[nouns]
+        return str(record["id"])
 
     def _place(self, name: str) -> str:
         if name in ("system", "domain"):
@@ -207,7 +207,7 @@ class Keystone:
 
 @contextlib.contextmanager
 def keystone() -> Iterator[Keystone]:
-    """Provide a Keystone that only the caller uses; raises Missing."""
+    """Provide a Keystone exclusive to the caller; raise Missing if it is not installed."""
     Keystone.check_installed()
     started = Keystone(children.run_directory() / f"keystone-{secrets.token_hex(4)}")
     started.start()
@@ -231,12 +231,12 @@ def serve(directory: Path, port: int) -> None:
             configuration, "bootstrap", f"--bootstrap-password={PASSWORD}", f"--bootstrap-region-id={REGION}", *places
         )
     os.environ["OS_KEYSTONE_CONFIG_FILES"] = configuration
-    sys.argv[1:] = []  # Keystone would parse them
+    sys.argv[1:] = []  # Keystone would parse the arguments
     waitress.serve(wsgi.initialize_public_application(), host="127.0.0.1", port=port, threads=4)
 
 
 def _manage(configuration: str, *words: str) -> None:
-    """Run a command of keystone-manage, in a process of its own that need not import everything again."""
+    """Run a command of keystone-manage in a separate process, which need not import everything again."""
     from keystone.cmd import cli
 
     child = os.fork()

@@ -10,17 +10,17 @@ import urllib.parse
 
 PREFIX = re.compile(r"/baremetal(?=/)")
 VERSION = {"X-OpenStack-Ironic-API-Version": "1.115"}
-#: Ironic gives up on an allocation after three rounds, a second apart.
+#: Seconds to wait; Ironic fails an allocation after three attempts, a second apart.
 LONGEST_WAIT = 60
 
 
 def spelled(text: str) -> str:
-    """Return the text of a gabbit with the paths that Ironic has: it is not mounted below a prefix."""
+    """Return the text of a gabbit with Ironic's paths, which have no prefix."""
     return PREFIX.sub("", text).replace("GET: /baremetal\n", "GET: /\n")
 
 
 def wait_for_the_effect(request) -> None:
-    """Return when what a request started has ended: Ironic answers first, and then works in the background."""
+    """Wait until the effect of a request is complete: Ironic responds first, and then works in the background."""
     path = urllib.parse.urlsplit(request.url).path
     method, status = request.test_data["method"], request.response["status"]
     if (method, status) == ("PUT", "202") and "/states/" in path:

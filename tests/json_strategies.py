@@ -17,7 +17,7 @@ _SCALARS = (
 
 
 def json_values():
-    """Any JSON value."""
+    """Draw any JSON value."""
     return st.recursive(
         _SCALARS,
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
@@ -26,7 +26,7 @@ def json_values():
 
 
 def conforming(schema):
-    """Values that conform to a rendered schema."""
+    """Draw values that conform to a rendered schema."""
     if not schema:
         return json_values()
     if "anyOf" in schema:
@@ -80,7 +80,7 @@ _OF_TYPE |= {"boolean": lambda _schema: st.booleans(), "null": lambda _schema: s
 
 @st.composite
 def nearly(draw, values):
-    """A value with up to two parts replaced, added or removed."""
+    """Draw a value with up to two parts replaced, added or removed."""
     value = copy.deepcopy(draw(values))
     for _ in range(draw(st.integers(0, 2))):
         value = _mangled(draw, value)
@@ -92,10 +92,10 @@ def _mangled(draw, value):
         return draw(json_values())
     keys = list(value) if isinstance(value, dict) else list(range(len(value)))
     key = draw(st.sampled_from(keys))
-    what = draw(st.sampled_from(["inside", "inside", "remove", "add"]))
-    if what == "inside":
+    change = draw(st.sampled_from(["inside", "inside", "remove", "add"]))
+    if change == "inside":
         value[key] = _mangled(draw, value[key])
-    elif what == "remove":
+    elif change == "remove":
         del value[key]
     elif isinstance(value, dict):
         value[draw(_TEXT)] = draw(json_values())

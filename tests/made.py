@@ -1,4 +1,4 @@
-"""Databases with the tables of all extensions, whose writes the extensions record."""
+"""Databases with the tables of all extensions, which record their writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from placement.db.upkeep import sweep
 
 #: The tables of all extensions.
 ADDITIONS = extension.additions_of(extension.installed().values())
-#: The names of all tables that no other Placement has.
+#: The names of all tables that OpenStack Placement lacks.
 OURS = frozenset(table.name for table in (*tables.OURS, *(table for each in ADDITIONS for table in each.tables)))
 
 
@@ -34,7 +34,7 @@ def release(engine: sa.Engine, revision: str = schema.COMMON_HEADS[0], **options
 
 @functools.cache
 def configuration() -> cfg.ConfigOpts:
-    """Return options as they are by default; not to be changed."""
+    """Return the default options; not to be changed."""
     made = cfg.ConfigOpts()
     conf.register(made)
     made.set_override("connection", "sqlite://", group="placement_database")
@@ -44,7 +44,7 @@ def configuration() -> cfg.ConfigOpts:
 
 @functools.cache
 def empty() -> Database:
-    """Return a database in memory that has the tables, and nothing in them; not to be changed."""
+    """Return a database in memory with empty tables; not to be changed."""
     database = Database("sqlite://")
     sync(database.engine)
     return database
@@ -57,7 +57,7 @@ def attached(database: Database) -> Database:
 
 
 class NoNotes:
-    """Notes of which nothing is kept but that there are some."""
+    """Notes that record only whether there are any."""
 
     def __init__(self) -> None:
         self._added = False
@@ -76,7 +76,7 @@ class NoNotes:
 
 
 class NoRecord:
-    """A recorder for the core alone, whose transactions note what they change, as for any other."""
+    """A recorder for the core alone, whose transactions note their changes, as for any recorder."""
 
     def notes(self) -> NoNotes:
         return NoNotes()
@@ -94,10 +94,10 @@ class NoRecord:
 def opened(
     url: str | sa.URL, *, recorded: bool | None = None, history: Any = None, **options: Any
 ) -> Iterator[Database]:
-    """Provide a database as ``placement.db.database.opened`` does, with the extensions attached.
+    """Provide a database like ``placement.db.database.opened``, with the extensions attached.
 
     Args:
-        recorded: Whether transactions are recorded; by default if an extension does it.
+        recorded: Whether transactions are recorded; by default, if an extension does so.
         history: Settings of the recorder of the extension v1, other than the defaults.
     """
     with databases.opened(url, **options) as database:
@@ -111,8 +111,8 @@ def opened(
 
 
 def swept(database: Database, grace: float = sweep.GRACE) -> list[sweep.Swept]:
-    """Sweep as ``placement-manage db sweep`` does."""
-    found = sweep.sweep(database, grace)
+    """Sweep like ``placement-manage db sweep``."""
+    findings = sweep.sweep(database, grace)
     for each in extension.installed().values():
-        found += each.swept(database) if each.swept else ()
-    return found
+        findings += each.swept(database) if each.swept else ()
+    return findings

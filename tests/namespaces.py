@@ -1,8 +1,8 @@
-"""A private network of hosts: each is a Linux network namespace, and a switch whose cables can be pulled.
+"""A private network of hosts: a Linux network namespace for each, and a switch whose cables can be pulled.
 
-Programs learn the addresses of each other and connect as they like; what a cable carries is lost while it is pulled, in
-both directions and without a word to either end, as in a partition.  A proxy could not do that for Galera, whose nodes
-tell each other their real addresses.
+Programs learn the addresses of each other and connect freely; while a cable is pulled, its packets are lost in both
+directions, without notice to either end, as in a partition.  A proxy could not do that for Galera, whose nodes exchange
+their real addresses.
 
 The namespaces have no names: they last as long as the processes in them, which end with the test run.
 """
@@ -20,16 +20,16 @@ from collections.abc import Iterator, Sequence
 from tests import children
 from tests.servers import Missing
 
-#: The networks: that of the clients, which this process is in, too, and that of the hosts among themselves.
+#: The networks: one of the clients, which includes this process, and one between the hosts.
 CLIENTS, GROUP = "clients", "group"
-#: The first two bytes of their addresses, from the block that RFC 2544 reserves for tests; a run chooses the third.
+#: The first two bytes of the addresses, from the block that RFC 2544 reserves for tests; each run chooses the third.
 _BLOCKS = {CLIENTS: "198.18", GROUP: "198.19"}
 _HERE = 254
 _PROGRAMS = ("ip", "nsenter", "unshare")
 
 
 def check_installed() -> None:
-    """Raise Missing if this process cannot make namespaces."""
+    """Raise Missing if this process cannot create namespaces."""
     for program in _PROGRAMS:
         if shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin") is None:
             raise Missing(f"{program} is not installed: `make servers` installs iproute2 and util-linux")
@@ -49,21 +49,21 @@ class Namespace:
         self._sleeping.wait_until(lambda: os.readlink(f"/proc/{self.pid}/ns/net") != ours)
 
     def enter(self, identity: tuple[int, int] | None = None) -> list[str]:
-        """Return the words before a command that runs it in here, as this user and group."""
+        """Return the prefix of a command that runs it in the namespace, as this user and group."""
         user = [] if identity is None else [f"--setuid={identity[0]}", f"--setgid={identity[1]}"]
         return ["nsenter", f"--net=/proc/{self.pid}/ns/net", *user]
 
     def configure(self, *commands: str) -> None:
-        """Run these commands of ip(8) in here; raises RuntimeError."""
+        """Run commands of ip(8) in the namespace; raise RuntimeError if one fails."""
         _ip(commands, self.enter())
 
     def close(self) -> None:
-        """Remove it, with its interfaces, unless another process runs in it."""
+        """Remove the namespace, with its interfaces, unless another process runs in it."""
         self._sleeping.kill()
 
 
 class Host:
-    """One host; ``address`` by network."""
+    """A host, with an ``address`` by network."""
 
     def __init__(self, number: int, block: int) -> None:
         self.number = number
@@ -73,10 +73,10 @@ class Host:
 
 
 class Network:
-    """The hosts, from the first on, and what connects them."""
+    """The hosts, and their connections."""
 
     def __init__(self, hosts: int) -> None:
-        """Make it; raises Missing."""
+        """Create the network; raise Missing if that is impossible."""
         check_installed()
         self._switch = Namespace()
         for network in _BLOCKS:
@@ -94,7 +94,7 @@ class Network:
 
     @contextlib.contextmanager
     def cut(self, hosts: Sequence[Host], networks: Sequence[str] = (CLIENTS, GROUP)) -> Iterator[None]:
-        """A block in which the cables of these hosts to these networks are pulled."""
+        """Pull the cables of these hosts to these networks during a block."""
         cables = [_cable(host, network) for host in hosts for network in networks]
         self._switch.configure(*(f"link set dev {cable} down" for cable in cables))
         try:
@@ -111,7 +111,7 @@ class Network:
                 _ip([f"link add name {name} type veth peer name here netns {self._switch.pid}"])
                 break
             except RuntimeError:
-                if all(used != name for _, used in socket.if_nameindex()):  # else another run was faster
+                if all(used != name for _, used in socket.if_nameindex()):  # otherwise another run was faster
                     raise
         _ip([f"address add {_BLOCKS[CLIENTS]}.{block}.{_HERE}/24 dev {name}", f"link set dev {name} up"])
         self._switch.configure(f"link set dev here master {CLIENTS}", "link set dev here up")
@@ -133,7 +133,7 @@ def _cable(host: Host, network: str) -> str:
 
 
 def _free_block() -> int:
-    """Return the third byte of addresses that no other run uses."""
+    """Return a third byte of addresses that is unique to this run."""
     used = {int(name.removeprefix("placement")) for _, name in socket.if_nameindex() if name.startswith("placement")}
     return random.choice([block for block in range(256) if block not in used])
 

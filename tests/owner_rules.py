@@ -1,5 +1,5 @@
-"""The owner rules of the Bare Metal API, written from the documentation and not from the program: requests about nodes
-and allocations of several projects, and what each kind of caller gets (docs: baremetal-policy, baremetal-owners).
+"""The owner rules of the Bare Metal API, written from the documentation and not from the code: requests about nodes and
+allocations of several projects, and the result for each kind of caller (docs: baremetal-policy, baremetal-owners).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-#: The uuids of the nodes, by the names that paths have for them.
+#: The uuids of the nodes, by their names in the paths of the table.
 UUIDS = {f"node_{name}": str(uuid.uuid5(uuid.NAMESPACE_DNS, name)) for name in ("mine", "leased", "yours", "free")}
 
-#: What the projects of the table are called in names of nodes and allocations.
+#: The projects of the table, as they occur in names of nodes and allocations.
 MINE, YOURS, ELSE = "mine", "yours", "else"
-#: A consumer of the project "mine", which holds something on a provider that is no node.
+#: A consumer of the project "mine", with allocations on a provider that is not a node.
 INSTANCE, _ELSEWHERE = "5d0b5a36-6a2c-4a53-9d4f-3ab8a7c3e0f1", "5d0b5a36-6a2c-4a53-9d4f-3ab8a7c3e0f2"
 
-#: Groups of callers: administrators, those who may use everything, those who may see everything.
+#: Groups of callers: administrators, callers with access to everything, callers who may read everything.
 GROUPS = {
     "ADMIN": ("admin", "service", "system-admin"),
     "ALL": ("admin", "service", "system-admin", "system-member"),
@@ -28,7 +28,7 @@ GROUPS = {
 }
 
 # The request; its document, a name of `DOCUMENTS`; the status for allowed callers; the allowed callers; other statuses.
-# Names of nodes state their owner; "leased" is leased by the project "mine".  A caller that is not named gets 403.
+# Names of nodes state their owner; "leased" is leased by the project "mine".  A caller that is not listed gets 403.
 _TABLE = """
 GET    /v1/allocations/mine                -            200 SEE,member,reader                          404:stranger,strange-reader
 GET    /v1/allocations/yours               -            200 SEE,stranger,strange-reader                404:member,reader
@@ -117,7 +117,7 @@ DOCUMENTS: dict[str, Any] = {
     "traits": {"traits": ["CUSTOM_B"]},
 }
 
-#: Documents of writes that change the replies to other requests of the table; deletions do, too.
+#: Documents of writes that change the responses to other requests of the table; deletions do, too.
 _LASTING = {"owner", "lessee", "instance", "below-leased", "below-yours", "node", "manage", "traits"}
 
 
@@ -149,7 +149,7 @@ def _row(line: str) -> Row:
 
 ROWS = [_row(line) for line in _TABLE.strip().splitlines()]
 
-#: What each caller sees in lists of nodes and of allocations.
+#: The contents of lists of nodes and allocations for each caller.
 _EVERYTHING = {"node-mine", "node-leased", "node-yours", "node-free"}, {"mine", "yours", "unowned"}
 LISTS = {
     **dict.fromkeys(GROUPS["SEE"], _EVERYTHING),
@@ -159,19 +159,19 @@ LISTS = {
 
 
 class Caller:
-    """Sends requests with some headers, at the newest version, over one connection."""
+    """A caller that sends requests with fixed headers, at the newest version, over one connection."""
 
     def __init__(self, connection: http.client.HTTPConnection, headers: Mapping[str, str]) -> None:
         self._connection = connection
         self._headers = {"X-OpenStack-Ironic-API-Version": "1.115", **headers}
 
     def ask(self, method: str, path: str, document: Any = None, **headers: str) -> tuple[int, Any]:
-        """Return status and document of the reply."""
+        """Return status and document of the response."""
         content = None if document is None else json.dumps(document)
         return self._answer(method, f"/baremetal{path}", content, self._headers | headers)
 
     def ask_placement(self, method: str, path: str, document: Any = None) -> tuple[int, Any]:
-        """Return what ``ask`` does, for a request to the Placement API by an administrator of noauth2."""
+        """Like ``ask``, for a request to the Placement API by an administrator of noauth2."""
         versions = {"OpenStack-API-Version": "placement 1.39", "Content-Type": "application/json"}
         content = None if document is None else json.dumps(document)
         return self._answer(method, path, content, {"X-Auth-Token": "admin", **versions})
@@ -185,7 +185,7 @@ class Caller:
 
 @contextlib.contextmanager
 def calling(port: int, headers: Mapping[str, str]) -> Iterator[Caller]:
-    """A caller with these headers."""
+    """Provide a caller with these headers."""
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=300)) as connection:
         yield Caller(connection, headers)
 
@@ -195,7 +195,7 @@ class World:
 
     Args:
         admin: An administrator.
-        projects: The ids of the projects, by the names that the table has for them.
+        projects: The ids of the projects, by their names in the table.
     """
 
     def __init__(self, admin: Caller, projects: Mapping[str, str]) -> None:
@@ -252,7 +252,7 @@ class World:
             self._do("POST", "/v1/allocations", made)
 
     def ask(self, caller: Caller, row: Row) -> int:
-        """Return the status of the reply to a request of the table; what matters to the others is put back."""
+        """Return the status of the response to a request of the table; undo changes that affect the others."""
         document = _filled(DOCUMENTS[row.document], self._names)
         status, _ = caller.ask(row.method, _filled(row.path, self._names), document)
         if status < 300 and (row.method == "DELETE" or row.document in _LASTING):
@@ -266,16 +266,16 @@ class World:
 
 
 def _filled(value: Any, ids: Mapping[str, str]) -> Any:
-    """Return a value of the table with the ids of projects and nodes in it."""
+    """Return a value of the table with the ids of projects and nodes filled in."""
     if isinstance(value, str):
-        return re.sub(r"\{(\w+)\}", lambda found: ids[found[1]], value)
+        return re.sub(r"\{(\w+)\}", lambda match: ids[match[1]], value)
     if isinstance(value, dict):
         return {name: _filled(member, ids) for name, member in value.items()}
     return [_filled(member, ids) for member in value] if isinstance(value, list) else value
 
 
 def check(world: World, caller: Caller, kind: str) -> None:
-    """Raise unless a caller gets the statuses of the table, and sees in lists what its kind may see."""
+    """Raise unless a caller gets the statuses of the table, and lists with the permitted contents."""
     wrong = {}
     for row in ROWS:
         status = world.ask(caller, row)

@@ -1,6 +1,6 @@
-"""The service with time limits that no busy machine reaches, for tests that are not about these limits.
+"""The service with time limits that even a busy machine does not reach, for tests of other properties.
 
-As a program it is placement-serve; `APPLICATION` is what uWSGI imports in place of placement.wsgi.api.
+As a program it is placement-serve; uWSGI imports `APPLICATION` in place of placement.wsgi.api.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from placement.db.engine import dialects, timeouts
 from placement.db.writes import attempt, retry
 from tests.children import PATIENCE
 
-#: The options: no request is refused because a server was held up (tests/live/test_blocked.py is about that).
+#: The options: no request is refused because of a delayed server (tests/live/test_blocked.py tests that).
 OPTIONS = {"placement_database": {"max_threads": 0, "connect_timeout": int(PATIENCE), "read_timeout": int(PATIENCE)}}
 APPLICATION = "tests.load.application"
 #: The limits of a process for locks and requests: the module and the name of each, and the value that lifts it.

@@ -1,7 +1,7 @@
-"""The rights of each kind of caller, written from the documentation (docs: policy) and not from the program.
+"""The rights of each kind of caller, written from the documentation (docs: policy) and not from the code.
 
-The status of an allowed request without a body is known beforehand, so that "not 403" is never
-mistaken for "allowed".  A caller that creates a class or a trait can also delete it, so all find the same state.
+The status of an allowed request without a body is known beforehand, so that "not 403" is never mistaken for "allowed".
+A caller that creates a class or a trait can also delete it, so that all callers find the same state.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 UUID = "5d2f2a3c-7d0b-4f3e-9d61-5f0f4c0b7a11"  # of no provider and no consumer
 
 # The rule; the request; the status for allowed callers; the allowed callers; further ones with the legacy defaults.
-# A reader has a token of the project that the request is about.
+# A reader has a token of the project in the request.
 _TABLE = """
 resource_classes:update               PUT    /resource_classes/CUSTOM_POLICY             201 admin,service        =
 resource_classes:list                 GET    /resource_classes                           200 admin,service        =
@@ -61,12 +61,12 @@ class Operation(NamedTuple):
     rule: str
     method: str
     path: str
-    status: int  # for callers with the right
+    status: int  # for permitted callers
     secure: frozenset[str]
     legacy: frozenset[str]
 
     def allows(self, caller: str, *, legacy: bool) -> bool:
-        """Whether this kind of caller is allowed; a kind that the table does not name is not."""
+        """Whether this kind of caller is allowed; kinds missing from the table are not."""
         return caller in (self.legacy if legacy else self.secure)
 
 
@@ -90,14 +90,14 @@ class Answer(NamedTuple):
 
 @contextlib.contextmanager
 def calling(port: int, headers: dict[str, str], project: str) -> Iterator[Caller]:
-    """A caller with these headers; requests about a project are about this one."""
+    """Provide a caller with these headers; requests about a project name this one."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     with contextlib.closing(connection):
         yield Caller(connection, headers, project)
 
 
 class Caller:
-    """Sends requests over one connection."""
+    """A caller that sends requests over one connection."""
 
     def __init__(self, connection: http.client.HTTPConnection, headers: dict[str, str], project: str) -> None:
         self._connection = connection
@@ -126,7 +126,7 @@ def check(answers: dict[Operation, Answer], kind: str, *, legacy: bool, scope: s
         if scope == "project" and operation.allows(kind, legacy=legacy):
             assert answer.status == operation.status, (operation, answer)
         else:
-            # The refusal of a token of the wrong scope names only the rule.
+            # The refusal of a token with the wrong scope names only the rule.
             expected = (
                 f"Policy does not allow {operation.rule} to be performed." if scope == "project" else operation.rule
             )

@@ -1,6 +1,6 @@
 """Python programs that start quickly: forks of a process that has already imported the modules they need.
 
-A program is a separate process, and ends as usual.  Its command line is that of a shell: `python -m module`,
+A program is a separate process, and ends as usual.  Its command line has the form of a shell's: `python -m module`,
 `python -c code`, or the path of a script.  Python's own options and PYTHON... variables are the same for all.
 """
 
@@ -24,14 +24,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
-#: Modules of extensions that a service or a command with them imports while it starts, and that import the others.
+#: Modules of extensions that a service or a command imports at its start, and that import the others.
 _OF_EXTENSIONS = ("v1.api", "baremetal.api", "console.api", "doctor.command", "loading.command")
-#: Seconds that a program may take; one that hangs is killed before faulthandler ends the run.
+#: Maximum seconds of a program; one that hangs is killed before faulthandler ends the run.
 TIMEOUT = 540.0
 
 
 class Preloaded:
-    """A process that has imported these modules, and waits to be forked."""
+    """A process that has imported modules, and waits to be forked."""
 
     def __init__(self, *modules: str) -> None:
         # A process with threads of libraries cannot be forked safely.
@@ -48,13 +48,13 @@ class Preloaded:
         atexit.register(self._end)
 
     def popen(self, argv: Sequence[str], **request: Any) -> Program:
-        """Start a program like subprocess.Popen."""
+        """Start a program, like subprocess.Popen."""
         return Program(self, argv, **request)
 
     def run(
         self, argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Return the exit code and the output, like subprocess.run; killed if it takes too long."""
+        """Run a program, like subprocess.run; kill it if it takes too long."""
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             program = self.popen(argv, stdout=out, stderr=err, env=env, cwd=cwd)
             watchdog = threading.Timer(TIMEOUT, program.kill)
@@ -65,7 +65,7 @@ class Preloaded:
             return subprocess.CompletedProcess(argv, code, out.read(), err.read())
 
     def ask(self, **request: Any) -> int:
-        """Send a request to the process, and return the number that it replies with."""
+        """Send a request to the process, and return the number in its response."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(request), file=self._process.stdin, flush=True)
@@ -76,7 +76,7 @@ class Preloaded:
 
 
 class Program:
-    """A running program, with what children.Child needs of a subprocess.Popen."""
+    """A running program, with the part of the interface of subprocess.Popen that children.Child uses."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Program:
         )
 
     def kill(self) -> None:
-        """End it with SIGKILL."""
+        """Kill the program with SIGKILL."""
         os.kill(self.pid, signal.SIGKILL)
 
     def wait(self) -> int:
@@ -124,14 +124,14 @@ def service() -> Preloaded:
 
 @functools.cache
 def client() -> Preloaded:
-    """Return the process for the `openstack` command, which imports all its plugins each time."""
+    """Return the process for the `openstack` command, which otherwise imports all its plugins each time."""
     entries = itertools.chain.from_iterable(installed.entry_points for installed in metadata.distributions())
     plugins = {entry.module for entry in entries if entry.group.startswith("openstack.")}
     return Preloaded("tests.installed", "openstackclient.shell", *sorted(plugins))
 
 
 def _forked() -> list[str] | None:
-    """Fork on each request; returns the command line in the child, and None in the parent at the end."""
+    """Fork on each request; return the command line in the child, and None in the parent at the end."""
     gc.freeze()  # a collection in a child would copy the pages of all objects
     while line := sys.stdin.readline():
         request = json.loads(line)
@@ -145,7 +145,7 @@ def _forked() -> list[str] | None:
 def _become(
     words: list[str], outputs: list[str], environment: dict[str, str], directory: str, *, leads: bool
 ) -> list[str]:
-    """Set up this process as subprocess.Popen would have, and report that."""
+    """Set up this process like subprocess.Popen, and report that."""
     files = [os.open("/dev/null", os.O_RDONLY), *(os.open(path, os.O_WRONLY | os.O_APPEND) for path in outputs)]
     os.chdir(directory)
     os.environ.clear()
@@ -164,7 +164,7 @@ def _answer(number: int) -> None:
 
 
 def _begin(words: list[str]) -> None:
-    """Run the program of this command line."""
+    """Run the program of a command line."""
     if words[0] == "-m":
         sys.argv[:] = words[1:]
         runpy.run_module(words[1], run_name="__main__", alter_sys=True)
@@ -177,7 +177,7 @@ def _begin(words: list[str]) -> None:
 
 
 def _run(words: list[str]) -> None:
-    """Run the program, and end as Python does, but for freeing all objects: that would copy their pages."""
+    """Run the program, and exit like Python, but without freeing objects, which would copy their pages."""
     code: Any = 0
     try:
         _begin(words)

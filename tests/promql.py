@@ -1,4 +1,4 @@
-"""A parser for the part of PromQL that the dashboard uses: what an expression reads, and whether it is well formed.
+"""A parser for the part of PromQL in the dashboard: the metrics that an expression reads, and its well-formedness.
 
 expression = term {operator term}
 term       = number | "(" expression ")" | call | selector
@@ -18,17 +18,17 @@ _FUNCTIONS = {
     **dict.fromkeys(("sum", "max", "min", "avg", "count", "topk", "histogram_quantile"), False),
     **dict.fromkeys(("rate", "increase"), True),
 }
-#: Those that drop all labels but the ones that they name.
+#: Functions that drop all labels except the named ones.
 _AGGREGATIONS = {"sum", "max", "min", "avg", "count"}
 _OPERATORS = {"+", "-", "*", "/", "%", ">", "<", ">=", "<=", "==", "!="}
 
 
 class Malformed(ValueError):
-    """The expression is none."""
+    """The expression is invalid."""
 
 
 class Read(NamedTuple):
-    """A metric that an expression reads, the labels that it relies on, and the values that these are to equal."""
+    """A metric that an expression reads, the labels that it relies on, and the values that these must equal."""
 
     metric: str
     labels: frozenset[str]
@@ -36,13 +36,13 @@ class Read(NamedTuple):
 
 
 def reads(expression: str, needed: Collection[str] = ()) -> list[Read]:
-    """Return what an expression reads.
+    """Return the metrics that an expression reads.
 
     Args:
-        needed: The labels that its result has to have.
+        needed: The labels that its result must have.
 
     Raises:
-        Malformed: It is no expression of this grammar, or drops a label that is needed outside.
+        Malformed: The text does not match the grammar, or drops a label that is needed outside.
     """
     parser = _Parser(_tokens(expression))
     parser.expression(frozenset(needed), ranged=False)
@@ -73,14 +73,14 @@ class _Parser:
         return self.rest.pop(0)
 
     def _take(self, token: str) -> None:
-        if (found := self._next()) != token:
-            raise Malformed(f"{found} in place of {token}")
+        if (next_token := self._next()) != token:
+            raise Malformed(f"{next_token} in place of {token}")
 
     def _follows(self, token: str) -> bool:
         return bool(self.rest) and self.rest[0] == token
 
     def expression(self, labels: frozenset[str], ranged: bool) -> None:
-        """Parse an expression of which the labels are needed."""
+        """Parse an expression whose result must have these labels."""
         self._term(labels, ranged)
         while self.rest and self.rest[0] in _OPERATORS:
             self._next()

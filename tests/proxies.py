@@ -15,13 +15,13 @@ from tests.proxy_faults import Manner, Reset, Silent
 
 
 class Proxy:
-    """Forwards each connection to the port that is `target` when it is made, in the `manner` of the moment."""
+    """A proxy that forwards each connection to the `target` at its opening, in the current `manner`."""
 
     def __init__(self, target: int) -> None:
         self.target = target
         self.manner = Manner()
         self._listening = socket.create_server(("127.0.0.1", children.free_port()), backlog=128)
-        self._listening.settimeout(0.1)  # a connection that select has seen may be gone before it is accepted
+        self._listening.settimeout(0.1)  # a connection reported by select may be closed before it is accepted
         self.port = self._listening.getsockname()[1]
         self._closed = threading.Event()
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
@@ -36,7 +36,7 @@ class Proxy:
 
     @contextlib.contextmanager
     def behaving(self, manner: Manner) -> Iterator[None]:
-        """A block in which all connections are forwarded in this manner."""
+        """Forward all connections in a manner during a block."""
         before, self.manner = self.manner, manner
         try:
             yield
@@ -49,7 +49,7 @@ class Proxy:
 
     @contextlib.contextmanager
     def refusing(self) -> Iterator[None]:
-        """A block in which new connections are refused, while others go on."""
+        """Refuse new connections during a block, while others continue."""
         self._listening.shutdown(socket.SHUT_RDWR)  # in Linux, a socket bound to a named port keeps it
         try:
             yield
@@ -62,11 +62,11 @@ class Proxy:
                 client, _ = self._listening.accept()
             except TimeoutError:
                 continue
-            except OSError:  # it refuses connections
+            except OSError:  # the proxy refuses connections
                 time.sleep(0.05)
                 continue
             thread = threading.Thread(target=self._forward, args=(client,), daemon=True)
-            self._threads = [*(one for one in self._threads if one.is_alive()), thread]
+            self._threads = [*(each for each in self._threads if each.is_alive()), thread]
             thread.start()
 
     def _forward(self, client: socket.socket) -> None:
@@ -74,8 +74,8 @@ class Proxy:
             try:
                 self._exchange(client, server)
             except Reset:
-                for one in (client, server):
-                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                for connection in (client, server):
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     def _exchange(self, client: socket.socket, server: socket.socket) -> None:
         """Forward in both directions until one end is closed."""
@@ -83,11 +83,11 @@ class Proxy:
             readable = select.select([client, server], [], [], 0.1)[0]
             if not readable:
                 self.manner.idle(client)
-            for one in readable:
-                said = one.recv(65536)
+            for sender in readable:
+                said = sender.recv(65536)
                 if not said:
                     return
-                if one is client:
+                if sender is client:
                     server.sendall(self.manner.to_server(client, said))
                 else:
                     client.sendall(self.manner.to_client(client, said))
@@ -95,7 +95,7 @@ class Proxy:
 
 @contextlib.contextmanager
 def proxy(target: int) -> Iterator[Proxy]:
-    """A proxy for the length of a block."""
+    """Provide a proxy during a block."""
     made = Proxy(target)
     try:
         yield made

@@ -1,4 +1,4 @@
-"""How a proxy between the service and its database forwards data: at once, late, not at all, all but a COMMIT."""
+"""Manners in which a proxy forwards data between the service and its database: at once, late, never, or no COMMIT."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import re
 import time
 from collections.abc import Callable, Hashable
 
-#: What a client sends to commit: MariaDB's COM_QUERY; PostgreSQL's Query, or a Parse in a series of messages.
+#: The bytes that a client sends to commit: MariaDB's COM_QUERY; PostgreSQL's Query, or a Parse among other messages.
 _COMMIT = re.compile(rb"\A...\0\x03COMMIT;?\Z|Q\0\0..COMMIT;?\0|P\0\0..[^\0]*\0COMMIT;?\0", re.DOTALL)
 
 
 class Reset(Exception):
-    """Both ends of the connection are to be reset (RST)."""
+    """Both ends of the connection must be reset (RST)."""
 
 
 class Manner:
-    """This one forwards all at once.  Each method may raise Reset, or wait; a connection is any key of it."""
+    """A manner that forwards all at once.  Each method may raise Reset, or wait; any key identifies a connection."""
 
     def to_server(self, connection: Hashable, data: bytes) -> bytes:
-        """Return what is sent to the server of what a client has sent."""
+        """Return the part of a client's data to forward to the server."""
         return data
 
     def to_client(self, connection: Hashable, data: bytes) -> bytes:
-        """Return what is sent to the client of what the server has sent."""
+        """Return the part of the server's data to forward to the client."""
         return data
 
     def idle(self, connection: Hashable) -> None:
@@ -30,7 +30,7 @@ class Manner:
 
 
 class Silent(Manner):
-    """All data are dropped, while connections stay open."""
+    """A manner that drops all data, while connections stay open."""
 
     def to_server(self, connection: Hashable, data: bytes) -> bytes:
         return b""
@@ -39,7 +39,7 @@ class Silent(Manner):
 
 
 class Resets(Manner):
-    """Connections are reset, new ones too; it is decided once for each by ``chosen()``."""
+    """A manner that resets connections, including new ones; ``chosen()`` decides once for each."""
 
     def __init__(self, chosen: Callable[[], bool] = lambda: True) -> None:
         self._chosen = chosen
@@ -59,7 +59,7 @@ class Resets(Manner):
 
 
 class Delays(Manner):
-    """Every packet is forwarded ``seconds()`` later, which may differ for each."""
+    """A manner that forwards every packet ``seconds()`` later, which may differ for each."""
 
     def __init__(self, seconds: Callable[[], float]) -> None:
         self._seconds = seconds
@@ -72,10 +72,10 @@ class Delays(Manner):
 
 
 class CutsAtCommit(Manner):
-    """A connection that sends a COMMIT is reset if ``chosen()``: before the server has it, or when it has answered.
+    """A manner that resets a connection at a COMMIT if ``chosen()``: before the server gets it, or after its response.
 
     Attributes:
-        cut: How many transactions were cut.
+        cut: The number of transactions cut.
     """
 
     def __init__(self, chosen: Callable[[], bool], *, forwards: bool) -> None:

@@ -1,4 +1,4 @@
-"""Requests that no HTTP library sends: bytes to a socket, and the reply."""
+"""Requests that no HTTP library sends: bytes to a socket, and the response."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class Reply(NamedTuple):
-    """What a server sent before it closed the connection; the status is 0 if that was no HTTP reply."""
+    """The bytes that a server sent before it closed the connection; status 0 if they are not an HTTP response."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -21,19 +21,19 @@ class Reply(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """The names of the headers, in lower case."""
+        """Return the names of the headers, in lower case."""
         return [name.lower() for name, _ in self.headers]
 
     def header(self, name: str) -> str:
-        """The value of a header; raises StopIteration if there is none."""
+        """Return the value of a header; raise StopIteration if it is missing."""
         return next(value for known, value in self.headers if known.lower() == name.lower())
 
 
 def send(port: int, request: bytes, seconds: float = PATIENCE) -> Reply:
-    """Return the reply to these bytes; raises ValueError if a line of its head has control characters."""
+    """Send bytes and return the response; raise ValueError if a line of its head contains control characters."""
     received = bytearray()
     with contextlib.closing(socket.create_connection(("127.0.0.1", port), timeout=seconds)) as connection:
-        # A server may reply and close before it has read the whole request.
+        # A server may respond and close before it has read the whole request.
         with contextlib.suppress(OSError):
             connection.sendall(request)
             connection.shutdown(socket.SHUT_WR)

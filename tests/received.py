@@ -1,4 +1,4 @@
-"""The facts of an instrumentation event, while a test listens."""
+"""The facts of an instrumentation event, collected while a test listens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from placement.signals import Signal
 
 @contextlib.contextmanager
 def facts(signal: Signal[Any]) -> Iterator[list[Any]]:
-    """Collect the facts of an event that has one fact each time."""
+    """Collect the facts of an event with a single fact."""
     collected: list[Any] = []
     signal.connect(collected.append)
     try:

@@ -1,4 +1,4 @@
-"""What the history of a database says that its tables do not; nothing where no extension records it."""
+"""Contradictions between the history of a database and its tables; none if no extension records a history."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ with contextlib.suppress(ModuleNotFoundError):
 
 
 def untruths(database: Database) -> list[Any]:
-    """Return what events say that is not true, and how tables differ from what the events make."""
+    """Return events that contradict the tables, and differences between the tables and the replayed events."""
     return [] if database.recorder is None else replay.untruths(database)
 
 
 def differences(database: Database) -> dict[Any, Any]:
-    """Return how the tables differ from what all events make of nothing."""
+    """Return the differences between the tables and all events replayed on an empty state."""
     if database.recorder is None:
         return {}
     return replay.differences(replay.replayed(database), replay.read(database))
 
 
 def following(database: Database) -> Callable[[], object]:
-    """Return a function that raises AssertionError if events since the last call do not make what is in the tables."""
+    """Return a function that raises AssertionError unless the events since its last call lead to the present tables."""
     return (lambda: None) if database.recorder is None else replay.Follower(database).check

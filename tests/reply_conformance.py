@@ -1,4 +1,4 @@
-"""An application whose replies are held to its OpenAPI documents."""
+"""An application whose responses are compared with its OpenAPI documents."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from placement.http.environ import API, ROUTE, VERSION
 from placement.routes import PLACEMENT
 from placement.version_history import Version
 
-#: The APIs that have a document: none, where the extension that describes them is not installed.
+#: The APIs with a document; none if the extension that describes them is not installed.
 APIS = (PLACEMENT, extension.installed()["v1"].api()) if "v1" in extension.installed() else ()
-#: Statuses of operations that came with a later version; some endpoints check the media types before the version.
+#: Statuses of operations added by a later version; some endpoints check the media types before the version.
 _OF_LATER_VERSIONS = ("404", "405", "406", "415")
-#: Headers that OpenAPI describes as content, and one that is for browsers alone.
+#: Headers that OpenAPI describes as content, and one for browsers only.
 _OF_CONTENT = {"content-length", "content-type", "x-content-type-options"}
 
 
 class NotDescribed(AssertionError):
-    """A reply is not as the document of its API and version describes it."""
+    """A response does not match the document of its API and version."""
 
 
 class Described:
-    """A WSGI application; each reply of an operation that a document describes is compared with it.
+    """A WSGI application that compares each response of a described operation with the document.
 
     Raises:
-        NotDescribed: Instead of the reply.
+        NotDescribed: In place of a response that does not match.
 
     Attributes:
-        compared: The number of replies that were compared.
+        compared: The number of responses compared.
     """
 
     def __init__(self, application: Any) -> None:
@@ -55,18 +55,18 @@ class Described:
 
 
 def check(environ: dict[str, Any], status: str, headers: dict[str, str], content: bytes) -> bool:
-    """Compare a reply with the description of its operation, if there is one.
+    """Compare a response with the description of its operation, if there is one.
 
     Returns:
         Whether there is one.
 
     Raises:
-        NotDescribed: Status, headers, content type or content are others, or a route that exists is not described.
+        NotDescribed: Status, headers, content type or content differ, or an existing route is not described.
     """
     api, route, version = (environ.get(key) for key in (API, ROUTE, VERSION))
     if api not in APIS or route is None or version is None:
         return False
-    # The route of a dry run is marked.
+    # The path of a dry run contains a mark.
     path = route.partition("?")[0].removeprefix(api.prefix)
     operation = _operation(api, version, path, environ["REQUEST_METHOD"].lower())
     try:
@@ -82,7 +82,7 @@ def check(environ: dict[str, Any], status: str, headers: dict[str, str], content
 
 
 def _combined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the headers by lower-case name; those that are sent several times as one (RFC 9110, 5.3)."""
+    """Return the headers by lower-case name, with repeated ones combined (RFC 9110, 5.3)."""
     combined: dict[str, str] = {}
     for name, value in headers:
         key = name.lower()
@@ -117,8 +117,8 @@ def _check_headers(described: dict[str, Any], headers: dict[str, str]) -> None:
 def _mistake(schema: Any, content: bytes) -> str | None:
     """Return the first mistake of a JSON text, if there is one."""
     validator = _validator(json.dumps(schema, sort_keys=True))
-    found = validator.iter_errors(json.loads(content))
-    return next((f"{mistake.message} at {mistake.instance_path}" for mistake in found), None)
+    errors = validator.iter_errors(json.loads(content))
+    return next((f"{mistake.message} at {mistake.instance_path}" for mistake in errors), None)
 
 
 @functools.cache
@@ -128,9 +128,9 @@ def _validator(schema: str) -> Any:
 
 @functools.cache
 def _operation(api: Api, version: Version, path: str, method: str) -> dict[str, Any] | None:
-    """Return an operation, if it is described; the fields that a later release may add are not in a reply of this one.
+    """Return an operation, if it is described, closed against fields that only a later release may add.
 
-    A document has dozens of operations, and to resolve all of them takes longer than the requests of a test.
+    A document has dozens of operations, and resolving all of them takes longer than the requests of a test.
     """
     document = _document(api, version)
     return closed(resolved(document["paths"].get(path, {}).get(method), document))
@@ -144,7 +144,7 @@ def _document(api: Api, version: Version) -> dict[str, Any]:
 
 
 def resolved(part: Any, document: dict[str, Any]) -> Any:
-    """Return a part of a document, or all of it, with what its references name in place of them."""
+    """Return a document, or part of it, with its references resolved."""
     if isinstance(part, list):
         return [resolved(each, document) for each in part]
     if not isinstance(part, dict):
@@ -156,7 +156,7 @@ def resolved(part: Any, document: dict[str, Any]) -> Any:
 
 
 def closed(part: Any) -> Any:
-    """Return the schema, or all in a document, without further properties."""
+    """Return the schemas of a document, or a schema, without additional properties."""
     if isinstance(part, list):
         return [closed(each) for each in part]
     if not isinstance(part, dict):

@@ -1,10 +1,10 @@
-"""Runs a command under the restrictions of a unit for systemd that a process can put on itself, without systemd.
+"""A command that runs another one under those restrictions of a systemd unit that need no systemd.
 
     python -m tests.restricted UNIT COMMAND...
 
-These are its filter of system calls, with the groups as systemd-analyze prints them, and MemoryDenyWriteExecute.  A
-call that the filter refuses kills the process (SIGSYS), where the unit has it fail: so that none is refused unseen but
-those of ``IGNORED``.
+These are its filter of system calls, with the groups printed by systemd-analyze, and MemoryDenyWriteExecute.  A call
+refused by the filter kills the process (SIGSYS), whereas under the unit it fails: so no refusal goes unnoticed, except
+the calls of ``IGNORED``.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tests.servers import Missing
 # seccomp.h of libseccomp, linux/prctl.h
 _KILL_PROCESS, _FAIL, _ALLOW = 0x80000000, 0x00050000 | errno.EPERM, 0x7FFF0000
 _PR_SET_MDWE, _PR_MDWE_REFUSE_EXEC_GAIN = 65, 1
-#: OpenBLAS asks for a place of its buffers in memory, and goes on without.
+#: OpenBLAS requests a placement of its buffers in memory, and continues without.
 IGNORED = frozenset({"mbind"})
 
 
 def settings(unit: Path) -> list[tuple[str, str]]:
-    """Return the settings of a unit, in its order: a name may occur several times."""
+    """Return the settings of a unit, in order; a name may occur several times."""
     pairs = (line.partition("=") for line in unit.read_text().splitlines() if not line.startswith("#"))
     return [(name, value) for name, sign, value in pairs if sign]
 
@@ -43,7 +43,7 @@ def check_possible() -> None:
 
 
 def allowed_calls(unit: Path) -> set[str]:
-    """Return the names of the system calls that the unit allows."""
+    """Return the names of the system calls allowed by the unit."""
     groups = _groups()
     allowed: set[str] = set()
     for value in (value for name, value in settings(unit) if name == "SystemCallFilter"):
@@ -68,13 +68,13 @@ def _members(names: Iterable[str], groups: dict[str, list[str]]) -> Iterator[str
 
 
 def restrict(unit: Path) -> None:
-    """Restrict this process, and all that it starts."""
+    """Restrict this process and its children."""
     seccomp = ctypes.CDLL(ctypes.util.find_library("seccomp"))
     seccomp.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(seccomp.seccomp_init(ctypes.c_uint32(_KILL_PROCESS)))
     for name, action in {**dict.fromkeys(IGNORED, _FAIL), **dict.fromkeys(allowed_calls(unit), _ALLOW)}.items():
         number = seccomp.seccomp_syscall_resolve_name(name.encode())
-        if number >= 0:  # else this kind of machine has no such call
+        if number >= 0:  # otherwise this architecture lacks the call
             assert seccomp.seccomp_rule_add(context, ctypes.c_uint32(action), number, 0) == 0
     if ("MemoryDenyWriteExecute", "true") in settings(unit):
         assert ctypes.CDLL(None).prctl(_PR_SET_MDWE, _PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) == 0

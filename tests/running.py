@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 
 
 class Service:
-    """A running service: `url` is its root, "admin" the token with the rights of an administrator."""
+    """A running service: `url` is its root, "admin" is the token of an administrator."""
 
     def __init__(
         self,
@@ -37,55 +37,55 @@ class Service:
         self.port, self.directory, self.prefix = port, directory, prefix
         self.url = f"http://127.0.0.1:{port}{prefix}"
         self.log = directory / "log"
-        #: Variables of its processes beside those of this one, from the next start on.
+        #: Additional variables of its processes, from the next start on.
         self.environment = dict(environment)
         self._argv, self._more = argv, more
         self.start()
 
     def start(self) -> None:
-        """Start it, for the first time or after it was stopped or killed; return once it answers."""
+        """Start the service, or restart it after it was stopped or killed; return once it responds."""
         environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(self.directory), **self.environment}
         self._child = children.Child(self._argv, self.log, signal.SIGTERM, env=environment, **self._more)
         self.pid = self._child.pid
         self._child.wait_until(self._answers)
 
     def wait_until(self, ready: Callable[[], bool]) -> None:
-        """Return once ``ready()`` is true; raises with the end of the log if the service ends before."""
+        """Wait until ``ready()`` is true; raise with the end of the log if the service ends before."""
         self._child.wait_until(ready)
 
     def stop(self) -> None:
-        """Stop it in order."""
-        # uWSGI's master waits forever for a worker that had just begun when it told them all to end.
+        """Stop the service cleanly."""
+        # uWSGI's master waits forever for a worker that had just started when it signalled all to stop.
         self._child.stop(lambda: self.workers if "--master" in self._argv else ())
 
     def kill(self) -> None:
-        """End all its processes at once, with SIGKILL."""
+        """Kill all its processes at once, with SIGKILL."""
         self._child.kill()
 
     def restart(self) -> None:
-        """Stop it in order, and start it again."""
+        """Stop the service cleanly, and start it again."""
         self.stop()
         self.start()
 
     def reload(self) -> None:
-        """Replace its workers, one after another, as uWSGI does it on an operator's order; return once it is done."""
+        """Replace the workers, one after another, like uWSGI on an operator's command; return once it is done."""
         self.wait_until_loaded()
         old = {*self.workers}
         (self.directory / "fifo").write_text("c")
         self.wait_until(lambda: not old & {*self.workers} and self._is_loaded())
 
     def wait_until_loaded(self) -> None:
-        """Return once all workers of uWSGI have the application: one that loads does not end when it is told to."""
+        """Wait until all workers of uWSGI have loaded the application: a loading worker ignores the signal to stop."""
         self.wait_until(self._is_loaded)
 
     def _is_loaded(self) -> bool:
-        """Whether all workers have the application, as uWSGI's log says."""
+        """Whether all workers have loaded the application, according to uWSGI's log."""
         loaded = re.findall(r"WSGI app 0 .* ready in .* pid: (\d+)", self.log.read_text(errors="replace"))
         return {*self.workers} <= {*map(int, loaded)}
 
     @property
     def workers(self) -> list[int]:
-        """The ids of the processes that serve requests; a master may have none for a moment."""
+        """Return the ids of the processes that serve requests; a master may have none briefly."""
         pid = self._child.pid
         begun = [int(worker) for worker in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
         return begun or ([] if "--master" in self._argv else [pid])
@@ -115,10 +115,10 @@ def uwsgi(
     environment: Mapping[str, str] = {},
     tree: Path = ROOT,
 ) -> Iterator[Service]:
-    """The service under uWSGI, as the deployment tools run it: it sends "Connection: close" with each reply.
+    """The service under uWSGI, like the deployment tools run it: it sends "Connection: close" with each response.
 
-    ``options`` go into placement.conf, by section; ``tree`` has the package.  The workers are forks of a master that
-    has loaded the service; with ``--lazy-apps`` among the flags each loads it itself, and can be reloaded alone.
+    ``options`` go into placement.conf, by section; ``tree`` contains the package.  The workers are forks of a master
+    that has loaded the service; with ``--lazy-apps`` among the flags each loads it itself, and can be reloaded alone.
 
     Raises:
         Missing: uWSGI is not installed.
@@ -144,14 +144,14 @@ def embedded(
     module: str = "placement.cmd.serve",
     environment: Mapping[str, str] = {},
 ) -> Iterator[Service]:
-    """The service as placement-serve runs it: one process, several threads, connections kept alive."""
+    """The service under placement-serve: one process, several threads, connections kept alive."""
     port, directory = children.free_port(), configured(database_url, options)
     argv = [sys.executable, "-m", module, "--port", str(port)]
     yield from run(argv, port, directory, environment=environment, begin=preloaded.service().popen)
 
 
 def uwsgi_binary() -> str:
-    """Return the path of the uWSGI of this environment; raises Missing."""
+    """Return the path of the uWSGI of this environment; raise Missing if it is not installed."""
     binary = Path(sys.executable).with_name("uwsgi")
     if not binary.exists():
         raise Missing("uWSGI is not installed: `pip install pyuwsgi`")
@@ -159,7 +159,7 @@ def uwsgi_binary() -> str:
 
 
 def run(argv: list[str], port: int, directory: Path, **more: Any) -> Iterator[Service]:
-    """Provide the service that a command starts."""
+    """Provide the service started by a command."""
     service = Service(argv, port, directory, **more)
     try:
         yield service
@@ -168,7 +168,7 @@ def run(argv: list[str], port: int, directory: Path, **more: Any) -> Iterator[Se
 
 
 def configured(database_url: str, options: Options | None) -> Path:
-    """Make a directory with a placement.conf, and return it."""
+    """Create a directory with a placement.conf, and return it."""
     directory = children.run_directory() / f"service-{secrets.token_hex(4)}"
     directory.mkdir()
     configuration = configparser.RawConfigParser()

@@ -1,9 +1,9 @@
 """Private database servers for the tests: MariaDB, PostgreSQL, and SQLite with the same interface.
 
-A server has its data in the run's directory, and listens on a free port of 127.0.0.1 and a socket there.  Every COMMIT
-is written to its log, so that it survives SIGKILL; nothing is flushed to the disk, because no test cuts the power, but
-by a server for measurements, which is durable.  As root it runs as another user, because the servers refuse root.
-`shared` returns the one of this run, started on first use; `private` provides one that a test may kill.
+A server has its data in the run's directory, and listens on a free port of 127.0.0.1 and a socket there.  It writes
+every COMMIT to its log, so that it survives SIGKILL, but flushes nothing to the disk, because no test cuts the power;
+only a server for measurements is durable.  Under root it runs as another user, because the servers refuse root.
+`shared` returns the server of this run, started on first use; `private` provides one that a test may kill.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Missing(Exception):
 
 
 class Server:
-    """A database server that only the tests use."""
+    """A database server for the tests only."""
 
     kind: ClassVar[str]
     _numbers = itertools.count(1)
@@ -44,16 +44,16 @@ class Server:
 
     @classmethod
     def check_installed(cls) -> None:
-        """Raise Missing if it cannot be started here."""
+        """Raise Missing if the server cannot be started here."""
 
     def start(self) -> None:
-        """Return once the server answers."""
+        """Start the server; return once it responds."""
 
     def stop(self) -> None:
-        """Shut it down in order."""
+        """Shut the server down cleanly."""
 
     def create_database(self) -> str:
-        """The URL of a new, empty database."""
+        """Create an empty database, and return its URL."""
         raise NotImplementedError
 
     def drop_database(self, url: str) -> None:
@@ -93,7 +93,7 @@ class ServerProcess(Server):
     ) -> None:
         super().__init__(directory)
         self.durable = durable
-        #: Variables of its processes beside those of this one, from the next start on.
+        #: Additional variables of its processes, from the next start on.
         self.environment: dict[str, str] = {}
         self.port = port or children.free_port()
         self.password = password or secrets.token_hex(16)
@@ -121,16 +121,16 @@ class ServerProcess(Server):
         self.child.wait_until(self._answers)
 
     def stop(self) -> None:
-        """Shut it down in order."""
+        """Shut the server down cleanly."""
         self.child.stop()
 
     def kill(self) -> None:
-        """End all its processes at once, with SIGKILL."""
+        """Kill all its processes at once, with SIGKILL."""
         self.child.kill()
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
-        """A block in which all its processes are stopped (SIGSTOP); the kernel still acknowledges packets."""
+        """Stop all its processes (SIGSTOP) during a block; the kernel still acknowledges packets."""
         stopped = [self.child.pid, *children.descendants(self.child.pid)]
         try:
             for pid in stopped:
@@ -143,7 +143,7 @@ class ServerProcess(Server):
                 children.send(pid, signal.SIGCONT)
 
     def restart(self) -> None:
-        """Shut it down in order if it runs, and start it again, on the same port."""
+        """Shut the server down cleanly if it runs, and start it again, on the same port."""
         self.stop()
         self.start()
 
@@ -164,14 +164,14 @@ class ServerProcess(Server):
         raise NotImplementedError
 
     def _start_as(self) -> tuple[list[str], dict[str, Any]]:
-        """Return the words of the command that starts it, and Popen's arguments."""
+        """Return the command that starts it, and Popen's arguments."""
         return self._command(), self._identity
 
     def _disconnect(self, name: str) -> None:
         raise NotImplementedError
 
     def _administer(self, *statements: str) -> list[Any]:
-        """The rows of the last statement."""
+        """Run statements as the administrator, and return the rows of the last one."""
         engine = sa.create_engine(self._operators_url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
         with engine.connect() as connection:
             for statement in statements:
@@ -180,7 +180,7 @@ class ServerProcess(Server):
 
     @property
     def _operators_url(self) -> sa.URL:
-        """The URL of connections that administer it."""
+        """Return the URL for the administrator's connections."""
         return self.url
 
     def _answers(self) -> bool:
@@ -220,7 +220,7 @@ class MariaDB(ServerProcess):
     package = "mariadb-server"
     programs = ("mariadbd", "mariadb-install-db")
     stop_with = signal.SIGTERM
-    # No TLS: a client that tries it reads all certificates of authorities first, 40 ms for every connection.
+    # No TLS: otherwise a client reads all certificates of authorities first, 40 ms for every connection.
     query: ClassVar[dict[str, str]] = {"charset": "utf8mb4", "ssl_disabled": "true"}
     administered = "mysql"
 
@@ -248,7 +248,7 @@ class MariaDB(ServerProcess):
 
     def _disconnect(self, name: str) -> None:
         for row in self._administer(f"SELECT id FROM information_schema.processlist WHERE db = '{name}'"):
-            with contextlib.suppress(sa.exc.OperationalError):  # it may have ended by itself
+            with contextlib.suppress(sa.exc.OperationalError):  # the session may have ended by itself
                 self._administer(f"KILL {row.id}")
 
 
@@ -258,7 +258,7 @@ class PostgreSQL(ServerProcess):
     user = "postgres"
     package = "postgresql"
     programs = ("initdb", "postgres")
-    stop_with = signal.SIGINT  # "fast": does not wait for clients
+    stop_with = signal.SIGINT  # "fast": it does not wait for clients
     administered = "postgres"
 
     def _initialise(self) -> None:
@@ -284,7 +284,7 @@ class PostgreSQL(ServerProcess):
         return [str(_program("postgres")), "-D", str(self.directory / "data"), *flags]
 
     def _disconnect(self, name: str) -> None:
-        # A session ends some time after it was told to, and DROP DATABASE waits five seconds for it.
+        # A session ends some time after it was terminated, and DROP DATABASE waits five seconds for it.
         while self._administer(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"):
             time.sleep(0.01)
 
@@ -293,7 +293,7 @@ KINDS: dict[str, type[Server]] = {server.kind: server for server in (SQLite, Mar
 
 
 def shared(kind: str) -> Server:
-    """Return the server of this run, started by the first process that needs it; raises Missing."""
+    """Return the run's server, started by the first process that needs it; raise Missing if it is not installed."""
     cls = KINDS[kind]
     cls.check_installed()
     directory = children.run_directory() / kind
@@ -316,13 +316,13 @@ def shared(kind: str) -> Server:
 def private(
     kind: str, *, durable: bool = False, environment: Mapping[str, str] = {}, place: Path | None = None
 ) -> Iterator[ServerProcess]:
-    """Provide a server that the caller may kill and restart; raises Missing.
+    """Provide a server that the caller may kill and restart; raise Missing if it is not installed.
 
     Args:
-        durable: A COMMIT returns when its log is on the disk, as by the server's defaults; and the data of a large
-            cloud fit into the buffers, as an operator's do.
-        environment: Variables of its processes, beside those of this one.
-        place: Where its directory is made; by default in that of the run, whose files may be in memory.
+        durable: Whether a COMMIT returns after its log is on the disk, the server's default; the buffers then fit the
+            data of a large cloud, like an operator's.
+        environment: Additional variables of its processes.
+        place: The parent of its directory; by default the directory of the run, whose files may be in memory.
     """
     cls = KINDS[kind]
     assert issubclass(cls, ServerProcess), f"{kind} has no server"

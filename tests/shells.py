@@ -1,4 +1,4 @@
-"""The commands of pages, each a process: a fork of one that has imported what it needs, or of a shell."""
+"""The commands of pages, each a process: a fork of a process with the required imports, or of a shell."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from tests import preloaded, transcripts
 
-#: What a command is run by that needs another user.
+#: The programs that run a command as another user.
 _AS_USER = "runuser -u placement -- "
 
 
 class Done(NamedTuple):
-    """A command that has ended."""
+    """A completed command."""
 
     command: str
     code: int
@@ -30,7 +30,7 @@ class Shell:
     """An operator's shell, in a directory with the commands of this package in ``bin``.
 
     Attributes:
-        directory: What it is in.
+        directory: The current directory.
         variables: Its own variables.
     """
 
@@ -46,13 +46,13 @@ class Shell:
         return transcripts.environment() | self.variables | {"PATH": path}
 
     def stand_in(self, name: str, script: str = "") -> None:
-        """Have a command be this script, for what only root may do or what is not installed."""
+        """Replace a command by a script, if only root may run it or it is not installed."""
         path = self.directory / "bin" / name
         path.write_text(f"#!/bin/sh -e\n{script}\n")
         path.chmod(0o755)
 
     def run(self, text: str, replaced: Mapping[str, str] = {}, codes: tuple[int, ...] = (0,)) -> list[Done]:
-        """Run the commands of a block, with these texts replaced; each must end with one of the codes."""
+        """Run the commands of a block, with texts replaced; each must exit with one of the codes."""
         for old, new in replaced.items():
             text = text.replace(old, new)
         done = [self._run(command) for command in lines(text)]
@@ -62,9 +62,9 @@ class Shell:
         return done
 
     def _run(self, command: str) -> Done:
-        if found := re.fullmatch(r"([^|>]*?) *> *(\S+)(?: *#.*)?", command):
-            done = self._run(found[1])
-            (self.directory / found[2]).write_text(done.out)
+        if match := re.fullmatch(r"([^|>]*?) *> *(\S+)(?: *#.*)?", command):
+            done = self._run(match[1])
+            (self.directory / match[2]).write_text(done.out)
             return done._replace(out="")
         path, *words = shlex.split(command.removeprefix(_AS_USER), comments=True)
         program = Path(path).name
@@ -97,7 +97,7 @@ class Shell:
 
 
 def lines(text: str) -> Iterator[str]:
-    """Yield the commands of a block; a backslash continues one, and what they print is left out."""
+    """Yield the commands of a block, without their output; a backslash continues a command."""
     prompted = re.search(r"^\$ ", text, re.MULTILINE)
     for line in re.sub(r"\\\n\s*", "", text).splitlines():
         if line.startswith("$ " if prompted else "") and line and not line.startswith("#"):

@@ -29,19 +29,19 @@ class Spans:
         return list(self._exporter.get_finished_spans())
 
     def named(self, name: str) -> Any:
-        """Return the only span of this name."""
+        """Return the only span with a name."""
         [span] = [each for each in self.all() if each.name == name]
         return span
 
     def children(self, parent: Any) -> list[str]:
-        """Return the names of the spans directly below a span, in the order in which they began."""
+        """Return the names of the spans directly below a span, in the order of their starts."""
         inner = [each for each in self.all() if each.parent and each.parent.span_id == parent.context.span_id]
         return [each.name for each in sorted(inner, key=lambda each: each.start_time)]
 
 
 @functools.cache
 def _exporter() -> InMemorySpanExporter:
-    """Return what has the spans of this process, which can set its provider once."""
+    """Return the exporter of this process, which can set its tracer provider only once."""
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
@@ -50,7 +50,7 @@ def _exporter() -> InMemorySpanExporter:
 
 @contextlib.contextmanager
 def recording(monkeypatch: pytest.MonkeyPatch) -> Iterator[Spans]:
-    """Provide the spans of services that are started in the block."""
+    """Provide the spans of services started in the block."""
     spans, factory = Spans(_exporter()), logging.getLogRecordFactory()
     spans.clear()
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for worlds and queries.  They draw little: the bits of one number decide several facts."""
+"""Hypothesis strategies for worlds and queries, which draw little: the bits of a number determine several facts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from placement.index.snapshot import SHARES
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.world import Stock, World
 
-#: How many examples a test has in the active profile.
+#: The number of examples of a test in the active profile.
 _EXAMPLES = settings().max_examples
 
 
 def scaled(number: int) -> int:
-    """Return the number for the active profile, at least one; the argument is that for a profile of 100 examples."""
+    """Scale a number of examples from a profile of 100 to the active profile; return at least 1."""
     return max(1, number * _EXAMPLES // 100)
 
 
@@ -42,7 +42,7 @@ def some(of: tuple[str, ...], bits: int) -> list[str]:
 
 @st.composite
 def stocks(draw: st.DrawFn) -> Stock:
-    """A small inventory, mostly plain, sometimes nearly used up or with units."""
+    """Draw a small inventory, mostly plain, sometimes nearly full or with units."""
     total = draw(st.sampled_from((4, 8, 3, 2, 1)))
     odd = draw(st.integers(0, 15))
     return Stock(
@@ -76,7 +76,7 @@ def members(draw: st.DrawFn, world: World, name: str) -> None:
 
 @st.composite
 def worlds(draw: st.DrawFn, most: int = 7) -> World:
-    """A forest of at most this many providers."""
+    """Draw a forest with a maximum number of providers."""
     world = World()
     for class_ in CLASSES:
         world.classes[class_] = len(world.classes)
@@ -100,7 +100,7 @@ RULES = ("required", "forbidden", "member_of", "not_member_of", "in_tree")
 
 @st.composite
 def groups(draw: st.DrawFn, world: World, suffix: str, resources: dict[str, int], favourite: str) -> Group:
-    """A group, mostly with resources only."""
+    """Draw a group, mostly with resources only."""
     odds = draw(st.integers(0, 63))
     rules = {favourite} & {*RULES} if odds & 1 else set()
     if odds & 6 == 6:
@@ -114,7 +114,7 @@ def groups(draw: st.DrawFn, world: World, suffix: str, resources: dict[str, int]
     return Group(
         suffix,
         resources,
-        # The parser refuses a set that is forbidden as a whole.
+        # The parser refuses a set whose members are all forbidden.
         traits=NameCondition(tuple(names for names in required if not names <= barred), barred),
         aggregates=NameCondition(
             any_of(AGGREGATES, draw(st.integers(1, 511))) if "member_of" in rules else (),
@@ -131,7 +131,7 @@ WANTED = (1, 3, 6, 1, 2, 3, 5, 6, 7, 7, 10, 11, 14, 15)
 
 @st.composite
 def search_queries(draw: st.DrawFn, world: World, most: int = 4) -> SearchQuery:
-    """Queries for small amounts, which mostly have candidates."""
+    """Draw a query for small amounts, which mostly has candidates."""
     suffixes = ["", *SUFFIXES][: most + 1]
     wanted = draw(st.sampled_from(WANTED)) & (2 ** len(suffixes) - 1) or 1
     favourite = draw(st.sampled_from((*RULES, "none", "none")))
@@ -169,7 +169,7 @@ def search_queries(draw: st.DrawFn, world: World, most: int = 4) -> SearchQuery:
 
 @st.composite
 def crowds(draw: st.DrawFn) -> World:
-    """One or two trees of providers of one class with little capacity, sometimes with sharing providers."""
+    """Draw one or two trees of providers of one class with little capacity, sometimes with sharing providers."""
     world = World()
     for class_ in CLASSES[:2]:
         world.classes[class_] = len(world.classes)
@@ -192,7 +192,7 @@ def crowds(draw: st.DrawFn) -> World:
 
 @st.composite
 def crowded_queries(draw: st.DrawFn) -> SearchQuery:
-    """Several similar groups, with rules between them."""
+    """Draw a query of several similar groups, with rules between them."""
     suffixes = SUFFIXES[: draw(st.sampled_from((2, 3, 3)))]
     chosen = []
     for suffix in suffixes:
@@ -219,7 +219,7 @@ def crowded_queries(draw: st.DrawFn) -> SearchQuery:
 
 @st.composite
 def explained(draw: st.DrawFn) -> tuple[World, SearchQuery]:
-    """A world, and a query that often has no candidate in it; each of its groups is in its text."""
+    """Draw a world, and a query that often has no candidate in it; each of its groups is in its text."""
     if draw(st.integers(0, 2)) == 0:
         world, query = draw(crowds()), draw(crowded_queries())
     else:
@@ -237,7 +237,7 @@ def explained(draw: st.DrawFn) -> tuple[World, SearchQuery]:
 
 @st.composite
 def similar_trees(draw: st.DrawFn, most: int = 4) -> World:
-    """Copies of one or two small trees; in some copies one provider has other traits, amounts or another parent."""
+    """Draw copies of one or two small trees; in some copies a provider has other traits, amounts or parent."""
     original = draw(crowds())
     members = [member for member in original.members.values() if SHARES not in member.traits]
     copies = draw(st.integers(2, most))
@@ -267,9 +267,9 @@ def similar_trees(draw: st.DrawFn, most: int = 4) -> World:
 
 
 def device_host(order: random.Random) -> tuple[World, SearchQuery]:
-    """Return a host of up to 16 devices, and up to four groups, each of which may use any device.
+    """Return a host with up to 16 devices, and up to four groups that may use any device.
 
-    Not drawn: most of what a strategy draws has few and equal devices.
+    Not drawn by Hypothesis, whose examples mostly have few and equal devices.
     """
     classes = order.choice((("PGPU",), ("PGPU",), ("PGPU", "VGPU")))
     world = World()

@@ -13,19 +13,19 @@ from placement.db.upkeep import standard
 from tests import made
 from tests.servers import Server
 
-#: An id that no counter gives: they go on from test to test, so that a small id may be that of another row.
+#: An id that no counter reaches: counters continue from test to test, so a small id may belong to another row.
 NOWHERE = 777_777
 
 
 class Kept:
-    """A database that is like new for each test, but for the counters of ids: those of MariaDB and PostgreSQL go on."""
+    """A database that is like new for each test, except that the id counters of MariaDB and PostgreSQL continue."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._make()
 
     def clean(self) -> str:
-        """Return its URL, with the rows of a new database only."""
+        """Remove all other rows than those of a new database, and return the URL."""
         try:
             intact = self._empty()
         except exc.DBAPIError:  # a test left a lock, or dropped a table
@@ -36,7 +36,7 @@ class Kept:
         return self.url
 
     def drop(self) -> None:
-        """Remove it."""
+        """Remove the database."""
         self.database.dispose()
         self._server.drop_database(self.url)
 
@@ -50,13 +50,13 @@ class Kept:
                 connection.execute(sa.delete(table))
             self._at_first = {table: _rows(connection, table) for table in metadata.sorted_tables}
         others = [table for table, rows in self._at_first.items() if not rows]
-        #: The names of the tables without rows at first that have some now.
+        #: The names of the initially empty tables that contain rows.
         self._filled = sa.union_all(
             *(sa.select(sa.literal(table.name)).where(sa.exists(sa.select(1).select_from(table))) for table in others)
         )
 
     def _empty(self) -> bool:
-        """Delete rows that are not of a new database; return whether those of a new one are complete."""
+        """Delete the rows that a new database lacks; return whether the rows of a new one are complete."""
         with self.database.engine.begin() as connection:
             filled = set(connection.scalars(self._filled))
             if resource_providers.name in filled:

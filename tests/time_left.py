@@ -1,7 +1,7 @@
 """Progress of a run of more than a minute: tests done, the time taken, and an estimate of the time left.
 
-A test is assumed to take the mean of its file in the last run, from pytest's cache; in a new file, what is usual in the
-directory.
+The estimate for a test is the mean of its file in the last run, from pytest's cache, or for a new file the usual time
+in its directory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 #: Seconds between two lines.
 INTERVAL = 60
 _CACHED = "placement/seconds"
-#: Seconds per test of the directories that were measured; 0.5 elsewhere.  Only the ratios matter.
+#: Seconds per test of the measured directories; 0.5 elsewhere.  Only the ratios matter.
 _USUAL = {
     "histories": 10,
     "load": 4,
@@ -62,12 +62,12 @@ class TimeLeft:
 
     def pytest_sessionfinish(self) -> None:
         if self._cache and self._rest.begun:
-            # Seconds per test, so that a run of some tests of a file does not change what is known of it.
+            # Seconds per test, so that a run of some tests of a file does not change its record.
             self._cache.set(_CACHED, self._rest.known | self._rest.per_test(self._taken))
 
 
 class Rest:
-    """The tests of a run that are not finished yet, weighed by the seconds that a test of each file takes."""
+    """The unfinished tests of a run, weighted by the seconds per test of each file."""
 
     def __init__(self, known: Mapping[str, float]) -> None:
         self.known = dict(known)
@@ -93,7 +93,7 @@ class Rest:
         self._done[_file_of(name)] += 1
 
     def per_test(self, taken: Mapping[str, float]) -> dict[str, float]:
-        """Return the mean seconds of a test of each file, from those that all its tests have taken."""
+        """Return the mean seconds per test of each completed file."""
         return {file: taken[file] / count for file, count in self._done.items()}
 
     def line(self, seconds: float) -> str:

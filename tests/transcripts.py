@@ -1,4 +1,4 @@
-"""Pages whose commands are run: ``$ command`` in blocks of the language console, and what it prints below it."""
+"""Pages with commands to run: ``$ command`` in blocks of the language console, with the output below it."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ COMMANDS = {
     "placement-status": "placement.cmd.status",
 }
 _END = "@ the end of a command @"
-#: Seconds that a command of a page may take.
+#: Maximum seconds of a command of a page.
 _LONGEST = 300
 
 
 def steps(text: str) -> list[tuple[str, str]]:
-    """Return the commands of a block, each with the text that is shown below it.
+    """Return the commands of a block, each with the output shown below it.
 
-    A command goes on in the next line after a backslash, and within quotes.
+    A command continues in the next line after a backslash, and within quotes.
     """
-    found: list[tuple[str, list[str]]] = []
+    pairs: list[tuple[str, list[str]]] = []
     for line in text.splitlines():
-        if found and not is_complete(found[-1][0]):
-            command, shown = found.pop()
-            found.append((f"{command}\n{line}", shown))
+        if pairs and not is_complete(pairs[-1][0]):
+            command, shown = pairs.pop()
+            pairs.append((f"{command}\n{line}", shown))
         elif line.startswith("$ "):
-            found.append((line.removeprefix("$ "), []))
+            pairs.append((line.removeprefix("$ "), []))
         else:
-            found[-1][1].append(line)
-    return [(command, "\n".join(shown).strip("\n")) for command, shown in found]
+            pairs[-1][1].append(line)
+    return [(command, "\n".join(shown).strip("\n")) for command, shown in pairs]
 
 
 def is_complete(command: str) -> bool:
-    """Return whether a command does not go on in the next line."""
+    """Whether a command does not continue in the next line."""
     try:
         shlex.split(command, comments=True)
     except ValueError:
@@ -61,7 +61,7 @@ def install(directory: Path) -> None:
 
 
 def install_in_checkout(directory: Path) -> None:
-    """Make a directory a checkout whose ``make`` finds that the commands of this package are installed."""
+    """Make a directory a checkout whose ``make`` finds the commands of this package installed."""
     for name in ("Makefile", "setup.cfg", "pyproject.toml"):
         (directory / name).symlink_to(ROOT / name)
     install(directory / ".venv/bin")
@@ -71,7 +71,7 @@ def install_in_checkout(directory: Path) -> None:
 
 @contextlib.contextmanager
 def made(command: str, directory: Path, port: int) -> Iterator[str]:
-    """Run a ``make`` that starts a service at this port; provide its URL."""
+    """Run a ``make`` that starts a service on a port; provide its URL."""
     service = children.Child(shlex.split(command), directory / "log", cwd=directory, env=environment())
     try:
         service.wait_until(lambda: "Ctrl-C" in service.log.read_text())
@@ -87,7 +87,7 @@ def environment() -> dict[str, str]:
 
 
 def run(commands: list[str], directory: Path, environment: Mapping[str, str]) -> tuple[list[str], str]:
-    """Run commands in one shell; return what each has printed, and what all have printed on stderr."""
+    """Run commands in one shell; return the output of each, and the stderr of all."""
     done = subprocess.run(
         ["bash", "-uc", "\n".join(f"{command}\necho '{_END}'" for command in commands)],
         cwd=directory,
@@ -103,9 +103,9 @@ def run(commands: list[str], directory: Path, environment: Mapping[str, str]) ->
 
 
 def pattern(shown: str) -> re.Pattern[str]:
-    """Return the regular expression of what is shown.
+    """Return the regular expression for the output shown.
 
-    ``...`` stands for anything, on a line of its own for any lines; nothing shown is nothing printed.
+    ``...`` matches anything, on its own line any lines; an empty output matches only itself.
     """
     lines = [
         ".*" if line == "..." else re.escape(line).replace(re.escape("..."), "[^\n]*") for line in shown.split("\n")

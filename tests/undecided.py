@@ -1,9 +1,9 @@
 """Hooks of pytest for tests whose result may be undecided; ``tests/conftest.py`` registers them.
 
-Each such test records that it was judged, and passes with a reason where its result is undecided.  The summary of the
-session lists these, and the session fails if there are too many.  Doubts that come from a busy machine are listed, too,
-and fail no session: while the machine is busy all tests have them.  What is recorded are properties of test reports,
-which pytest-xdist sends from its workers to the controller.
+Each such test records that it was judged, and passes with a reason if its result is undecided.  The summary of the
+session lists these, and the session fails if there are too many.  Doubts caused by a busy machine are listed, too, but
+fail no session, since they affect all tests.  The records are properties of test reports, which pytest-xdist sends from
+its workers to the controller.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from collections.abc import Callable
 
 import pytest
 
-#: The property of a report whose value is the reason; it is empty where the result is decided.
+#: The property of a report whose value is the reason, empty if the result is decided.
 PROPERTY = "undecided"
-#: The property with doubts that come from a busy machine.
+#: The property with doubts caused by a busy machine.
 SLOW = "slow"
 
 
 def most(judged: int) -> int:
-    """Return how many undecided results are accepted in a session.
+    """Return the number of undecided results accepted in a session.
 
-    The searches of jepsen/checker/linearizable.py are bounded, since their time is exponential in the calls that
-    overlap.  A busy machine now and then makes a run exceed the bound; more of them mean that the searches or the
-    workloads have become worse, and the runs prove less and less.
+    The searches of jepsen/checker/linearizable.py are bounded, since their time is exponential in the number of
+    overlapping calls.  A busy machine occasionally makes a run exceed the bound; more undecided results mean that the
+    searches or the workloads have become worse, and that the runs prove less.
 
     Args:
-        judged: The tests of the session that were judged, undecided ones included.
+        judged: The number of tests judged in the session, including undecided ones.
     """
     return max(2, judged // 5)
 
@@ -36,7 +36,7 @@ def record(record_property: Callable[[str, object], None], *reasons: str, slow: 
 
     Args:
         record_property: The fixture of pytest.
-        slow: A doubt that comes from a busy machine.
+        slow: A doubt caused by a busy machine.
     """
     record_property(PROPERTY, "; ".join(reasons))
     if slow:
@@ -63,13 +63,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _results(config: pytest.Config) -> tuple[list[str], int]:
-    """Return a line for each undecided result, and how many are accepted."""
+    """Return a line for each undecided result, and the number accepted."""
     judged = _recorded(config, PROPERTY)
     return _lines(judged), most(len(judged))
 
 
 def _recorded(config: pytest.Config, wanted: str) -> list[tuple[str, object]]:
-    """Return the tests that recorded this property, each with its value; workers have no results."""
+    """Return the tests that recorded a property, each with its value; workers have no results."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     reports = [report for of in reporter.stats.values() for report in of] if reporter else []
     return [
@@ -82,5 +82,5 @@ def _recorded(config: pytest.Config, wanted: str) -> list[tuple[str, object]]:
 
 
 def _lines(recorded: list[tuple[str, object]]) -> list[str]:
-    """Return a line, test and reason, for each that has a reason."""
+    """Return a line with test and reason for each test with a reason."""
     return [f"{test}: {reason}" for test, reason in recorded if reason]

@@ -1,4 +1,4 @@
-"""A small service: routes of a test, behind the real router, policy and layers; no database."""
+"""A small service: routes of a test behind the real router, policy and layers, without a database."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from placement.policy import Policy
 
 
 class User(NamedTuple):
-    """The caller, as the authentication identified it."""
+    """The caller identified by the authentication."""
 
     user_id: str | None
     project_id: str | None
@@ -37,9 +37,9 @@ REQUEST = "req-00000000-0000-4000-8000-000000000000"
 
 
 def configuration(config_files: Sequence[str] = (), **overrides: Any) -> cfg.ConfigOpts:
-    """Return a configuration: options by name, ``group__option=value``, over those of files.
+    """Return a configuration: options by name, ``group__option=value``, which override files.
 
-    By default it is noauth2, and no worker sweeps leases, so that the statements of a request are those that it needs.
+    By default it uses noauth2, and no worker sweeps leases, so that requests execute only their own statements.
     """
     conf = cfg.ConfigOpts()
     options.register(conf)
@@ -57,7 +57,7 @@ def configuration(config_files: Sequence[str] = (), **overrides: Any) -> cfg.Con
 
 
 def application(table: Table, **overrides: Any) -> Application:
-    """Return the innermost application, without layers: the test sets the caller and the version."""
+    """Return the innermost application, without layers; the test sets the caller and the version."""
     conf = configuration(**overrides)
     api = dataclasses.replace(routes.PLACEMENT, routes=table)
     return Application(api, Service(conf, NO_DATABASE, Policy(conf, api.rules), None, (api,)))
@@ -90,7 +90,7 @@ def ask(
     body: bytes | None = None,
     environ: dict[str, Any] | None = None,
 ) -> webob.Response:
-    """Return the response to a request, as a server would send it."""
+    """Return the response to a request in the form that a server sends."""
     request = webob.Request.blank(path, method=method, headers=headers or {}, environ=environ)
     if body is not None:
         request.body = body
@@ -107,7 +107,7 @@ def ask_inside(
     version: mv.Version = mv.LATEST,
     roles: str = "admin",
 ) -> webob.Response:
-    """Return the response to a request, as the innermost layer returns it."""
+    """Return the response of the innermost layer to a request."""
     return ask(app, method, path, headers, body, insider(version, roles))
 
 
@@ -118,7 +118,7 @@ def user(req: Request) -> User:
 
 
 def insider(version: mv.Version = mv.LATEST, roles: str = "admin") -> dict[str, Any]:
-    """The state that the layers have added to a request before the innermost one."""
+    """Return the state that the layers add to a request before the innermost one."""
     return {
         API: routes.PLACEMENT,
         REQUEST_ID: REQUEST,

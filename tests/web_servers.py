@@ -1,6 +1,6 @@
-"""The service under the web servers of operators, each configured by the sample in etc/ with other paths in it.
+"""The service under the web servers of operators, each configured by its sample in etc/ with other paths.
 
-They run as an unprivileged user, on free ports of 127.0.0.1, and write to a directory of their own.
+They run as an unprivileged user, on free ports of 127.0.0.1, and each writes to its own directory.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MODULES = Path("/usr/lib/apache2/modules")
 def uwsgi(
     database_url: str, options: Options | None = None, processes: int = 2, *, environment: Mapping[str, str] = {}
 ) -> Iterator[Service]:
-    """The service as etc/uwsgi/placement.ini starts it; clients speak HTTP to it.  Raises Missing."""
+    """The service under uWSGI by etc/uwsgi/placement.ini, over HTTP.  Raise Missing if uWSGI is not installed."""
     yield from running.run(*uwsgi_command(database_url, options, processes), environment=environment)
 
 
@@ -77,7 +77,7 @@ def mod_wsgi(
     script: Path = ROOT / "placement" / "wsgi" / "api.py",
     environment: Mapping[str, str] = {},
 ) -> Iterator[Service]:
-    """The service as etc/apache2/placement-mod-wsgi.conf has Apache start it.  Raises Missing."""
+    """The service under Apache by etc/apache2/placement-mod-wsgi.conf.  Raise Missing if Apache is not installed."""
     module, port, directory = mod_wsgi_module(), children.free_port(), running.configured(database_url, options)
     home, paths = _python()
     packages = "/opt/placement/lib/python3.11/site-packages/placement/wsgi"
@@ -100,7 +100,7 @@ def mod_wsgi(
 
 @contextlib.contextmanager
 def mod_proxy_uwsgi(behind: Service) -> Iterator[Service]:
-    """Apache as etc/apache2/placement-mod-proxy-uwsgi.conf puts it in front of uWSGI.  Raises Missing."""
+    """Apache before uWSGI by etc/apache2/placement-mod-proxy-uwsgi.conf.  Raise Missing if one is not installed."""
     port, directory = children.free_port(), children.run_directory() / f"apache-{secrets.token_hex(4)}"
     directory.mkdir()
     sample = filled(
@@ -120,12 +120,12 @@ def mod_proxy_uwsgi(behind: Service) -> Iterator[Service]:
 def haproxy(
     behind: Service, other: Service | None = None, *, secured: tuple[int, Path] | None = None
 ) -> Iterator[Service]:
-    """haproxy as etc/haproxy/placement.cfg puts it in front of one or two services.
+    """haproxy in front of one or two services by etc/haproxy/placement.cfg.
 
     Args:
         behind: The first service.
-        other: The second one, if there are two.
-        secured: Another port, which is the one with TLS, and the file of its certificate and key.
+        other: The second service, if any.
+        secured: An additional port with TLS, and the file of its certificate and key.
 
     Raises:
         Missing: haproxy is not installed.
@@ -139,7 +139,7 @@ def haproxy(
         "    user haproxy\n    group haproxy\n": "",
         "/run/haproxy": str(directory),
         "bind :8778\n": f"bind 127.0.0.1:{port}\n",
-        # A service of the tests may have to wait for a processor.
+        # A service of the tests may wait for a processor.
         "    timeout queue 60s\n": "    timeout queue 60s\n    timeout check 10s\n",
         "server controller1 192.0.2.11:8778": f"server controller1 127.0.0.1:{behind.port}",
         second: second.replace("192.0.2.12:8778", f"127.0.0.1:{other.port}") if other else "",
@@ -148,13 +148,13 @@ def haproxy(
     configuration.write_text(filled("haproxy/placement.cfg", changes))
     if secured is not None:
         configuration.write_text(with_tls(configuration.read_text(), *secured))
-    # A master with a worker and a socket, as Debian's unit starts it.
+    # A master with a worker and a socket, like Debian's unit.
     argv = [*unprivileged(), haproxy_binary(), "-W", "-S", str(directory / "master.sock"), "-f", str(configuration)]
     yield from running.run(argv, port, directory)
 
 
 def haproxy_binary() -> str:
-    """Return the path of haproxy; raises Missing."""
+    """Return the path of haproxy; raise Missing if it is not installed."""
     binary = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if binary is None:
         raise Missing("haproxy is not installed: `make servers` installs it")
@@ -162,7 +162,7 @@ def haproxy_binary() -> str:
 
 
 def with_tls(configuration: str, port: int, certificate: Path) -> str:
-    """Return a configuration of haproxy with what the sample's comment has for TLS, on one more port."""
+    """Return a configuration of haproxy with the TLS settings of the sample's comment, on an additional port."""
     words = re.search(r"# With TLS: bind :8778 (.+)\n +# +(.+)\n", configuration)
     assert words is not None
     lines = f"    bind 127.0.0.1:{port} {words[1]}\n    {words[2]}\n".replace(
@@ -172,7 +172,7 @@ def with_tls(configuration: str, port: int, certificate: Path) -> str:
 
 
 def filled(sample: str, changes: Mapping[str, str]) -> str:
-    """Return a sample with texts replaced; each text must be in it."""
+    """Return a sample with texts replaced; it must contain each text."""
     text = (SAMPLES / sample).read_text()
     for old, new in changes.items():
         assert old in text, f"{sample} has no {old!r}"
@@ -208,10 +208,10 @@ def unprivileged() -> list[str]:
 
 @functools.cache
 def package_root() -> Path:
-    """Return a directory with the package and the tests, in which the unprivileged user finds files by access(), too.
+    """Return a directory with the package and the tests, whose files the unprivileged user finds even by access().
 
-    That ignores the capability, and alembic asks it.  So where these files are below a directory that is closed to
-    other users, such as root's home, there is a copy in the directory of the run.
+    access(), which alembic calls, ignores the capability.  So if these files are below a directory closed to other
+    users, such as root's home, the directory of the run contains a copy.
     """
     if _is_open(ROOT):
         return ROOT
@@ -227,7 +227,7 @@ def _is_open(path: Path) -> bool:
 
 
 def _python() -> tuple[str, list[str]]:
-    """Return the home of an embedded Python, and its paths to the service and its requirements."""
+    """Return the home of an embedded Python, and the paths of the service and its requirements."""
     if _is_open(Path(sys.prefix)):
         return sys.prefix, [str(package_root())]
     # Python checks for a virtual environment by access(), too.
@@ -235,12 +235,12 @@ def _python() -> tuple[str, list[str]]:
 
 
 def python_paths() -> list[str]:
-    """Return the directories that an embedded Python needs beside its own, to find the service and its requirements."""
+    """Return the additional directories in which an embedded Python finds the service and its requirements."""
     return _python()[1]
 
 
 def mod_wsgi_module() -> Path:
-    """The mod_wsgi that belongs to this Python; raises Missing."""
+    """Return the mod_wsgi of this Python; raise Missing if it is not installed."""
     for module in Path(sysconfig.get_path("platlib")).glob("mod_wsgi/server/mod_wsgi-py*.so"):
         return module
     # The package of Debian, if its Python has the same version.

@@ -1,4 +1,4 @@
-"""Providers for tests, described in a few words; everything else has a default that does not matter."""
+"""Providers for tests, described concisely; all other properties have irrelevant defaults."""
 
 from __future__ import annotations
 
@@ -76,21 +76,21 @@ class World:
             self.classes.setdefault(class_, len(self.classes))
 
     def sharing(self, name: str, *, traits: Iterable[str] = (), **more: object) -> None:
-        """A provider that serves the trees of its aggregates."""
+        """Add a provider that shares with the trees of its aggregates."""
         self.host(name, traits=[*traits, SHARES], **more)  # type: ignore[arg-type]
 
     def root(self, name: str) -> str:
-        """The root of the provider's tree."""
+        """Return the root of the provider's tree."""
         parent = self.members[name].parent
         return name if parent is None else self.root(parent)
 
     def ancestry(self, name: str) -> list[str]:
-        """The provider, its parent, and so on to the root."""
+        """Return the provider, its parent, and so on to the root."""
         parent = self.members[name].parent
         return [name, *([] if parent is None else self.ancestry(parent))]
 
     def rows(self, names: Iterable[str] | None = None) -> Rows:
-        """The rows of these providers, or of all."""
+        """Return the rows of these providers, or of all."""
         chosen = [self.members[name] for name in (self.members if names is None else names) if name in self.members]
         stocks = [(self.ids[m.name], self.classes[class_], of) for m in chosen for class_, of in m.stock.items()]
         return Rows(
@@ -116,5 +116,5 @@ class World:
         )
 
     def snapshot(self) -> Snapshot:
-        """The index of this world."""
+        """Return an index of this world."""
         return build(self.rows(), {id_: name for name, id_ in self.classes.items()})

@@ -1,13 +1,13 @@
-"""Every gabbit under gabbits/ passes: in this process on SQLite, and over HTTP on MariaDB and PostgreSQL (of a short
-run every third one, on one of the two).
+"""Every gabbit under gabbits/ passes: in this process on SQLite, and over HTTP on MariaDB and PostgreSQL (in a short
+run every third gabbit, on one of the two).
 
-A test is a gabbit, that is a file, and a subtest is one of its requests.  In process a gabbit has a clean database;
-over HTTP all gabbits share one, and each uses names and uuids of its own.
+A test is a gabbit, that is a file, and a subtest is one of its requests.  In process each gabbit has a clean database;
+over HTTP all gabbits share one, and each uses its own names and uuids.
 
 With GABBI_URL in the environment the gabbits run against that service.  Its database must be new, because a run leaves
-its data behind.  With GABBI_REFERENCE=1 the service is the reference implementation: the requests in divergences.yaml,
-which it answers differently, are skipped.  OpenStack Placement is that of all gabbits but those of gabbits/extensions;
-with GABBI_REFERENCE=ironic it is Ironic, for the gabbits of gabbits/extensions/baremetal only.
+its data behind.  With GABBI_REFERENCE=1 the service is the reference implementation, OpenStack Placement: the requests
+in divergences.yaml, to which it responds differently, are skipped, and so are the gabbits of gabbits/extensions.  With
+GABBI_REFERENCE=ironic the service is Ironic, and only the gabbits of gabbits/extensions/baremetal run.
 """
 
 import collections
@@ -38,12 +38,12 @@ URL = os.environ.get("GABBI_URL")
 REFERENCE = os.environ.get("GABBI_REFERENCE")
 IS_IRONIC = REFERENCE == "ironic"
 
-# gabbi parses a JSONPath expression each time that it compares a value, and most expressions come often.
+# gabbi parses a JSONPath expression for each value that it compares, and most expressions recur.
 jsonpath_ng.ext.parse = functools.cache(jsonpath_ng.ext.parse)
 
 
 def parsed(text):
-    """Return what a YAML text says; libyaml, where PyYAML has it, takes a tenth of the time."""
+    """Parse a YAML text, with libyaml if PyYAML includes it, which takes a tenth of the time."""
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
@@ -60,23 +60,23 @@ def name_of(gabbit):
 
 
 def has_reference(gabbit):
-    """Whether the reference implementation has what the gabbit is about; it has one API, and Ironic no users here."""
+    """Whether the reference implementation serves the API of the gabbit; Ironic has no users here, so no policy."""
     api, noun = name_of(gabbit).split("/")[:2]
     return api not in {"v1", "console"} and (api == "baremetal") == IS_IRONIC and noun not in {"placement", "policy"}
 
 
 def has_document(gabbit):
-    """Whether the API that the gabbit is about is described by a document, which replies are compared with."""
+    """Whether an OpenAPI document describes the API of the gabbit, so that responses are compared with it."""
     return bool(reply_conformance.APIS) and not gabbit.is_relative_to(DIRECTORY / "extensions/baremetal")
 
 
-#: SQLite is that of the gabbits in process.
+#: The databases of the gabbits over HTTP; SQLite serves the gabbits in process.
 OVER_HTTP = [kind for kind in servers.KINDS if kind != servers.SQLite.kind]
 
 
 def enabled(gabbit):
-    """Return the groups of the optional APIs that are served: all that are installed, but for pages.  They have /
-    redirect browsers, so only their own gabbits have them."""
+    """Return the option groups of the optional APIs to enable: all that are installed, except those with pages, which
+    redirect browsers from /; only their own gabbits enable them."""
     return tuple(
         each.name
         for each in extension.installed().values()
@@ -101,7 +101,7 @@ def cases_of(gabbit, host, port=None, application=None):
     """Return the requests of a gabbit as gabbi's test cases, in order, for a server or for this application."""
     text = gabbit.read_text()
     suite = parsed(ironic.spelled(text) if IS_IRONIC else text)
-    # There is no TLS here.  With the default every request would load the certificates of the system.
+    # There is no TLS here.  By default every request would load the certificates of the system.
     suite.setdefault("defaults", {})["cert_validate"] = False
     intercept = (lambda: application) if application else None
     known = [handler() for handler in handlers.RESPONSE_HANDLERS]
@@ -112,7 +112,7 @@ def cases_of(gabbit, host, port=None, application=None):
 
 
 def run(requests, subtests, skipped=()):
-    """Send the requests in order; one with another reply than expected fails its subtest."""
+    """Send the requests in order; an unexpected response fails the request's subtest."""
     for request in requests:
         name = request.test_data["name"]
         with subtests.test(name):
@@ -140,7 +140,7 @@ if URL:
     def test_gabbit_at_url(gabbit, subtests):
         divergences = DIVERGENCES.get(name_of(gabbit), {}) if REFERENCE else {}
         if REFERENCE and not has_reference(gabbit):
-            pytest.skip("the reference does not have this API")
+            pytest.skip("the reference implementation does not serve this API")
         run_over_http(gabbit, URL, subtests, divergences)
 
 else:
@@ -159,7 +159,7 @@ else:
 
 @pytest.fixture
 def application(database, gabbit):
-    """The service on a clean database; its replies are held to its OpenAPI documents, too."""
+    """The service on a clean database; its responses are also compared with its OpenAPI documents."""
     configuration = cfg.ConfigOpts()
     conf.register(configuration)
     configuration.set_override("auth_strategy", "noauth2", group="api")
@@ -173,7 +173,7 @@ def application(database, gabbit):
 
 @pytest.fixture(scope="session")
 def services(backend):
-    """Return a function that returns the service in processes of its own, with these APIs, on a database that all
+    """Return a function that starts the service in its own processes, with the given APIs, on a database that all
     gabbits share."""
     with contextlib.ExitStack() as stack:
 
@@ -190,7 +190,7 @@ def services(backend):
 
 UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
 CUSTOM = re.compile(r"\bCUSTOM_[A-Z0-9_]+\b")
-# The default project, a trait in messages, and the class of nodes without one.
+# The default project, a trait in messages, and the class of nodes without a class.
 SHARED_NAMES = {"00000000-0000-0000-0000-000000000000", "CUSTOM_MAGIC", "CUSTOM_BAREMETAL_UNCLASSIFIED"}
 
 
@@ -198,10 +198,10 @@ def test_no_two_gabbits_use_the_same_names():
     owners = collections.defaultdict(set)
     for gabbit in GABBIT_FILES:
         text = gabbit.read_text()
-        for thing in itertools.chain(map(str.lower, UUID.findall(text)), CUSTOM.findall(text)):
-            owners[thing].add(name_of(gabbit))
-    shared = {thing: gabbits for thing, gabbits in owners.items() if len(gabbits) > 1}
-    assert {thing: gabbits for thing, gabbits in shared.items() if thing not in SHARED_NAMES} == {}
+        for name in itertools.chain(map(str.lower, UUID.findall(text)), CUSTOM.findall(text)):
+            owners[name].add(name_of(gabbit))
+    shared = {name: gabbits for name, gabbits in owners.items() if len(gabbits) > 1}
+    assert {name: gabbits for name, gabbits in shared.items() if name not in SHARED_NAMES} == {}
 
 
 @each_gabbit
@@ -213,20 +213,20 @@ def test_gabbit_has_a_name_a_head_and_distinct_requests(gabbit):
 
 def test_every_route_has_a_gabbit_in_which_it_succeeds():
     succeeds = {(method, url.partition("?")[0]) for method, url in successes()}
-    without = []
+    missing = []
     for api in apis.ALL:
         for path, methods in api.routes.items():
             pattern = re.compile(api.prefix + re.sub(r"\{\w+\}", "[^/]+", path))
-            without += [
+            missing += [
                 (api.name, method, path)
                 for method in methods
-                if not any(method == has and pattern.fullmatch(at) for has, at in succeeds)
+                if not any(method == sent and pattern.fullmatch(url) for sent, url in succeeds)
             ]
-    assert without == []
+    assert missing == []
 
 
 def successes():
-    """The method and the address of each request that is expected to succeed."""
+    """Yield the method and the URL of each request that is expected to succeed."""
     for gabbit in GABBIT_FILES:
         for request in parsed(gabbit.read_text())["tests"]:
             if re.match("[23]", str(request.get("status", 200))):

@@ -1,4 +1,4 @@
-"""The client of operators, and services under web servers."""
+"""Fixtures: the client of operators, and services under web servers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.shells import Shell
 
 @pytest.fixture(scope="session")
 def openstack_command():
-    """Runs `openstack` with these words, configured by them and the variables: its exit code, stdout and stderr."""
+    """Return a function that runs `openstack` with words and variables: its exit code, stdout and stderr."""
     program = Path(sys.executable).with_name("openstack")
     if not program.exists():
         raise servers.Missing("openstack is not installed: pip install python-openstackclient osc-placement")
@@ -34,20 +34,20 @@ def shell(tmp_path, openstack_command):
 
 @pytest.fixture
 def service(started, request):
-    """The service of the kind that the parameter names, as the module's ``started`` starts it."""
+    """The service under the web server of the parameter, from the module's fixture ``started``."""
     return started(request.param)
 
 
 @pytest.fixture(scope="session")
 def clients(backend):
-    """The Bare Metal API under uWSGI on each kind of database, and its clients; tests make names of their own.
+    """The Bare Metal API under uWSGI on each kind of database, and its clients; each test uses its own names.
 
-    With PLACEMENT_TEST_BAREMETAL_URL in the environment the same requests go to that service, of any implementation.
+    With PLACEMENT_TEST_BAREMETAL_URL in the environment the requests go to that service, of any implementation.
     """
     if url := os.environ.get("PLACEMENT_TEST_BAREMETAL_URL"):
         yield baremetal_clients.Clients(url)
         return
     database = backend.create_database()
-    with running.uwsgi(database, options={"baremetal": {"enabled": True}}) as found:
-        yield baremetal_clients.Clients(f"{found.url}/baremetal", found.url, database)
+    with running.uwsgi(database, options={"baremetal": {"enabled": True}}) as service:
+        yield baremetal_clients.Clients(f"{service.url}/baremetal", service.url, database)
     backend.drop_database(database)

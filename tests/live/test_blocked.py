@@ -1,4 +1,4 @@
-"""The lock of another session, or a frozen database, stalls requests that need the database, and no others."""
+"""The lock of another session, or a frozen database, stalls only the requests that need the database."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ask(service, method, path, body=None):
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_the_root_and_the_health_check_answer_beside_a_stranger_with_a_lock(blocked):
+def test_the_root_and_the_health_check_respond_while_another_session_holds_a_lock(blocked):
     service, database = blocked
     assert ask(service, "POST", "/resource_providers", {"uuid": UUID, "name": UUID}).status == 200
     answers = []
@@ -56,16 +56,16 @@ def test_the_root_and_the_health_check_answer_beside_a_stranger_with_a_lock(bloc
     crowd = [threading.Thread(target=write) for _ in range(CROWD)]
     with database.engine.begin() as stranger:
         stranger.execute(sa.select(resource_providers.c.id).where(resource_providers.c.uuid == UUID).with_for_update())
-        for one in crowd:
-            one.start()
-        # All threads that may use the database wait for the lock, and the others are told so: not after a minute, when
-        # those that wait give up, with 409.
+        for client in crowd:
+            client.start()
+        # All threads for the database wait for the lock, and others are refused at once, not after a minute, when
+        # the waiting ones give up, with 409.
         service.wait_until(lambda: answers)
         assert answers[0].status == 503
         for path in ("/", "/healthcheck", "/"):
             assert ask(service, "GET", path).status == 200
-    for one in crowd:
-        one.join()
+    for client in crowd:
+        client.join()
     statuses = [answer.status for answer in answers]
     assert statuses.count(200) <= 1
     assert ask(service, "PUT", f"/resource_providers/{UUID}/inventories", body).status == (

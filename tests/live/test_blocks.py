@@ -1,4 +1,4 @@
-"""The SQL in the pages is run by the server that it is for: what it creates serves the service."""
+"""The SQL of the pages runs on its server, and the service works with the result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CAPTIONS = {"mariadb": "MariaDB", "postgresql": "PostgreSQL"}
 
 @pytest.fixture
 def unique(backend):
-    """A name for users and databases, which are removed at the end."""
+    """A name for users and databases, which the fixture removes at the end."""
     name = f"documented_{secrets.token_hex(4)}"
     yield name
     backend.drop_database(backend.url.set(database=name))
@@ -27,7 +27,7 @@ def unique(backend):
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", CAPTIONS, indirect=True)
-def test_the_schema_is_created_as_the_user_that_the_pages_create(backend, unique):
+def test_the_user_created_by_the_pages_creates_the_schema(backend, unique):
     named = [block for page in PAGES.values() for block in blocks(page) if block.caption == CAPTIONS[backend.kind]]
     assert named
     for block in named:

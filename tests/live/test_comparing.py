@@ -1,4 +1,4 @@
-"""tools/compare_with_original.py reports the differences that matter to an operator, and no others."""
+"""tools/compare_with_original.py reports the differences that matter to an operator, and nothing else."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run(tmp_path):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_a_change_is_found_and_nothing_else_is(service, run, tmp_path):
+def test_only_the_change_is_reported(service, run, tmp_path):
     before, after = str(tmp_path / "before"), str(tmp_path / "after")
     assert run("record", service.url, before).returncode == 0
     same = run("compare", before, service.url)
@@ -62,13 +62,13 @@ def test_a_change_is_found_and_nothing_else_is(service, run, tmp_path):
     )
     other = run("compare", before, service.url)
     assert other.returncode == 1
-    found = {line for line in other.stdout.splitlines() if " GET " in line}
+    differences = {line for line in other.stdout.splitlines() if " GET " in line}
     assert other.stdout.endswith(
-        f"{count} responses compared, {len(found)} differ, 0 were errors (5xx) of the first service only\n"
+        f"{count} responses compared, {len(differences)} differ, 0 were errors (5xx) of the first service only\n"
     )
-    assert f"1.39 GET {path}" in found
-    assert f"1.39 GET /resource_providers/{openstack_database.NUMA1}/usages" in found
-    assert not [line for line in found if "/aggregates" in line or "/traits" in line]
+    assert f"1.39 GET {path}" in differences
+    assert f"1.39 GET /resource_providers/{openstack_database.NUMA1}/usages" in differences
+    assert not [line for line in differences if "/aggregates" in line or "/traits" in line]
 
     run("record", service.url, after)
     Path(after).write_text("\n".join(Path(after).read_text().splitlines()[:-1]))
@@ -90,7 +90,7 @@ def test_the_commands_of_the_page_of_the_migration(database_url, run, shell, tmp
     shell.run("placement-manage db sync")
     with running.embedded(database_url) as service:
         shell.variables |= {"OS_AUTH_TYPE": "admin_token", "OS_ENDPOINT": service.url}
-        # Of 25 versions one is enough here.
+        # One of 25 versions suffices here.
         here = {"http://controller/placement": service.url, "--token": "--versions 1.39 --token"}
         shell.run(record.text, here)
         revision, check, compared, *_ = shell.run(after.text, here, codes=(0, 1, 2))
@@ -104,14 +104,14 @@ def _narrow(table):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_a_service_that_does_not_answer_is_not_the_same(service, run, tmp_path):
-    """With a token without rights, all responses would be equal."""
+def test_a_service_that_does_not_respond_is_reported(service, run, tmp_path):
+    """With a token without rights, all responses would otherwise be equal."""
     ran = run("record", service.url, str(tmp_path / "refused"), "--token", "user")
     assert ran.returncode == 1
     assert "The service refuses access" in ran.stderr
 
 
-def test_what_could_not_be_recorded_is_not_left_behind(run, tmp_path):
+def test_an_incomplete_recording_is_removed(run, tmp_path):
     (tmp_path / "there").mkdir()
     ran = run("record", closed.URL, str(tmp_path / "there" / "before"))
     assert (ran.returncode, ran.stderr.count("\n")) == (1, 1), ran.stderr

@@ -1,4 +1,4 @@
-"""A copy of the repository without its extensions installs, serves, and passes all that is about the Placement API."""
+"""A copy of the repository without extensions installs, serves, and passes all tests of the Placement API."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from placement import extension
 from tests import caller, children, running, servers
 from tools import copy_core
 
-#: What a long run runs in the copy, each in turn: parts that are short, since a test that takes long counts as hanging.
+#: Tests that a long run runs in the copy, one part after another: short parts, since a long test counts as hanging.
 ALL = (
     *("tests/gabbi", "tests/unit", "tests/search", "tests/index"),
     *("tests/db/cmd", "tests/db/objects", "tests/db/test_*.py"),
     *(f"tests/db/db/{name}" for name in ("engine", "schema", "upkeep", "writes", "test_*.py")),
 )
-#: Those of them that are about the repository as a whole: its documents, its samples, what it declares, and jepsen/,
+#: The excluded tests, about the repository as a whole: its documents, its samples, its declarations, and jepsen/,
 #: which runs the service with its extensions.
 OF_THE_WHOLE = tuple(
     f"tests/unit/{name}.py" for name in ("test_documents", "test_packaging", "test_samples", "tests/test_sessions")
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.xdist_group("core alone")
 
 
 class Copy:
-    """The core in a directory, installed in an environment that has the packages of this one, but not this service.
+    """The core in a directory, installed in an environment with the packages of this one, but without this service.
 
     Attributes:
         root: The directory of the copy.
@@ -45,7 +45,7 @@ class Copy:
         copy_core.copy(self.root)
         venv.EnvBuilder(symlinks=True).create(self._programs.parent)
         own = sysconfig.get_path("purelib", vars={"base": str(self._programs.parent)})
-        # Such files of the directory that it names are not read, so that an editable installation there is not found.
+        # Python reads no .pth files of a directory named here, so it does not find an editable installation there.
         Path(own, "packages.pth").write_text(sysconfig.get_path("purelib"))
         install = (sys.executable, "-m", "uv", "pip", "install", "--quiet", "--offline", "--no-deps")
         done = self._run(*install, "--no-build-isolation", "--python", self.program("python"), ".")
@@ -55,21 +55,21 @@ class Copy:
         return str(self._programs / name)
 
     def run(self, name: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run a program of the copy, and return how it ended."""
+        """Run a command of the copy, and return the completed process."""
         return self._run(self.program(name), *words, **variables)
 
     def _run(self, *argv: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in the directory of the copy, without what pytest tells its workers."""
+        """Run a command in the directory of the copy, without the variables that pytest sets for its workers."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHONPATH"))}
         return subprocess.run(argv, cwd=self.root, env=kept | variables, capture_output=True, text=True, check=False)
 
-    def passes(self, *paths: str, options: Sequence[str] = ("-n", "2")) -> None:
-        """Run tests on SQLite, given by patterns of paths; raises AssertionError with what failed."""
-        found = [str(path) for pattern in paths for path in sorted(self.root.glob(pattern))]
-        assert found, paths
+    def passes(self, *patterns: str, options: Sequence[str] = ("-n", "2")) -> None:
+        """Run tests on SQLite, given by patterns of paths; raise AssertionError with the failures."""
+        files = [str(path) for pattern in patterns for path in sorted(self.root.glob(pattern))]
+        assert files, patterns
         left_out = [f"--ignore={path}" for path in OF_THE_WHOLE]
         pytest_ = ("-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "--databases", "sqlite")
-        done = self.run("python", *pytest_, *options, *left_out, *found)
+        done = self.run("python", *pytest_, *options, *left_out, *files)
         assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
 
 
@@ -86,8 +86,8 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Copy:
 
 
 def test_nothing_of_an_extension_is_installed(core):
-    told = "import placement.extension as e; print(e.__file__, [*e.installed()]); import placement.extensions"
-    done = core.run("python", "-P", "-c", told)
+    code = "import placement.extension as e; print(e.__file__, [*e.installed()]); import placement.extensions"
+    done = core.run("python", "-P", "-c", code)
     file, _, names = done.stdout.strip().rpartition(" ")
     assert Path(file).is_relative_to(Path(core.program("")).parent)
     assert names == "[]"
@@ -126,7 +126,7 @@ def test_its_commands_are_those_of_the_core(core, tmp_path):
 
 
 def commands_of_extensions():
-    """Return the words that extensions add to those of placement-manage."""
+    """Return the commands that extensions add to placement-manage."""
     commands = argparse.ArgumentParser().add_subparsers()
     for each in extension.installed().values():
         if each.commands:
@@ -141,8 +141,8 @@ def test_its_tests_import_nothing_of_an_extension(core):
     core.passes(*ALL, options=("--collect-only",))
 
 
-def test_all_tests_that_the_copy_has_of_the_core_are_in_a_part(core):
-    """Those of the directories that it runs."""
+def test_all_tests_of_the_core_in_the_copy_are_in_a_part(core):
+    """All tests of the directories that it runs."""
     tops = {"/".join(part.split("/")[:2]) for part in ALL}
     parts = [path for part in ALL for path in core.root.glob(part)]
     for test in (path for top in tops for path in (core.root / top).rglob("test_*.py")):
@@ -151,5 +151,5 @@ def test_all_tests_that_the_copy_has_of_the_core_are_in_a_part(core):
 
 @pytest.mark.long
 @pytest.mark.parametrize("path", ALL)
-def test_it_passes_all_that_is_about_the_core(core, path):
+def test_it_passes_all_tests_of_the_core(core, path):
     core.passes(path)

@@ -1,4 +1,4 @@
-"""The recipes of docs/swap: what each tool configures starts this service on a database of the original, and back."""
+"""The recipes of docs/swap: each tool's configuration starts this service on a database of the original, and back."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ PAGE = "docs/swap/debian.rst"
 
 
 def lines(text: str) -> str:
-    """Return the lines of a shell with this text that the page of the packages has its readers run."""
-    [found] = blocks_of(__file__, PAGE, text=text)
-    return found.text
+    """Return the lines of the shell block with this text on the page of the packages."""
+    [block] = blocks_of(__file__, PAGE, text=text)
+    return block.text
 
 
 # --- how the tools start it ------------------------------------------------------------------------------------------
@@ -84,14 +84,14 @@ def ubuntu(deployment: Deployment) -> list[str]:
 
 
 class Recipe(NamedTuple):
-    """A directory of tests/live/deployments, what the tool makes and runs beside it, and what is there before."""
+    """A directory of tests/live/deployments, the files and commands of the tool, and the state before it."""
 
     files: str
     environment: str
     directories: tuple[str, ...]
     bootstrap: tuple[str, ...]
     start: Callable[[Deployment], list[str]]
-    #: None where no file has it.
+    #: None if no file contains it.
     log: str | None
     original: str = openstack_database.NEWEST
     has_policy: bool = True
@@ -109,7 +109,7 @@ ANSIBLE = (
 HELM = ("openstack-helm", "/var/lib/openstack", ("/var/www/cgi-bin/placement",), ("/tmp/db-sync.sh",))
 PACKAGES = ("/opt/placement", ("/var/log/placement", "/var/lib/placement", "/var/log/apache2"))
 SYNC = ("placement-manage db sync",)
-#: Where the test has the output of the server.
+#: The path of the server's output in the test.
 OUTPUT = "/etc/placement/log"
 RECIPES = {
     "kolla": Recipe(*KOLLA, kolla, "/var/log/kolla/placement/placement-api.log"),
@@ -160,7 +160,7 @@ def memcached():
 
 @pytest.fixture
 def database(backend, recipe):
-    """The URL of a database as the original leaves it."""
+    """The URL of a database in the state that the original leaves."""
     url = backend.create_database()
     with opened(url) as made:
         openstack_database.make(made.engine, recipe.original)
@@ -170,8 +170,8 @@ def database(backend, recipe):
 
 @pytest.fixture
 def owner(database):
-    with deployments.owner(database) as found:
-        yield found
+    with deployments.owner(database) as owned:
+        yield owned
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def deployment(recipe, owner, keystone, memcached):
 
 
 def ask(service, token, method, path, body=None):
-    """Return the status and the body of the reply."""
+    """Return the status and the body of the response."""
     connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=children.PATIENCE)
     headers = {"OpenStack-API-Version": "placement 1.39", "Content-Type": "application/json", "X-Auth-Token": token}
     with contextlib.closing(connection):
@@ -201,7 +201,7 @@ def ask(service, token, method, path, body=None):
 
 
 def checked(port):
-    """Return the first line of the reply to what OpenStack-Ansible's haproxy asks: without a Host, in HTTP/1.0."""
+    """Return the first line of the response to the check of OpenStack-Ansible's haproxy: HTTP/1.0 without a Host."""
     with socket.create_connection(("127.0.0.1", port), timeout=children.PATIENCE) as connection:
         connection.sendall(b"GET / HTTP/1.0\r\nUser-agent: osa-haproxy-healthcheck\r\n\r\n")
         return connection.makefile("rb").readline().decode()
@@ -229,7 +229,7 @@ def test_the_recipe_serves_a_claim_and_leads_back(recipe, deployment, database, 
     before = tables(database)
     deployment.shell("\n".join(recipe.bootstrap))
     deployment.run("placement-manage", "db", "online_data_migrations")  # not all tools run it
-    # The database has inventories that are used above their capacity, which is a warning.
+    # The database contains over-committed inventories, which cause a warning.
     assert "Result: Failure" not in deployment.run("placement-status", "upgrade", "check", expected=1)
     nova, somebody = keystone.token("nova", "service"), keystone.token("somebody", "service")
     consumer, other = str(uuid.uuid4()), str(uuid.uuid4())
@@ -244,7 +244,7 @@ def test_the_recipe_serves_a_claim_and_leads_back(recipe, deployment, database, 
         assert ask(service, nova, "PUT", f"{path}/inventories", stock)[0] == 200
         assert claim(service, nova, provider["uuid"], consumer) == 204
         assert ask(service, nova, "GET", f"{path}/usages")[1]["usages"] == {"VCPU": 2}
-        # What the original knew is there, too.
+        # The records of the original exist, too.
         assert len(ask(service, nova, "GET", "/resource_providers")[1]["resource_providers"]) > 1
         assert ask(service, somebody, "GET", "/traits")[0] == (200 if recipe.has_policy else 403)
         if recipe.log is not None:
@@ -274,7 +274,7 @@ def test_kubernetes_asks_the_statistics_of_uwsgi(recipe, deployment):
 
 @pytest.mark.parametrize("recipe", [RECIPES["kolla"]], ids=["kolla"])
 def test_kolla_validates_the_configuration(recipe, deployment):
-    """It reports the options that have no effect here, and no other."""
+    """It reports exactly the options without effect here."""
     words = ["--config-file", str(deployments.ROOT / "etc/placement/config-generator.conf"), "--input-file"]
     path = deployment.path("/etc/placement/placement.conf")
     done = subprocess.run(

@@ -30,14 +30,14 @@ def service(backend):
     url = backend.create_database()
     (block,) = blocks_of(__file__, PAGE, "ini")
     options = options_of(block) | {"oslo_middleware": {"http_basic_auth_user_file": file}}
-    with running.embedded(url, options) as found:
-        yield found
+    with running.embedded(url, options) as embedded:
+        yield embedded
     backend.drop_database(url)
 
 
 @pytest.fixture
 def placement(service, tmp_path):
-    """Returns a client of a service with this password, configured as the page has it for nova."""
+    """Return a function that returns a client of a service with a password, configured like nova on the page."""
     (block,) = blocks_of(__file__, PAGE, "nova.conf")
 
     def client(password):
@@ -51,7 +51,7 @@ def placement(service, tmp_path):
     return client
 
 
-def test_a_service_that_knows_the_password_may_do_everything(placement):
+def test_a_client_with_the_password_may_do_everything(placement):
     nova = placement("s3cret")
     made = nova.post("/resource_providers", json={"name": "host1"}, **LATEST)
     uuid = made.json()["uuid"]
@@ -63,7 +63,7 @@ def test_a_service_that_knows_the_password_may_do_everything(placement):
     assert nova.delete(f"/resource_providers/{uuid}").status_code == 204
 
 
-def test_a_service_that_does_not_know_it_may_not(placement):
+def test_a_client_without_the_password_is_refused(placement):
     with pytest.raises(exceptions.Unauthorized) as refused:
         placement("wrong").get("/resource_providers")
     assert refused.value.response.headers["WWW-Authenticate"].startswith("Basic ")
@@ -79,15 +79,15 @@ def test_the_openstack_command_of_an_operator(service, openstack_command):
     assert "VCPU" in done.stdout.split()
 
 
-def test_the_openstack_command_shows_what_is_wrong_with_a_password(service, openstack_command):
+def test_the_openstack_command_reports_a_wrong_password(service, openstack_command):
     identity = ["--os-auth-type", "http_basic", "--os-endpoint", service.url, "--os-username", "nova"]
     done = openstack_command([*identity, "--os-password", "wrong", "resource", "provider", "list"])
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.strip() == "The request has no credentials, or they are not accepted. (HTTP 401)"
 
 
-def test_guesses_are_refused_and_take_nothing_from_clients_with_a_correct_password(backend):
-    """Eight at once, of the address that the clients have, too."""
+def test_guesses_do_not_delay_clients_with_a_correct_password(backend):
+    """Eight guesses at once, from the address of the clients."""
     file = children.run_directory() / "htpasswd-guessed"
     file.write_text(f"nova:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
     options = {"api": {"auth_strategy": "http_basic"}, "oslo_middleware": {"http_basic_auth_user_file": file}}

@@ -1,4 +1,4 @@
-"""The service with a real Keystone: which tokens it accepts, and its replies while Keystone is unreachable
+"""The service with a real Keystone: the tokens that it accepts, and its responses while Keystone is unreachable
 (docs: api-authentication, policy).
 """
 
@@ -75,9 +75,9 @@ def access(keystone):
 
 @pytest.fixture(scope="module")
 def service(backend, keystone, access):
-    """The service, in the catalog as well."""
+    """The service, registered in the catalog."""
     url = backend.create_database()
-    # Known tokens are not forgotten while a busy machine waits for one to expire.
+    # The cache keeps known tokens while a busy machine waits for one to expire.
     access = access | {"token_cache_time": 3600}
     options = {"api": {"auth_strategy": "keystone"}, "baremetal": {"enabled": True}, "keystone_authtoken": access}
     with running.embedded(url, options) as started:
@@ -119,7 +119,7 @@ def status(*arguments, **headers):
         ("robot", "system", "system"),
     ],
 )
-def test_each_token_opens_the_right_doors(service, keystone, user, scope, kind):
+def test_each_token_has_the_rights_of_its_roles(service, keystone, user, scope, kind):
     headers = {"X-Auth-Token": keystone.token(user, scope)}
     with permissions.calling(service.port, headers, keystone.project_id("mine")) as caller:
         permissions.check(caller.send_all(), kind, legacy=False, scope="system" if kind == "system" else "project")
@@ -140,11 +140,11 @@ def test_identity_headers_of_a_client_are_ignored(service, keystone):
     assert status(service, keystone.token("operator", "mine"), OpenStack_System_Scope="all") == 200
 
 
-# --- tokens that are worth nothing ---
+# --- invalid tokens ---
 
 
 def refused(answer, keystone):
-    """Whether it is the 401 of the middleware."""
+    """Whether a response is the 401 of the middleware."""
     code, headers, body = answer
     assert code == 401
     assert headers["WWW-Authenticate"] == f'Keystone uri="{keystone.url}"'
@@ -165,13 +165,13 @@ def test_no_token_and_bad_tokens(service, keystone):
     assert status(service, "admin", path="/") == 200
 
 
-def test_a_token_that_expired(service, keystone):
+def test_an_expired_token_is_refused(service, keystone):
     token = keystone.token("operator", "mine")
     assert status(service, keystone.expiring(token, 600)) == 200
     assert refused(ask(service, keystone.expiring(token, -60)), keystone)
 
 
-def test_a_token_that_was_revoked(service, keystone):
+def test_a_revoked_token_is_refused(service, keystone):
     token = keystone.token("operator", "mine")
     keystone.revoke(token)
     assert refused(ask(service, token), keystone)
@@ -180,19 +180,19 @@ def test_a_token_that_was_revoked(service, keystone):
 # --- services that ask on behalf of a user ---
 
 
-def test_a_service_may_carry_on_with_a_token_that_expired(service, keystone):
-    """As nova does at the end of a long live migration."""
+def test_a_service_may_continue_with_an_expired_token(service, keystone):
+    """nova does so at the end of a long live migration."""
     expired = keystone.expiring(keystone.token("operator", "mine"), -60)
     assert status(service, expired, X_Service_Token=keystone.token("nova", "service")) == 200
     assert refused(ask(service, expired, X_Service_Token=keystone.token("reader", "mine")), keystone)
 
 
-def test_a_bad_service_token_spoils_a_good_one(service, keystone):
+def test_an_invalid_service_token_invalidates_a_valid_token(service, keystone):
     token = keystone.token("operator", "mine")
     assert refused(ask(service, token, X_Service_Token="unknown"), keystone)
 
 
-def test_the_service_token_lends_neither_roles_nor_scope(service, keystone):
+def test_the_service_token_adds_neither_roles_nor_scope(service, keystone):
     of_nova = keystone.token("nova", "service")
     assert status(service, keystone.token("reader", "mine"), X_Service_Token=of_nova) == 403
     code, _, body = ask(service, keystone.token("operator", "system"), X_Service_Token=of_nova)
@@ -213,7 +213,7 @@ def test_an_application_credential_for_some_requests_only(service, keystone):
 
 
 def metal(service, token, *request):
-    """Return status and document of the reply to a request of the Bare Metal API."""
+    """Return status and document of the response to a request of the Bare Metal API."""
     with owner_rules.calling(service.port, {"X-Auth-Token": token} if token else {}) as caller:
         return caller.ask(*request)
 
@@ -244,11 +244,11 @@ def test_an_access_rule_names_the_service_type_of_its_api(service, keystone):
         assert [status(service, token, path) for path in paths] == codes
 
 
-# --- Keystone is away ---
+# --- Keystone is unreachable ---
 
 
 def away(answer):
-    """Whether it is a 503 in the form of other errors."""
+    """Whether a response is a 503 in the form of other errors."""
     code, headers, body = answer
     assert code == 503
     assert headers["Content-Type"] == "application/json"
@@ -260,7 +260,7 @@ def away(answer):
 
 
 def soon_over(service, keystone):
-    """A token that was valid when the service checked it, and expires soon."""
+    """Return a token that was valid when the service checked it, and expires soon."""
     token = keystone.token("operator", "mine")
     for seconds in (4, 40, 400):  # the last for a busy machine
         short = keystone.expiring(token, seconds)
@@ -269,7 +269,7 @@ def soon_over(service, keystone):
     raise AssertionError("the token is never good")
 
 
-def test_while_keystone_is_away_known_tokens_are_good(service, keystone):
+def test_known_tokens_are_valid_while_keystone_is_unreachable(service, keystone):
     known, unknown = keystone.token("operator", "mine"), keystone.token("nova", "service")
     assert status(service, known) == 200
     short = soon_over(service, keystone)
@@ -288,7 +288,7 @@ def test_while_keystone_is_away_known_tokens_are_good(service, keystone):
     assert status(service, unknown) == 200
 
 
-# --- a service in this process, with options of its own ---
+# --- a service in this process, with its own options ---
 
 
 @endpoint()
@@ -298,7 +298,7 @@ def whoami(req):
 
 @pytest.fixture
 def configured(access, tmp_path):
-    """Calls a service with these options besides the usual ones, or with this file, and gives what `ask` gives."""
+    """Return a function like `ask`, for a service with additional options, or with a configuration file."""
 
     def begin(database=web.NO_DATABASE, text="", **reported):
         lines = [f"{name} = {value}\n" for name, value in (access | reported).items()]
@@ -315,7 +315,7 @@ def configured(access, tmp_path):
         return call
 
     yield begin
-    # The clients of Keystone and of memcached leave their sockets to the collector, which may come in any test.
+    # The clients of Keystone and memcached leave their sockets to the garbage collector, which may run in any test.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
@@ -330,7 +330,9 @@ def configured(access, tmp_path):
     ],
     ids=["wrong password", "not in the catalog", "no server"],
 )
-def test_a_service_that_cannot_validate_tokens_answers_so_and_logs_why(backend, configured, keystone, caplog, reported):
+def test_a_service_that_cannot_validate_tokens_returns_503_and_logs_the_reason(
+    backend, configured, keystone, caplog, reported
+):
     ask_it = configured(**reported)
     assert away(ask_it(keystone.token("operator", "mine")))
     assert ask_it(path="/")[0] == 200
@@ -347,7 +349,7 @@ WRONG_ACCESS = [
 
 
 @pytest.mark.parametrize(("reported", "sentence", "_"), WRONG_ACCESS)
-def test_the_start_and_a_detailed_health_check_tell_before_any_client_does(
+def test_the_start_and_a_detailed_health_check_report_it_before_any_client(
     backend, database, configured, keystone, caplog, reported, sentence, _
 ):
     ask_it = configured(database, **reported)
@@ -359,7 +361,7 @@ def test_the_start_and_a_detailed_health_check_tell_before_any_client_does(
     assert sentence in body["reasons"]
 
 
-def test_an_identity_service_that_knows_us_is_no_news(backend, database, configured, keystone, caplog):
+def test_a_working_identity_service_is_not_reported(backend, database, configured, keystone, caplog):
     ask_it = configured(database)
     assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
     _, _, body = ask_it(path="/healthcheck?detailed", Accept="application/json")
@@ -400,9 +402,11 @@ def test_the_doctor_asks_the_identity_service(
     path = tmp_path / "placement.conf"
     path.write_text(f"[placement_database]\nconnection = {database_url}\n[keystone_authtoken]\n{''.join(lines)}")
     ran = in_process(manage_command, "--config-file", str(path), "doctor", "--check", "keystone", "--json")
-    found = json.loads(ran.out)["findings"]
-    assert (ran.code, [finding["severity"] for finding in found]) == ((0, []), (3, ["warning"]), (4, ["error"]))[code]
-    assert all(sentence in finding["what"] for finding in found)
+    findings = json.loads(ran.out)["findings"]
+    assert (ran.code, [finding["severity"] for finding in findings]) == ((0, []), (3, ["warning"]), (4, ["error"]))[
+        code
+    ]
+    assert all(sentence in finding["what"] for finding in findings)
     assert identity.PASSWORD not in ran.out + ran.err
 
 
@@ -429,7 +433,7 @@ def memcached(tmp_path):
 # The client of memcached tests for eventlet, which Keystone installs.
 @pytest.mark.filterwarnings(r"ignore:\s*Eventlet is deprecated")
 @pytest.mark.parametrize("reported", [{}, {"memcache_security_strategy": "ENCRYPT", "memcache_secret_key": "x"}])
-def test_what_one_has_validated_the_others_know(backend, configured, keystone, memcached, reported):
+def test_processes_share_validated_tokens(backend, configured, keystone, memcached, reported):
     token = keystone.token("operator", "mine")
     asks, cannot = configured(memcached_servers=memcached, **reported), {"password": "wrong", **reported}
     assert away(configured(memcached_servers=memcached, **cannot)(token))
@@ -438,14 +442,14 @@ def test_what_one_has_validated_the_others_know(backend, configured, keystone, m
 
 
 @pytest.mark.filterwarnings(r"ignore:\s*Eventlet is deprecated", "ignore::ResourceWarning")
-def test_a_memcached_that_is_away_is_done_without(backend, configured, keystone):
+def test_the_service_works_without_memcached(backend, configured, keystone):
     ask_it = configured(memcached_servers=f"127.0.0.1:{children.free_port()}")
     token = keystone.token("operator", "mine")
     assert [ask_it(token)[0] for _ in range(2)] == [200, 200]
 
 
-def test_the_log_holds_no_secret(backend, configured, keystone, caplog):
-    """Not even where all loggers write at DEBUG."""
+def test_the_log_contains_no_secret(backend, configured, keystone, caplog):
+    """Not even if all loggers write at DEBUG."""
     good, other, bad = (keystone.token(user, "mine") for user in ("operator", "member", "reader"))
     bad = keystone.expiring(bad, -60)
     with caplog.at_level(logging.DEBUG):
@@ -459,7 +463,7 @@ def test_the_log_holds_no_secret(backend, configured, keystone, caplog):
 # --- whole clients ---
 
 
-#: What the pages call as what this Keystone has already: a user, a project, a service.
+#: Commands of the pages for records that this Keystone already has: a user, a project, a service.
 TAKEN = re.compile(
     r"(user create .* |--user |project create .* |--project |service create --name |endpoint create --region \S+ )"
     r"(?:placement|service)(?= |$)",
@@ -528,7 +532,7 @@ def test_the_openstack_command_with_a_password(service, keystone, openstack_comm
     assert stocked.returncode == 0, stocked.stderr
     claimed = openstack("operator", "mine", "allocation claim resources=VCPU:1 -f json")
     assert claimed.returncode == 0, claimed.stderr
-    # The owner is who has authenticated.
+    # The owner is the authenticated user.
     listed = openstack(
         "operator", "mine", f"resource provider consumers --project {keystone.project_id('mine')} -f json"
     )
@@ -548,7 +552,7 @@ def session_of(keystone, user, project):
     return keystoneauth1.session.Session(password)
 
 
-def test_the_program_with_a_session(service, keystone):
+def test_the_client_with_a_session(service, keystone):
     [block] = blocks_of(__file__, "docs/client.rst", "python")
     names, here = {}, {"https://identity.example.org/v3": keystone.url, "secret": identity.PASSWORD}
     exec(functools.reduce(lambda text, each: text.replace(*each), here.items(), block.text), names)

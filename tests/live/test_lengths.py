@@ -1,4 +1,4 @@
-"""Queries and paths of all lengths at every web server: the response is that to the complete request, or a refusal."""
+"""Queries and paths of all lengths at every web server: it responds to the complete request, or refuses it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ pytestmark = [
     pytest.mark.xdist_group("web servers"),
 ]
 SERVERS = ("uwsgi", "mod_wsgi", "mod_proxy_uwsgi", "haproxy", "embedded")
-#: The longest query that each sample passes on: [api]max_query_length.
+#: The longest query that each sample forwards: [api]max_query_length.
 MOST = 28 * 1024
 LENGTHS = [1, 100, 4000, 8150, 8192, 16384, 20000, MOST - 1, MOST, MOST + 1, 29000, 30000, 32500, 32600, 32700]
 LENGTHS += [32715, 32716, 32717, 32768, 40000, 50000, 60000, 65000, 65300, 65500, 65535, 65536, 66000, 70000]
-#: Bytes of a query for which uWSGI ends the connection without a reply: they take the room of headers, or are too many
-#: to be read.  A query between these has no room at all, and is left out.
+#: Bytes of a query for which uWSGI closes the connection without a response: it leaves no space for headers, or exceeds
+#: the buffer.  Lengths between these fit no request, and are omitted.
 NO_ROOM = frozenset((*range(32500, 32716), *range(65001, 70001)))
 NAMES = ["n" * length for length in range(1, 40)]
 AGGREGATE = str(uuid.UUID(int=1))
@@ -33,7 +33,7 @@ HEADERS += b"OpenStack-API-Version: placement 1.39\r\nConnection: close\r\n\r\n"
 
 @pytest.fixture(scope="module")
 def started(backend):
-    """Gives the service under a web server, started when first asked for; there is a provider of each name."""
+    """Return a function that starts the service under a web server, once, with a provider of each name."""
     url, known = backend.create_database(), {}
     with contextlib.ExitStack() as stack:
 
@@ -57,12 +57,12 @@ def started(backend):
 
 
 def question(length):
-    """A query of that many bytes, and the name of the provider that alone is the answer to it."""
+    """Return a query of ``length`` bytes, and the name of the only provider that it matches."""
     for name in NAMES:
         aggregates, rest = divmod(length - len(f"member_of=!in:{AGGREGATE}&name={name}"), len(AGGREGATE) + 1)
         if aggregates >= 0 and not rest:
             return f"member_of=!in:{','.join([AGGREGATE] * (aggregates + 1))}&name={name}", name
-    return "n" * length, None  # which is no parameter
+    return "n" * length, None  # not a parameter
 
 
 def get(service, target):
@@ -70,7 +70,7 @@ def get(service, target):
 
 
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
-def test_a_query_is_answered_as_it_was_asked_or_refused(service, request):
+def test_a_query_is_answered_completely_or_refused(service, request):
     drops = request.node.callspec.params["service"] == "uwsgi"
     for length in [*LENGTHS, *range(1, 70000, 97)] if LONG else LENGTHS:
         query, name = question(length)

@@ -29,9 +29,9 @@ pytestmark = [
 ]
 OPTIONS = {
     "oslo_middleware": {"enable_proxy_headers_parsing": True},
-    "placement_database": {"max_threads": 0},  # no request is refused because a server was held up
+    "placement_database": {"max_threads": 0},  # no request is refused because of a delayed server
 }
-#: What a client may not say of itself.
+#: Headers that a client may not set about itself.
 FORGED = {
     "X-Forwarded-Proto": "https",
     "X-Forwarded-Host": "evil.example.org",
@@ -73,7 +73,7 @@ def balanced(*services, **options):
 
 
 def command(proxy, words, name="admin.sock"):
-    """Return the answer of one of haproxy's sockets."""
+    """Return the output of a command on one of haproxy's sockets."""
     with socket.socket(socket.AF_UNIX) as admin:
         admin.connect(str(proxy.directory / name))
         admin.sendall(f"{words}\n".encode())
@@ -82,13 +82,13 @@ def command(proxy, words, name="admin.sock"):
 
 
 def status(proxy, server):
-    """Return the state of one of the two, as haproxy's checks found it, and the number of its requests."""
+    """Return the state of one of the two services according to haproxy's checks, and the number of its requests."""
     row = statistics(proxy, server)
     return row["status"], int(row["stot"])
 
 
 def is_asked_again(proxy, storm, before):
-    """Whether the second one has had more requests than ``before`` after another one, which must be answered."""
+    """Send a request, which must succeed; return whether the second service has had more than ``before`` requests."""
     assert storm.ask("GET", "/resource_providers").status == 200
     return status(proxy, "controller2")[1] > before
 
@@ -109,7 +109,7 @@ def listens(port):
 
 
 def located(connection, **headers):
-    """Return the header Location of the reply to a request for a trait."""
+    """Return the header Location of the response to a request for a trait."""
     with contextlib.closing(connection):
         connection.request(
             "PUT", "/traits/CUSTOM_LOCATED", headers={**ADMIN, "OpenStack-API-Version": "placement 1.39", **headers}
@@ -155,7 +155,7 @@ def test_with_tls_links_are_https(first, tmp_path):
 
 
 def bundle(files):
-    """Return one file with a certificate and its key, as haproxy reads them."""
+    """Return a file with a certificate and its key, the format of haproxy."""
     certificate, key = files
     both = certificate.with_suffix(".both")
     both.write_bytes(certificate.read_bytes() + key.read_bytes())
@@ -174,8 +174,8 @@ def test_a_reload_of_a_service_loses_no_request(first, second):
             subprocess.run(begin, check=True, timeout=300)
             proxy.wait_until(lambda: "chain reloading complete" in second.log.read_text())
             proxy.wait_until(lambda: not any(map(children.alive, before)))
-            asked = len(storm.history)
-            proxy.wait_until(lambda: len(storm.history) > asked + 10)
+            sent = len(storm.history)
+            proxy.wait_until(lambda: len(storm.history) > sent + 10)
     answered = statuses([event.answer for event in storm.history])
     assert set(answered) == {200, 204}, answered
     assert Storm(first.url).used(provider) == answered[204]
@@ -193,13 +193,13 @@ def test_a_reload_of_haproxy_loses_no_request(first):
             assert "worker" in command(proxy, "show proc", "master.sock")
             os.kill(proxy.pid, signal.SIGUSR2)
             proxy.wait_until(lambda: not any(map(children.alive, before)))
-            asked = len(storm.history)
-            proxy.wait_until(lambda: len(storm.history) > asked + 10)
+            sent = len(storm.history)
+            proxy.wait_until(lambda: len(storm.history) > sent + 10)
     answered = statuses([event.answer for event in storm.history])
     assert set(answered) == {200, 204}, answered
 
 
-def test_the_death_of_a_service_loses_only_what_it_had_begun(first, mortal):
+def test_killing_a_service_loses_only_the_requests_that_it_had_begun(first, mortal):
     with balanced(first, mortal) as proxy:
         storm = Storm(proxy.url)
         provider = storm.provider(VCPU=1_000_000)
@@ -207,12 +207,12 @@ def test_the_death_of_a_service_loses_only_what_it_had_begun(first, mortal):
         with asking(storm, provider):
             proxy.wait_until(lambda: len(storm.history) > 10)
             mortal.kill()
-            # Until its last thread has ended, connections are accepted that end with it.
+            # Until its last thread has ended, the service accepts connections, which end with it.
             proxy.wait_until(lambda: not listens(mortal.port))
             killed = time.monotonic()
             proxy.wait_until(lambda: status(proxy, "controller2")[0] == "DOWN")
-            asked = len(storm.history)
-            proxy.wait_until(lambda: len(storm.history) > asked + 10)
+            sent = len(storm.history)
+            proxy.wait_until(lambda: len(storm.history) > sent + 10)
     later = [event.answer for event in storm.history if event.began > killed]
     assert set(statuses(later)) == {200, 204}, statuses(later)
 
@@ -233,7 +233,7 @@ def test_the_log_names_requests_that_fail(mortal):
     assert '"GET /traits ' not in proxy.log.read_text()
 
 
-def test_a_service_that_does_not_answer_is_taken_out_until_it_does(first, second):
+def test_a_service_that_does_not_respond_is_taken_out_until_it_does(first, second):
     with balanced(first, second) as proxy, frozen(second):
         proxy.wait_until(lambda: status(proxy, "controller2")[0] == "DOWN")
         before = status(proxy, "controller2")[1]
@@ -255,7 +255,7 @@ def frozen(service):
 
 
 def test_a_host_is_taken_out_by_hand(first, second):
-    """As docs/deployment.rst has it for upgrades: requests that it has begun are answered, others go elsewhere."""
+    """As described for upgrades in docs/deployment.rst: begun requests are answered, others go to another host."""
     if shutil.which("socat") is None:
         raise servers.Missing("socat is not installed: `make servers` installs it")
     with balanced(first, second) as proxy:

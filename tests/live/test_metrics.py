@@ -46,7 +46,7 @@ class Shown:
         return [sample for family in text_string_to_metric_families(self.text()) for sample in family.samples]
 
     def sum(self, name, **labels):
-        """The sum over the samples that have these labels."""
+        """Return the sum over the samples with these labels."""
         return sum(
             sample.value
             for sample in self.samples()
@@ -73,12 +73,12 @@ def shown(directory):
 
 
 def counting(directory):
-    """The processes that have files of their own."""
+    """Return the processes with their own files."""
     return {int(path.stem.rpartition("_")[2]) for path in directory.glob("counter_*.db") if "ended" not in path.name}
 
 
 def claiming(directory):
-    """The processes that have answered a claim."""
+    """Return the processes that have answered a claim."""
     return [path for path in directory.glob("histogram_*.db") if ROUTE.encode() in path.read_bytes()]
 
 
@@ -100,7 +100,7 @@ def test_counts_of_workers_are_added_up_and_kept_after_their_end(database_url, d
         if "--lazy-apps" in flags:
             service.wait_until_loaded()
 
-        def both_have_claimed():  # one worker may do it all for a while
+        def both_have_claimed():  # one worker may serve all requests for a while
             nonlocal claims
             claims += 12
             answers.extend(storm.together(*(claim([provider]) for _ in range(12))))
@@ -139,7 +139,7 @@ def test_counts_of_workers_are_added_up_and_kept_after_their_end(database_url, d
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(urllib.request.Request(f"{service.url}/metrics", headers={"X-Auth-Token": "admin"}))
 
-    # No process runs: no count is lost, the last amounts stay, and gauges of running processes are not exported.
+    # No process runs: no count is lost, the last amounts remain, and gauges of running processes are not exported.
     assert shown.sum("used", resource_class="VCPU") == placed
     assert shown.sum("claims_total") == claims + 5
     assert shown.sum("request_seconds_bucket", route=ROUTE, method="PUT", le="+Inf") == claims
@@ -174,7 +174,7 @@ def test_the_history_and_its_readers_are_counted(database_url, directory, shown)
             assert statuses(storm.together(claim([provider]))) == {204: 1}
             assert waiting.result().body["events"]
         service.wait_until(lambda: shown.sum("waiting_requests") == 0)
-        # No waiting request orders events at the same time, so the maintenance after this claim counts all of them.
+        # No waiting request orders events concurrently, so the maintenance after this claim counts all of them.
         assert statuses(storm.together(claim([provider]))) == {204: 1}
 
         assert storm.ask("GET", "/v1/events?after=7000000-0badcafe").status == 410
@@ -186,12 +186,12 @@ def test_the_history_and_its_readers_are_counted(database_url, directory, shown)
             connection.execute("UPDATE inventories SET total = 1")
         assert storm.ask("GET", "/v1/doctor?check=over_commitment").status == 200
         assert shown.sum("doctor_findings", check="over_commitment", severity="warning") == 1
-    # What is said of the database stays.
+    # The metrics of the database remain.
     assert shown.sum("doctor_findings", check="over_commitment") == 1
     assert shown.sum("history_events") == len(events) + 4
 
 
-def test_the_page_speaks_both_forms_and_has_no_neighbours(shown):
+def test_the_page_supports_both_formats_and_is_the_only_one(shown):
     assert shown.text(accept="application/openmetrics-text; version=1.0.0").endswith("# EOF\n")
     assert "# EOF" not in shown.text()
     with pytest.raises(urllib.error.HTTPError, match="404"):
@@ -225,7 +225,7 @@ print([name for name, it in vars(signals).items() if isinstance(it, signals.Sign
 """
 
 
-def test_nothing_is_counted_unless_it_is_wanted():
+def test_nothing_is_counted_unless_metrics_are_enabled():
     done = preloaded.service().run([sys.executable, "-c", OFF])
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n")[-3:] == ["False", "[]", ""]

@@ -1,6 +1,6 @@
 """The clients that operators and services use, against the running service: the openstack command, and the SDK.
 
-The commands are those of a shell, a process each.  `admin_token` is the authentication that goes with noauth2.
+Each command is a process, as in a shell.  `admin_token` is the authentication for noauth2.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ AGGREGATE = "42896e0d-205d-4fe3-bd1e-100924931787"
 @pytest.fixture(scope="module")
 def service(backend):
     url = backend.create_database()
-    with running.embedded(url) as found:
-        yield found
+    with running.embedded(url) as embedded:
+        yield embedded
     backend.drop_database(url)
 
 
 @pytest.fixture
 def openstack(service, openstack_command):
-    """Runs a command, and gives what it shows."""
+    """Return a function that runs a command and returns its output."""
     identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
 
     def run(command, *, shows=True, refused=None, version=None):
@@ -88,8 +88,8 @@ def test_the_walk_at_the_latest_version(openstack):
     assert {shown["name"] for shown in traits} == {"CUSTOM_RACK_7", "HW_CPU_X86_AVX2"}
     aggregates = latest(f"resource provider aggregate set {uuid} --aggregate {AGGREGATE} --generation 2")
     assert aggregates == [{"uuid": AGGREGATE}]
-    who = "--project-id demo --user-id alice --consumer-type INSTANCE"
-    claim = f"resource provider allocation set {CONSUMER} {who} --allocation rp={uuid},CUSTOM_FPGA="
+    owner = "--project-id demo --user-id alice --consumer-type INSTANCE"
+    claim = f"resource provider allocation set {CONSUMER} {owner} --allocation rp={uuid},CUSTOM_FPGA="
     latest(
         f"{claim}3",
         refused="Unable to allocate inventory: Unable to create allocation for 'CUSTOM_FPGA' on resource provider "
@@ -101,9 +101,9 @@ def test_the_walk_at_the_latest_version(openstack):
     latest("resource class delete CUSTOM_FPGA", shows=False, refused=f"{in_use} (HTTP 409)")
 
 
-@pytest.mark.filterwarnings("ignore")  # those of the SDK itself
+@pytest.mark.filterwarnings("ignore")  # warnings of the SDK itself
 def test_the_sdk(service):
-    """The calls of the proxy, each at the version that the SDK has chosen for it."""
+    """The calls of the proxy, each at the version that the SDK chooses."""
     try:
         import openstack as sdk
     except ImportError:
@@ -118,7 +118,7 @@ def test_the_sdk(service):
         assert placement.find_resource_provider("nobody") is None
 
         placement.create_resource_class(name="CUSTOM_OLD")
-        placement.update_resource_class("CUSTOM_OLD", name="CUSTOM_NEW")  # a rename, which later versions have not
+        placement.update_resource_class("CUSTOM_OLD", name="CUSTOM_NEW")  # a rename, which later versions lack
         names = {shown.name for shown in placement.resource_classes()}
         assert "CUSTOM_NEW" in names
         assert "CUSTOM_OLD" not in names

@@ -1,4 +1,4 @@
-"""The commands and configurations of pages that belong to no other test (tests/docs/run_by.py)."""
+"""The remaining commands and configurations of the pages (tests/docs/run_by.py)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def url(backend):
     backend.drop_database(url)
 
 
-def test_the_tools_of_libraries_know_the_service(shell):
+def test_the_tools_of_libraries_work_with_the_service(shell):
     (generate,) = blocks_of(__file__, "docs/configuration.rst", "shell")
     (tools,) = blocks_of(__file__, "docs/policy.rst", "shell")
     shell.variables |= {"OS_PLACEMENT_CONFIG_DIR": str(shell.directory)}
@@ -42,7 +42,7 @@ def test_the_tools_of_libraries_know_the_service(shell):
 
 
 def test_the_samples_are_copied_to_where_the_system_finds_them(shell):
-    """What needs root are stand-ins; ``systemctl`` and ``a2ensite`` find what was copied below the root of the test."""
+    """Commands that need root are stand-ins; ``systemctl`` and ``a2ensite`` find the copies below the test's root."""
     (shell.directory / "etc").symlink_to(ROOT / "etc")
     root = shell.directory / "root"
     for place in ("placement", "systemd/system", "apache2/sites-available"):
@@ -80,7 +80,7 @@ def test_the_commands_of_an_installation(url, shell):
 
 
 def shape(line):
-    """A line of the log without what is of one request."""
+    """Return a line of the log without the parts that vary by request."""
     line = re.sub(r"req-[\w-]+(\.\.\.)?", "REQUEST", re.sub(r"/7c1f[\w.-]+|/[0-9a-f-]{36}", "/UUID", line))
     line = re.sub(r"(?<=REQUEST )\S+ \S+ - - \S+ \S+(?=])", "CALLER", line)
     return re.sub(r"\d[\d.:-]*", "0", line)
@@ -104,7 +104,7 @@ def test_the_log_is_as_shown(url):
     assert shape(placed) in lines
     assert any(line.endswith(shape(search)) for line in lines)
     assert [*directory.iterdir()]
-    slow["api"]["slow_request_threshold"] = "0.000001"  # none takes a second
+    slow["api"]["slow_request_threshold"] = "0.000001"  # no request takes a second
     with running.embedded(url, {**slow, "DEFAULT": {"use_json": True}}) as service:
         Storm(service.url).together(claim({provider: {"VCPU": 1}}), too_much)
         records = [json.loads(line) for line in service.log.read_text().splitlines() if line.startswith("{")]
@@ -113,21 +113,21 @@ def test_the_log_is_as_shown(url):
     assert_like(json.loads(refused.replace(", ...}", "}")), record)
 
 
-def assert_like(shown, found):
-    """The document has the names that are shown, with values of their form."""
+def assert_like(shown, actual):
+    """Check that a document has the names shown, with values of their form."""
     if isinstance(shown, dict):
-        assert shown.keys() <= found.keys()
+        assert shown.keys() <= actual.keys()
         for name in shown:
-            assert_like(shown[name], found[name])
+            assert_like(shown[name], actual[name])
     elif isinstance(shown, str):
-        # What is longer is slow, which is shown elsewhere.
-        assert found is None or shape(found).startswith(shape(shown)) or " " not in shown, (shown, found)
+        # A longer request is slow, which another block shows.
+        assert actual is None or shape(actual).startswith(shape(shown)) or " " not in shown, (shown, actual)
     else:
-        assert type(shown) is type(found)
+        assert type(shown) is type(actual)
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
-def test_of_several_hosts_of_the_url_the_one_that_serves_is_used(backend, url):
+def test_the_serving_host_of_several_in_the_url_is_used(backend, url):
     (block,) = blocks_of(__file__, "docs/deployment.rst", "ini")
     at = sa.make_url(url)
     here = {

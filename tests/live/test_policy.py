@@ -17,7 +17,7 @@ pytestmark = [
 
 MINE, YOURS = "mine", "yours"
 
-# Roles as Keystone assigns them, with those that they imply, and the table's name of a caller with them.
+# Roles as Keystone assigns them, with implied roles, and the table's name for a caller with them.
 CALLERS = {
     "admin": ("admin,manager,member,reader", MINE, "admin"),
     "admin of another project": ("admin,manager,member,reader", YOURS, "admin"),
@@ -48,14 +48,14 @@ def port(backend, legacy):
 
 
 @pytest.mark.parametrize("name", CALLERS)
-def test_each_caller_gets_through_the_right_doors(port, legacy, name):
+def test_each_caller_has_exactly_the_documented_rights(port, legacy, name):
     roles, project, kind = CALLERS[name]
     with permissions.calling(port, {"X-Auth-Token": f"user:{project}", "X-Roles": roles}, MINE) as caller:
         permissions.check(caller.send_all(), kind, legacy=legacy)
 
 
 @pytest.mark.parametrize("roles", ["admin,manager,member,reader", "service", "reader", ""])
-def test_no_door_opens_to_a_token_of_the_system(port, legacy, roles):
+def test_a_system_scoped_token_is_refused_everywhere(port, legacy, roles):
     headers = {"X-Auth-Token": f"user:{MINE}", "X-Roles": roles, "OpenStack-System-Scope": "all"}
     with permissions.calling(port, headers, MINE) as caller:
         permissions.check(caller.send_all(), "system", legacy=legacy, scope="system")
@@ -68,7 +68,7 @@ def test_the_root_is_open_to_all(port, headers):
         assert caller.send(root).status == 200
 
 
-def test_the_table_knows_every_route_and_every_rule(backend):
+def test_the_table_lists_every_route_and_every_rule(backend):
     served = {(method, path) for path, methods in routes.TABLE.items() for method in methods} - {("GET", "/")}
     assert {(operation.method, _template(operation.path)) for operation in permissions.OPERATIONS} == {
         (method, re.sub("{.*?}", "{}", path)) for method, path in served

@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.xdist_group("web servers"),
 ]
 SERVERS = ("uwsgi", "mod_wsgi", "mod_proxy_uwsgi", "embedded")
-#: The beginning of each line of the log, and the line of an answered request; one may have no method, or no path.
+#: The beginning of each line of the log, and the line of an answered request, which may lack a method or a path.
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \d+ [A-Z]+ [\w.]+ \[[^]]*\] .*")
 ANSWERED = re.compile(r'placement\.middleware\.request_log \[.*\] \S+ "[!#-~]* [!#-~]*" status: (\d{3}) len: (\d+|-) ')
 FORGED = b'2026-01-01 00:00:00.000 1 INFO placement.middleware.request_log [-] 1.1.1.1 "GET /" status: 200 len: 0 '
@@ -54,7 +54,7 @@ ADMIN = b"X-Auth-Token: admin\r\nOpenStack-API-Version: placement 1.39\r\nConnec
 
 @pytest.fixture(scope="module")
 def started(backend):
-    """Gives the service under a web server and the file of its log, started when first asked for."""
+    """Return a function that returns the service under a web server, started on first use, and its log file."""
     url, known = backend.create_database(), {}
     with contextlib.ExitStack() as stack:
 
@@ -82,42 +82,42 @@ def started(backend):
 
 
 def mounted(service, request):
-    """The request below the prefix of the service."""
+    """Return the request with the prefix of the service."""
     method, _, rest = request.partition(b" ")
     return b"%s %s%s" % (method, service.prefix.encode(), rest)
 
 
 def reported(log, start):
-    """The statuses in the lines of the log from an offset on, with the number of each."""
+    """Count the statuses in the lines of the log from an offset on."""
     lines = log.read_bytes()[start:].decode(errors="replace").splitlines()
     return Counter(match[1] for match in map(ANSWERED.search, lines) if match)
 
 
 def status_of(document):
-    """The status of a reply, by its document alone."""
+    """Return the status of a response according to its document."""
     return document["errors"][0]["status"] if "errors" in document else 200
 
 
 def check(service, log, requests):
-    """The replies; raises unless the log has one line for each that came from the service, and no line of a client."""
+    """Return the responses; raise unless the log has one line for each response of the service, and no forged line."""
     before = len(log.read_bytes())
     replies = [raw_requests.send(service.port, mounted(service, request)) for request in requests]
     answered = [reply for reply in replies if "x-openstack-request-id" in reply.names]
-    # A request without a version gets a document without a head, as in HTTP/0.9.
+    # The response to a request without a version is a document without a head, as in HTTP/0.9.
     headless = [reply for reply in replies if not reply.status and reply.body.startswith(b"{")]
     expected = Counter(str(reply.status) for reply in answered)
     expected += Counter(str(status_of(json.loads(reply.body))) for reply in headless)
-    children.until(lambda: expected <= reported(log, before))  # the reply may be here before the line
+    children.until(lambda: expected <= reported(log, before))  # the response may arrive before the line
     written = log.read_bytes()[before:]
     assert not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]", written), written
     lines = written.decode().splitlines()
     assert all(map(LINE.fullmatch, lines)), [line for line in lines if not LINE.fullmatch(line)]
     rest = reported(log, before) - expected
-    # Other lines belong to connections that were closed without a reply.
+    # Other lines belong to connections closed without a response.
     hung_up = [reply for reply in replies if not reply.status and reply not in headless]
     assert {*rest} <= {"400"}
     assert rest.total() <= len(hung_up)
-    assert {reply.body[:9] for reply in hung_up} <= {b"", b"<!DOCTYPE"}  # Apache's, to what may be HTTP/0.9
+    assert {reply.body[:9] for reply in hung_up} <= {b"", b"<!DOCTYPE"}  # Apache's response to what may be HTTP/0.9
     # The web server has a log, too.
     assert not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]|^2026-01-01", service.log.read_bytes(), re.MULTILINE)
     assert not any("set-cookie" in reply.names for reply in replies)
@@ -144,7 +144,7 @@ def test_no_noise_forges_a_line_or_a_header(service):
 
 
 def mutated(chance, request):
-    """The request with some bytes exchanged, added or left out, the end of its head as it was."""
+    """Return the request with some bytes changed, added or removed, except the end of its head."""
     head = bytearray(request.removesuffix(b"\r\n\r\n"))
     for _ in range(chance.randint(1, 6)):
         at = chance.randrange(len(head))

@@ -1,4 +1,4 @@
-"""The walks of README.rst print what is shown, with curl and with ``openstack``; its service for production starts."""
+"""The walks of README.rst print the output shown, with curl and ``openstack``; its service for production starts."""
 
 import contextlib
 import http.client
@@ -24,7 +24,7 @@ PROMPT = "    $ "
 
 @pytest.fixture
 def make(tmp_path):
-    """Runs a block of ``make`` in a checkout in which the service is installed: a block with the URL of the service."""
+    """Run a block of ``make`` in a checkout with the service installed: a context manager that returns its URL."""
     transcripts.install_in_checkout(tmp_path)
 
     def run(command):
@@ -41,12 +41,12 @@ def make(tmp_path):
 
 @pytest.fixture
 def endpoint(make):
-    """The URL of a service that ``make serve`` has started."""
+    """The URL of a service started by ``make serve``."""
     with make("make serve") as url:
         yield url
 
 
-def test_the_demonstration_is_a_cloud_whose_data_goes(make, tmp_path):
+def test_the_demonstration_is_a_cloud_without_lasting_data(make, tmp_path):
     with make("make demo") as url:
 
         def ask(path):
@@ -57,9 +57,9 @@ def test_the_demonstration_is_a_cloud_whose_data_goes(make, tmp_path):
         names = {provider["name"] for provider in ask("/resource_providers")["resource_providers"]}
         assert {"compute-01", "compute-16-numa1", "gpu-4-numa1-gpu3", "gpu-1-numa0-nic", "storage-pool"} <= names
         assert len(ask("/baremetal/v1/nodes?associated=false")["nodes"]) == 6
-        found = ask("/v1/consumers?limit=1000")["consumers"]
-        assert len(found) > 200
-        assert {consumer["type"] for consumer in found} >= {"INSTANCE", "TRAINING"}
+        consumers = ask("/v1/consumers?limit=1000")["consumers"]
+        assert len(consumers) > 200
+        assert {consumer["type"] for consumer in consumers} >= {"INSTANCE", "TRAINING"}
         assert ask("/v1/overview?over_committed=1")["providers"][0]["name"] == "compute-03"
         assert "request_log" not in greeting
         assert [file.name for file in (tmp_path / "var").iterdir()] == [package.ADDRESS_FILE.name]
@@ -67,29 +67,29 @@ def test_the_demonstration_is_a_cloud_whose_data_goes(make, tmp_path):
 
 
 def section(begin, end):
-    """The text of the README between two phrases."""
+    """Return the text of the README between two phrases."""
     return PAGES["README.rst"].partition(begin)[2].partition(end)[0]
 
 
 def steps(text):
-    """The commands of a console block, each with the output shown below it."""
-    found = []
+    """Return the commands of a console block, each with the output shown below it."""
+    pairs = []
     for line in re.sub(r"\\?\n {8}", " ", text).splitlines():
         if line.startswith(PROMPT):
-            found.append((line.removeprefix(PROMPT), []))
-        elif line.startswith("    ") and not line.startswith("    #") and found:
-            found[-1][1].append(line.strip())
-    return found
+            pairs.append((line.removeprefix(PROMPT), []))
+        elif line.startswith("    ") and not line.startswith("    #") and pairs:
+            pairs[-1][1].append(line.strip())
+    return pairs
 
 
 def test_the_first_walk_with_curl(endpoint):
-    """Assignments and the function are kept for the commands that follow; ``...`` stands for anything."""
-    before, asked = [], 0
+    """Assignments and the function are kept for later commands; ``...`` matches anything."""
+    before, count = [], 0
     for command, shown in steps(section("send requests from another terminal", "docs/api <")):
         if not command.startswith("ask $") and not command.startswith(("ask -X", 'ask "')):
             before.append(command.replace("http://127.0.0.1:8778", endpoint))
             continue
-        asked += 1
+        count += 1
         script = "\n".join([*before, command])
         done = subprocess.run(
             ["bash", "-euc", script], capture_output=True, text=True, timeout=children.PATIENCE, check=False
@@ -97,7 +97,7 @@ def test_the_first_walk_with_curl(endpoint):
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         expected = re.escape("".join(shown)).replace(re.escape("..."), ".*").replace(r"\ .*", ".*")
         assert re.fullmatch(expected, done.stdout.strip()), f"{command}\n{done.stdout}"
-    assert asked == 7
+    assert count == 7
 
 
 def test_the_walk_with_the_openstack_client(endpoint):
@@ -128,7 +128,7 @@ def walk(endpoint, text, commands):
 
 
 def _expanded(command, variables):
-    """The command with $HOST and $SERVER filled in."""
+    """Return the command with $HOST and $SERVER replaced."""
     for name in ("HOST", "SERVER"):
         command = command.replace(f"${name}", variables.get(name, ""))
     return command
@@ -139,7 +139,7 @@ def _expanded(command, variables):
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The environment that the section makes, from files that pip finds in a checkout, without git."""
+    """The environment that the section creates, from files that pip finds in a checkout, without git."""
     install, *_ = blocks(section("In production", "Contributing\n="))
     files, home = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("opt") / "placement"
     for name in ("setup.cfg", "pyproject.toml", "README.rst", "LICENSE"):
@@ -160,14 +160,14 @@ def installed(tmp_path_factory):
 
 
 def clean_environment():
-    """An environment in which nothing of this checkout is imported, and whose python3 is the one of the tests."""
+    """An environment that imports nothing from this checkout, and whose python3 is that of the tests."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "PYTHON", "VIRTUAL_ENV"))}
     return kept | {"PATH": f"{Path(sys.executable).parent}:{kept['PATH']}"}
 
 
 @pytest.fixture
 def production(backend, installed, tmp_path):
-    """The service that the section starts, on another port; no Identity service answers."""
+    """The service that the section starts, on another port and without an Identity service."""
     _, configuration, start = blocks(section("In production", "Contributing\n="))
     text = configuration.text.replace("https://identity.example.org", f"http://127.0.0.1:{children.free_port()}")
     database = sa.make_url(backend.create_database())
@@ -185,13 +185,13 @@ def production(backend, installed, tmp_path):
     argv = [f"{installed}/bin/{program}", *words]
     with contextlib.contextmanager(running.run)(argv, port, tmp_path, environment=environment, cwd=tmp_path) as service:
         yield service
-        service.kill()  # uWSGI may wait a minute for threads of a worker that has just begun
+        service.kill()  # uWSGI may wait a minute for the threads of a new worker
     backend.drop_database(database)
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_the_service_for_production_answers(production):
-    """It is configured as the section says: tokens are validated, and the Bare Metal API is enabled."""
+def test_the_service_for_production_responds(production):
+    """It is configured as described: tokens are validated, and the Bare Metal API is enabled."""
     for path, expected in [("/resource_providers", 401), ("/baremetal/v1/nodes", 401), ("/baremetal", 200)]:
         connection = http.client.HTTPConnection("127.0.0.1", production.port, timeout=60)
         with contextlib.closing(connection):

@@ -1,7 +1,7 @@
 """An older backup is restored under running workers, by the commands of docs/backup.rst: each worker notices it.
 
-Each service of these tests has one process, so that it is known which worker a request goes to.  No index is compared
-with the database: what is noticed, is noticed by the feed.
+Each service of these tests has one process, so that the worker of a request is known.  No index is compared with the
+database: the workers notice the restore through the change feed alone.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from tests.run_length import LONG
 
 pytestmark = pytest.mark.xdist_group("restores")
 OPTIONS = {"placement": {"index_verify_interval": 0}}
-#: Standard names that no request of these tests needs.
+#: Standard names that these tests do not otherwise use.
 LACKED_CLASS, LACKED_TRAIT = "FPGA", "HW_CPU_X86_AVX2"
 WORKERS = 3
 FLAGS = ("--lazy-apps", "--enable-threads", "--threads", "4")
 IN_PLACE = "In place, with the service stopped"
-#: Where mariadb-dump begins with a table.
+#: The line with which mariadb-dump begins a table.
 TABLE = "--\n-- Table structure for table `"
 
 
 @pytest.fixture(scope="module")
 def place(backend):
-    """The URL of a database that is called "placement", with the schema and the standard rows after a start."""
+    """The URL of a database called "placement", with the schema and the standard rows of a first start."""
     if backend.kind == "sqlite":
         url = backend.create_database()
         yield url
@@ -53,7 +53,7 @@ def place(backend):
 
 @contextlib.contextmanager
 def serving(database, other=None):
-    """The URLs of services with one worker each: two of uWSGI, and one of placement-serve, which may have another."""
+    """Yield the URLs of services with one worker each: two under uWSGI, and placement-serve, on ``other`` if given."""
     with contextlib.ExitStack() as stack:
         uwsgi = [stack.enter_context(running.uwsgi(database, 1, OPTIONS, flags=FLAGS)) for _ in range(WORKERS - 1)]
         embedded = stack.enter_context(running.embedded(other or database, OPTIONS))
@@ -62,8 +62,8 @@ def serving(database, other=None):
 
 @pytest.fixture(scope="module")
 def urls(place):
-    with serving(place) as found:
-        yield found
+    with serving(place) as served_urls:
+        yield served_urls
 
 
 @pytest.fixture
@@ -79,15 +79,15 @@ def operator(place):
 
 @pytest.fixture
 def database(place):
-    with opened(place) as found:
-        yield found
+    with opened(place) as opened_database:
+        yield opened_database
 
 
 class Scenario:
-    """What is done before and after a backup; each kind of change once by each worker.
+    """The changes before and after a backup; each worker makes each kind of change once.
 
     Attributes:
-        gives_ids_again: Whether the database gives ids of lost rows to new ones.
+        gives_ids_again: Whether the database reuses ids of lost rows.
     """
 
     gives_ids_again = True
@@ -103,10 +103,10 @@ class Scenario:
         workers[0].ask("PUT", f"/traits/{self.kept_trait}")
         for worker, consumer, provider in zip(workers, self.early, self.changed, strict=True):
             assert worker.ask(*claim({provider: {"VCPU": 1}}, consumer=consumer)).status == 204
-        self.before = self.told(workers[0])
+        self.before = self.responses_of(workers[0])
 
     def go_on(self):
-        """Change everything after the backup; each worker does its own, and then all have it in their indices."""
+        """Change everything after the backup, part by each worker, and wait until all indices have the changes."""
         self.late, self.late_consumers, self.lost_generations = [], [], []
         self.late_class, self.late_trait = name("LATE"), name("LATE")
         self.workers[0].ask("PUT", f"/resource_classes/{self.late_class}")
@@ -124,19 +124,19 @@ class Scenario:
         assert self.workers[0].ask("DELETE", f"/resource_classes/{self.kept_class}").status == 204
         assert self.workers[0].ask("DELETE", f"/traits/{self.kept_trait}").status == 204
         for worker in self.workers:
-            found = worker.get(f"/allocation_candidates?resources={self.late_class}:1")
-            assert {*found["provider_summaries"]} == {*self.late}
+            document = worker.get(f"/allocation_candidates?resources={self.late_class}:1")
+            assert {*document["provider_summaries"]} == {*self.late}
         self.late_ids = {self._id(provider) for provider in self.late}
 
     def _id(self, provider):
-        found = sa.select(resource_providers.c.id).where(resource_providers.c.uuid == provider)
-        return self.database.read(lambda db: db.execute(found).scalar_one())
+        query = sa.select(resource_providers.c.id).where(resource_providers.c.uuid == provider)
+        return self.database.read(lambda db: db.execute(query).scalar_one())
 
     def check(self, worker, number):
-        """The worker serves what was restored, and goes on from there; a search comes first."""
-        found = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
-        assert {*self.doomed, self.changed[number], self.steady} <= {*found}
-        assert not {*self.late} & {*found}
+        """Check that the worker serves the restored data and continues from there; a search comes first."""
+        summaries = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
+        assert {*self.doomed, self.changed[number], self.steady} <= {*summaries}
+        assert not {*self.late} & {*summaries}
         assert worker.ask("GET", f"/allocation_candidates?resources={self.late_class}:1").status == 400
         for provider in self.late:
             assert worker.ask("GET", f"/resource_providers/{provider}").status == 404
@@ -150,7 +150,7 @@ class Scenario:
             worker.get(f"/resource_providers/{self.changed[number]}/inventories")["inventories"]["VCPU"]["total"] == 8
         )
         assert worker.used(self.changed[number]) == 1
-        # A generation of the state that is lost is refused, that of the backup is taken.
+        # A generation of the lost state is refused, that of the backup is accepted.
         assert worker.ask(*stock(self.changed[number], self.lost_generations[number], VCPU=9)).status == 409
         generation = worker.generation(self.changed[number])
         assert generation < self.lost_generations[number]
@@ -160,7 +160,7 @@ class Scenario:
         assert worker.ask(*claim({self.changed[number]: {"VCPU": 1}})).status == 409
 
     def reuse_ids(self):
-        """New providers get ids of lost ones, a class and a trait too, and each worker finds them as what they are."""
+        """Create providers, a class and a trait with ids of lost ones; check that each worker serves the new ones."""
         again_class, again_trait = name("AGAIN"), name("AGAIN")
         assert self.workers[0].ask("PUT", f"/resource_classes/{again_class}").status == 201
         assert self.workers[0].ask("PUT", f"/traits/{again_trait}").status == 201
@@ -173,15 +173,15 @@ class Scenario:
         if self.gives_ids_again:
             assert {self._id(provider) for provider in again} == self.late_ids
         for worker in self.workers:
-            found = worker.get(f"/allocation_candidates?resources={again_class}:1&required={again_trait}")
-            assert {*found["provider_summaries"]} == {*again}
-            found = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
-            assert not {*again} & {*found}
+            document = worker.get(f"/allocation_candidates?resources={again_class}:1&required={again_trait}")
+            assert {*document["provider_summaries"]} == {*again}
+            document = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
+            assert not {*again} & {*document}
 
-    def told(self, worker):
-        """What a worker says about everything."""
+    def responses_of(self, worker):
+        """Return the responses of a worker to reads of everything."""
         paths = [
-            "/allocation_candidates?resources=VCPU:1",  # the first, since a search is what notices
+            "/allocation_candidates?resources=VCPU:1",  # first, since a search notices the restore
             "/allocation_candidates?resources=VCPU:9",
             "/resource_providers?resources=VCPU:1",
             "/resource_providers",
@@ -196,16 +196,16 @@ class Scenario:
         return {path: sorted_through(worker.get(path)) for path in paths}
 
     def check_all_agree(self):
-        """Each worker says what a service says that has just started."""
+        """Check that each worker responds like a newly started service."""
         fresh = placement(self.database)
         for worker in self.workers:
-            told = self.told(worker)
-            for path, found in told.items():
-                assert found == sorted_through(fresh("GET", path).body), path
+            responses = self.responses_of(worker)
+            for path, body in responses.items():
+                assert body == sorted_through(fresh("GET", path).body), path
 
 
 def sorted_through(body):
-    """Return the body with its arrays in one order."""
+    """Return the body with its arrays sorted."""
     if isinstance(body, dict):
         return {key: sorted_through(value) for key, value in body.items()}
     if isinstance(body, list):
@@ -214,9 +214,9 @@ def sorted_through(body):
 
 
 class Busy:
-    """Claims and searches, at each worker at the same time, which must not fail by a restore but by a conflict."""
+    """Concurrent claims and searches at each worker, which a restore must not make fail except by a conflict."""
 
-    #: What may happen to a request: success, a conflict, a provider or a consumer that is not there, and unavailable.
+    #: Possible statuses of a request: success, conflict, an unknown provider or consumer, and unavailable.
     ALLOWED = (200, 201, 204, 404, 409, 503)
 
     def __init__(self, urls, steady):
@@ -244,7 +244,7 @@ class Busy:
         return self
 
     def wait(self, number):
-        """Return once each worker has done so many claims more."""
+        """Wait until each worker has made ``more`` further claims."""
         goals = {key: done + number for key, done in self.done.items()}
         while any(self.done[key] < goal for key, goal in goals.items()):
             assert all(thread.is_alive() for thread in self.threads)
@@ -256,7 +256,7 @@ class Busy:
             thread.join()
 
     def check(self):
-        """No request failed otherwise, and no search was answered from a database that is none."""
+        """Check that no request failed otherwise, and no search read an incomplete database."""
         events = [event for worker in self.workers for event in worker.history]
         odd = [event for event in events if event.answer.status not in self.ALLOWED or event.answer == NONE]
         assert odd == []
@@ -270,17 +270,17 @@ class Busy:
 
 
 def restored(operator, kind):
-    """Restore the backup; on a server, drop the state that was replaced."""
+    """Restore the backup; on a server, drop the replaced state."""
     operator.restore()
     if kind != "sqlite":
         operator.run("The replaced state")
 
 
 def check(scenario, first=0):
-    """Each worker serves what was restored, whatever the others have done before it, and all of them go on."""
+    """Check that each worker serves the restored data, whatever the others have done before, and that all continue."""
     numbers = [*range(first, WORKERS), *range(first)]
     for number in numbers:
-        assert scenario.told(scenario.workers[number]) == scenario.before
+        assert scenario.responses_of(scenario.workers[number]) == scenario.before
     for number in numbers:
         scenario.check(scenario.workers[number], number)
     scenario.reuse_ids()
@@ -288,7 +288,7 @@ def check(scenario, first=0):
 
 
 @pytest.mark.parametrize("first", range(WORKERS if LONG else 1))
-def test_each_worker_notices_a_restore_that_nothing_happens_beside(workers, database, operator, backend, first):
+def test_each_worker_notices_a_restore_without_concurrent_requests(workers, database, operator, backend, first):
     scenario = Scenario(workers, database)
     operator.back_up()
     scenario.go_on()
@@ -296,7 +296,7 @@ def test_each_worker_notices_a_restore_that_nothing_happens_beside(workers, data
     check(scenario, first)
 
 
-def test_each_worker_notices_a_restore_that_all_of_them_write_beside(workers, urls, database, operator, backend):
+def test_each_worker_notices_a_restore_during_writes_of_all(workers, urls, database, operator, backend):
     scenario = Scenario(workers, database)
     with Busy(urls, scenario.steady) as busy:
         operator.back_up()
@@ -312,7 +312,7 @@ def test_each_worker_notices_a_restore_that_all_of_them_write_beside(workers, ur
 
 
 @pytest.mark.long
-def test_each_worker_notices_a_newer_backup_that_is_restored_after_an_older_one(workers, database, operator, backend):
+def test_each_worker_notices_a_newer_backup_restored_after_an_older_one(workers, database, operator, backend):
     older, newer = operator, backups.Operator(database.url.render_as_string(hide_password=False))
     older.back_up()
     scenario = Scenario(workers, database)
@@ -321,16 +321,16 @@ def test_each_worker_notices_a_newer_backup_that_is_restored_after_an_older_one(
     restored(older, backend.kind)
     for worker in workers:
         assert worker.ask("GET", f"/resource_providers/{scenario.steady}").status == 404
-        found = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
-        assert not {scenario.steady, *scenario.late} & {*found}
+        summaries = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
+        assert not {scenario.steady, *scenario.late} & {*summaries}
     workers[0].provider(VCPU=1)
     restored(newer, backend.kind)
     check(scenario)
 
 
 @pytest.mark.long
-def test_each_worker_notices_a_restore_after_which_another_has_written_on(workers, database, operator, backend):
-    """That one goes on with its numbers, and has passed those that the others have seen when they look again."""
+def test_each_worker_notices_a_restore_after_further_writes_of_another(workers, database, operator, backend):
+    """The other worker continues the sequence numbers, beyond the last ones that the rest has read."""
     steady = workers[0].provider(VCPU=8)
     operator.back_up()
     lost = {workers[0].provider(VCPU=8) for _ in range(3)}
@@ -339,20 +339,20 @@ def test_each_worker_notices_a_restore_after_which_another_has_written_on(worker
     restored(operator, backend.kind)
     new_one = workers[0].provider(VCPU=8)
     for worker in reversed(workers):
-        found = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
-        assert {*found} & {steady, new_one, *lost} == {steady, new_one}
+        summaries = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
+        assert {*summaries} & {steady, new_one, *lost} == {steady, new_one}
 
 
 @pytest.mark.parametrize("first", range(WORKERS if LONG else 1))
-def test_standard_names_that_a_backup_lacks_are_put_back(workers, database, operator, backend, first):
+def test_standard_names_missing_from_a_backup_are_restored(workers, database, operator, backend, first):
     provider = workers[0].provider()
-    with database.engine.begin() as connection:  # as in a backup of a version that does not have them
+    with database.engine.begin() as connection:  # as in a backup of a version without them
         connection.execute(sa.delete(resource_classes).where(resource_classes.c.name == LACKED_CLASS))
         connection.execute(sa.delete(traits).where(traits.c.name == LACKED_TRAIT))
     operator.back_up()
     for worker in workers:
-        found = worker.get(f"/allocation_candidates?resources={LACKED_CLASS}:1&required={LACKED_TRAIT}")
-        assert found["provider_summaries"] == {}
+        response = worker.get(f"/allocation_candidates?resources={LACKED_CLASS}:1&required={LACKED_TRAIT}")
+        assert response["provider_summaries"] == {}
     late = workers[0].provider(**{LACKED_CLASS: 1})
     for worker in workers:
         assert {*worker.get(f"/allocation_candidates?resources={LACKED_CLASS}:1")["provider_summaries"]} == {late}
@@ -367,13 +367,13 @@ def test_standard_names_that_a_backup_lacks_are_put_back(workers, database, oper
     body = {"resource_provider_generation": 1, "traits": [LACKED_TRAIT]}
     assert workers[first].ask("PUT", f"/resource_providers/{provider}/traits", body).status == 200
     for worker in workers:
-        found = worker.get(f"/allocation_candidates?resources={LACKED_CLASS}:1&required={LACKED_TRAIT}")
-        assert {*found["provider_summaries"]} == {provider}
+        response = worker.get(f"/allocation_candidates?resources={LACKED_CLASS}:1&required={LACKED_TRAIT}")
+        assert {*response["provider_summaries"]} == {provider}
     assert workers[0].ask("DELETE", f"/resource_providers/{provider}").status == 204
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True, scope="session")
-def test_each_worker_notices_a_restore_in_place_while_no_client_reaches_it(workers, database, operator):
+def test_each_worker_notices_a_restore_in_place_without_client_requests(workers, database, operator):
     scenario = Scenario(workers, database)
     operator.back_up()
     scenario.go_on()
@@ -383,10 +383,10 @@ def test_each_worker_notices_a_restore_in_place_while_no_client_reaches_it(worke
 
 @pytest.mark.long
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True, scope="session")
-def test_what_was_read_amid_a_restore_in_place_is_read_again_after_db_restored(
+def test_data_read_during_a_restore_in_place_is_read_again_after_db_restored(
     workers, database, operator, in_process, monkeypatch
 ):
-    """And not before, as the page says: the feed was complete already, and has not moved since."""
+    """And not before, as the page says: the feed was already complete, and has no newer rows."""
     scenario = Scenario(workers, database)
     operator.back_up()
     scenario.go_on()
@@ -398,7 +398,7 @@ def test_what_was_read_amid_a_restore_in_place_is_read_again_after_db_restored(
     for worker in workers:
         worker.get("/allocation_candidates?resources=VCPU:1")
     operator.run(IN_PLACE, {"placement.sql": "last.sql"})
-    assert [scenario.told(worker) == scenario.before for worker in workers] == [False] * WORKERS
+    assert [scenario.responses_of(worker) == scenario.before for worker in workers] == [False] * WORKERS
     url = database.url.render_as_string(hide_password=False)
     monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", url)
     assert in_process(manage, "db", "restored").code == 0
@@ -412,10 +412,10 @@ def test_workers_at_each_node_of_galera_notice_a_restore_at_one(backend):
         nodes = cluster.nodes
         nodes[0]._administer("CREATE DATABASE placement")
         first, second = (node.url.set(database="placement").render_as_string(hide_password=False) for node in nodes)
-        with serving(first, second) as urls, opened(second) as found:
+        with serving(first, second) as urls, opened(second) as database:
             operator, workers = backups.Operator(first), [Storm(url) for url in urls]
-            scenario = Scenario(workers, found)
-            scenario.gives_ids_again = False  # each node has ids of its own
+            scenario = Scenario(workers, database)
+            scenario.gives_ids_again = False  # each node has its own ids
             with Busy(urls, scenario.steady) as busy:
                 operator.back_up()
                 scenario.go_on()
@@ -440,7 +440,7 @@ class Logging(servers.MariaDB):
 
 
 def after_a_second(server):
-    """Return a time of the server's clock that is after all that was done, once it has come."""
+    """Wait for the next second of the server's clock, and return it: a time after all changes so far."""
     [[now]] = server._administer("SELECT now()")
     then = now.replace(microsecond=0) + datetime.timedelta(seconds=2)
     while server._administer("SELECT now()")[0][0] < then:
@@ -450,16 +450,16 @@ def after_a_second(server):
 
 @contextlib.contextmanager
 def served(server):
-    """A database "placement" of a server with what the page asks for: its workers, itself and its operator."""
+    """Yield a database "placement" of a server: its workers, the database and its operator."""
     server._administer("CREATE DATABASE placement")
     url = server.url.set(database="placement").render_as_string(hide_password=False)
-    with serving(url) as urls, opened(url) as found:
-        yield [Storm(url) for url in urls], found, backups.Operator(url)
+    with serving(url) as urls, opened(url) as database:
+        yield [Storm(url) for url in urls], database, backups.Operator(url)
 
 
 @pytest.fixture
 def logging_server(backend):
-    """A private MariaDB that has a binary log."""
+    """A private MariaDB with a binary log."""
     server = Logging(children.run_directory() / f"mariadb-{secrets.token_hex(4)}")
     server.start()
     yield server
@@ -520,7 +520,7 @@ def test_each_worker_notices_a_recovery_from_the_write_ahead_log(private_server)
 
 
 def belongs_to(server, directory):
-    """Give a directory to the user of the server."""
+    """Make the user of the server the owner of a directory."""
     if server._identity:
         for path in (directory, *directory.rglob("*")):
             os.chown(path, server._identity["user"], server._identity["group"])

@@ -1,4 +1,4 @@
-"""The service and its commands do their work under the restrictions of the units for systemd (tests/restricted.py)."""
+"""The service and its commands work under the restrictions of the systemd units (tests/restricted.py)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _possible():
 
 
 def under(unit, argv):
-    """Return the command, as another user than root: as root SQLite calls chown()."""
+    """Return the command for a user other than root: as root SQLite calls chown()."""
     return [*web_servers.unprivileged(), sys.executable, "-m", "tests.restricted", str(UNITS / unit), *argv]
 
 
@@ -37,7 +37,7 @@ def under(unit, argv):
         "import os; os.chroot('/')",
     ],
 )
-def test_a_call_that_the_unit_does_not_allow_is_refused(code):
+def test_a_system_call_forbidden_by_the_unit_is_refused(code):
     done = subprocess.run(under("placement.service", [sys.executable, "-c", code]), timeout=children.PATIENCE)
     assert done.returncode == -signal.SIGSYS
 
@@ -50,9 +50,9 @@ def test_memory_is_not_writable_and_executable():
 
 @pytest.fixture
 def restricted_uwsgi(database_url):
-    """The service as etc/uwsgi/placement.ini starts it, with metrics."""
+    """The service, started by etc/uwsgi/placement.ini, with metrics."""
     metrics = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
-    # Without a limit of threads: else a busy machine, where a lock lasts for five seconds, refuses some.
+    # Without a limit of threads: otherwise a busy machine, where a lock lasts for five seconds, refuses requests.
     options = {"metrics": {"directory": metrics}, "placement_database": {"max_threads": 0}}
     argv, port, directory = web_servers.uwsgi_command(database_url, options)
     argv = under("placement.service", argv[argv.index(running.uwsgi_binary()) :])

@@ -1,4 +1,4 @@
-"""The service in processes of its own answers, survives the loss of a worker, and leaves no process afterwards."""
+"""The service in its own processes responds, survives the loss of a worker, and leaves no process behind."""
 
 import urllib.request
 
@@ -13,7 +13,7 @@ def answers(service):
 
 
 def wait_until_gone(pids):
-    """Return once they have ended: a killed process takes its time."""
+    """Wait until the processes have ended; a killed process takes some time."""
     children.until(lambda: not any(map(children.alive, pids)))
 
 
@@ -31,7 +31,7 @@ def test_uwsgi_replaces_a_killed_worker(database_url):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_uwsgi_stops_even_if_it_is_told_to_while_it_replaces_a_worker(database_url):
+def test_uwsgi_stops_even_while_it_replaces_a_worker(database_url):
     with running.uwsgi(database_url, flags=["--lazy-apps"]) as service:
         service.wait_until_loaded()
         killed = service.kill_worker()

@@ -21,7 +21,7 @@ from placement import deploy
 from placement.db.connect import connect
 from tests import children, preloaded, web
 
-#: Answers a request with these headers as a server would, and a search and a claim, and ends.
+#: A program that serves a request with the given headers, a search and a claim, and ends.
 SERVE = """
 import json, sys
 from placement.wsgi.api import application
@@ -35,13 +35,13 @@ for method, path, body in [
 """
 
 
-def secret(what):
-    """A secret that can be found in a text, and in the encoding of HTTP Basic."""
-    return f"{what}-{secrets.token_hex(12)}"
+def secret(description):
+    """Return a secret that can be found in a text, even in the encoding of HTTP Basic."""
+    return f"{description}-{secrets.token_hex(12)}"
 
 
 def served(directory, options, headers):
-    """What was answered, and all that was written."""
+    """Return the responses, and all output."""
     # All loggers at DEBUG, except stevedore: oslo.log cannot write entry points as JSON.
     options.setdefault("DEFAULT", {}).update(debug=True, default_log_levels="stevedore=INFO", use_stderr=True)
     options["placement_database"].update(sync_on_startup=True, connection_debug=100)
@@ -58,7 +58,7 @@ def served(directory, options, headers):
 
 
 def hidden(text, *kept):
-    """Fail if one of them is in the text, as it is or encoded for Basic authentication."""
+    """Fail if the text contains one of the secrets, plain or encoded for Basic authentication."""
     for each in kept:
         assert each not in text
     for word in text.replace('"', " ").replace("'", " ").split():
@@ -75,7 +75,7 @@ def basic(user, password):
 
 @pytest.mark.parametrize("use_json", [True, False], ids=["json", "text"])
 def test_tokens_and_passwords_with_keystone(tmp_path, use_json):
-    """An Identity service that cannot be reached, for which the middleware logs most."""
+    """The Identity service is unreachable, in which case the middleware logs most."""
     token, service_token, password, other = map(secret, ["token", "service", "password", "basic"])
     statuses, written = served(
         tmp_path,
@@ -94,7 +94,7 @@ def test_tokens_and_passwords_with_keystone(tmp_path, use_json):
         {"X-Auth-Token": token, "X-Service-Token": service_token, "Authorization": basic("user", other)},
     )
     assert statuses == ["503"] * 3
-    assert "placement_database.connection " in written  # all options are shown, and all that happens
+    assert "placement_database.connection " in written  # all options are logged, and all that happens
     assert "Starting request" in written
     hidden(written, token, service_token, password, other)
 
@@ -153,7 +153,7 @@ def test_the_password_of_the_database(database_url, tmp_path, right):
 
 
 def complaint(connection):
-    """Return the error message about a URL; empty if it is accepted."""
+    """Return the error message about a URL, or "" if it is accepted."""
     try:
         connect(web.configuration(placement_database__connection=connection)).dispose()
     except sa.exc.ArgumentError as error:
@@ -162,18 +162,18 @@ def complaint(connection):
 
 
 @given(st.text("abc:@/?#[]% ", min_size=1, max_size=12))
-def test_a_url_that_is_not_understood_is_not_shown(text):
-    """Most often it has a password in which characters were not escaped."""
+def test_a_url_that_cannot_be_parsed_is_not_shown(text):
+    """It usually contains a password with unescaped characters."""
     assert "zq7zq" not in complaint(f"mysql+pymysql://u:{text}zq7zq@h/d")
     assert "zq7zq" not in complaint(f"mysql+pymysql://u:x{text}zq7zq@h:3306/d")
 
 
 @pytest.mark.parametrize("password", ["x@y:zq7zq", "x@zq7zq"])
-def test_a_password_that_is_cut_off_is_reported(password):
+def test_a_truncated_password_is_reported(password):
     assert "write @ as %40" in complaint(f"mysql+pymysql://u:{password}@h/d")
 
 
-def test_what_is_added_to_the_url_may_hold_a_secret(caplog):
+def test_additions_to_the_url_may_contain_a_secret(caplog):
     logger = log.getLogger(__name__)
     conf = web.configuration(placement_database__connection_parameters="password=zq7zq")
     caplog.set_level(logging.DEBUG)

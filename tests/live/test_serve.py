@@ -1,4 +1,4 @@
-"""placement-serve, as a newcomer and as an operator run it."""
+"""placement-serve, run by a newcomer and by an operator."""
 
 import contextlib
 import http.client
@@ -30,14 +30,14 @@ ADMIN = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
 
 @pytest.fixture
 def environment():
-    """An environment without configuration of the service."""
+    """Return an environment without configuration of the service."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
     return {**kept, "PYTHONPATH": os.getcwd()}
 
 
 @contextlib.contextmanager
 def served(directory, environment, *arguments, end=signal.SIGTERM):
-    """The greeting of a service that runs in the directory, and a connection to it."""
+    """Yield the greeting of a service that runs in the directory, and a connection to it."""
     port = children.free_port()
     (directory / "log").unlink(missing_ok=True)
     service = children.Child(
@@ -63,7 +63,7 @@ def ask(connection, method, path, body=None):
 
 
 def refused(environment, *arguments, **more):
-    """Return the one line of a service that does not start."""
+    """Return the one line that a service prints if it does not start."""
     done = preloaded.service().run([*SERVE, *arguments], {**environment, **more})
     assert done.returncode == 1, done.stderr
     line = done.stderr.splitlines()[-1]
@@ -85,7 +85,7 @@ def test_the_suggested_command_works(tmp_path, environment):
         assert reply.headers["OpenStack-API-Version"] == f"placement {mv.LATEST}"
 
 
-def test_the_suggested_question_works(tmp_path, environment):
+def test_the_suggested_query_works(tmp_path, environment):
     with served(tmp_path, environment) as (greeting, _):
         question = re.search("in this directory, try:\n\n  .*placement-ask (.*)", greeting).group(1)
         done = preloaded.service().run(
@@ -94,7 +94,7 @@ def test_the_suggested_question_works(tmp_path, environment):
         assert (done.returncode, done.stdout) == (0, "No providers.\n"), done.stderr
 
 
-def test_a_command_is_suggested_as_the_shell_finds_it(tmp_path, monkeypatch):
+def test_a_command_is_suggested_in_the_form_that_the_shell_finds(tmp_path, monkeypatch):
     programs = tmp_path / ".venv/bin"
     programs.mkdir(parents=True)
     (programs / "placement-ask").touch(0o755)
@@ -106,7 +106,7 @@ def test_a_command_is_suggested_as_the_shell_finds_it(tmp_path, monkeypatch):
     assert package.command("placement-ask") == "placement-ask"
 
 
-def test_the_bare_metal_api_is_served_to_clients_that_send_no_token(tmp_path, environment):
+def test_the_bare_metal_api_is_served_to_clients_without_a_token(tmp_path, environment):
     with served(tmp_path, environment) as (greeting, connection):
         endpoint = re.search("--os-endpoint (.*?) baremetal", greeting).group(1)
         assert endpoint == f"http://127.0.0.1:{connection.port}/baremetal"
@@ -116,13 +116,13 @@ def test_the_bare_metal_api_is_served_to_clients_that_send_no_token(tmp_path, en
         assert "fake-hardware" in [driver["name"] for driver in json.loads(reply.read())["drivers"]]
 
 
-def test_the_bare_metal_api_can_be_switched_off(tmp_path, environment):
+def test_the_bare_metal_api_can_be_disabled(tmp_path, environment):
     with served(tmp_path, {**environment, "OS_BAREMETAL__ENABLED": "false"}) as (greeting, connection):
         assert "/baremetal" not in greeting
         assert ask(connection, "GET", "/baremetal/v1")[0] == 404
 
 
-def test_the_console_is_where_the_greeting_says_and_can_be_switched_off(tmp_path, environment):
+def test_the_console_is_at_the_address_in_the_greeting_and_can_be_disabled(tmp_path, environment):
     browser = {"Accept": "text/html,*/*;q=0.8"}
     with served(tmp_path, environment) as (greeting, connection):
         address = re.search("Open the console in a browser: (.*)", greeting).group(1)
@@ -151,7 +151,7 @@ def test_data_survives_a_restart(tmp_path, environment, end):
     assert (tmp_path / "var" / "placement.sqlite").exists()
 
 
-def test_a_signal_ends_it_well(tmp_path, environment):
+def test_a_signal_ends_it_cleanly(tmp_path, environment):
     service = subprocess.Popen(
         [*SERVE, "--port", "0"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
@@ -179,8 +179,8 @@ def test_a_port_in_use(environment):
         )
 
 
-def test_the_file_of_the_database_is_for_its_user_alone(tmp_path, environment):
-    """While it is written to, there are three: SQLite gives the journals the rights of the file."""
+def test_the_database_file_is_readable_by_its_user_only(tmp_path, environment):
+    """During writes there are three files: SQLite gives the journals the permissions of the database file."""
     with served(tmp_path, environment) as (_, connection):
         assert ask(connection, "POST", "/resource_providers", {"name": "cn1"})[0] == 200
         files = list((tmp_path / "var").glob("placement.sqlite*"))
@@ -200,7 +200,7 @@ def test_the_file_of_the_database_is_for_its_user_alone(tmp_path, environment):
         (["--threads", "0"], "argument --threads: 0 is out of range: at least 1"),
     ],
 )
-def test_numbers_that_make_no_sense(capsys, words, sentence):
+def test_numbers_out_of_range(capsys, words, sentence):
     with pytest.raises(SystemExit) as end:
         serve.main(words)
     assert end.value.code == 2
@@ -217,7 +217,7 @@ def test_noauth2_is_for_loopback_only(tmp_path, environment):
         assert ask(connection, "GET", "/resource_providers")[0] == 200
 
 
-def test_noauth2_is_for_no_other_address_either():
+def test_noauth2_is_refused_on_other_addresses():
     hosts = ["0.0.0.0", "0", *addresses(socket.gethostname()), *(["::", "::ffff:0.0.0.0"] if socket.has_ipv6 else [])]
     for host in hosts:
         with pytest.raises(StartError, match="--insecure-noauth2-on-any-address"):
@@ -227,15 +227,15 @@ def test_noauth2_is_for_no_other_address_either():
 
 
 def addresses(name):
-    """The name and its first address, unless that is of the loopback interface."""
+    """Return the host name and its first address, unless that is a loopback address."""
     with contextlib.suppress(OSError):
         first = socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM)[0][4][0]
         return [] if ipaddress.ip_address(first).is_loopback else [name, first]
     return []
 
 
-def test_a_page_of_the_web_does_not_reach_it_by_a_name_that_leads_here(tmp_path, environment):
-    """The browser of this machine would send it, for the page, as of the page's own host."""
+def test_a_web_page_cannot_reach_it_by_a_name_that_resolves_to_it(tmp_path, environment):
+    """The browser of this machine would send the page's requests as same-origin ones (DNS rebinding)."""
     hosts = {
         "rebound.example.org": 403,
         "127.0.0.1.example.org": 403,
@@ -254,8 +254,8 @@ def test_a_page_of_the_web_does_not_reach_it_by_a_name_that_leads_here(tmp_path,
         assert connection.getresponse().status == 200
 
 
-def test_no_body_is_kept_that_is_longer_than_the_service_reads(tmp_path, environment):
-    """It needs no credentials: the server reads a body before it asks the service."""
+def test_bodies_above_the_limit_are_not_buffered(tmp_path, environment):
+    """This needs no credentials: the server reads a body before it calls the service."""
     with served(tmp_path, environment) as (_, connection):
         head = b"POST /resource_providers HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         with socket.create_connection(("127.0.0.1", connection.port), timeout=children.PATIENCE) as client:
@@ -271,7 +271,7 @@ def test_an_unreachable_database(environment):
         assert "secret" not in line
 
 
-def test_a_database_that_is_no_url(environment):
+def test_a_database_that_is_not_a_url(environment):
     assert "connection" in refused(environment, "--port", "0", "--database", "var/placement")
 
 
@@ -310,7 +310,7 @@ def test_an_unknown_option_value(tmp_path, environment, section, option, value):
     assert "placement.conf" in line
 
 
-def test_a_configuration_that_is_not_there(tmp_path, environment):
+def test_a_missing_configuration(tmp_path, environment):
     assert str(tmp_path) in refused(environment, "--port", "0", "--config-file", str(tmp_path / "placement.conf"))
 
 
@@ -346,8 +346,8 @@ def test_the_greeting_has_the_full_path_of_the_file(tmp_path, environment):
         assert f" in {tmp_path}/var/placement.sqlite\n" in greeting
 
 
-def test_the_greeting_has_an_address_as_urls_have_it_and_no_query(tmp_path, environment):
-    """A query may hold a password, too."""
+def test_the_greeting_has_the_address_in_the_form_of_urls_and_no_query(tmp_path, environment):
+    """A query may contain a password, too."""
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -357,7 +357,7 @@ def test_the_greeting_has_an_address_as_urls_have_it_and_no_query(tmp_path, envi
         assert "timeout" not in greeting
 
 
-def test_numbers_at_their_bounds_are_taken():
+def test_numbers_at_their_bounds_are_accepted():
     assert [program.port(text) for text in ("0", "65535")] == [0, 65535]
     assert program.number("1") == 1
 
@@ -374,7 +374,7 @@ def test_proxy_headers_are_evaluated_if_configured(tmp_path, environment):
         assert location.startswith(f"https://127.0.0.1:{connection.port}/placement/resource_providers/")
 
 
-def test_where_tokens_are_validated_no_token_is_suggested(tmp_path, environment):
+def test_no_token_is_suggested_if_tokens_are_validated(tmp_path, environment):
     (tmp_path / "placement.conf").write_text(
         "[api]\nauth_strategy = keystone\n"
         f"[keystone_authtoken]\nauth_type = password\nauth_url = {closed.URL}/\n"
@@ -387,19 +387,19 @@ def test_where_tokens_are_validated_no_token_is_suggested(tmp_path, environment)
         assert connection.getresponse().status in (401, 503)
 
 
-def test_the_address_is_in_a_file_while_it_runs(tmp_path, environment):
+def test_a_file_has_the_address_while_it_runs(tmp_path, environment):
     address = tmp_path / package.ADDRESS_FILE
     with served(tmp_path, environment) as (_, first):
         assert address.read_text() == f"http://127.0.0.1:{first.port}\n"
         address.write_text("http://another\n")
-    # Another service of the directory has started since.
+    # Another service of the directory has started in the meantime.
     assert address.read_text() == "http://another\n"
     with served(tmp_path, environment):
         pass
     assert not address.exists()
 
 
-def test_the_demonstration_has_a_database_of_its_own(environment, tmp_path):
+def test_the_demonstration_has_its_own_database(environment, tmp_path):
     assert "cannot be combined with a database or a configuration" in refused(
         environment, "--demo", "--database", "sqlite://"
     )

@@ -39,7 +39,7 @@ def proxy(uwsgi, request):
 
 @contextlib.contextmanager
 def dripping(port, begin, drop):
-    """Clients that have sent this, and go on with a byte each half second."""
+    """Yield clients that have sent a prefix, and continue with a byte each half second."""
     done = threading.Event()
     with contextlib.ExitStack() as stack:
         clients = [
@@ -69,7 +69,7 @@ def dripping(port, begin, drop):
     [(HEAD + b"X-Long: ", b"x"), (BODY + b"\r\n", b" "), (BODY + TOKEN + b"\r\n", b" ")],
     ids=["head", "body", "body of a client with a token"],
 )
-def test_slow_clients_take_nothing_from_others(proxy, begin, drop, request):
+def test_slow_clients_do_not_delay_others(proxy, begin, drop, request):
     if "haproxy" in request.node.name:
         begin = begin.replace(b"/placement/", b"/", 1)
     elif TOKEN in begin:
@@ -77,5 +77,5 @@ def test_slow_clients_take_nothing_from_others(proxy, begin, drop, request):
     question = f"GET {proxy.prefix}/resource_providers HTTP/1.1\r\n".encode()
     question += b"Host: a\r\nX-Auth-Token: admin\r\nConnection: close\r\n\r\n"
     with dripping(proxy.port, begin, drop):
-        # Without the proxy each of these waits until the slow clients give up, which they do not.
+        # Without the proxy each request waits until the slow clients give up, which they never do.
         assert [raw_requests.send(proxy.port, question).status for _ in range(5)] == [200] * 5

@@ -1,4 +1,4 @@
-"""Services that cannot start: the web server logs the reason in one line, and ends."""
+"""Services that cannot start: the web server logs the reason in one line and exits."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import sqlalchemy as sa
 from tests import children, web_servers
 
 pytestmark = pytest.mark.xdist_group("web servers")
-#: uWSGI's messages when it ends without an application, and when it restarts a worker or serves.
+#: uWSGI's messages when it exits without an application, and when it restarts a worker or serves.
 GIVES_UP, GOES_ON = "OOPS ! failed loading app", ("Respawned uWSGI worker", "WSGI app 0 ")
 
 
 def refused(url, options):
-    """Return the line with the reason, once uWSGI has ended by itself."""
+    """Return the line with the reason, once uWSGI has exited by itself."""
     argv, _, directory = web_servers.uwsgi_command(url, options)
     environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
     service = children.Child(argv, directory / "log", signal.SIGTERM, env=environment)
@@ -37,7 +37,7 @@ def refused(url, options):
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_uwsgi_ends_where_the_password_of_the_database_is_wrong(database_url):
+def test_uwsgi_exits_if_the_password_of_the_database_is_wrong(database_url):
     wrong = sa.make_url(database_url).set(password="mistaken").render_as_string(hide_password=False)
     line = refused(wrong, {"placement_database": {"connection": wrong, "max_retries": 0}})
     assert "denied" in line
@@ -45,13 +45,13 @@ def test_uwsgi_ends_where_the_password_of_the_database_is_wrong(database_url):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_uwsgi_ends_where_the_database_has_no_schema(database_url):
+def test_uwsgi_exits_if_the_database_has_no_schema(database_url):
     settings = {"placement_database": {"connection": database_url, "sync_on_startup": False}}
     assert "placement-manage db sync" in refused(database_url, settings)
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_uwsgi_ends_where_the_policy_is_no_policy(database_url):
+def test_uwsgi_exits_if_the_policy_is_invalid(database_url):
     policy = children.run_directory() / "policy-that-is-none.yaml"
     policy.write_text('"placement:traits:list": "role:admin\n')
     assert "policy" in refused(database_url, {"oslo_policy": {"policy_file": policy}})

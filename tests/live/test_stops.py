@@ -1,4 +1,4 @@
-"""The end of web servers that run as in the samples of etc/, by a signal to all their processes."""
+"""Stopping web servers that run by the samples of etc/, with a signal to all their processes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ pytestmark = [
     pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
     pytest.mark.xdist_group("web servers"),
 ]
-#: The first line of a request in the log: a request that waits in the socket has none.
+#: The first line of a request in the log; a request that waits in the socket has none.
 OPTIONS = {
     "DEFAULT": {"debug": True, "default_log_levels": "alembic=WARN"},
-    # Else a claim is refused where a busy machine keeps the lock of the test for longer than five seconds.
+    # Otherwise a claim is refused if a busy machine holds the lock of the test for more than five seconds.
     "placement_database": {"max_threads": 0},
 }
 BEGUN = "Starting request: "
@@ -34,13 +34,13 @@ WORKERS = 2
 THREADS = int(
     re.search(r"^threads = (\d+)$", (web_servers.SAMPLES / "uwsgi" / "placement.ini").read_text(), re.MULTILINE)[1]
 )
-#: What the master logs of a worker that hangs, and is killed.
+#: The master's log message about a worker that hangs and is killed.
 HANGS = "NO MERCY"
 
 
 @pytest.fixture
 def uwsgi(database_url):
-    """Starts uWSGI by its sample, with every worker loaded."""
+    """Return a function that starts uWSGI by its sample, with every worker loaded."""
     with contextlib.ExitStack() as stack:
 
         def start():
@@ -64,8 +64,8 @@ def is_to_end(process):
     return False
 
 
-def test_a_worker_has_no_thread_that_is_not_its_own(uwsgi):
-    """One that uWSGI does not know could be the one that gets a signal."""
+def test_a_worker_has_only_its_own_threads(uwsgi):
+    """A thread unknown to uWSGI could receive a signal."""
     service = uwsgi()
     storm = Storm(service.url)
     storm.provider(VCPU=1)
@@ -73,22 +73,22 @@ def test_a_worker_has_no_thread_that_is_not_its_own(uwsgi):
     assert [threads(worker) for worker in service.workers] == [THREADS] * WORKERS
 
 
-def test_a_server_in_one_process_has_no_thread_that_is_not_its_own(database_url):
+def test_a_server_in_one_process_has_only_its_own_threads(database_url):
     with running.embedded(database_url) as service:
         storm = Storm(service.url)
         storm.provider(VCPU=1)
         storm.get("/allocation_candidates?resources=VCPU:1")
-        assert threads(service.pid) == 1 + 8  # one that accepts, and those of --threads
+        assert threads(service.pid) == 1 + 8  # one thread that accepts, and --threads
 
 
-#: What uWSGI logs as it starts: its first hook, its workers, and the first of them that has loaded the service.
+#: uWSGI's log messages at its start: its first hook, its workers, and the first worker that has loaded the service.
 MOMENTS = ["(asap)", "spawned uWSGI worker 1 ", "spawned uWSGI worker 2 ", "WSGI app 0 "]
 
 
 @pytest.mark.parametrize(
     ("moment", "send"),
     [
-        # In a short run each moment with one of the two, in turn.
+        # In a short run each moment is tested with one of the two, in turn.
         pytest.param(
             text, send, id=f"{text.strip()}-{send.__name__}", marks=[pytest.mark.long] if (at + to) % 2 else []
         )
@@ -96,8 +96,8 @@ MOMENTS = ["(asap)", "spawned uWSGI worker 1 ", "spawned uWSGI worker 2 ", "WSGI
         for to, send in enumerate((os.kill, os.killpg))
     ],
 )
-def test_a_stop_while_it_starts_ends_it(database_url, moment, send):
-    """uWSGI alone would ignore SIGTERM until its workers have begun, and then wait for a worker that loads for ever."""
+def test_a_stop_during_the_start_ends_it(database_url, moment, send):
+    """uWSGI alone would ignore SIGTERM until its workers run, and then wait for one that never finishes loading."""
     argv, _, directory = web_servers.uwsgi_command(database_url, OPTIONS)
     log, environment = directory / "log", {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
     master = children.Child(argv, log, signal.SIGTERM, env=environment)
@@ -109,8 +109,8 @@ def test_a_stop_while_it_starts_ends_it(database_url, moment, send):
 
 
 @pytest.mark.parametrize("_time", range(20 if LONG else 1))
-def test_a_stop_under_load_ends_and_answers_whom_it_has_begun_to_serve(uwsgi, database_url, _time):
-    """Claims wait for the lock of another writer when the signal comes, and have it afterwards."""
+def test_a_stop_under_load_completes_the_requests_that_have_begun(uwsgi, database_url, _time):
+    """When the signal arrives, claims wait for the lock of another writer, and get it afterwards."""
     service = uwsgi()
     storm = Storm(service.url)
     provider = storm.provider(VCPU=1_000_000)

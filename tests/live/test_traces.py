@@ -1,4 +1,4 @@
-"""Traces of services as operators run them, at a collector that takes them, and where there is none."""
+"""Traces of services run as by operators, with and without a collector."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.load.storm import Storm, holding, new
 pytestmark = [
     # Traces do not depend on the kind of database.
     pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
-    # One process of the run starts web servers, not each.
+    # Only one process of the run starts web servers.
     pytest.mark.xdist_group("web servers"),
 ]
-#: No span is sent before this time is over, unless the process ends.
+#: No span is sent within this time, unless the process ends.
 LATER = {"OTEL_BSP_SCHEDULE_DELAY": str(24 * 3600 * 1000)}
-#: The web servers, each with two processes where it has several.
+#: The web servers, each with two processes if it supports several.
 SERVERS = {
     "placement-serve": lambda url, environment: running.embedded(url, environment=environment),
     "uwsgi, lazy": lambda url, environment: web_servers.uwsgi(url, environment=environment),
@@ -41,13 +41,13 @@ PATIENT = [name for name in SERVERS if name != "mod_wsgi"]
 THREADS = int(
     re.search(r"^threads = (\d+)$", (web_servers.SAMPLES / "uwsgi" / "placement.ini").read_text(), re.MULTILINE)[1]
 )
-#: What the libraries log.
+#: The loggers of the libraries.
 OF_LIBRARIES = " opentelemetry."
 
 
 @contextlib.contextmanager
 def forked(url, environment):
-    """The service as the sample of uWSGI starts it, but with workers that are forks of a master that has loaded it."""
+    """The service under the sample of uWSGI, but with workers forked from a master that has loaded it."""
     argv, port, directory = web_servers.uwsgi_command(url)
     sample = directory / "placement.ini"
     assert "lazy-apps = true" in sample.read_text()
@@ -63,12 +63,12 @@ def collector():
 
 @pytest.fixture(params=SERVERS)
 def serving(request, database_url):
-    """Starts the service under a web server, with these variables."""
+    """Return a function that starts the service under a web server, with environment variables."""
     return lambda environment: SERVERS[request.param](database_url, environment)
 
 
 def asked(service, method="GET", path="/resource_providers", body=None):
-    """Send a request as a part of a new trace; return the id of the trace, that of its span, and the status."""
+    """Send a request as part of a new trace; return the id of the trace, the id of its span, and the status."""
     trace, span = secrets.token_hex(16), secrets.token_hex(8)
     headers = {
         "X-Auth-Token": "admin",
@@ -85,7 +85,7 @@ def asked(service, method="GET", path="/resource_providers", body=None):
 
 
 def lines_of_libraries(service):
-    """Return what the libraries have logged, wherever the web server has it."""
+    """Return the log lines of the libraries, wherever the web server writes them."""
     logs = [service.log, *service.directory.glob("*.log")]
     return [line for log in logs for line in log.read_text().splitlines() if OF_LIBRARIES in line]
 
@@ -101,18 +101,18 @@ def test_each_worker_sends_its_spans(serving, collector):
 
 
 def takes_signals(task):
-    """Whether a thread may be the one that gets SIGTERM."""
+    """Whether a thread may receive SIGTERM."""
     blocked = re.search(r"^SigBlk:\t(\w+)$", (task / "status").read_text(), re.MULTILINE)[1]
     return not int(blocked, 16) & 1 << signal.SIGTERM - 1
 
 
 @pytest.mark.parametrize(
     ("serving", "threads", "taking"),
-    # uWSGI lets the first thread of a worker have the signals; waitress has one thread that accepts, and eight.
+    # uWSGI delivers signals to the first thread of a worker; waitress has one thread that accepts, and eight more.
     [("placement-serve", 9, 9), ("uwsgi, lazy", THREADS, 1), ("uwsgi, forked", THREADS, 1)],
     indirect=["serving"],
 )
-def test_the_thread_that_sends_spans_gets_no_signal(serving, collector, threads, taking):
+def test_the_thread_that_sends_spans_receives_no_signal(serving, collector, threads, taking):
     with serving(collector.environment) as service:
         collector.wait_for(asked(service)[0])
         tasks = max(([*Path(f"/proc/{worker}/task").iterdir()] for worker in service.workers), key=len)
@@ -121,7 +121,7 @@ def test_the_thread_that_sends_spans_gets_no_signal(serving, collector, threads,
 
 
 @pytest.mark.parametrize("serving", PATIENT, indirect=True)
-def test_a_process_that_stops_sends_what_it_has(serving, collector):
+def test_a_process_that_stops_sends_its_remaining_spans(serving, collector):
     with serving(collector.environment | LATER) as service:
         traces = {asked(service)[0] for _ in range(20)}
         assert not collector.spans
@@ -132,21 +132,25 @@ def test_a_process_that_stops_sends_what_it_has(serving, collector):
 @pytest.mark.parametrize("serving", ["placement-serve", "uwsgi, lazy"], indirect=True)
 def test_without_a_collector_requests_are_answered_and_the_log_is_not_flooded(serving):
     nowhere = f"http://127.0.0.1:{children.free_port()}"
-    few = {"OTEL_BSP_SCHEDULE_DELAY": "20", "OTEL_BSP_MAX_QUEUE_SIZE": "16", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "8"}
+    limits = {"OTEL_BSP_SCHEDULE_DELAY": "20", "OTEL_BSP_MAX_QUEUE_SIZE": "16", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "8"}
     begun = time.monotonic()
-    with serving({"OTEL_EXPORTER_OTLP_ENDPOINT": nowhere, **few}) as service:
-        # Each fills the queues several times.
+    with serving({"OTEL_EXPORTER_OTLP_ENDPOINT": nowhere, **limits}) as service:
+        # Each minute fills the queues several times.
         assert {asked(service)[2] for _ in range(100)} == {200}
         service.wait_until(lambda: lines_of_libraries(service))
         service.stop()
         minutes = 1 + (time.monotonic() - begun) // provider.QUIET
-        assert len(lines_of_libraries(service)) <= 2 * minutes  # of two processes
+        assert len(lines_of_libraries(service)) <= 2 * minutes  # one per minute and process
 
 
-def test_a_collector_that_does_not_answer_delays_neither_requests_nor_the_end(database_url, collector):
-    few = {"OTEL_BSP_MAX_QUEUE_SIZE": "8", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "4", "OTEL_EXPORTER_OTLP_TIMEOUT": "86400"}
+def test_an_unresponsive_collector_delays_neither_requests_nor_the_stop(database_url, collector):
+    limits = {
+        "OTEL_BSP_MAX_QUEUE_SIZE": "8",
+        "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "4",
+        "OTEL_EXPORTER_OTLP_TIMEOUT": "86400",
+    }
     collector.answers.clear()
-    with running.embedded(database_url, environment=collector.environment | few) as service:
+    with running.embedded(database_url, environment=collector.environment | limits) as service:
         assert {asked(service)[2] for _ in range(100)} == {200}
         children.until(lambda: collector.requests, "no span is sent")
         service.stop()
@@ -159,14 +163,14 @@ def test_the_log_lines_of_a_request_have_the_ids_of_its_trace(database_url, coll
         trace, *_ = asked(service)
         [request] = [span for span in collector.wait_for(trace) if span.kind == "SERVER"]
         records = [json.loads(line) for line in service.log.read_text().splitlines() if line.startswith("{")]
-    assert any(each["extra"].get("trace_id") is None for each in records)  # those of the start
+    assert any(each["extra"].get("trace_id") is None for each in records)  # log lines of the start
     [record] = [each for each in records if each["extra"].get("route") == "/resource_providers"]
     assert (record["extra"]["trace_id"], record["extra"]["span_id"]) == (trace, request.id)
     assert record["context"]["request_id"] == request.attributes["openstack.request_id"]
     assert trace not in record["message"]
 
 
-def test_under_a_program_that_instruments_it_nothing_is_traced_twice(database_url, collector):
+def test_nothing_is_traced_twice_under_an_instrumenting_program(database_url, collector):
     port, directory = children.free_port(), running.configured(database_url, None)
     instrument = Path(sys.executable).with_name("opentelemetry-instrument")
     argv = [str(instrument), sys.executable, "-m", "placement.cmd.serve", "--port", str(port)]
@@ -180,9 +184,9 @@ def test_under_a_program_that_instruments_it_nothing_is_traced_twice(database_ur
         spans = collector.wait_for(trace)
     [request] = [span for span in spans if span.kind == "SERVER"]
     assert (request.name, request.parent) == ("GET /resource_providers", parent)
-    assert "telemetry.auto.version" in request.resource  # its exporter has sent it
-    assert "Overriding" not in service.log.read_text()  # there is one provider
-    # Statements are its own, or those of the program if that knows the installed SQLAlchemy.
+    assert "telemetry.auto.version" in request.resource  # the program's exporter has sent it
+    assert "Overriding" not in service.log.read_text()  # there is only one provider
+    # Spans of statements come from the service, or from the program if that supports the installed SQLAlchemy.
     assert len({"db.query.text" in span.attributes for span in spans if span.name.startswith("SELECT")}) == 1
 
 
@@ -214,13 +218,13 @@ def test_the_spans_of_a_claim_and_a_search_are_as_shown(database_url, collector)
         ]
         spans = [span for trace, *_ in traces for span in collector.wait_for(trace)]
     names = {span.id: span.name for span in spans}
-    found = {(names.get(span.parent), span.name) for span in spans}
+    pairs = {(names.get(span.parent), span.name) for span in spans}
     path = []
     for line in tree.text.splitlines():
         name = line.strip()
         depth = (len(line) - len(name)) // 2
         path[depth:] = [name]
-        assert (path[depth - 1] if depth else None, name) in found
+        assert (path[depth - 1] if depth else None, name) in pairs
 
 
 def test_the_log_line_of_a_request_is_as_shown(database_url, collector):

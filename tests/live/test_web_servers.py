@@ -1,4 +1,4 @@
-"""The service under uWSGI and Apache, as the samples in etc/ have them run it."""
+"""The service under uWSGI and Apache, configured by the samples in etc/."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.load.storm import Storm, claim, statuses
 pytestmark = [
     # Web servers do not depend on the kind of database.
     pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
-    # One process of the run starts them, not each.
+    # Only one process of the run starts them.
     pytest.mark.xdist_group("web servers"),
 ]
 SERVERS = ("uwsgi", "mod_wsgi", "mod_proxy_uwsgi")
@@ -38,13 +38,13 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture(scope="module")
 def started(backend):
-    """Gives the service under a web server, started when first asked for; it asks for passwords."""
+    """Return a function that returns the service under a web server, started on first use; it requires passwords."""
     passwords = children.run_directory() / "htpasswd-of-web-servers"
     passwords.write_text(f"{NAME}:{bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()}\n")
     options = {
         "api": {"auth_strategy": "http_basic"},
         "baremetal": {"enabled": True},
-        "placement_database": {"max_threads": 0},  # no request is refused because a server was held up
+        "placement_database": {"max_threads": 0},  # no request is refused because of a delayed server
         "oslo_middleware": {"http_basic_auth_user_file": passwords, "enable_proxy_headers_parsing": True},
     }
     url, running = backend.create_database(), {}
@@ -61,7 +61,7 @@ def started(backend):
 
 
 def ask(service, method, path, body=None, **headers):
-    """Status, headers and JSON of the answer."""
+    """Return status, headers and JSON of the response."""
     headers = {**NOVA, "OpenStack-API-Version": "placement 1.39", **headers}
     connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=children.PATIENCE)
     with contextlib.closing(connection):
@@ -82,15 +82,15 @@ def test_the_client_of_operators_walks_through(service, openstack_command):
 
     host = openstack(f"resource provider create host-of-{service.port}")["uuid"]
     openstack(f"resource provider inventory set {host} --resource VCPU=8")
-    who = "--project-id demo --user-id alice --consumer-type INSTANCE"
-    [held] = openstack(f"resource provider allocation set {uuid.uuid4()} {who} --allocation rp={host},VCPU=2")
+    owner = "--project-id demo --user-id alice --consumer-type INSTANCE"
+    [held] = openstack(f"resource provider allocation set {uuid.uuid4()} {owner} --allocation rp={host},VCPU=2")
     assert held["resources"] == {"VCPU": 2}
     assert openstack(f"resource provider usage show {host}") == [{"resource_class": "VCPU", "usage": 2}]
 
 
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
 def test_a_load_balancer_needs_no_password(service):
-    """The root, with a slash and without: devstack waits for one, haproxy asks for the other."""
+    """The root, with and without a slash: devstack waits for the one, haproxy requests the other."""
     for path in ("/", "", "/healthcheck"):
         connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=children.PATIENCE)
         with contextlib.closing(connection):
@@ -112,7 +112,7 @@ def test_links_lead_back_through_the_web_server(service):
     assert headers["Location"] == f"https://placement.example.org{service.prefix}/traits/CUSTOM_LINKED"
 
 
-@pytest.mark.filterwarnings("ignore")  # those of the SDK
+@pytest.mark.filterwarnings("ignore")  # warnings of the SDK
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
 def test_the_bare_metal_clients_below_the_prefix(service):
     clients = Clients(f"{service.url}/baremetal")
@@ -131,11 +131,11 @@ def test_the_bare_metal_clients_below_the_prefix(service):
 
 
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
-def test_a_web_server_passes_on_all_requests(service):
-    """Long queries, and paths that web servers must pass on unchanged."""
+def test_a_web_server_forwards_all_requests(service):
+    """Long queries, and paths that web servers must forward unchanged."""
     aggregates = ",".join([str(uuid.uuid4())] * 500)
-    status, _, found = ask(service, "GET", f"/resource_providers?member_of=in:{aggregates}")
-    assert (status, found) == (200, {"resource_providers": []})
+    status, _, body = ask(service, "GET", f"/resource_providers?member_of=in:{aggregates}")
+    assert (status, body) == (200, {"resource_providers": []})
     for path in ("/traits/", "/traits/a%2Fb", "/traits/%C3%A9"):
         status, headers, body = ask(service, "GET", path)
         assert (status, headers["Content-Type"]) == (404, "application/json"), path
@@ -159,7 +159,7 @@ def test_the_end_of_a_kept_connection_is_announced(service):
 
 
 def unit_reloads(started, _name):
-    """Does what ``systemctl reload placement`` does: all workers are replaced, one after another."""
+    """Reload like ``systemctl reload placement``, which replaces all workers, one after another."""
     uwsgi = started("uwsgi")
     check, begin = reload_commands(uwsgi)
     assert checked(check, uwsgi.directory).returncode == 0
@@ -175,7 +175,7 @@ def chain_reloads(uwsgi, begin):
 
 
 def fifo_reloads(started, _name):
-    """All workers at once."""
+    """Reload all workers at once."""
     uwsgi, sign = started("uwsgi"), "WSGI app 0 "
     uwsgi.wait_until_loaded()
     before, signs = uwsgi.workers, uwsgi.log.read_text().count(sign)
@@ -184,7 +184,7 @@ def fifo_reloads(started, _name):
 
 
 def reload_commands(uwsgi):
-    """Those of the unit for systemd, each a list of words."""
+    """Return the reload commands of the systemd unit, each a list of words."""
     paths = {"/opt/placement": sys.prefix, "/run/placement": str(uwsgi.directory)}
     unit = web_servers.filled("systemd/placement.service", paths)
     commands = [line.partition("=")[2] for line in unit.splitlines() if line.startswith("ExecReload=")]
@@ -193,14 +193,14 @@ def reload_commands(uwsgi):
 
 
 def checked(command, directory):
-    """What the command for this Python, which is to prevent a reload, made of the configuration."""
+    """Return the output of the unit's check of the configuration, under this Python."""
     assert command[0] == f"{sys.prefix}/bin/python"
     environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
     return preloaded.service().run([sys.executable, *command[1:]], environment)
 
 
 def apache_reloads(started, name):
-    """Does what ``apachectl graceful`` does."""
+    """Reload like ``apachectl graceful``."""
     apache = started(name)
     before = apache.workers
     os.kill(apache.pid, signal.SIGUSR1)
@@ -208,7 +208,7 @@ def apache_reloads(started, name):
 
 
 def mod_wsgi_reloads(started, name):
-    """The signal goes to no process but those of this Apache."""
+    """Reload by a signal to the processes of this Apache only."""
     apache = started(name)
     before = daemons(apache)
     assert len(before) == 2
@@ -217,7 +217,7 @@ def mod_wsgi_reloads(started, name):
 
 
 def run_lines(text, begin, directory, begin_instead=None):
-    """Run the line of docs/deployment.rst that begins so, in the block with this text, in the service's directory."""
+    """Run the lines of docs/deployment.rst with a prefix, in the block with a text, in the service's directory."""
     (block,) = blocks_of(__file__, "docs/deployment.rst", text=text)
     (line,) = (line for line in block.text.splitlines() if line.startswith(begin))
     line = line.replace("/run/placement", str(directory)).replace(begin, begin_instead or begin)
@@ -227,12 +227,12 @@ def run_lines(text, begin, directory, begin_instead=None):
 
 
 def daemons(apache):
-    """The ids of the processes in which mod_wsgi runs the service."""
+    """Return the ids of the processes in which mod_wsgi runs the service."""
     return [id_ for id_ in apache.workers if title(id_).startswith("(wsgi:placement)")]
 
 
 def title(process):
-    with contextlib.suppress(OSError):  # it has ended meanwhile
+    with contextlib.suppress(OSError):  # it has ended in the meantime
         return Path(f"/proc/{process}/cmdline").read_text()
     return ""
 
@@ -247,7 +247,7 @@ RELOADS = {
 
 @contextlib.contextmanager
 def asking(storm, provider, clients=4):
-    """Clients that claim and read, one request after another, until the block ends."""
+    """Run clients that claim and read, one request after another, until the block ends."""
     done = threading.Event()
 
     def go_on():
@@ -274,8 +274,8 @@ def test_a_reload_loses_no_request(service, started, reload, request):
     with asking(storm, provider):
         service.wait_until(lambda: len(storm.history) > 10)
         service.wait_until(reload(started, request.node.callspec.params["service"]))
-        asked = len(storm.history)
-        service.wait_until(lambda: len(storm.history) > asked + 10)
+        sent = len(storm.history)
+        service.wait_until(lambda: len(storm.history) > sent + 10)
     answered = statuses([event.answer for event in storm.history])
     assert set(answered) == {200, 204}, answered
     assert storm.used(provider) == answered[204]
@@ -283,7 +283,7 @@ def test_a_reload_loses_no_request(service, started, reload, request):
 
 @pytest.mark.parametrize("service", ["uwsgi"], indirect=True)
 def test_a_reload_ends_without_further_requests(service):
-    """Otherwise workers without requests run until they are killed, after ``worker-reload-mercy``."""
+    """Otherwise idle workers run until they are killed, after ``worker-reload-mercy``."""
     before = service.log.read_text()
     service.wait_until(chain_reloads(service, lambda: run_lines("uwsgi.fifo", "echo c ", service.directory)))
     assert "NO MERCY" not in service.log.read_text().removeprefix(before)

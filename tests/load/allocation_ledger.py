@@ -49,15 +49,15 @@ class Books:
 
     def lies(self) -> dict[str, Any]:
         """Return consumers with wrong allocations, and providers with wrong usages."""
-        found = {consumer: self._storm.held(consumer) for consumer in self.possible}
+        final = {consumer: self._storm.held(consumer) for consumer in self.possible}
         lies: dict[str, Any] = {
             consumer: (held, self.possible[consumer])
-            for consumer, held in found.items()
+            for consumer, held in final.items()
             if held not in self.possible[consumer]
         }
         for provider in self._providers:
             sums = {"VCPU": 0, "DISK_GB": 0}
-            for held in found.values():
+            for held in final.values():
                 for resource_class, amount in held.get(provider, {}).items():
                     sums[resource_class] += amount
             counted = self._storm.get(f"/resource_providers/{provider}/usages")["usages"]

@@ -1,4 +1,4 @@
-"""The service of the storms: what uWSGI imports in place of placement.wsgi.api."""
+"""The service of the storms, which uWSGI imports in place of placement.wsgi.api."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service in several processes with several threads each, on a database that all storms share."""
+"""Fixtures: the service in several processes with several threads each, on a database that all storms share."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def storm(service):
 
 @pytest.fixture
 def counter(service):
-    """A function of a sample's name, with its labels, that returns a function of its value at all workers so far."""
+    """Return a function that takes a sample's name and labels, and returns a function for its sum over all workers."""
 
     def of(sample):
         def asked():
             text, _ = Directory(str(service.metrics)).text()
-            found = re.search(rf"^{re.escape(sample)} (\S+)".encode(), text, re.MULTILINE)
-            return float(found[1]) if found else 0.0
+            match = re.search(rf"^{re.escape(sample)} (\S+)".encode(), text, re.MULTILINE)
+            return float(match[1]) if match else 0.0
 
         return asked
 

@@ -1,4 +1,4 @@
-"""Contradictions in a recorded history, which no order of the events explains."""
+"""Contradictions in a recorded history, which no order of the requests explains."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.load.storm import Event
 
 
 def contradictions(history: Sequence[Event]) -> list[str]:
-    """Yield contradictions to: each generation is used once, and generations never decrease."""
+    """Yield violations of two rules: each generation is used once, and generations never decrease."""
     return [*_server_errors(history), *_provider_generations(history), *_consumer_generations(history)]
 
 
@@ -39,7 +39,7 @@ def _provider_generations(history: Sequence[Event]) -> Iterator[str]:
 
 
 def _went_back(provider: str, sights: list[tuple[float, float, int]]) -> Iterator[str]:
-    """A request that began after another was answered shows no older generation."""
+    """Yield requests that show an older generation than one completed before they began."""
     for ended, _, generation in sorted(sights):
         later = min((g for _, began, g in sights if began > ended), default=generation)
         if later < generation:
@@ -55,7 +55,7 @@ def _is_guarded(event: Event) -> bool:
 
 
 def _advanced(event: Event) -> bool:
-    """A write of the same traits does not change the generation."""
+    """Yield writes of unchanged traits that changed the generation."""
     given, shown = (body["resource_provider_generation"] for body in (event.call.body, event.answer.body))
     assert shown in (given, given + 1), event
     return bool(shown != given)
@@ -100,7 +100,7 @@ def _consumer_generations(history: Sequence[Event]) -> Iterator[str]:
 
 
 def _claims(event: Event) -> Iterator[tuple[str, Any]]:
-    """Consumer and what it is to hold from now on."""
+    """Yield each consumer of a request, with the allocations that it writes."""
     call = event.call
     if call.path.startswith("/allocations/"):
         yield call.path.split("/")[2], call.body or {"allocations": {}}

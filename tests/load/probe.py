@@ -1,7 +1,7 @@
-"""The service with an additional page, /probe, with the process that answers, its connections and its writer.
+"""The service with an additional page, /probe, which shows the responding process, its connections and its writer.
 
-There is one for each URL of [probe]databases, below its place in that list.  What uWSGI imports, and mod_wsgi runs,
-in place of placement.wsgi.api.
+Each URL of [probe]databases has a service, below its index in that list.  uWSGI imports this module, and mod_wsgi runs
+it, in place of placement.wsgi.api.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from placement.db.connect import connect
 from placement.db.database import Database
 from tests.patient import be_patient
 
-#: Which process opened a connection.
+#: The key of the process that opened a connection.
 _OPENED: dict[int, tuple[Any, int]] = {}
 
 
@@ -35,7 +35,7 @@ def _made_here(connection: Any) -> bool:
 
 
 class Probe:
-    """The application, and the page."""
+    """The application with the page."""
 
     def __init__(self, application: Any, database: Database) -> None:
         self._application, self._database = application, database
@@ -65,13 +65,13 @@ def _probe(url: str) -> Probe:
     conf: cfg.ConfigOpts = options.load()
     conf.set_override("connection", url, group="placement_database")
     database = connect(conf)
-    for one in {database.engine, database.reading_engine}:
-        sa.event.listen(one, "connect", _opened)
+    for engine in {database.engine, database.reading_engine}:
+        sa.event.listen(engine, "connect", _opened)
     return Probe(deploy.loadapp(conf, database), database)
 
 
 def _application() -> Any:
-    """All of them as one; its root answers too."""
+    """Return all services as one application, whose root responds, too."""
     be_patient()
     conf: cfg.ConfigOpts = options.load()
     conf.register_opt(cfg.ListOpt("databases"), group="probe")

@@ -1,6 +1,6 @@
 """Invariants of the rows of any Placement database.
 
-A row that breaks one is named by the uuid of its provider or consumer, where it has one.
+A violating row is named by the uuid of its provider or consumer, if it has one.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from placement.db.database import Database
 from tests import extended, recorded
 
-#: Modules of extensions: more invariants are NOWHERE violated, and of inventories that meet a condition more
-#: MAY_BE_OVERUSED.
+#: Modules of extensions, which add invariants (NOWHERE) and conditions on inventories that may be over-committed
+#: (MAY_BE_OVERUSED).
 _ADDED = extended.modules("load", "soundness")
 _NOWHERE = {
     "a consumer that holds nothing": """
@@ -23,7 +23,7 @@ _NOWHERE = {
         SELECT uuid FROM consumers WHERE project_id NOT IN (SELECT id FROM projects)""",
     "a consumer of no user": """
         SELECT uuid FROM consumers WHERE user_id NOT IN (SELECT id FROM users)""",
-    "a consumer of a type that is none": """
+    "a consumer of an unknown type": """
         SELECT uuid FROM consumers
         WHERE consumer_type_id IS NOT NULL AND consumer_type_id NOT IN (SELECT id FROM consumer_types)""",
     "the same allocation twice": """
@@ -51,12 +51,12 @@ _NOWHERE = {
     "a trait of no provider": """
         SELECT trait_id FROM resource_provider_traits
         WHERE resource_provider_id NOT IN (SELECT id FROM resource_providers)""",
-    "a trait that is none": """
+    "an unknown trait": """
         SELECT trait_id FROM resource_provider_traits WHERE trait_id NOT IN (SELECT id FROM traits)""",
     "an aggregate of no provider": """
         SELECT aggregate_id FROM resource_provider_aggregates
         WHERE resource_provider_id NOT IN (SELECT id FROM resource_providers)""",
-    "an aggregate that is none": """
+    "an unknown aggregate": """
         SELECT aggregate_id FROM resource_provider_aggregates
         WHERE aggregate_id NOT IN (SELECT id FROM placement_aggregates)""",
     "a root that is not its own root": """
@@ -65,7 +65,7 @@ _NOWHERE = {
     "a child in another tree than its parent": """
         SELECT child.uuid FROM resource_providers child JOIN resource_providers parent
         ON parent.id = child.parent_provider_id WHERE child.root_provider_id <> parent.root_provider_id""",
-    "a child of nobody": """
+    "a child of an unknown parent": """
         SELECT child.uuid FROM resource_providers child LEFT JOIN resource_providers parent
         ON parent.id = child.parent_provider_id WHERE child.parent_provider_id IS NOT NULL AND parent.id IS NULL""",
     **{flaw: query for each in _ADDED for flaw, query in each.NOWHERE.items()},
@@ -73,14 +73,14 @@ _NOWHERE = {
 
 
 def flaws(database: Database) -> dict[str, list[object]]:
-    """Return the violated invariants, with their rows, and what the events say that is not true."""
-    found = flaws_of_rows(database.engine)
+    """Return the violated invariants, with their rows, and the events that contradict the tables."""
+    violations = flaws_of_rows(database.engine)
     untrue: list[object] = [*recorded.untruths(database)]
-    return found | {"an event that is not true": untrue} if untrue else found
+    return violations | {"an event that is not true": untrue} if untrue else violations
 
 
 def flaws_of_rows(engine: sa.Engine) -> dict[str, list[object]]:
     """Return the violated invariants, with their rows."""
     with engine.connect() as connection:
-        found = {flaw: list(connection.execute(sa.text(query)).scalars()) for flaw, query in _NOWHERE.items()}
-    return {flaw: rows for flaw, rows in found.items() if rows}
+        violations = {flaw: list(connection.execute(sa.text(query)).scalars()) for flaw, query in _NOWHERE.items()}
+    return {flaw: rows for flaw, rows in violations.items() if rows}

@@ -24,7 +24,7 @@ class Call(NamedTuple):
     method: str
     path: str
     body: Any = None
-    #: None for the newest version of the API.
+    #: The minor version; None for the newest version of the API.
     minor: int | None = None
 
 
@@ -50,7 +50,7 @@ class Storm:
         began = time.monotonic()
         try:
             answer = self._ask(method, path, minor, body)
-        except (OSError, http.client.HTTPException, ValueError):  # ValueError: half a body
+        except (OSError, http.client.HTTPException, ValueError):  # ValueError: a truncated body
             answer = NONE
         self.history.append(Event(Call(method, path, body, minor), answer, began, time.monotonic()))
         return answer
@@ -70,7 +70,7 @@ class Storm:
             thread.join()
         return results
 
-    # --- what there is ---
+    # --- state ---
 
     def provider(self, parent: str | None = None, **totals: int) -> str:
         """Create a provider with these inventories."""
@@ -82,7 +82,7 @@ class Storm:
         return name
 
     def get(self, path: str) -> Any:
-        """The body of a page."""
+        """Return the document of a GET, which must succeed."""
         answer = self.ask("GET", path)
         assert answer.status == 200, answer
         return answer.body
@@ -96,7 +96,7 @@ class Storm:
         return used
 
     def held(self, consumer: str) -> dict[str, dict[str, int]]:
-        """Provider -> class -> amount."""
+        """Return the allocations of a consumer: provider -> class -> amount."""
         allocations = self.get(f"/allocations/{consumer}")["allocations"]
         return {provider: entry["resources"] for provider, entry in allocations.items()}
 
@@ -106,7 +106,7 @@ def new() -> str:
 
 
 def name(prefix: str) -> str:
-    """A new name for a class or a trait."""
+    """Return a new name for a class or a trait."""
     return f"CUSTOM_{prefix}_{uuid.uuid4().hex.upper()}"
 
 
@@ -119,8 +119,8 @@ def stock(provider: str, generation: int, **totals: int) -> Call:
 def holding(
     resources: Mapping[str, Mapping[str, int]] | Iterable[str], generation: int | None = None, owner: str = "p"
 ) -> dict[str, Any]:
-    """What a consumer is to hold, by provider; one VCPU of each if only providers are named."""
-    amounts = resources if isinstance(resources, Mapping) else {one: {"VCPU": 1} for one in resources}
+    """Return the body that claims resources by provider; one VCPU of each if only providers are named."""
+    amounts = resources if isinstance(resources, Mapping) else {provider: {"VCPU": 1} for provider in resources}
     return {
         "allocations": {provider: {"resources": dict(held)} for provider, held in amounts.items()},
         "project_id": owner,
@@ -131,7 +131,7 @@ def holding(
 
 
 def claim(resources: Any, generation: int | None = None, consumer: str | None = None, **more: Any) -> Call:
-    """A consumer, new if not named, takes these resources and no others."""
+    """Return a call that replaces the allocations of a consumer, new if not named, by these resources."""
     return Call("PUT", f"/allocations/{consumer or new()}", holding(resources, generation, **more))
 
 

@@ -1,4 +1,4 @@
-"""Servers fork their workers before or after they load the service: no two of them share a connection or a writer."""
+"""Servers fork workers before or after loading the service: no two workers share a connection or a writer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FLAGS = {
 
 
 def ways(*short):
-    """Return the flags of each way to fork; a short run has those of these names."""
+    """Return the flags of each way to fork; in a short run only those with these names."""
     return [
         pytest.param(flags, id=name, marks=[] if name in short else [pytest.mark.long]) for name, flags in FLAGS.items()
     ]
@@ -35,7 +35,7 @@ def ways(*short):
 
 @pytest.fixture
 def databases(request, subtests):
-    """The URLs of new databases, one of each kind that there is: one server with all of them is soon started."""
+    """The URLs of new databases, one of each kind available: a single server with all of them starts quickly."""
     with contextlib.ExitStack() as stack:
         urls = []
         for kind in chosen(request.config):
@@ -63,7 +63,7 @@ def test_processes_of_mod_wsgi_share_neither_connections_nor_writers(databases):
 
 
 def looked_at(service, place):
-    """The workers that answered; each read and wrote by connections of its own."""
+    """Return the workers that responded; each must have read and written over its own connections."""
     storm = Storm(f"{service.url}/{place}")
     looks = []
 
@@ -71,7 +71,7 @@ def looked_at(service, place):
         looks.extend(answer.body for answer in storm.together(*[Call("GET", "/probe")] * 36))
         return len({look["process"] for look in looks}) > 1
 
-    # Lazy workers are ready one after another: the first may answer for a while.
+    # Lazy workers become ready one after another: the first may serve all requests for a while.
     service.wait_until(several)
     assert {look["process"] for look in looks} <= set(service.workers)
     assert all(look["writing"] and look["reading"] for look in looks)
@@ -88,7 +88,7 @@ def assert_nothing_was_shared(databases, workers):
             rows = database.read(lambda db: db.execute(sa.select(provider_changes)).all())
         processes = collections.defaultdict(set)
         for row in rows:
-            if row.provider_id in workers_of_it:  # the probe returns its process id in the place of a provider
+            if row.provider_id in workers_of_it:  # the probe returns its process id as the provider
                 processes[row.writer_id].add(row.provider_id)
         assert processes
         assert all(len(of) == 1 for of in processes.values()), processes
@@ -96,8 +96,8 @@ def assert_nothing_was_shared(databases, workers):
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("flags", ways("lazy, threads"))
-def test_a_database_in_memory_serves_one_process_however_it_is_started(backend, flags):
-    """Each process has one of its own, so there is one."""
+def test_a_database_in_memory_is_served_by_one_process_however_it_is_started(backend, flags):
+    """Each process would have its own database, so there is only one process."""
     with running.uwsgi("sqlite://", 1, OPTIONS, module=APPLICATION, flags=flags) as service:
         storm = Storm(service.url)
         provider = storm.provider(VCPU=8)

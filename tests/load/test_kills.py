@@ -1,4 +1,4 @@
-"""Workers and databases are killed at random: writes stay atomic, and the service recovers by itself.
+"""Workers and databases are killed at random: writes remain atomic, and the service recovers by itself.
 
 Responses are true.  Only without a response, or with one that says so, both outcomes are possible.
 """
@@ -24,12 +24,12 @@ CLIENTS = 6
 
 
 def opening(storm):
-    """The books of clients of four large providers."""
+    """Return the books of clients of four large providers."""
     return Books(storm, [storm.provider(VCPU=10**6, DISK_GB=10**6) for _ in range(4)])
 
 
 class Busy:
-    """Clients that keep books in threads of their own, for the length of a block."""
+    """Clients that keep books, each in its own thread, during a block."""
 
     def __init__(self, books):
         self._enough = threading.Event()
@@ -49,12 +49,12 @@ class Busy:
             thread.join()
 
     def get_on(self, number=50):
-        """Return when as many requests more have succeeded."""
+        """Wait until ``more`` further requests have succeeded."""
         goal = self._books.answers[204] + number
         until(lambda: self._books.answers[204] >= goal)
 
 
-def test_workers_that_are_killed_in_mid_claim(database_url):
+def test_workers_killed_during_claims(database_url):
     with running.uwsgi(database_url, 3, OPTIONS, module=APPLICATION, flags=()) as service:
         storm = Storm(service.url)
         books = opening(storm)
@@ -75,7 +75,7 @@ def test_workers_that_are_killed_in_mid_claim(database_url):
 @pytest.mark.parametrize(
     "private_server", [pytest.param("mariadb", marks=pytest.mark.long), "postgresql"], indirect=True
 )
-def test_a_database_that_is_killed_in_mid_storm(private_server):
+def test_a_database_killed_during_a_storm(private_server):
     url = private_server.create_database()
     flags = ("--lazy-apps", "--enable-threads", "--threads", "2")
     with running.uwsgi(url, 2, OPTIONS, module=APPLICATION, flags=flags) as service:

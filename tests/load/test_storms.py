@@ -1,6 +1,6 @@
 """Many clients at once: never over capacity, no refusal of what fits, never a 5xx.
 
-After each storm the `storm` fixture looks for contradictions in all that was answered, and for flaws in the database.
+After each storm the `storm` fixture looks for contradictions in the responses, and for flaws in the database.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ rounds = pytest.mark.parametrize("round_", range(ROUNDS))
 
 @rounds
 @pytest.mark.parametrize(("total", "claimers"), [(1, 2), (1, CLIENTS), (10, CLIENTS + 8)])
-def test_what_there_is_goes_to_as_many_as_it_is_enough_for(storm, round_, total, claimers):
-    """An exclusive device was allocated up to eight times; 16 of 10 were used."""
+def test_as_many_claims_succeed_as_fit_the_capacity(storm, round_, total, claimers):
+    """Regressions: an exclusive device was allocated up to eight times; 16 of 10 units were used."""
     provider = storm.provider(VCPU=total)
     answers = storm.together(*(claim([provider]) for _ in range(claimers)))
     wins = min(total, claimers)
@@ -41,18 +41,18 @@ def test_what_there_is_goes_to_as_many_as_it_is_enough_for(storm, round_, total,
 
 @rounds
 def test_no_claim_is_refused_on_a_busy_provider_with_capacity(storm, round_):
-    """LP 1719933, story 2006467: retries were spent though everything fitted."""
+    """LP 1719933, story 2006467: retries were exhausted although all claims fit."""
     provider = storm.provider(VCPU=1000)
     answers = storm.together(*(claim([provider]) for _ in range(2 * CLIENTS)))
     assert statuses(answers) == {204: 2 * CLIENTS}
     assert storm.used(provider) == 2 * CLIENTS
-    # A transaction advances it once, however many claims it places.
+    # A transaction increases the generation once, however many claims it writes.
     assert 1 < storm.generation(provider) <= 1 + 2 * CLIENTS
 
 
 @rounds
-def test_claims_on_one_provider_are_answered_each_by_itself(storm, round_):
-    """Some ask for what no consumer may have, for the same consumer, or from another owner; then it is full."""
+def test_each_claim_on_one_provider_has_its_own_result(storm, round_):
+    """Some request an invalid amount, the same consumer, or another owner; finally the provider is full."""
     provider, places = storm.provider(VCPU=CLIENTS * 6), iter(range(CLIENTS))
     rivals = [new() for _ in range(6)]
 
@@ -76,8 +76,8 @@ def test_claims_on_one_provider_are_answered_each_by_itself(storm, round_):
 
 
 @rounds
-def test_claims_on_different_providers_are_answered_each_by_itself(storm, round_):
-    """Each client has a provider of its own, so that no claim waits for the row of another one."""
+def test_each_claim_on_different_providers_has_its_own_result(storm, round_):
+    """Each client has its own provider, so that no claim waits for the row of another one."""
     providers = iter([storm.provider(VCPU=4) for _ in range(CLIENTS)])
 
     def work():
@@ -124,7 +124,7 @@ def test_providers_may_be_named_in_any_order(storm, round_):
 
 @rounds
 def test_one_of_many_first_claims_of_a_consumer_wins(storm, round_):
-    """And refused claims leave no rows: LP 1779725, 1778576, 1778591, 1780799."""
+    """Refused claims leave no rows: LP 1779725, 1778576, 1778591, 1780799."""
     consumer, providers = new(), [storm.provider(VCPU=10) for _ in range(CLIENTS)]
     answers = storm.together(*(claim([provider], consumer=consumer) for provider in providers))
     assert statuses(answers) == {204: 1, 409: CLIENTS - 1}
@@ -135,10 +135,12 @@ def test_one_of_many_first_claims_of_a_consumer_wins(storm, round_):
 
 @rounds
 def test_one_of_many_writers_with_the_same_consumer_generation_wins(storm, round_):
-    """Each on a provider of its own, so that no lock keeps them apart."""
+    """Each writer uses its own provider, so that no lock serializes them."""
     consumer, providers = new(), [storm.provider(VCPU=10) for _ in range(CLIENTS)]
     assert storm.ask(*claim([providers[0]], consumer=consumer)).status == 204
-    answers = storm.together(*(claim({one: {"VCPU": 2}}, generation=1, consumer=consumer) for one in providers))
+    answers = storm.together(
+        *(claim({provider: {"VCPU": 2}}, generation=1, consumer=consumer) for provider in providers)
+    )
     assert statuses(answers) == {204: 1, 409: CLIENTS - 1}
     winner = providers[[answer.status for answer in answers].index(204)]
     assert storm.held(consumer) == {winner: {"VCPU": 2}}
@@ -148,7 +150,7 @@ def test_one_of_many_writers_with_the_same_consumer_generation_wins(storm, round
 @rounds
 @pytest.mark.parametrize("existing", [False, True])
 def test_all_writers_without_a_consumer_generation_succeed(storm, round_, existing):
-    """Before 1.28 clients state no generation: the last writer wins, and all are answered with success."""
+    """Before 1.28 clients send no generation: the last writer wins, and all succeed."""
     consumer, providers = new(), [storm.provider(VCPU=10) for _ in range(16)]
     if existing:
         assert storm.ask(*claim([providers[0]], consumer=consumer)).status == 204
@@ -164,33 +166,33 @@ def test_all_writers_without_a_consumer_generation_succeed(storm, round_, existi
 
 @rounds
 def test_no_write_of_many_consumers_is_refused_while_others_create_and_end_them(storm, round_):
-    """Before 1.28; each attempt found another consumer than it had read, one request in twenty was refused."""
+    """Before 1.28 each attempt met a consumer other than the one it had read: one request in twenty was refused."""
     consumers, provider = [new() for _ in range(6)], storm.provider(VCPU=1000)
     held = {"allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u"}
 
     def write(chance):
         for _ in range(6):
             chosen = chance.sample(consumers, 5)
-            body = {one: held if chance.random() < 0.5 else held | {"allocations": {}} for one in chosen}
+            body = {consumer: held if chance.random() < 0.5 else held | {"allocations": {}} for consumer in chosen}
             yield storm.ask("POST", "/allocations", body, 20)
 
     writers = [random.Random(CLIENTS * round_ + number) for number in range(CLIENTS)]
     answers = storm.together(*(lambda chance=chance: [*write(chance)] for chance in writers))
     assert statuses([*itertools.chain(*answers)]) == {204: 6 * CLIENTS}
-    assert storm.used(provider) == sum(bool(storm.held(one)) for one in consumers)
+    assert storm.used(provider) == sum(bool(storm.held(consumer)) for consumer in consumers)
 
 
 @rounds
 def test_consumers_of_full_providers_change_places(storm, round_):
-    """Two in one POST, over and over: neither provider ever has room for both."""
+    """A POST swaps two consumers, again and again: neither provider ever fits both."""
     here, there = storm.provider(VCPU=CLIENTS), storm.provider(VCPU=CLIENTS)
     pairs = [(new(), new()) for _ in range(CLIENTS)]
-    for one, other in pairs:
-        assert storm.ask("POST", "/allocations", {one: holding([here]), other: holding([there])}).status == 204
+    for first, second in pairs:
+        assert storm.ask("POST", "/allocations", {first: holding([here]), second: holding([there])}).status == 204
 
-    def swap(one, other):
+    def swap(left, right):
         for generation, (first, second) in enumerate([(there, here), (here, there), (there, here)], start=1):
-            body = {one: holding([first], generation), other: holding([second], generation)}
+            body = {left: holding([first], generation), right: holding([second], generation)}
             yield storm.ask("POST", "/allocations", body)
 
     answers = storm.together(*(lambda pair=pair: [*swap(*pair)] for pair in pairs))
@@ -199,7 +201,7 @@ def test_consumers_of_full_providers_change_places(storm, round_):
 
 
 @rounds
-def test_giving_back_beside_taking_leaves_all_or_nothing(storm, round_):
+def test_concurrent_releases_and_claims_leave_all_or_nothing(storm, round_):
     """DELETE beside PUT, with and without a generation."""
     provider, other = storm.provider(VCPU=1000), storm.provider(VCPU=1000)
     consumers = [new() for _ in range(4)]
@@ -218,7 +220,7 @@ def test_giving_back_beside_taking_leaves_all_or_nothing(storm, round_):
     assert storm.used(other) == sum(allocations.get(other, {"VCPU": 0})["VCPU"] for allocations in held)
 
 
-# --- first sight -----------------------------------------------------------------------------------------------------
+# --- first use -------------------------------------------------------------------------------------------------------
 
 
 @rounds
@@ -245,15 +247,15 @@ def test_many_may_be_the_first_of_an_aggregate(storm, round_):
         }) for provider, order in zip(providers, orders, strict=True)
     ))  # fmt: skip
     assert statuses(answers) == {200: CLIENTS}
-    found = storm.get(f"/resource_providers?member_of={aggregates[0]}")["resource_providers"]
-    assert {provider["uuid"] for provider in found} == set(providers)
+    members = storm.get(f"/resource_providers?member_of={aggregates[0]}")["resource_providers"]
+    assert {provider["uuid"] for provider in members} == set(providers)
 
 
 @rounds
-def test_many_may_make_a_class_or_a_trait_and_each_class_has_its_own_id(storm, round_):
+def test_many_may_create_a_class_or_a_trait_and_each_class_has_its_own_id(storm, round_):
     own = [name("C") for _ in range(CLIENTS)]
     same, trait = name("C"), name("T")
-    calls = [Call("PUT", f"/resource_classes/{one}") for one in [*own, *[same] * 4]]
+    calls = [Call("PUT", f"/resource_classes/{name}") for name in [*own, *[same] * 4]]
     answers = storm.together(*calls, *[Call("PUT", f"/traits/{trait}")] * 4)
     assert statuses(answers[:CLIENTS]) == {201: CLIENTS}
     assert statuses(answers[CLIENTS:]) == {201: 2, 204: 6}
@@ -285,7 +287,7 @@ def test_one_of_many_writers_with_the_same_provider_generation_wins(storm, round
 
 
 def until_done(storm, attempt, most=50):
-    """Return the number of tries of a client that reads the generation again after each conflict."""
+    """Return the number of attempts of a client that reads the generation again after each conflict."""
     for number in range(1, most + 1):
         answer = attempt()
         if answer.status < 300:
@@ -310,7 +312,7 @@ def test_inventory_grows_beside_claims(storm, round_):
 
 @rounds
 def test_inventory_is_never_deleted_while_it_is_claimed(storm, round_):
-    """Either it is deleted, and no claim succeeds, or it is in use."""
+    """Either it is deleted and no claim succeeds, or it is in use."""
     provider = storm.provider(VCPU=1000)
     remove = Call("DELETE", f"/resource_providers/{provider}/inventories")
     removed, *answers = storm.together(remove, *(claim([provider]) for _ in range(4)))
@@ -325,7 +327,7 @@ def test_inventory_is_never_deleted_while_it_is_claimed(storm, round_):
 
 @rounds
 def test_a_host_is_reshaped_beside_claims(storm, round_):
-    """LP 1783130 and the reshaper race: the VGPUs move to a child while the host's VCPUs are being taken."""
+    """LP 1783130 and the reshaper race: the VGPUs move to a child while clients claim the host's VCPUs."""
     host = storm.provider(VCPU=1000, VGPU=4)
     child = storm.provider(parent=host)
     consumers = [new() for _ in range(4)]
@@ -338,7 +340,7 @@ def test_a_host_is_reshaped_beside_claims(storm, round_):
     def reshape():
         body = {
             "inventories": {host: inventories(host, VCPU=1000), child: inventories(child, VGPU=4)},
-            "allocations": {one: holding({host: {"VCPU": 1}, child: {"VGPU": 1}}, 1) for one in consumers},
+            "allocations": {consumer: holding({host: {"VCPU": 1}, child: {"VGPU": 1}}, 1) for consumer in consumers},
         }
         return storm.ask("POST", "/reshaper", body)
 
@@ -354,14 +356,14 @@ def test_a_host_is_reshaped_beside_claims(storm, round_):
 
 
 @rounds
-def test_children_that_are_born_while_their_parent_moves_move_along(storm, round_):
+def test_children_created_while_their_parent_moves_move_along(storm, round_):
     """LP 1779635, 1779818: descendants kept the old root."""
     old, new_root = storm.provider(), storm.provider()
     moving = storm.provider(parent=old)
     children = [new() for _ in range(CLIENTS)]
     births = [
-        Call("POST", "/resource_providers", {"name": one, "uuid": one, "parent_provider_uuid": moving})
-        for one in children
+        Call("POST", "/resource_providers", {"name": child, "uuid": child, "parent_provider_uuid": moving})
+        for child in children
     ]
     move = Call("PUT", f"/resource_providers/{moving}", {"name": moving, "parent_provider_uuid": new_root})
     moved, *born = storm.together(move, *births)
@@ -374,21 +376,21 @@ def test_children_that_are_born_while_their_parent_moves_move_along(storm, round
 
 
 @rounds
-def test_providers_that_move_below_each_other_make_no_loop(storm, round_):
+def test_providers_that_move_below_each_other_form_no_loop(storm, round_):
     ring = [storm.provider() for _ in range(4)]
     moves = [
-        Call("PUT", f"/resource_providers/{one}", {"name": one, "parent_provider_uuid": ring[(at + 1) % 4]})
-        for at, one in enumerate(ring)
+        Call("PUT", f"/resource_providers/{provider}", {"name": provider, "parent_provider_uuid": ring[(at + 1) % 4]})
+        for at, provider in enumerate(ring)
     ]
     answers = storm.together(*moves)
     assert statuses(answers) == {200: 3, 400: 1}
-    parents = {one: storm.get(f"/resource_providers/{one}")["parent_provider_uuid"] for one in ring}
+    parents = {provider: storm.get(f"/resource_providers/{provider}")["parent_provider_uuid"] for provider in ring}
     assert [*parents.values()].count(None) == 1
 
 
 @rounds
 def test_no_move_of_one_provider_is_refused_for_the_others(storm, round_):
-    """Each collided when another was faster: of 12 clients without a pause one move in ten was refused."""
+    """Moves collided with faster ones: of 12 clients without a pause, one move in ten was refused."""
     roots = [storm.provider() for _ in range(4)]
     moving = storm.provider(parent=roots[0])
 
@@ -415,12 +417,12 @@ def test_a_provider_is_deleted_only_without_claims(storm, round_):
 
 
 @rounds
-def test_a_provider_goes_only_if_no_child_is_born(storm, round_):
+def test_a_provider_is_deleted_only_if_no_child_is_created(storm, round_):
     """LP 1770636, 1739571: foreign key errors, 500."""
     provider, children = storm.provider(), [new() for _ in range(3)]
     births = [
-        Call("POST", "/resource_providers", {"name": one, "uuid": one, "parent_provider_uuid": provider})
-        for one in children
+        Call("POST", "/resource_providers", {"name": child, "uuid": child, "parent_provider_uuid": provider})
+        for child in children
     ]
     deleted, *born = storm.together(Call("DELETE", f"/resource_providers/{provider}"), *births)
     if deleted.status == 204:
@@ -432,7 +434,7 @@ def test_a_provider_goes_only_if_no_child_is_born(storm, round_):
 
 def test_writers_of_the_same_trees_are_not_refused_for_collisions(storm):
     """New children during claims on MariaDB: 37 of 44 were refused; moves during creations on PostgreSQL: 12 of 13."""
-    # Of these trees, some roots have higher ids than their members, and some have lower ones.
+    # In some of these trees the root has a higher id than its members, in others a lower one.
     nodes = [storm.provider(VCPU=100_000) for _ in range(2)]
     roots = [storm.provider(VCPU=100_000) for _ in range(2)]
     nodes += [storm.provider(parent=root, VCPU=100_000) for root in roots]
@@ -509,7 +511,7 @@ def test_a_class_is_deleted_only_without_inventory(storm, round_):
 
 
 @rounds
-def test_a_class_keeps_its_inventories_when_it_is_renamed_meanwhile(storm, round_):
+def test_a_class_renamed_concurrently_keeps_its_inventories(storm, round_):
     old, becomes = name("C"), name("D")
     assert storm.ask("PUT", f"/resource_classes/{old}").status == 201
     providers = [storm.provider(VCPU=1) for _ in range(4)]
@@ -556,13 +558,15 @@ def test_all_kinds_of_writes_at_once(storm, round_):
         consumer = chance.choice(consumers)
         known = storm.get(f"/allocations/{consumer}").get("consumer_generation")
         wanted = chance.sample(providers, chance.randint(1, 3))
-        storm.ask(*claim({one: {"VCPU": chance.randint(1, 2), "DISK_GB": 1} for one in wanted}, known, consumer))
+        amounts = {provider: {"VCPU": chance.randint(1, 2), "DISK_GB": 1} for provider in wanted}
+        storm.ask(*claim(amounts, known, consumer))
 
     def move(chance):
-        known = {
-            one: storm.get(f"/allocations/{one}").get("consumer_generation") for one in chance.sample(consumers, 2)
-        }
-        storm.ask("POST", "/allocations", {one: holding([chance.choice(providers)], g) for one, g in known.items()})
+        body = {}
+        for consumer in chance.sample(consumers, 2):
+            known = storm.get(f"/allocations/{consumer}").get("consumer_generation")
+            body[consumer] = holding([chance.choice(providers)], known)
+        storm.ask("POST", "/allocations", body)
 
     def give_back(chance):
         storm.ask("DELETE", f"/allocations/{chance.choice(consumers)}")

@@ -1,6 +1,6 @@
-"""Clients that do the same to a service and to its model, and compare responses and states.
+"""Clients that send the same requests to a service and to its model, and compare responses and states.
 
-They choose by small numbers (tests/model/strategies.py); here the numbers become names and bodies.
+Their actions are drawn as small numbers (tests/model/strategies.py); here the numbers become names and bodies.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Things = list[tuple[int, int, int]]
 
 
 class Clients(RuleBasedStateMachine):
-    """The state of the clients; their actions are in the test."""
+    """The state of the clients; the test defines their actions."""
 
     #: The service.
     call: Caller
@@ -35,16 +35,16 @@ class Clients(RuleBasedStateMachine):
     # --- names ---
 
     def uuid(self, kind: str, number: int) -> str:
-        """Return the same name for the same number, unique to this run."""
+        """Return a uuid, the same one for the same number, and unique to this run."""
         return f"{kind}000000{number:x}{self.run}"
 
     def provider(self, which: int) -> str:
-        """Mostly an existing one."""
+        """Return a provider, mostly an existing one."""
         there = sorted(self.model.providers)
         return self.uuid("a", 15) if which == NOT_THERE or not there else there[which % len(there)]
 
     def class_of(self, provider: str, which: int) -> str:
-        """Mostly a class of the provider; else one that it may not have, or that no provider has."""
+        """Return a class, mostly of the provider; otherwise one that it may lack, or that does not exist."""
         known = self.model.providers.get(provider)
         had = sorted(known.inventories) if known else []
         if which == NOT_THERE:
@@ -60,7 +60,7 @@ class Clients(RuleBasedStateMachine):
         return consumer, copied(self.model.consumers[consumer].held)
 
     def held(self, things: Things) -> Held:
-        """What a client asks for."""
+        """Return the allocations that a client requests."""
         held: Held = {}
         for which, which_class, amount in things:
             provider = self.provider(which)
@@ -74,7 +74,7 @@ class Clients(RuleBasedStateMachine):
     def claim(
         self, consumer: str, held: Held, minor: int, owner: tuple[str, str], type_: str, belief: str = "right"
     ) -> Claim:
-        """The claim of a client, as far as this version can express it."""
+        """Return the claim of a client, as far as this version can express it."""
         known = self.model.consumers.get(consumer)
         actual = known.generation if known else None
         believed = {"right": actual, "null": None, "off": (actual or 2) + 1}[belief]
@@ -82,14 +82,14 @@ class Clients(RuleBasedStateMachine):
         type_said = type_ if minor >= 38 else None
         return Claim(consumer, held, project, user, type_said, believed if minor >= 28 else UNSAID)
 
-    # --- doing and seeing ---
+    # --- requests and comparisons ---
 
     def does(
         self, status: int | Mapping[bool, int], method: str, path: str, minor: int, body: Any, model: Callable[[], Any]
     ) -> None:
         """Send the request, and compare the response with the model's: a refusal, or a success and its contents.
 
-        ``status`` is that of a success; a mapping if it depends on the model's result.
+        ``status`` is the status of a success, or a mapping from the model's result to it.
         """
         answer = self.call(method, path, minor, body)
         hypothesis.event(f"{method} /{path.split('/')[1]}: {answer.status}")
@@ -126,7 +126,7 @@ class Clients(RuleBasedStateMachine):
     def get(self, path: str) -> Any:
         return get(self.call, path)
 
-    #: Called at the end of each example, where the machine has one.
+    #: Called at the end of each example, if the machine defines it.
     at_end: Callable[[], object] = staticmethod(lambda: None)
 
     def teardown(self) -> None:
@@ -135,10 +135,10 @@ class Clients(RuleBasedStateMachine):
 
 
 def when(applies: Callable[[Any], Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a rule do nothing where it does not apply.
+    """Make a rule do nothing if it does not apply.
 
-    In the place of a precondition, which must not depend on what a service has chosen: that is another place when
-    Hypothesis repeats the steps, and it fails ("inconsistent data generation") where it has other rules then.
+    This replaces a precondition, which must not depend on the choices of a service: these differ when Hypothesis
+    repeats the steps, and it fails ("inconsistent data generation") if other rules are then enabled.
     """
 
     def decorated(function: Callable[..., None]) -> Callable[..., None]:
@@ -165,7 +165,7 @@ def clear(call: Caller) -> None:
     for provider in providers:
         for consumer in get(call, f"/resource_providers/{provider['uuid']}/allocations")["allocations"]:
             call("DELETE", f"/allocations/{consumer}")
-    for _ in providers:  # children go before their parents
+    for _ in providers:  # children are deleted before their parents
         for provider in providers:
             call("DELETE", f"/resource_providers/{provider['uuid']}")
     for name in CUSTOM_CLASSES:
@@ -188,19 +188,19 @@ def copied(held: Held) -> Held:
 
 
 def record(inventory: Inventory) -> dict[str, Any]:
-    """The fields that a client must send: all except defaults."""
+    """Return the fields that a client must send: all except defaults."""
     said = vars(inventory).items()
     return {name: value for name, value in said if name == "total" or value != getattr(Inventory, name)}
 
 
 def records(inventories: Mapping[str, Inventory], generation: int) -> dict[str, Any]:
-    """The inventories of a provider, as a client sends them."""
+    """Return the inventories of a provider in the form that a client sends."""
     said = {name: record(inventory) for name, inventory in inventories.items()}
     return {"resource_provider_generation": generation, "inventories": said}
 
 
 def body_of(claim: Claim, minor: int) -> dict[str, Any]:
-    """The body of the claim in this version."""
+    """Return the body of the claim in this version."""
     body: dict[str, Any] = {
         "allocations": {provider: {"resources": amounts} for provider, amounts in claim.held.items()}
     }
@@ -220,7 +220,7 @@ def body_of(claim: Claim, minor: int) -> dict[str, Any]:
 
 
 def seen(value: Any) -> Any:
-    """Return the document without what the model lacks: links, and the order of sets."""
+    """Return the document without links and without the order of sets, which the model lacks."""
     if isinstance(value, dict):
         return {key: seen(inner) for key, inner in value.items() if key != "links"}
     if isinstance(value, list):

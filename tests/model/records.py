@@ -10,10 +10,10 @@ CONCURRENT_UPDATE = "placement.concurrent_update"
 INVENTORY_IN_USE = "placement.inventory.inuse"
 DUPLICATE_NAME = "placement.duplicate_name"
 
-STANDARD_CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")  # of those that there are, with ids in this order
+STANDARD_CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")  # some of the standard classes, with ids in this order
 FIRST_CUSTOM_ID = 10000
 UNKNOWN_OWNER = "00000000-0000-0000-0000-000000000000"
-#: In place of a generation: the client states none.  In place of a parent: the client leaves it as it is.
+#: As a generation: the client sends none.  As a parent: the client does not change it.
 UNSAID = "unsaid"
 
 Held = dict[str, dict[str, int]]  # provider -> class -> amount
@@ -68,12 +68,12 @@ class Claim:
 
 @dataclass
 class Record:
-    """What /v1/claims knows of a consumer beside its allocations."""
+    """The record of /v1/claims about a consumer, beside its allocations."""
 
-    #: What was asked for; None if the consumer was only given an end.
+    #: The request; None if the consumer only got an expiry.
     request: object = None
     mappings: object = None
-    #: The consumer's generation while it holds what the mappings are about.
+    #: The consumer's generation while the mappings are valid.
     generation: int = -1
     ends: bool = False
 

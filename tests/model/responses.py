@@ -8,7 +8,7 @@ from tests.model.records import STANDARD_CLASSES, Consumer, Provider, Record
 
 
 class Seen:
-    """What there is."""
+    """The state of the model, as GET requests show it."""
 
     def __init__(self) -> None:
         self.providers: dict[str, Provider] = {}
@@ -72,7 +72,7 @@ class Seen:
         }
 
     def claim_of(self, consumer: str) -> Any:
-        """What /v1/claims shows of a consumer that holds something; of its end, whether it has one."""
+        """Return the document of /v1/claims about a consumer with allocations, and only whether it has an expiry."""
         known = self.consumers[consumer]
         record = known.record or Record()
         shown = self.allocations(consumer)

@@ -1,7 +1,7 @@
-"""A model of the service, of a few dictionaries: the reply to each write, and the state after it.
+"""A model of the service, made of a few dictionaries: the response to each write, and the state after it.
 
 Written from the reference (docs/api) alone, in the simplest way: nothing here is fast, concurrent or stored.  A method
-returns what the write shows, or raises Refused; a refused write has changed nothing.
+returns the content of the response to a write, or raises Refused; a refused write changes nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def atomic(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Model(Seen):
-    """What may become of what there is."""
+    """The state of the service, and its changes by writes."""
 
     # --- providers ---
 
@@ -211,7 +211,7 @@ class Model(Seen):
         self.ensure_class(name)
 
     def ensure_class(self, name: str) -> bool:
-        """Whether it is new."""
+        """Create the class if it does not exist; return whether it is new."""
         new = name not in self.classes
         self.classes.setdefault(name, max(FIRST_CUSTOM_ID, *(number + 1 for number in self.classes.values())))
         return new
@@ -243,7 +243,7 @@ class Model(Seen):
         del self.classes[name]
 
     def ensure_trait(self, name: str) -> bool:
-        """Whether it is new."""
+        """Create the trait if it does not exist; return whether it is new."""
         new = name not in self.traits
         self.traits.add(name)
         return new
@@ -332,7 +332,7 @@ class Model(Seen):
         claimants = {claim.consumer for claim in claims}
         new = sum(claim.held.get(uuid, {}).get(name, 0) for claim in claims)
         old = sum(c.held.get(uuid, {}).get(name, 0) for c_uuid, c in self.consumers.items() if c_uuid in claimants)
-        # A consumer may keep or reduce its amounts where inventory was reduced.
+        # A consumer may keep or reduce its amounts after its inventory has shrunk.
         if self.used(uuid, name) - old + new > inventory.capacity and new > old:
             return "The requested amount would exceed the capacity."
         return None

@@ -13,16 +13,16 @@ OWNERS = (("project1", "user1"), ("project1", "user2"), ("project2", "user1"))
 NO_SUCH_CLASS = "CUSTOM_NO_SUCH"
 CONSUMERS = 4
 
-#: A choice among existing things; the last number, and any number if nothing exists, is one that does not exist.
+#: A choice among existing records; the last number, or any number if none exist, means one that does not exist.
 WHICH = st.integers(0, 23)
 NOT_THERE = 23
 
 NUMBER = st.integers(0, 4)
 CONSUMER = st.integers(0, CONSUMERS - 1)
-#: The difference of the stated generation of a provider from the true one, and the stated one of a consumer.
+#: The difference of a provider's sent generation from the true one, and the sent generation of a consumer.
 OFF = st.sampled_from((0, 0, 0, 0, 0, 0, 0, 1, -1))
 BELIEF = st.sampled_from(("right",) * 8 + ("null", "off"))
-#: Provider, class of it, amount.
+#: Provider, one of its classes, amount.
 THINGS = st.lists(
     st.tuples(WHICH, WHICH, st.sampled_from((1, 1, 1, 2, 2, 3, 4, 8))),
     min_size=1,
@@ -42,11 +42,11 @@ INVENTORIES = st.dictionaries(st.sampled_from((*CLASSES, NO_SUCH_CLASS)), INVENT
 
 
 def minors(*numbers: int) -> st.SearchStrategy[int]:
-    """Versions: those in which something changed."""
+    """Draw a version in which something changed."""
     return st.sampled_from(numbers)
 
 
 def claims(least: int, most: int) -> st.SearchStrategy[list[tuple[int, list[tuple[int, int, int]], str]]]:
-    """So many consumers, each with its claim and the generation that it states."""
-    one = st.tuples(CONSUMER, NOTHING | THINGS, BELIEF)
-    return st.lists(one, min_size=least, max_size=most, unique_by=lambda claim: claim[0])
+    """Draw consumers, each with its claim and the generation that it sends."""
+    entry = st.tuples(CONSUMER, NOTHING | THINGS, BELIEF)
+    return st.lists(entry, min_size=least, max_size=most, unique_by=lambda claim: claim[0])

@@ -1,4 +1,4 @@
-"""Names that exist in the service under test, names that do not, and values that have broken services of all kinds."""
+"""Names that exist in the service under test, unknown names, and values that have broken services of all kinds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = (*CLASSES, *TRAITS, "CUSTOM_NEW", "CUSTOM_" + "N" * 300, "vcpu")
 #: The generations of the first provider and of the first consumer.
 PROVIDER_GENERATION, CONSUMER_GENERATION = 5, 1
 
-#: Texts; a line for each idea.
+#: Texts, one line for each idea.
 TRAPS = (
     *("", " ", "\0", "VCPU\0", "\n", "VCPU\n", "a\r\nX-Evil: 1", "\x80", "\ufeff", "\u202e", "a\u0301", "\u0130"),
     *("\xe9", "\uff11", "\U0001f600", "VCPU\U0001f600", "\U0010ffff", "\U0001f600" * 300),
@@ -36,7 +36,7 @@ TRAPS = (
 
 
 def traps_for(number: int, step: int) -> tuple[str, ...]:
-    """Return the texts for a place with this number: every one in a long run, in a short one each ``step``-th.
+    """Return the texts for a place with this number: all in a long run, each ``step``-th in a short one.
 
     Places with neighbouring numbers get different texts.
     """
@@ -54,7 +54,7 @@ MONSTERS = (
 
 
 class Sent(NamedTuple):
-    """A request as it goes over the wire, but for the quoting of its path."""
+    """A request as sent, except that its path is not quoted."""
 
     method: str
     path: bytes
@@ -64,7 +64,7 @@ class Sent(NamedTuple):
 
     @property
     def environ(self) -> dict[str, Any]:
-        """What a WSGI server makes of it."""
+        """Return the WSGI environment of the request."""
         environ = {
             "REQUEST_METHOD": _as_latin_1(self.method),
             "SCRIPT_NAME": "",
@@ -84,12 +84,12 @@ class Sent(NamedTuple):
 
 
 def _as_latin_1(text: str) -> str:
-    """The text as WSGI hands it on: a character for each byte."""
+    """Return the text in WSGI's form: a character for each byte."""
     return text if all(char <= "\xff" for char in text) else text.encode().decode("latin-1")
 
 
 def usual_headers(body: bytes = b"", version: str = "1.39") -> dict[str, str]:
-    """The headers of a client with all rights."""
+    """Return the headers of a client with all rights."""
     return {
         "Host": "placement",
         "X-Auth-Token": "admin",

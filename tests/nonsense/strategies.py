@@ -34,16 +34,16 @@ from tests.nonsense.odd_values import (
 )
 
 ANY_TEXT = st.sampled_from(TRAPS) | st.text(max_size=8)
-#: The part of a request that is odd.
+#: The odd part of a request.
 ODD = ("nothing", "body", "body", "query", "path", "method", "header", "version")
 
 
 def mostly(usual: st.SearchStrategy[Any], otherwise: st.SearchStrategy[Any], in_all: int = 8) -> st.SearchStrategy[Any]:
-    """One in so many is odd; it is in the middle, because Hypothesis draws the ends more often."""
+    """Draw mostly the usual value; the odd number is in the middle, since Hypothesis draws the ends more often."""
     return st.integers(0, in_all - 1).flatmap(lambda number: otherwise if number == in_all // 2 else usual)
 
 
-# --- where to --------------------------------------------------------------------------------------------------------
+# --- routes ----------------------------------------------------------------------------------------------------------
 
 _METHODS = st.sampled_from(("GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "get", "", "\xc9"))
 VALUES = {
@@ -52,20 +52,20 @@ VALUES = {
     "resource_class": st.sampled_from(CLASSES),
     "name": st.sampled_from(NAMES),
 }
-#: Every route, with its endpoint of this version or of another.
+#: Every route, with its endpoint of this version or another one.
 ROUTES = tuple(
     (method, path, endpoint)
     for path, methods in TABLE.items()
     for method, endpoints in methods.items()
     for endpoint in (endpoints if isinstance(endpoints, tuple) else (endpoints,))
 )
-#: Routes that read more of a request are drawn more often.
+#: Routes that parse more of a request are drawn more often.
 _ASKED = tuple(route for route in ROUTES for _ in range(3 if route[2].body or route[2].query else 1))
 
 
 @st.composite
 def _paths(draw: st.DrawFn, path: str, odd: bool) -> bytes:
-    """The path with values in it, as the server passes it on: no longer quoted."""
+    """Draw the path with its values, unquoted, as the server forwards it."""
     if not odd:
         return re.sub("{(.*?)}", lambda match: draw(VALUES[match[1]]), path).encode()
     content = re.sub("{(.*?)}", lambda _: draw(ANY_TEXT), path).encode()
@@ -74,7 +74,7 @@ def _paths(draw: st.DrawFn, path: str, odd: bool) -> bytes:
 
 @st.composite
 def _versions(draw: st.DrawFn, endpoint: Endpoint) -> mv.Version:
-    """Mostly a version that has the endpoint."""
+    """Draw a version, mostly one that has the endpoint."""
     last = endpoint.until.minor - 1 if endpoint.until else mv.LATEST.minor
     lifetime = st.integers(endpoint.since.minor, last)
     return mv.Version(1, draw(mostly(lifetime, st.integers(0, mv.LATEST.minor), 12)))
@@ -85,7 +85,7 @@ def _versions(draw: st.DrawFn, endpoint: Endpoint) -> mv.Version:
 _SUFFIXES = st.sampled_from(("", "", "1", "2", "_A", "0", "01", "-" * 64, "x" * 65))
 _SIGNS = st.sampled_from(("in:", "!in:", "!", "in:!", ":", "startswith:"))
 _AMOUNTS = st.sampled_from((*[":1"] * 6, ":2", "", ":0", ":-1", ":x", ":" + "9" * 25, ":1.5", ": 1", ":1:1", ":\uff11"))
-#: What a parameter is about.
+#: The kind of value of a parameter.
 ABOUT = {
     "resources": st.tuples(st.sampled_from(CLASSES), _AMOUNTS).map("".join),
     "required": st.sampled_from(TRAITS),
@@ -102,7 +102,7 @@ ABOUT = {
     "user_id": st.sampled_from(("user", "nobody")),
     "consumer_type": st.sampled_from(("INSTANCE", "all", "unknown", "allfoo")),
 }
-#: Parameters of which there may be one per group.
+#: Parameters that may occur once per group.
 _GROUPED = ("resources", "required", "member_of", "in_tree")
 
 
@@ -137,7 +137,7 @@ _RATIOS = st.sampled_from((1.0, 1.0, 1.5, 0, -1.0, 1e-300, 3.4e38, 1e308, "1", N
 _ODD_VALUES = st.sampled_from(
     (*TRAPS, "\ud800", "\udc00x", 10**400, -(2**63), 5e-324, 1.7e308, True, None, [], {}, [[[[[[]]]]]], {"": {"": {}}})
 )
-#: What a claim may ask for.
+#: The resources of a claim.
 _QUERIES = st.sampled_from((
     *("resources=VCPU:1", "resources=VCPU:1,DISK_GB:1&required=CUSTOM_TRAIT", "resources=CUSTOM_CLASS:2"),
     *("resources=VCPU:1&in_tree=child", f"resources=DISK_GB:1&member_of={AGGREGATE}", "resources=VCPU:9999"),
@@ -146,7 +146,7 @@ _QUERIES = st.sampled_from((
 
 
 def familiar(draw: st.DrawFn, value: Any, key: str = "") -> Any:
-    """The value, mostly with existing names in the place of random ones."""
+    """Draw the value, mostly with existing names instead of random ones."""
     if isinstance(value, dict):
         return {familiar(draw, name): familiar(draw, inner, name) for name, inner in value.items()}
     if isinstance(value, list):
@@ -172,7 +172,7 @@ def _familiar_text(draw: st.DrawFn, text: str) -> str:
 
 @st.composite
 def _json(draw: st.DrawFn, endpoint: Endpoint, version: mv.Version, odd: bool) -> Any:
-    """A value that conforms to the schema, or nearly."""
+    """Draw a value that conforms to the schema, or nearly."""
     value = familiar(draw, draw(json_strategies.conforming(endpoint.body.render(version))))
     if not odd:
         return value
@@ -183,7 +183,7 @@ def _json(draw: st.DrawFn, endpoint: Endpoint, version: mv.Version, odd: bool) -
 
 
 def with_trap(draw: st.DrawFn, value: Any) -> Any:
-    """The value with something odd in one place, which may be a key."""
+    """Draw the value with something odd in one place, which may be a key."""
     if not isinstance(value, dict | list) or not value:
         return draw(_ODD_VALUES)
     if isinstance(value, list):
@@ -196,7 +196,7 @@ def with_trap(draw: st.DrawFn, value: Any) -> Any:
 
 @st.composite
 def bodies(draw: st.DrawFn, endpoint: Endpoint, version: mv.Version, odd: bool) -> bytes:
-    """The content of a request: it conforms to the schema, or is odd."""
+    """Draw the body of a request: it conforms to the schema, or is odd."""
     if endpoint.body is None:
         return draw(st.sampled_from(MONSTERS)) if odd else b""
     value = draw(_json(endpoint, version, odd))
@@ -247,7 +247,7 @@ def _headers(draw: st.DrawFn, usual: dict[str, str], odd: bool) -> dict[str, str
 
 @st.composite
 def sent(draw: st.DrawFn) -> Sent:
-    """Any request."""
+    """Draw any request."""
     odd = draw(st.sampled_from(ODD))
     method, path, endpoint = draw(st.sampled_from(_ASKED))
     version = draw(_versions(endpoint))

@@ -30,7 +30,7 @@ class Place(NamedTuple):
     body: Any = None
 
     def filled(self, text: str) -> Sent:
-        """The request with the text in it."""
+        """Return the request with the text at the place."""
         body = b""
         if self.body is not None:
             body = json.dumps(self.body).replace("TRAP", json.dumps(text)[1:-1]).encode()

@@ -2,7 +2,7 @@
 
 import eventlet
 
-eventlet.monkey_patch()  # before anything else is imported, as nova does
+eventlet.monkey_patch()  # like nova, before anything else is imported
 
 import tempfile  # noqa: E402
 import uuid  # noqa: E402
@@ -13,7 +13,7 @@ from tests.projects.nova import PlacementFixture  # noqa: E402
 
 
 class InFile(PlacementFixture):
-    """The service on a database in a file."""
+    """The service on a database file."""
 
     def _configure_placement(self, conf_fixture):
         super()._configure_placement(conf_fixture)

@@ -1,4 +1,4 @@
-"""The fixture as nova's functional tests derive it, and the client that those use."""
+"""The fixture derived by nova's functional tests, and their client."""
 
 from keystoneauth1 import adapter, session
 
@@ -6,7 +6,7 @@ from placement.tests.functional.fixtures import placement as fixtures
 
 
 class PlacementFixture(fixtures.PlacementFixture):
-    """A client with a session of its own, authenticated only by the token."""
+    """A client with its own session, authenticated only by the token."""
 
     def setUp(self):
         super().setUp()
@@ -17,14 +17,14 @@ class PlacementFixture(fixtures.PlacementFixture):
         return self._client.request(url, method, endpoint_override=self.endpoint, headers=headers, **options)
 
     def add_host(self, name="host", vcpus=8):
-        """The uuid of a new provider."""
+        """Create a provider, and return its uuid."""
         uuid = self.ask("POST", "/resource_providers", json={"name": name}).json()["uuid"]
         inventories = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": vcpus}}}
         assert self.ask("PUT", f"/resource_providers/{uuid}/inventories", json=inventories).status_code == 200
         return uuid
 
     def claim(self, consumer, uuid, vcpus=1):
-        """The status of the answer."""
+        """Claim, and return the status of the response."""
         claim = {
             "allocations": {uuid: {"resources": {"VCPU": vcpus}}},
             "project_id": "project",

@@ -28,7 +28,7 @@ def client(conf):
 
 
 @pytest.mark.parametrize(("latest", "version"), [(False, "placement 1.0"), (True, f"placement {mv.LATEST}")])
-def test_requests_speak_the_oldest_version_or_the_latest(conf, latest, version):
+def test_requests_use_the_oldest_version_or_the_latest(conf, latest, version):
     with PlacementDirect(conf, latest_microversion=latest) as client:
         assert client.get("/resource_providers").headers["openstack-api-version"] == version
 
@@ -37,7 +37,7 @@ def test_a_request_may_name_its_version(client):
     assert client.post("/resource_providers", json={"name": "a"}, microversion="1.19").status_code == 201
 
 
-def test_the_client_may_do_what_the_policy_lets_an_administrator_do(conf):
+def test_the_client_has_the_rights_of_an_administrator(conf):
     nothing = {"inventories": {str(uuid.uuid4()): {}}, "allocations": {}}
     with PlacementDirect(conf, latest_microversion=True) as client:
         assert client.get("/resource_providers").status_code == 200
@@ -47,23 +47,23 @@ def test_the_client_may_do_what_the_policy_lets_an_administrator_do(conf):
         assert client.post("/reshaper", json=nothing).status_code == 400
 
 
-def test_the_configuration_is_left_as_it_is(conf):
+def test_the_configuration_is_unchanged(conf):
     with PlacementDirect(conf):
         assert conf.api.auth_strategy == "keystone"
 
 
-def test_a_failure_is_an_answer_and_no_exception(client):
+def test_a_failure_is_a_response_and_not_an_exception(client):
     answer = client.get("/resource_providers/nobody")
     assert (answer.status_code, answer.reason) == (404, "Not Found")
     assert answer.json()["errors"][0]["request_id"] == answer.headers["x-openstack-request-id"]
 
 
-def test_paths_queries_and_bodies_arrive_as_they_were_sent(client):
+def test_paths_queries_and_bodies_arrive_unchanged(client):
     name = "ä & b?c=d/é%41"
     made = client.post("/resource_providers", json={"name": name}).json()
     assert made["name"] == name
-    found = client.get("/resource_providers", params={"name": name}).json()["resource_providers"]
-    assert [provider["uuid"] for provider in found] == [made["uuid"]]
+    providers = client.get("/resource_providers", params={"name": name}).json()["resource_providers"]
+    assert [provider["uuid"] for provider in providers] == [made["uuid"]]
     assert "uuid ä ?% found" in client.get("/resource_providers/ä%20%3F%25").json()["errors"][0]["detail"]
 
 
@@ -80,18 +80,18 @@ def test_a_location_can_be_followed(client):
     assert client.get(location).json()["name"] == "a"
 
 
-def test_clients_of_one_database_see_what_each_of_them_wrote(conf):
+def test_clients_of_one_database_see_the_writes_of_each_other(conf):
     query = "/allocation_candidates?resources=VCPU:1"
-    with PlacementDirect(conf, True) as one, PlacementDirect(conf, True) as other:
+    with PlacementDirect(conf, True) as client, PlacementDirect(conf, True) as other:
         for number in range(3):
-            writer, reader = (one, other) if number % 2 else (other, one)
+            writer, reader = (client, other) if number % 2 else (other, client)
             made = writer.post("/resource_providers", json={"name": str(number)}).json()
             inventory = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 1}}}
             assert writer.put(f"/resource_providers/{made['uuid']}/inventories", json=inventory).status_code == 200
             assert len(reader.get(query).json()["allocation_requests"]) == number + 1
 
 
-def test_afterwards_requests_fail(conf):
+def test_requests_fail_after_the_end_of_the_block(conf):
     with PlacementDirect(conf) as client:
         pass
     with pytest.raises(exceptions.ConnectFailure, match="the service has been stopped"):

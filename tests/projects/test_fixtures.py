@@ -1,4 +1,4 @@
-"""The fixtures that other projects' functional tests are built on, used as nova uses them."""
+"""The fixtures for functional tests of other projects, used like in nova."""
 
 import concurrent.futures
 import contextlib
@@ -46,23 +46,23 @@ def test_the_token_may_reshape_too():
         assert placement.ask("POST", "/reshaper", "1.30", json=body).status_code == 204
 
 
-def test_fixtures_know_nothing_of_each_other_and_end_in_any_order():
-    one, other = PlacementFixture(), PlacementFixture()
-    one.setUp()
+def test_fixtures_are_independent_and_end_in_any_order():
+    fixture, other = PlacementFixture(), PlacementFixture()
+    fixture.setUp()
     other.setUp()
-    one.add_host("one's")
+    fixture.add_host("one's")
     other.add_host("other's")
-    assert (one.hosts(), other.hosts()) == ({"one's"}, {"other's"})
-    one.conf_fixture.config(group="placement", max_allocation_candidates=5)
+    assert (fixture.hosts(), other.hosts()) == ({"one's"}, {"other's"})
+    fixture.conf_fixture.config(group="placement", max_allocation_candidates=5)
     assert other.conf_fixture.conf.placement.max_allocation_candidates != 5
-    one.cleanUp()
+    fixture.cleanUp()
     assert other.hosts() == {"other's"}
     other.cleanUp()
     with PlacementFixture() as third:
         assert third.hosts() == set()
 
 
-def test_requests_is_left_as_it_was_found():
+def test_the_library_requests_is_restored():
     send = requests.adapters.HTTPAdapter.send
     with PlacementFixture() as placement:
         endpoint = placement.endpoint
@@ -75,7 +75,7 @@ def test_requests_is_left_as_it_was_found():
         requests.get(endpoint)
 
 
-def test_requests_to_others_go_where_they_always_went():
+def test_requests_to_other_services_are_not_intercepted():
     with elsewhere() as url, PlacementFixture():
         assert requests.get(url).status_code == 418
 
@@ -101,7 +101,7 @@ def elsewhere():
             thread.join()
 
 
-def test_without_interception_there_is_the_application():
+def test_the_application_is_available_without_interception():
     with PlacementFixture(use_intercept=False) as placement:
         assert web.ask(placement.app, "GET", "/resource_providers", {"X-Auth-Token": "admin"}).status_code == 200
         assert not hasattr(placement, "endpoint")
@@ -118,7 +118,7 @@ def test_options_take_effect_while_the_service_runs():
 
 
 def test_a_database_outlives_the_services_on_it():
-    """As in nova's test of bug 1679750, where the service goes away and comes back."""
+    """As in nova's test of bug 1679750, where the service stops and restarts."""
     conf = cfg.ConfigOpts()
     with config_fixture.Config(conf) as conf_fixture:
         placement_conf.register_opts(conf)
@@ -135,7 +135,7 @@ def test_a_database_outlives_the_services_on_it():
             assert placement.hosts() == set()
 
 
-def test_a_configuration_that_was_read_from_files_keeps_what_they_say(tmp_path):
+def test_a_configuration_from_files_keeps_its_values(tmp_path):
     file = tmp_path / "placement.conf"
     file.write_text("[placement]\nmax_allocation_candidates = 17\n[placement_database]\nconnection = sqlite://\n")
     conf = web.configuration([str(file)])
@@ -143,8 +143,8 @@ def test_a_configuration_that_was_read_from_files_keeps_what_they_say(tmp_path):
         assert conf.placement.max_allocation_candidates == 17
 
 
-def test_a_subclass_may_choose_the_database_and_what_is_in_it_stays(tmp_path):
-    """As nova does where it runs with native threads: a file, which it has switched to WAL."""
+def test_a_subclass_may_choose_a_database_whose_data_is_kept(tmp_path):
+    """nova does so with native threads: it uses a file, which it has switched to WAL."""
     path = tmp_path / "placement.sqlite"
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -163,7 +163,7 @@ def test_a_subclass_may_choose_the_database_and_what_is_in_it_stays(tmp_path):
         assert placement.hosts() == {"remembered"}
 
 
-def test_a_database_on_a_server_is_given_its_schema(database_url):
+def test_a_database_on_a_server_gets_its_schema(database_url):
     with config_fixture.Config(web.configuration(placement_database__connection=database_url)) as conf_fixture:
         with placement_db.Database(conf_fixture), PlacementFixture(conf_fixture, db=False) as placement:
             placement.add_host("remembered")
@@ -183,13 +183,13 @@ def test_clocks_may_be_replaced():
     ):
         for number in range(1, 4):
             host = placement.add_host(f"host{number}", vcpus=1)
-            found = placement.ask("GET", "/allocation_candidates?resources=VCPU:1").json()
-            assert list(found["provider_summaries"]) == [host]
+            document = placement.ask("GET", "/allocation_candidates?resources=VCPU:1").json()
+            assert list(document["provider_summaries"]) == [host]
             assert placement.claim(uuid.uuid4(), host) == 204
             assert placement.used(host) == 1
 
 
-def test_threads_take_what_is_there_and_no_more():
+def test_threads_claim_the_capacity_and_no_more():
     with PlacementFixture() as placement:
         host = placement.add_host(vcpus=16)
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -198,8 +198,8 @@ def test_threads_take_what_is_there_and_no_more():
         assert placement.used(host) == 16
 
 
-def test_green_threads_take_what_is_there_and_no_more():
-    """In a process of its own, because eventlet patches it completely."""
+def test_green_threads_claim_the_capacity_and_no_more():
+    """In a separate process, because eventlet patches it completely."""
     script = [sys.executable, "-W", "ignore", "-m", "tests.projects.green"]
     ran = subprocess.run(script, capture_output=True, text=True, timeout=PATIENCE, cwd=HERE.parent.parent)
     assert ran.stdout == "16 taken, 8 refused, 16 used\n" * 2, ran.stderr

@@ -1,4 +1,4 @@
-"""The most that can be placed, by brute force: an integer program over the candidates of the oracle."""
+"""The capacity for a request, by brute force: an integer program over the candidates of the oracle."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from tests.search.oracle import Amounts, Answer
 from tests.world import World
 
-#: States of the program that are looked at before it is given up.
+#: States of the program that are examined before the search is abandoned.
 _STATES = 4000
-#: Different candidates: the program recurses once for each.
+#: Different candidates; the program recurses once for each.
 _VECTORS = 200
 
 
@@ -20,13 +20,13 @@ class TooManyError(Exception):
 
 
 def most(world: World, answers: Iterable[Answer]) -> int:
-    """Return the greatest number of candidates, repeated ones included, that fit beside each other.
+    """Return the greatest number of candidates, including repeated ones, that fit together.
 
-    Placements make no room, and a candidate depends on nothing but room that changes.  So an order is as good as
-    another, and candidates fit one after another if their sum is free.
+    Placements free no capacity, and a candidate depends only on free capacity.  So the order does not matter:
+    candidates fit one after another if the free capacity covers their sum.
 
     Raises:
-        TooManyError: There are too many ways.
+        TooManyError: There are too many combinations.
     """
     taken = _least_hungry({amounts for amounts, _ in answers})
     if len(taken) > _VECTORS:
@@ -58,10 +58,10 @@ def most(world: World, answers: Iterable[Answer]) -> int:
 def fit_on_devices(
     devices: Iterable[Mapping[str, int]], groups: Sequence[Mapping[str, int]], isolate: bool, times: int
 ) -> bool:
-    """Return whether a request fits so many times, if each group may use any device.
+    """Whether a request fits ``times`` times, if each group may use any device.
 
-    All that can be left to place after each device is listed.  Groups that are isolated are on different devices in
-    each placement: no device is used more often than there are placements.
+    After each device, all possible numbers of groups left to place are kept.  Isolated groups are on different
+    devices in each placement: no device is used more often than there are placements.
     """
     missing = {(times,) * len(groups)}
     for free in devices:
@@ -89,13 +89,13 @@ def _supplies(free: Mapping[str, int], groups: Sequence[Mapping[str, int]], shar
     )
 
 
-def _exceeds(one: Sequence[int], other: Sequence[int]) -> bool:
-    return one != other and all(a >= b for a, b in zip(one, other, strict=True))
+def _exceeds(share: Sequence[int], other: Sequence[int]) -> bool:
+    return share != other and all(a >= b for a, b in zip(share, other, strict=True))
 
 
 def _least_hungry(taken: set[Amounts]) -> list[Amounts]:
-    """Return the sets of amounts that take no more than any other does, everywhere."""
-    return sorted((one for one in taken if not any(other < one for other in taken)), key=sorted)
+    """Return the minimal sets of amounts."""
+    return sorted((amounts for amounts in taken if not any(other < amounts for other in taken)), key=sorted)
 
 
 def _free(world: World, name: str, class_: str) -> int:

@@ -1,6 +1,6 @@
-"""The changes of a query that an explanation tries, by the table of "Relaxations" (docs: v1-explain).
+"""The changes of a query that an explanation tries, from the table "Relaxations" (docs: v1-explain).
 
-A query has conditions: each can be left out, an amount can be another one, or be spread over several groups.
+Each condition of a query can be left out; an amount can be changed, or spread over several groups.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from placement.extensions.v1.query_text import group_pairs
 from placement.search.query.query import UNSUFFIXED, AnyOf, Group, NameCondition, SearchQuery
 
-#: Where a condition is in the order of the request: the part, the section of a group, and the place in the section;
-#: it is negative for forbidden names, of which the documents do not state an order.
+#: The position of a condition in the request: the part, the section of a group, and the place in the section, which is
+#: negative for forbidden names, since the documents specify no order for them.
 Place = tuple[int, int, int]
 
-#: The groups that an amount is spread over at most.
+#: Maximum number of groups that an amount is spread over.
 MOST_GROUPS = 16
 
 
@@ -26,7 +26,7 @@ class Condition:
     kind: str
     parameter: str
     place: Place
-    #: None for a condition on no group.
+    #: None for a condition that belongs to no group.
     suffix: str | None = None
     #: One set of required names, a forbidden name, or the suffixes of a subtree.
     names: frozenset[str] = frozenset()
@@ -45,15 +45,15 @@ class Condition:
 def conditions(query: SearchQuery) -> list[Condition]:
     """Return the conditions in the order of the request."""
     last = len(query.groups) + 1
-    found = list(_of_names("root_required", "root_required", None, query.root_traits, 0, 0))
+    result = list(_of_names("root_required", "root_required", None, query.root_traits, 0, 0))
     for number, group in enumerate(query.groups, 1):
-        found += _of_group(group, number)
-    if query.isolate and sum(one.suffix != UNSUFFIXED for one in query.groups) > 1:
-        found.append(Condition("group_policy", "group_policy=isolate", (last, 0, 0)))
+        result += _of_group(group, number)
+    if query.isolate and sum(group.suffix != UNSUFFIXED for group in query.groups) > 1:
+        result.append(Condition("group_policy", "group_policy=isolate", (last, 0, 0)))
     for index, suffixes in enumerate(query.same_subtrees):
         text = "same_subtree=" + ",".join(sorted(suffixes))
-        found.append(Condition("same_subtree", text, (last, 1, index), names=suffixes))
-    return found
+        result.append(Condition("same_subtree", text, (last, 1, index), names=suffixes))
+    return result
 
 
 def _of_group(group: Group, number: int) -> Iterator[Condition]:
@@ -78,7 +78,7 @@ def _of_names(
 
 
 def one_of(names: frozenset[str]) -> str:
-    """Return a set of names as it is written in a query."""
+    """Return a set of names in the syntax of a query."""
     return ("in:" if len(names) > 1 else "") + ",".join(sorted(names))
 
 
@@ -86,12 +86,12 @@ def one_of(names: frozenset[str]) -> str:
 
 
 def without(query: SearchQuery, unknown: frozenset[str], *left_out: Condition) -> SearchQuery | None:
-    """Return the query without some conditions; None if what remains can't be sent.
+    """Return the query without some conditions; None if the rest is not a valid query.
 
-    A group that asks for no class any more goes with its other conditions, unless a subtree names it with another one.
+    A group that loses its last class is removed with its other conditions, unless a subtree names it with another one.
 
     Args:
-        unknown: the traits that do not exist: to forbid them says nothing.
+        unknown: the traits that do not exist; forbidding them has no effect.
     """
     changed = query
     for condition in sorted(left_out, key=lambda each: not each.of_all_groups):
@@ -109,7 +109,7 @@ def without(query: SearchQuery, unknown: frozenset[str], *left_out: Condition) -
 
 
 def is_lonely(group: Group, query: SearchQuery) -> bool:
-    """Whether no subtree names a group with another one."""
+    """Whether no subtree names the group together with another one."""
     return not any(group.suffix in suffixes and len(suffixes) > 1 for suffixes in query.same_subtrees)
 
 
@@ -120,21 +120,23 @@ def _without_one(query: SearchQuery, condition: Condition) -> SearchQuery:
         case "same_subtree":
             others = tuple(suffixes for suffixes in query.same_subtrees if suffixes != condition.names)
             named = frozenset().union(*others)
-            # A group without resources is only for the subtree, and goes with it.
+            # A group without resources serves the subtree only, and is left out with it.
             groups = tuple(group for group in query.groups if group.resources or group.suffix in named)
             return replace(query, same_subtrees=others, groups=groups)
         case "root_required":
             return replace(query, root_traits=_without_names(query.root_traits, condition))
         case "trait":
-            return _changed(query, condition, lambda one: replace(one, traits=_without_names(one.traits, condition)))
+            return _changed(
+                query, condition, lambda group: replace(group, traits=_without_names(group.traits, condition))
+            )
         case "aggregate":
             return _changed(
-                query, condition, lambda one: replace(one, aggregates=_without_names(one.aggregates, condition))
+                query, condition, lambda group: replace(group, aggregates=_without_names(group.aggregates, condition))
             )
         case "in_tree":
-            return _changed(query, condition, lambda one: replace(one, in_tree=None))
+            return _changed(query, condition, lambda group: replace(group, in_tree=None))
         case _:
-            return _changed(query, condition, lambda one: _without_class(one, condition.resource_class))
+            return _changed(query, condition, lambda group: _without_class(group, condition.resource_class))
 
 
 def _without_names(wanted: NameCondition, condition: Condition) -> NameCondition:
@@ -148,13 +150,13 @@ def _without_class(group: Group, class_: str | None) -> Group:
 
 
 def _changed(query: SearchQuery, condition: Condition, change: Callable[[Group], Group]) -> SearchQuery:
-    """Return the query with the group of a condition changed; a group that says nothing any more is left out."""
+    """Return the query with the group of a condition changed; a group left without conditions is removed."""
     groups = (change(group) if group.suffix == condition.suffix else group for group in query.groups)
     return with_groups(query, (group for group in groups if group != Group(group.suffix)))
 
 
 def with_groups(query: SearchQuery, groups: Iterable[Group]) -> SearchQuery:
-    """Return the query with some of its groups; a subtree of one group stays, for it may be without resources."""
+    """Return the query with some of its groups; a subtree of one group is kept, since it may have no resources."""
     groups = tuple(groups)
     left = {group.suffix for group in groups}
     subtrees = [names for suffixes in query.same_subtrees if (names := suffixes & left)]
@@ -162,7 +164,7 @@ def with_groups(query: SearchQuery, groups: Iterable[Group]) -> SearchQuery:
 
 
 def can_be_sent(query: SearchQuery) -> bool:
-    """Whether a search takes the query: something is asked for, and groups without resources are in a subtree."""
+    """Whether a search accepts the query: it requests resources, and groups without resources are in a subtree."""
     named = frozenset().union(*query.same_subtrees)
     idle = {group.suffix for group in query.groups if not group.resources}
     return (
@@ -187,7 +189,7 @@ def with_amounts(query: SearchQuery, amounts: dict[Condition, int]) -> SearchQue
 
 
 def with_aggregate(query: SearchQuery, condition: Condition, name: str) -> SearchQuery:
-    """Return the query with another aggregate in the place of a condition."""
+    """Return the query with the aggregates of a condition replaced by another one."""
 
     def changed(group: Group) -> Group:
         sets = (frozenset({name}) if names == condition.names else names for names in group.aggregates.any_of)
@@ -197,12 +199,12 @@ def with_aggregate(query: SearchQuery, condition: Condition, name: str) -> Searc
 
 
 def can_be_spread(group: Group) -> bool:
-    """Whether a group asks for one class; aggregates mean something else in the group without suffix."""
+    """Whether a group requests one class, and is not unsuffixed with aggregates, whose meaning differs there."""
     return len(group.resources) == 1 and not (group.suffix == UNSUFFIXED and group.aggregates.names)
 
 
 def spread(query: SearchQuery, condition: Condition, number: int) -> SearchQuery:
-    """Return the query with so many groups of equal amounts in the place of one; in subtrees, too."""
+    """Return the query with one group replaced by ``number`` groups of equal amounts, in subtrees, too."""
     taken = {group.suffix for group in query.groups}
     names = (f"_{count}" for count in range(1, 100))
     fresh = [suffix for suffix in names if suffix not in taken][:number]
@@ -224,14 +226,14 @@ def spread(query: SearchQuery, condition: Condition, number: int) -> SearchQuery
 
 
 def canonical(query: SearchQuery, provided: frozenset[str], named: frozenset[str]) -> str:
-    """Return what is equal for queries that ask for the same, whatever the suffixes of most groups are.
+    """Return a canonical form: equal for equivalent queries, whatever the suffixes of most groups.
 
-    Names that no provider has do not matter where they are forbidden, or are alternatives; nor do a subtree of one
-    group, and a policy for one group.
+    Names that no provider has have no effect if they are forbidden or are alternatives; nor do a subtree of one group
+    and a policy for one group.
 
     Args:
-        provided: the traits and aggregates that some provider has.
-        named: the suffixes that matter where a subtree names them.
+        provided: the traits and aggregates of all providers.
+        named: the suffixes that matter if a subtree names them.
     """
     subtrees = [names for names in {*query.same_subtrees} if len(names) > 1]
     named &= frozenset().union(*subtrees)
@@ -258,10 +260,10 @@ def _canonical_names(wanted: NameCondition, provided: frozenset[str]) -> object:
 
 
 def text_of_group(group: Group) -> str:
-    """Return a group as it is written in a query."""
+    """Return a group in the syntax of a query."""
     return "&".join(f"{name}={value}" for name, value in group_pairs(group))
 
 
 def any_names(sets: AnyOf) -> frozenset[str]:
-    """Return all names of some sets."""
+    """Return the union of some sets of names."""
     return frozenset().union(*sets)

@@ -1,6 +1,6 @@
 """Queries that took gigabytes or minutes before searches had budgets, and worlds for them.
 
-Some query strings are as long as an operator can allow, 64 KiB.
+Some query strings have the greatest length that an operator can configure, 64 KiB.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compares an explanation with what the brute force finds (docs: v1-explain)."""
+"""The comparison of an explanation with the results of brute force (docs: v1-explain)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.search.explanation_oracle import COUNTED, Change, Expected, impossibl
 from tests.search.narrowing_oracle import Narrowing, blocking, most
 from tests.world import World
 
-#: How many candidates of a relaxation are counted.
+#: Maximum number of counted candidates of a relaxation.
 COUNTED_RELAXED = 100
-#: How many relaxations, near misses, and examples of trees are shown.
+#: Maximum numbers of relaxations, near misses, and examples of trees.
 RELAXATIONS, NEAR_MISSES, EXAMPLES = 20, 3, 5
-#: What rejects combinations, and what is only counted with them.
+#: The rules that reject combinations, and the rules that are only counted with them.
 COMBINING = ("group_policy", "same_subtree", "resources", "required")
 OTHERS = ("shared", "work limit")
 
@@ -27,18 +27,18 @@ OTHERS = ("shared", "work limit")
 def judge(
     world: World, query: SearchQuery, explanation: Explanation, unknown: frozenset[str] = frozenset()
 ) -> list[str]:
-    """Return what is wrong in an explanation of a query, in words; nothing if all is as documented.
+    """Return the faults of an explanation, as sentences; none if it agrees with the documents.
 
     Args:
         unknown: the traits that do not exist.
     """
     expected = Expected(world, query, unknown)
     judges = (judge_found, judge_steps, judge_obstacle, judge_combinations, judge_mistakes)
-    found = [fault for one in judges for fault in one(expected, explanation)]
+    faults = [fault for check in judges for fault in check(expected, explanation)]
     if expected.number:
         named = (explanation.obstacle, *explanation.relaxations, *explanation.near_misses)
-        return [*found, *(["explained: there are candidates"] if any(named) else [])]
-    return [*found, *judge_relaxations(expected, explanation), *judge_near_misses(expected, explanation)]
+        return [*faults, *(["explained: there are candidates"] if any(named) else [])]
+    return [*faults, *judge_relaxations(expected, explanation), *judge_near_misses(expected, explanation)]
 
 
 # --- the number of candidates ---
@@ -52,11 +52,11 @@ def judge_found(expected: Expected, explanation: Explanation) -> Iterator[str]:
         yield "complete: the budget was not enough"
 
 
-def wrong_number(found: int, limited: bool, number: int, bound: int) -> str | None:
-    """Return what is wrong in a number of candidates; where as many as are counted there may be more, or not."""
-    if found == min(number, bound) and (limited == (number > bound) or number == bound):
+def wrong_number(counted: int, limited: bool, number: int, bound: int) -> str | None:
+    """Return the fault of a number of candidates, or None; a number equal to the bound may be limited or not."""
+    if counted == min(number, bound) and (limited == (number > bound) or number == bound):
         return None
-    return f"{found}, limited: {limited}, in place of {number}, bounded by {bound}"
+    return f"{counted}, limited: {limited}, in place of {number}, bounded by {bound}"
 
 
 # --- steps ---
@@ -102,7 +102,7 @@ def judge_obstacle(expected: Expected, explanation: Explanation) -> Iterator[str
 
 
 def _judge_combining(expected: Expected, explanation: Explanation, rule: str) -> Iterator[str]:
-    """Judge whether a rule is in the way in a tree of which the explanation says so."""
+    """Check that a rule is the obstacle in at least one of the trees for which the explanation names it."""
     trees = {
         root for each in explanation.combinations if each.rule == rule for root in names_of(explanation, each.examples)
     }
@@ -114,8 +114,8 @@ def _judge_combining(expected: Expected, explanation: Explanation, rule: str) ->
 
 
 def smallest_sets(sets: frozenset[frozenset[str]]) -> list[frozenset[str]]:
-    """Return the sets that contain no other one."""
-    return [one for one in sets if not any(other < one for other in sets)]
+    """Return the minimal sets."""
+    return [rules for rules in sets if not any(other < rules for other in sets)]
 
 
 def judge_combinations(expected: Expected, explanation: Explanation) -> Iterator[str]:
@@ -159,7 +159,7 @@ def judge_relaxations(expected: Expected, explanation: Explanation) -> Iterator[
 
 
 def ways_by_key(expected: Expected) -> dict[str, list[Change]]:
-    """Return the changes that lead to each query, in the order in which they are to be shown."""
+    """Return the changes that lead to each query, in the order in which they must be shown."""
     ways: dict[str, list[Change]] = {}
     for change in [*expected.singles, *expected.other_aggregates, *itertools.chain(*expected.several)]:
         ways.setdefault(expected.key(change.query), []).append(change)
@@ -192,7 +192,7 @@ def _judge_relaxation(expected: Expected, relaxation: Relaxation, ways: list[Cha
 
 
 def can_be_sent(query: SearchQuery, unknown: frozenset[str]) -> bool:
-    """Whether a search takes a query, which names nothing that does not exist."""
+    """Whether a search accepts a query: it names nothing unknown."""
     return changes.can_be_sent(query) and not query.trait_names & unknown
 
 
@@ -201,25 +201,25 @@ def parameters(change: Change) -> set[str]:
 
 
 def parameters_of(text: str) -> set[str]:
-    """Return the conditions of a part of the request: of ``required=T0,!T1`` each of the two."""
-    found = set()
+    """Return the conditions of part of the request: for ``required=T0,!T1`` both of them."""
+    conditions = set()
     for name, _, value in (part.partition("=") for part in text.split("&")):
         if value.startswith("!in:"):
             values = [f"!{each}" for each in value.removeprefix("!in:").split(",")]
         else:
             values = [value] if name == "same_subtree" or value.startswith("in:") else value.split(",")
-        found |= {f"{name}={each}" for each in values}
-    return found
+        conditions |= {f"{name}={each}" for each in values}
+    return conditions
 
 
 def _judge_order(expected: Expected, shown: tuple[Relaxation, ...], ways_of: dict[str, list[Change]]) -> Iterator[str]:
-    """Judge that smaller changes come first, and equal ones in the order of the request."""
-    for one, other in itertools.pairwise(shown):
-        if one.size > other.size + 1e-6:
-            yield f"relaxation: order: {one.text} ({one.size}) before {other.text} ({other.size})"
-        ways = [ways_of.get(expected.key(relaxation.query)) for relaxation in (one, other)]
-        if abs(one.size - other.size) < 1e-6 and all(ways) and _precedes(ways[1], ways[0]):
-            yield f"relaxation: order: {one.text} before {other.text}, of equal sizes"
+    """Check that smaller changes come first, and equal ones in the order of the request."""
+    for earlier, later in itertools.pairwise(shown):
+        if earlier.size > later.size + 1e-6:
+            yield f"relaxation: order: {earlier.text} ({earlier.size}) before {later.text} ({later.size})"
+        ways = [ways_of.get(expected.key(relaxation.query)) for relaxation in (earlier, later)]
+        if abs(earlier.size - later.size) < 1e-6 and all(ways) and _precedes(ways[1], ways[0]):
+            yield f"relaxation: order: {earlier.text} before {later.text}, of equal sizes"
 
 
 def _precedes(ways: list[Change], others: list[Change]) -> bool:
@@ -227,9 +227,9 @@ def _precedes(ways: list[Change], others: list[Change]) -> bool:
     return all(before(way.place, other.place) for way in ways for other in others)
 
 
-def before(one: Iterable[changes.Place], other: Iterable[changes.Place]) -> bool:
-    """Whether some places come before others; what is forbidden has no place among equals."""
-    for first, second in zip(one, other, strict=False):
+def before(places: Iterable[changes.Place], others: Iterable[changes.Place]) -> bool:
+    """Whether some places come before others; forbidden names have no order among themselves."""
+    for first, second in zip(places, others, strict=False):
         if first[:2] != second[:2]:
             return first[:2] < second[:2]
         if first != second:
@@ -266,7 +266,7 @@ def judge_near_misses(expected: Expected, explanation: Explanation) -> Iterator[
 
 
 def _judge_missing(expected: Expected, near: NearMiss, root: str) -> Iterator[str]:
-    """Judge that all that is changed is missing, and nothing else."""
+    """Check that the changed conditions are listed as missing, and no others."""
     if not can_be_sent(near.query, expected.unknown):
         yield f"near miss: can't be sent: {query_string(near.query)}"
     key = expected.key(near.query)
@@ -320,12 +320,12 @@ def judge_mistakes(expected: Expected, explanation: Explanation) -> Iterator[str
             if expected.number:
                 yield f"mistake: there are candidates: {mistake.text}"
         elif not words_of(mistake.text) & known and not impossible_together(expected, mistake.text):
-            yield f"mistake: {mistake.kind} is none: {mistake.text}"
+            yield f"mistake: {mistake.kind} is not expected: {mistake.text}"
     texts = [mistake.text for mistake in explanation.mistakes]
     if len(texts) > len(set(texts)):
         yield f"mistake: named twice: {texts}"
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return the names and parameters of a sentence."""
+    """Return the names and parameters in a sentence."""
     return frozenset(word.rstrip(":") for word in re.findall(r"[\w=:!-]+", text))

@@ -1,6 +1,6 @@
-"""What an explanation has to say, by brute force: every change of the query is tried (docs: v1-explain).
+"""The required content of an explanation, by brute force: every change of the query is tried (docs: v1-explain).
 
-Nothing here uses the search, the index, or what makes explanations.  ``explanation_judge`` compares them with it.
+Nothing here uses the search, the index, or the code of explanations.  ``explanation_judge`` compares the two.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from tests.search.narrowing_oracle import Narrowing
 from tests.search.trials import Trials
 from tests.world import Stock, World
 
-#: How many candidates are counted.
+#: Maximum number of counted candidates.
 COUNTED = 1000
-#: No inventory of these worlds gives more.
+#: The greatest amount that an inventory of these worlds can serve.
 LARGEST = 64
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change of the query that gives candidates in some trees."""
+    """A change of the query that leads to candidates in some trees."""
 
     kind: str
     size: float
     conditions: tuple[Condition, ...]
     query: SearchQuery
     trees: frozenset[str]
-    #: None if the documents do not say in which words.
+    #: None if the documents do not specify the wording.
     text: str | None = None
 
     @property
@@ -41,7 +41,7 @@ class Change:
 
 
 class Expected:
-    """What is true of a query in a world.
+    """The facts about a query in a world.
 
     Args:
         unknown: the traits that do not exist.
@@ -62,11 +62,11 @@ class Expected:
         return self.trials.number(self.query, COUNTED + 1)
 
     def key(self, query: SearchQuery) -> str:
-        """Return what is equal for queries that ask for the same in this world."""
+        """Return a canonical form, equal for queries that are equivalent in this world."""
         return changes.canonical(query, self.provided, self._suffixes)
 
     def key_as_written(self, query: SearchQuery) -> str:
-        """Return what is equal for queries that ask for the same in any world."""
+        """Return a canonical form, equal for queries that are equivalent in any world."""
         named = frozenset().union(query.trait_names, *(group.aggregates.names for group in query.groups))
         return changes.canonical(query, self.provided | named, self._suffixes)
 
@@ -78,7 +78,7 @@ class Expected:
 
     @cached_property
     def amounts(self) -> dict[Condition, list[Change]]:
-        """Other amounts for each condition: smaller and larger ones, the nearest first; each helps a further tree."""
+        """Smaller and larger amounts for each condition, the nearest first; each helps a further tree."""
         wanted = [condition for condition in self.conditions if condition.kind == "amount"]
         return {condition: [*self._smaller(condition), *self._larger(condition)] for condition in wanted}
 
@@ -102,7 +102,7 @@ class Expected:
                 yield Change("amount", size, (condition,), relaxed, trees, text)
 
     def _fitting(self, class_: str) -> list[int]:
-        """Return the amounts that fit at some provider."""
+        """Return the amounts that fit on some provider."""
         if class_ not in self._allowed:
             members = self.world.members.values()
             fitting = (n for n in range(1, LARGEST + 1) if any(oracle.fits(member, class_, n) for member in members))
@@ -111,7 +111,7 @@ class Expected:
 
     @cached_property
     def spreads(self) -> dict[Condition, list[Change]]:
-        """Amounts that are spread, over the fewest groups first; each helps a further tree."""
+        """Amounts spread over groups, the fewest groups first; each leads to candidates in a further tree."""
         spreading = {group.suffix for group in self.query.groups if changes.can_be_spread(group)}
         wanted = [each for each in self.conditions if each.kind == "amount" and each.suffix in spreading]
         return {condition: list(self._spread(condition)) for condition in wanted}
@@ -129,18 +129,18 @@ class Expected:
 
     @cached_property
     def left_out(self) -> list[Change]:
-        """What helps if it is left out; classes, too."""
-        found = []
+        """The conditions, including classes, whose removal leads to candidates."""
+        removals = []
         for condition in self.conditions:
             relaxed = changes.without(self.query, self.unknown, condition)
             if relaxed is not None and (trees := self.trials.trees(relaxed)):
                 kind, size = ("resource", 1.5) if condition.kind == "amount" else (condition.kind, 1)
                 text = f"without {self._named(condition)}"
-                found.append(Change(kind, size, (condition,), relaxed, trees, text))
-        return found
+                removals.append(Change(kind, size, (condition,), relaxed, trees, text))
+        return removals
 
     def _named(self, condition: Condition) -> str:
-        """Return what is left out, with the groups that go."""
+        """Return the text of a removed condition, with the groups that it removes."""
         relaxed = changes.without(self.query, self.unknown, condition)
         left = {group.suffix for group in relaxed.groups} if relaxed is not None else set()
         gone = [changes.text_of_group(group) for group in self.query.groups if group.suffix not in left]
@@ -150,31 +150,31 @@ class Expected:
 
     @cached_property
     def other_aggregates(self) -> list[Change]:
-        """What helps in the place of a condition about aggregates: none that the group names already."""
+        """The aggregates that lead to candidates in place of a condition, except those that the group already names."""
         known = frozenset().union(*(member.aggregates for member in self.world.members.values()))
-        asked = {group.suffix: changes.any_names(group.aggregates.any_of) for group in self.query.groups}
-        found = []
+        requested = {group.suffix: changes.any_names(group.aggregates.any_of) for group in self.query.groups}
+        replacements = []
         for condition in self.conditions:
             if condition.kind != "aggregate" or condition.forbidden:
                 continue
-            for name in sorted(known - asked[condition.suffix]):
+            for name in sorted(known - requested[condition.suffix]):
                 relaxed = changes.with_aggregate(self.query, condition, name)
                 if trees := self.trials.trees(relaxed):
                     text = f"with member_of{condition.suffix}={name}"
-                    found.append(Change("aggregate", 1, (condition,), relaxed, trees, text))
-        return found
+                    replacements.append(Change("aggregate", 1, (condition,), relaxed, trees, text))
+        return replacements
 
     @cached_property
     def singles(self) -> list[Change]:
-        """The single changes that have to be offered, other aggregates aside."""
-        found = []
+        """The single changes that must be offered, except other aggregates."""
+        offered = []
         for condition in self.conditions:
             nearest = [self._nearest(condition, larger) for larger in (False, True)]
-            found += [change for change in nearest if change is not None]
-            found += self.spreads.get(condition, [])[:1]
-        solved = {change.conditions[0] for change in found}
-        found += [change for change in self.left_out if change.conditions[0] not in solved]
-        return found
+            offered += [change for change in nearest if change is not None]
+            offered += self.spreads.get(condition, [])[:1]
+        solved = {change.conditions[0] for change in offered}
+        offered += [change for change in self.left_out if change.conditions[0] not in solved]
+        return offered
 
     def _nearest(self, condition: Condition, larger: bool) -> Change | None:
         """Return the change to the largest smaller amount, or to the least larger one."""
@@ -185,22 +185,22 @@ class Expected:
 
     @cached_property
     def several(self) -> list[list[Change]]:
-        """The ways to make two or three changes together, where no single one helps."""
+        """The combinations of two or three changes that help, if no single change does."""
         if self.singles:
             return []
         for number in (2, 3):
             ways = (self._together(chosen) for chosen in itertools.combinations(self.conditions, number))
-            if found := [way for way in ways if way]:
-                return found
+            if helpful := [way for way in ways if way]:
+                return helpful
         return []
 
     @property
     def few_changes_help(self) -> bool:
-        """Whether one or two changes are enough."""
+        """Whether one or two changes suffice."""
         return bool(self.singles or (self.several and len(self.several[0][0].conditions) == 2))
 
     def _together(self, chosen: tuple[Condition, ...]) -> list[Change]:
-        """Return the changes of these conditions: as few classes as possible are left out, other amounts are raised."""
+        """Return the changes of these conditions that remove the fewest classes, with the other amounts raised."""
         wanted = [condition for condition in chosen if condition.kind == "amount"]
         others = [condition for condition in chosen if condition.kind != "amount"]
         for number in range(len(wanted) + 1):
@@ -216,7 +216,7 @@ class Expected:
     def _changed(
         self, others: list[Condition], kept: list[Condition], dropped: tuple[Condition, ...]
     ) -> Iterator[SearchQuery]:
-        """Yield the queries with the smallest amounts, raised; which are the smallest depends on the inventories."""
+        """Yield the queries with the smallest amounts, raised; the smallest amount depends on the inventory."""
         base = changes.without(self.query, self.unknown, *others, *dropped)
         if base is None:
             return
@@ -238,7 +238,7 @@ class Expected:
     def _smallest(self, condition: Condition) -> list[int]:
         """Return the smallest other amount that each inventory of the class allows.
 
-        A provider that has room for another amount has room for this one.
+        A provider with free capacity for another amount has free capacity for this one.
         """
         least = {allowed(stock)[0] for stock in self.stocks(condition.resource_class) if allowed(stock)}
         return sorted(least - {condition.amount})
@@ -250,10 +250,10 @@ class Expected:
 
     @cached_property
     def nearest(self) -> dict[str, list[Change]]:
-        """The smallest changes that give a tree candidates, by root; several where they are equal."""
+        """The smallest changes that lead to candidates in a tree, by root; several if they are equal in size."""
         single = [change for offered in (self.amounts, self.spreads) for each in offered.values() for change in each]
         other = [*single, *self._unavoided, *self.other_aggregates]
-        found = {}
+        smallest = {}
         for root in self.trials.roots:
             helping = [change for change in other if root in change.trees]
             solved = {change.conditions[0] for change in helping if change.kind in ("amount", "spread")}
@@ -262,15 +262,15 @@ class Expected:
                 for change in self.left_out
                 if root in change.trees and not (change.kind == "resource" and change.conditions[0] in solved)
             ]
-            # A tree's own amount is the first one that helps it.
+            # The first amount that helps a tree is that tree's amount.
             if helping:
                 least = min(change.size for change in helping)
-                found[root] = [change for change in helping if change.size == least]
-        return found
+                smallest[root] = [change for change in helping if change.size == least]
+        return smallest
 
     @cached_property
     def _unavoided(self) -> list[Change]:
-        """The change that only a near miss makes: hosts that the service avoids are taken."""
+        """The change that only a near miss makes: avoided hosts are allowed."""
         if not self.query.avoided:
             return []
         condition = Condition("root_required", "", (0, 0, 0))
@@ -278,14 +278,14 @@ class Expected:
         trees = self.trials.trees(relaxed)
         return [Change("root_required", 0, (condition,), relaxed, trees)] if trees else []
 
-    # --- what is in the way ---
+    # --- obstacles ---
 
     @cached_property
     def narrowing(self) -> Narrowed:
         return Narrowed.of(self.world, self.query)
 
     def violations(self, root: str) -> frozenset[frozenset[str]]:
-        """Return the sets of rules that the combinations of a tree violate; each demand by itself is supplied."""
+        """Return the set of rules that each combination of a tree violates; each demand alone can be supplied."""
         options = []
         for group in self.query.groups:
             loose = replace(group, traits=replace(group.traits, any_of=())) if group.suffix == UNSUFFIXED else group
@@ -295,7 +295,7 @@ class Expected:
 
 
 def is_larger(change: Change) -> bool:
-    """Whether a change of an amount raises it."""
+    """Whether a change raises the amount."""
     (condition,) = change.conditions
     (amount,) = {
         group.resources[condition.resource_class] for group in change.query.groups if group.suffix == condition.suffix
@@ -315,9 +315,9 @@ def allowed(stock: Stock) -> list[int]:
 
 @dataclass(frozen=True)
 class Narrowed:
-    """What narrowing leaves."""
+    """The result of narrowing."""
 
-    #: The first rule that leaves no tree, with the suffix of its group; None if there is none.
+    #: The first rule that leaves no tree, with the suffix of its group, or None.
     obstacle: tuple[str, str | None] | None
     roots: frozenset[str]
 
@@ -354,15 +354,15 @@ def _violated(trials: Trials, query: SearchQuery, combination: tuple[oracle.Matc
 
 
 def smallest_sets(sets: set[frozenset[str]]) -> list[frozenset[str]]:
-    """Return the sets that contain no other one."""
-    return [one for one in sets if not any(other < one for other in sets)]
+    """Return the minimal sets."""
+    return [rules for rules in sets if not any(other < rules for other in sets)]
 
 
 # --- mistakes ---
 
 
 def mistakes(expected: Expected) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield what no usage could serve: the kind, and the names of which one is in the text."""
+    """Yield the parts of the query that fail at any usage: the kind, and names; the text contains one of them."""
     query, members = expected.query, expected.world.members.values()
     traits = frozenset().union(*(member.traits for member in members))
     aggregates = frozenset().union(*(member.aggregates for member in members))
@@ -382,7 +382,7 @@ def mistakes(expected: Expected) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def impossible_together(expected: Expected, text: str) -> bool:
-    """Whether a sentence is about the amounts of one group, which no single provider could give together."""
+    """Whether a sentence is about the amounts of one group that no single provider could serve together."""
 
     def gives(member: oracle.Member, resources: Mapping[str, int]) -> bool:
         most = {class_: max(allowed(member.stock[class_]), default=0) for class_ in resources if class_ in member.stock}

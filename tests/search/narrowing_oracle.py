@@ -1,4 +1,4 @@
-"""What each rule of narrowing leaves, by brute force over sets of names (docs: v1-explain).
+"""The result of each rule of narrowing, by brute force over sets of names (docs: v1-explain).
 
 Nothing here uses the search or the index.
 """
@@ -14,7 +14,7 @@ from tests.world import World
 
 
 class Expected(NamedTuple):
-    """A rule with what it leaves; the numbers are those of providers and trees."""
+    """A rule, with the numbers of providers and trees before and after it."""
 
     rule: str
     group: str | None
@@ -26,7 +26,7 @@ class Expected(NamedTuple):
 
 
 class Narrowing:
-    """Applies the rules of a query one by one."""
+    """The rules of a query, applied one by one."""
 
     def __init__(self, world: World, query: SearchQuery) -> None:
         self.world = world
@@ -61,7 +61,7 @@ class Narrowing:
         return frozenset(map(self.world.root, names))
 
     def _supplied(self, own: frozenset[str], sharing: frozenset[str]) -> frozenset[str]:
-        """Return the roots of the trees with one of the providers, or with which one shares."""
+        """Return the roots of the trees that contain one of the providers, or with which one shares."""
         aggregates = frozenset().union(*(self.members[name].aggregates for name in sharing))
         reached = {name for name, member in self.members.items() if member.aggregates & aggregates}
         return self._roots_of(own | reached)
@@ -93,7 +93,7 @@ class Narrowing:
         return Expected(rule, group.suffix, extents[0], extents[1], before - after, amount)
 
     def _reached(self) -> frozenset[str]:
-        """Return what can supply a tree that remains: its providers, and those that share with it."""
+        """Return the providers that can supply a remaining tree: its members, and those that share with it."""
         own = self._in_trees(self.roots)
         aggregates = frozenset().union(*(self.members[name].aggregates for name in own))
         return own | {name for name in self.sharing if self.members[name].aggregates & aggregates}
@@ -117,10 +117,10 @@ class Narrowing:
             if group.traits.any_of:
                 yield self._with_traits(group, frozenset(self.members))
 
-    def _with_traits(self, group: Group, among: frozenset[str]) -> Expected:
+    def _with_traits(self, group: Group, members: frozenset[str]) -> Expected:
         kept = self.roots
         for having in self._having(group.traits.any_of):
-            kept &= self._supplied(having & among, having & among & self.sharing)
+            kept &= self._supplied(having & members, having & members & self.sharing)
         return self._keep("required", "", kept)
 
     def _common(self, group: Group) -> Iterator[Expected]:
@@ -178,7 +178,7 @@ class Narrowing:
 
 
 def blocking(world: World, class_: str, amount: int, removed: frozenset[str]) -> dict[str, int]:
-    """Return how many of the removed providers each property of an inventory makes unable to give the amount."""
+    """Return how many of the removed providers cannot serve the amount, by the property of the inventory to blame."""
     counts: dict[str, int] = {}
 
     def count(name: str) -> None:
@@ -206,6 +206,6 @@ def blocking(world: World, class_: str, amount: int, removed: frozenset[str]) ->
 
 
 def most(world: World, class_: str, providers: frozenset[str], bound: int = 64) -> int:
-    """Return the largest amount up to a bound that fits at one of the providers; 0 if none does."""
+    """Return the largest amount up to a bound that fits on one of the providers, or 0."""
     amounts = range(1, bound + 1)
     return max((n for n in amounts for name in providers if fits(world.members[name], class_, n)), default=0)

@@ -1,6 +1,6 @@
 """A second implementation of the rules of a search (docs: api-candidates), by brute force: all combinations, filtered.
 
-Nothing here uses the search or the index.  Where the two disagree, the documentation decides.
+Nothing here uses the search or the index.  If the two disagree, the documentation decides.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ SHARES = "MISC_SHARES_VIA_AGGREGATE"
 
 
 def answers(world: World, query: SearchQuery) -> set[Answer]:
-    """Return all candidates, without regard to the limit."""
+    """Return all candidates, ignoring the limit."""
     return set().union(*(answers_of(world, query, anchor) for anchor in anchors(world, query)))
 
 
 def answers_of(world: World, query: SearchQuery, anchor: str) -> set[Answer]:
-    """Return the candidates of one tree, with those that other trees have, too."""
+    """Return the candidates of one tree, including candidates that other trees share."""
     usable = [member for member in world.members.values() if serves(world, member, anchor)]
     matches = [list(matching(world, query, group, anchor, usable)) for group in query.groups]
     return {
@@ -38,9 +38,9 @@ def answers_of(world: World, query: SearchQuery, anchor: str) -> set[Answer]:
     }
 
 
-def summarised(world: World, query: SearchQuery, found: set[Answer]) -> set[str]:
-    """Return the providers that a reply with these candidates has summaries of."""
-    used = {name for amounts, _ in found for name, _, _ in amounts}
+def summarised(world: World, query: SearchQuery, candidates: set[Answer]) -> set[str]:
+    """Return the providers that a response with these candidates summarizes."""
+    used = {name for amounts, _ in candidates for name, _, _ in amounts}
     if not query.nested:
         return used
     roots = {world.root(name) for name in used}
@@ -59,7 +59,7 @@ def anchors(world: World, query: SearchQuery) -> Iterator[str]:
 
 
 def serves(world: World, member: Member, anchor: str) -> bool:
-    """Whether a candidate of the anchor may use the provider at all."""
+    """Whether a candidate of the anchor may use the provider."""
     if world.root(member.name) == anchor:
         return True
     tree = [other for other in world.members.values() if world.root(other.name) == anchor]
@@ -115,7 +115,7 @@ def by_one(group: Group, member: Member) -> Match:
 
 
 def by_several(world: World, group: Group, anchor: str, usable: list[Member]) -> Iterator[Match]:
-    """Return every way to take each class from any provider; together they have the required traits."""
+    """Yield every way to take each class from any provider; the providers together have the required traits."""
     root = world.members[anchor]
     if group.aggregates.none_of & root.aggregates:
         return

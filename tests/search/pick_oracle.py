@@ -1,4 +1,4 @@
-"""A second implementation of what places a consumer may be given, by brute force: ``oracle``, with usage that grows."""
+"""A second implementation of the places allowed for a consumer, by brute force: ``oracle``, with growing usage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Amount = tuple[str, str, int]
 
 
 def use(world: World, amounts: Iterable[Amount], *, one_consumer: bool = False) -> World:
-    """Return the world with more used; an amount may be negative.
+    """Return the world with added usage; an amount may be negative.
 
     Args:
         one_consumer: Whether the same consumer takes more, so that less is left of each max_unit.
@@ -29,13 +29,13 @@ def use(world: World, amounts: Iterable[Amount], *, one_consumer: bool = False) 
 
 
 def places(world: World, query: SearchQuery, anchors: Collection[str]) -> dict[str, set[oracle.Answer]]:
-    """Return the candidates of those of the trees that have any."""
-    found = {anchor: oracle.answers_of(world, query, anchor) for anchor in oracle.anchors(world, query)}
-    return {anchor: answers for anchor, answers in found.items() if answers and anchor in anchors}
+    """Return the candidates of each tree among ``anchors`` that has any."""
+    answers_by_tree = {anchor: oracle.answers_of(world, query, anchor) for anchor in oracle.anchors(world, query)}
+    return {anchor: answers for anchor, answers in answers_by_tree.items() if answers and anchor in anchors}
 
 
 def has_copies(world: World, query: SearchQuery, copies: int, anchors: list[str]) -> bool:
-    """Whether there are candidates of so many different trees that fit together, for one consumer."""
+    """Whether candidates of ``copies`` different trees fit together, for one consumer."""
     if not copies:
         return True
     return any(
@@ -46,9 +46,9 @@ def has_copies(world: World, query: SearchQuery, copies: int, anchors: list[str]
 
 
 def has_joined(world: World, wanted: list[tuple[SearchQuery, list[Amount]]], anchor: str) -> bool:
-    """Whether candidates of one tree for different consumers fit together, each with what it gives up."""
+    """Whether candidates of one tree for different consumers fit together, each with the amounts it releases."""
     if not wanted:
         return True
     query, own = wanted[0]
-    found = {amounts for amounts, _ in places(use(world, own), query, [anchor]).get(anchor, ())}
-    return any(has_joined(use(world, amounts), wanted[1:], anchor) for amounts in found)
+    placements = {amounts for amounts, _ in places(use(world, own), query, [anchor]).get(anchor, ())}
+    return any(has_joined(use(world, amounts), wanted[1:], anchor) for amounts in placements)

@@ -1,4 +1,4 @@
-"""Combining of tree problems that are written by hand, without index and database."""
+"""Combining of handwritten tree problems, without index and database."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def assigned(candidate: Candidate) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("module", [canonical_form, combine_module, matching], ids=lambda module: module.__name__)
 def test_the_examples_in_the_docstrings(module: types.ModuleType) -> None:
-    found = doctest.testmod(module)
-    assert (found.failed, found.attempted > 0) == (0, True)
+    result = doctest.testmod(module)
+    assert (result.failed, result.attempted > 0) == (0, True)
 
 
 @pytest.mark.parametrize("isolate", [True, False], ids=["isolated", "by capacity"])
 def test_every_assignment_of_devices_to_groups_is_a_candidate(isolate: bool) -> None:
-    found = [assigned(candidate) for candidate in combine(devices(3, 4, isolate=isolate))]
-    assert found == [*itertools.permutations(range(ROOT + 1, ROOT + 5), 3)]
+    assignments = [assigned(candidate) for candidate in combine(devices(3, 4, isolate=isolate))]
+    assert assignments == [*itertools.permutations(range(ROOT + 1, ROOT + 5), 3)]
 
 
 @pytest.mark.parametrize("isolate", [True, False], ids=["isolated", "by capacity"])
@@ -60,15 +60,15 @@ def test_a_group_with_a_larger_domain_avoids_the_providers_that_other_groups_nee
     # Groups 1 and 2 fit on providers 1 and 2 only, so group 0 has to take the third.
     requirements = Requirements(tuple(Demand(name, {}) for name in "012"), isolate=True)
     facts = {provider: ProviderFacts((provider, ROOT)) for provider in range(1, 5)}
-    found = combine(TreeProblem(requirements, ((1, 2, 3), (1, 2), (2, 1)), facts))
-    assert sorted(map(assigned, found)) == [(3, 1, 2), (3, 2, 1)]
+    candidates = combine(TreeProblem(requirements, ((1, 2, 3), (1, 2), (2, 1)), facts))
+    assert sorted(map(assigned, candidates)) == [(3, 1, 2), (3, 2, 1)]
 
 
 def test_the_common_ancestor_may_be_assigned_last() -> None:
     requirements = Requirements(tuple(Demand(name, {}) for name in "0123"), same_subtrees=(frozenset("0123"),))
     facts = {ROOT: ProviderFacts((ROOT,)), **{child: ProviderFacts((child, ROOT)) for child in (1, 2, 3, 4)}}
-    found = combine(TreeProblem(requirements, ((1,), (2,), (3,), (4, ROOT)), facts))
-    assert [*map(assigned, found)] == [(1, 2, 3, ROOT)]
+    candidates = combine(TreeProblem(requirements, ((1,), (2,), (3,), (4, ROOT)), facts))
+    assert [*map(assigned, candidates)] == [(1, 2, 3, ROOT)]
 
 
 @pytest.mark.parametrize("alike", [True, False], ids=["interchangeable devices", "devices that differ"])
@@ -84,22 +84,22 @@ def test_a_dead_end_is_not_repeated_for_every_permutation(alike: bool) -> None:
 
 
 def test_an_assigned_provider_is_not_interchangeable_with_an_equal_one() -> None:
-    """Using both children has no solution, as the root is used up; using one of them twice has."""
+    """Using both children has no solution, as the root is full; using one of them twice does."""
     requirements = Requirements(
         (Demand("_root", {"VCPU": 1}), Demand("_A", {}), Demand("_B", {}), Demand("_C", {"VCPU": 1})),
         same_subtrees=(frozenset({"_A", "_B", "_C"}),),
     )
     lineages = {ROOT: (ROOT,), 1: (1, ROOT), 2: (2, ROOT)}
     facts = {provider: ProviderFacts(lineage, available={"VCPU": 1}) for provider, lineage in lineages.items()}
-    found = combine(TreeProblem(requirements, ((ROOT,), (1, 2), (2, 1), (1, 2, ROOT)), facts))
-    assert [*map(assigned, found)] == [(ROOT, 1, 1, 1), (ROOT, 2, 2, 2)]
+    candidates = combine(TreeProblem(requirements, ((ROOT,), (1, 2), (2, 1), (1, 2, ROOT)), facts))
+    assert [*map(assigned, candidates)] == [(ROOT, 1, 1, 1), (ROOT, 2, 2, 2)]
 
 
 def test_equal_providers_in_different_domains_are_not_interchangeable() -> None:
     requirements = Requirements((Demand("_A", {}), Demand("_B", {})), same_subtrees=(frozenset({"_A", "_B"}),))
     facts = {child: ProviderFacts((child, ROOT)) for child in (1, 2, 3)}
-    found = combine(TreeProblem(requirements, ((1, 2), (2, 3)), facts))
-    assert [*map(assigned, found)] == [(2, 2)]
+    candidates = combine(TreeProblem(requirements, ((1, 2), (2, 3)), facts))
+    assert [*map(assigned, candidates)] == [(2, 2)]
 
 
 def test_amounts_of_groups_on_one_provider_are_summed() -> None:
@@ -133,8 +133,8 @@ def test_a_single_provider_must_have_all_required_traits() -> None:
 def test_trees_with_equal_canonical_forms_share_solutions() -> None:
     cache, left = SolutionCache(), []
     for root in (100, 200, 300):
-        found = [assigned(candidate) for candidate in combine(devices(3, 3, root=root), cache)]
-        assert found == [*itertools.permutations(range(root + 1, root + 4))]
+        assignments = [assigned(candidate) for candidate in combine(devices(3, 3, root=root), cache)]
+        assert assignments == [*itertools.permutations(range(root + 1, root + 4))]
         left.append(cache.budget.operations)
     assert OPERATIONS > left[0] == left[1] == left[2], "only the first tree is searched"
 
@@ -172,7 +172,9 @@ def test_a_tree_above_its_work_limit_is_abandoned() -> None:
 def test_abandoned_trees_do_not_use_up_the_budget_of_others() -> None:
     budget = Budget()
     hard = [odd(100 * number, 2 * number) for number in range(20)]
-    assert [assigned(one)[0] for one in choose([*hard, packing(5000, *[5000] * 4)], 1, budget=budget)] == [5001]
+    assert [assigned(candidate)[0] for candidate in choose([*hard, packing(5000, *[5000] * 4)], 1, budget=budget)] == [
+        5001
+    ]
     assert budget.shortage == "operations"
 
 
@@ -271,18 +273,18 @@ def two(
     Provider 10 is the root of 11 and 12, which have one PGPU each; provider 20 is shared.
     """
     requirements = Requirements((Demand("_A", {"PGPU": 1}), Demand("_B", {"PGPU": 1})), isolate=isolate)
-    one = {"PGPU": 1}
-    facts = {number: ProviderFacts((number, 10), available=one) for number in (11, 12)}
+    available = {"PGPU": 1}
+    facts = {number: ProviderFacts((number, 10), available=available) for number in (11, 12)}
     facts[20] = ProviderFacts((20,), shares=True, available={"PGPU": 9})
     return TreeProblem(requirements, domains, facts, may_repeat, skip_shared)
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["one provider", "several"])
 def test_the_constraint_that_refuses_a_tree_is_reported(alone: bool) -> None:
-    few = (11,) if alone else (11, 11)
+    unshared = (11,) if alone else (11, 11)
     shared = (20,) if alone else (20, 20)
-    assert refusals(two(few, few, isolate=True)) == {"group_policy": 1}
-    assert refusals(two(few, few)) == {"resources:PGPU": 1}
+    assert refusals(two(unshared, unshared, isolate=True)) == {"group_policy": 1}
+    assert refusals(two(unshared, unshared)) == {"resources:PGPU": 1}
     assert refusals(two(shared, shared, skip_shared=True)) == {"already searched in another tree": 1}
     traits = Requirements((Demand("", {"VCPU": 1}), Demand("", {"DISK_GB": 1})), required=(frozenset({"T0"}),))
     facts = {1: ProviderFacts((1,)), 2: ProviderFacts((2,))}
@@ -328,12 +330,12 @@ def test_a_tree_that_is_not_searched_is_not_reported() -> None:
     assert refusals(devices(2, 2), devices(3, 2, root=200), limit=1) == {}
 
 
-def test_a_tree_whose_candidates_are_those_of_another_is_reported() -> None:
+def test_a_tree_with_the_candidates_of_another_is_reported() -> None:
     same = [two((20,), (20,), may_repeat=True) for _ in range(3)]
     assert refusals(*same) == {"already searched in another tree": 2}
 
 
-def test_a_tree_with_some_candidates_of_its_own_is_not_reported() -> None:
+def test_a_tree_with_its_own_candidates_is_not_reported() -> None:
     both = [two((20, number), (20, number), may_repeat=True) for number in (11, 12)]
     assert [*map(assigned, choose(both, strategy=DEPTH_FIRST))] == [(20, 20), (20, 11), (11, 20), (20, 12), (12, 20)]
     assert refusals(*both) == {}

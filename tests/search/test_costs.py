@@ -40,14 +40,14 @@ class Outcome(NamedTuple):
     operations: int
 
 
-def answered(snapshot: Snapshot, query: str, version: Version) -> Outcome:
-    """Do the work of a request, from the query string to the bytes of the reply."""
-    pairs = parse_qsl(query, keep_blank_values=True)
-    asked = search_query(schema.LIST.validate(pairs, version), version)
-    found = find(asked, snapshot, Settings(10_000))
-    shown = present(found, version)
+def answered(snapshot: Snapshot, query_string: str, version: Version) -> Outcome:
+    """Do the work of a request, from the query string to the bytes of the response."""
+    pairs = parse_qsl(query_string, keep_blank_values=True)
+    query = search_query(schema.LIST.validate(pairs, version), version)
+    result = find(query, snapshot, Settings(10_000))
+    shown = present(result, version)
     count = len(shown.document["allocation_requests"])
-    return Outcome(count, shown.shortage, len(encode(shown.document)), found.operations)
+    return Outcome(count, shown.shortage, len(encode(shown.document)), result.operations)
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -56,35 +56,35 @@ def test_no_query_exceeds_the_bounds(name: str) -> None:
     assert len(costly_query.query) <= 65_536
     snapshot = costly_query.world()
     work = functools.partial(answered, snapshot, costly_query.query, Version(1, costly_query.minor))
-    found = cost(work)
-    assert found.seconds < SECONDS
-    assert found.mebibytes < MEBIBYTES
-    assert found.result.sent < 100 * 2**20
-    assert found.result.operations < 1_100_000
+    measured = cost(work)
+    assert measured.seconds < SECONDS
+    assert measured.mebibytes < MEBIBYTES
+    assert measured.result.sent < 100 * 2**20
+    assert measured.result.operations < 1_100_000
 
 
 @pytest.mark.parametrize("operations", [0, 5_000, 20_000, 50_000, 100_000])
 def test_a_search_that_runs_out_of_operations_returns_the_first_candidates(operations: int) -> None:
     costly_query = QUERIES["two groups in a wide tree"]
-    asked = search_query(schema.LIST.validate(parse_qsl(costly_query.query), Version(1, 39)), Version(1, 39))
-    everything = find(asked, costly_query.world(), Settings(10_000))
+    query = search_query(schema.LIST.validate(parse_qsl(costly_query.query), Version(1, 39)), Version(1, 39))
+    everything = find(query, costly_query.world(), Settings(10_000))
     assert everything.complete
-    found = find(asked, costly_query.world(), Settings(10_000, operations=operations))
-    assert found.candidates == everything.candidates[: len(found.candidates)]
-    assert found.complete == (len(found.candidates) == len(everything.candidates))
-    assert found.shortage == (None if found.complete else "operations")
-    assert not found.candidates if operations == 0 else found.complete == (operations == 100_000)
+    result = find(query, costly_query.world(), Settings(10_000, operations=operations))
+    assert result.candidates == everything.candidates[: len(result.candidates)]
+    assert result.complete == (len(result.candidates) == len(everything.candidates))
+    assert result.shortage == (None if result.complete else "operations")
+    assert not result.candidates if operations == 0 else result.complete == (operations == 100_000)
 
 
 @pytest.mark.parametrize("minor", [10, 28, 29, 39])
-def test_a_reply_that_runs_out_of_memory_has_the_first_candidates(minor: int) -> None:
+def test_a_response_that_runs_out_of_memory_contains_the_first_candidates(minor: int) -> None:
     """Each of them is complete, with the summaries of its providers."""
     snapshot = costly_queries.hosts(600, 5)
     version = Version(1, minor)
-    asked = search_query(schema.LIST.validate([("resources", "VCPU:1")], version), version)
-    found = find(asked, snapshot, Settings(10_000))
-    everything = present(found, version).document
-    some, shortage = present(found._replace(remaining_memory=800_000), version)
+    query = search_query(schema.LIST.validate([("resources", "VCPU:1")], version), version)
+    result = find(query, snapshot, Settings(10_000))
+    everything = present(result, version).document
+    some, shortage = present(result._replace(remaining_memory=800_000), version)
     assert shortage == "memory"
     count = len(some["allocation_requests"])
     assert 10 < count < 600
@@ -94,29 +94,29 @@ def test_a_reply_that_runs_out_of_memory_has_the_first_candidates(minor: int) ->
 
 
 def test_a_shared_summary_is_counted_once_and_at_least_one_candidate_is_returned() -> None:
-    """Groups of five candidates have the summaries of the same tree."""
+    """Groups of five candidates share the summaries of one tree."""
     version = Version(1, 39)
-    asked = search_query(schema.LIST.validate([("resources", "VGPU:1")], version), version)
-    found = find(asked, costly_queries.hosts(600, 5), Settings(strategy=DEPTH_FIRST))
-    some = present(found._replace(remaining_memory=800_000), version).document
+    query = search_query(schema.LIST.validate([("resources", "VGPU:1")], version), version)
+    result = find(query, costly_queries.hosts(600, 5), Settings(strategy=DEPTH_FIRST))
+    some = present(result._replace(remaining_memory=800_000), version).document
     trees, more = divmod(len(some["provider_summaries"]), 6)
     assert (10 < trees < 600, more) == (True, 0)
     assert len(some["allocation_requests"]) == 5 * trees
-    some = present(found._replace(remaining_memory=1), version).document
+    some = present(result._replace(remaining_memory=1), version).document
     assert len(some["allocation_requests"]) >= 1
 
 
-def test_memory_for_as_many_candidates_as_the_limit_is_no_shortage() -> None:
+def test_memory_for_as_many_candidates_as_the_limit_is_not_a_shortage() -> None:
     version = Version(1, 39)
-    asked = search_query(schema.LIST.validate([("resources", "VGPU:1")], version), version)
+    query = search_query(schema.LIST.validate([("resources", "VGPU:1")], version), version)
     snapshot = costly_queries.hosts(600, 5)
-    count = len(find(asked, snapshot, Settings(memory=800_000)).candidates)
+    count = len(find(query, snapshot, Settings(memory=800_000)).candidates)
     assert 10 < count < 3000
     for wanted, shortage in ((count, None), (count + 1, "memory")):
-        found = find(asked, snapshot, Settings(wanted, memory=800_000))
-        assert len(found.candidates) == count
-        assert found.shortage == shortage
-        assert found.remaining_memory < 410_000, "half of it is reserved for candidates"
+        result = find(query, snapshot, Settings(wanted, memory=800_000))
+        assert len(result.candidates) == count
+        assert result.shortage == shortage
+        assert result.remaining_memory < 410_000, "half of it is reserved for candidates"
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
@@ -144,8 +144,8 @@ def test_a_header_names_the_exhausted_budget(database: Database, options: dict[s
         assert answer.status == 200
         assert answer.headers.get("x-placement-incomplete") == header
         assert set(answer.body) == {"allocation_requests", "provider_summaries"}
-        found = len(answer.body["allocation_requests"])
-        assert found == (1600 if "limit" in query else 41 * 41) if header is None else found < 1600
+        count = len(answer.body["allocation_requests"])
+        assert count == (1600 if "limit" in query else 41 * 41) if header is None else count < 1600
     answer = call("GET", "/allocation_candidates?resources=VCPU:1&limit=1")
     assert "x-placement-incomplete" not in answer.headers
 
@@ -158,20 +158,20 @@ def test_a_list_of_all_providers_needs_little_more_memory_than_its_text() -> Non
         shown = provider._shown(request, snapshot, range(len(snapshot)))  # type: ignore[arg-type]
         return listed("resource_providers", shown).content_length
 
-    found = cost(text)
-    assert found.result > 700 * len(snapshot)
-    assert found.mebibytes < 1.25 * found.result / 2**20 + 5
+    measured = cost(text)
+    assert measured.result > 700 * len(snapshot)
+    assert measured.mebibytes < 1.25 * measured.result / 2**20 + 5
 
 
 def test_narrowing_is_counted_as_memory() -> None:
     """With too little memory for narrowing there is no candidate, and the search is not complete."""
-    asked = search_query(schema.LIST.validate([("resources", "VCPU:1")], Version(1, 39)), Version(1, 39))
+    query = search_query(schema.LIST.validate([("resources", "VCPU:1")], Version(1, 39)), Version(1, 39))
     snapshot = costly_queries.hosts(600, 5)
-    for memory, few in ((snapshot.size, 0), (100 * snapshot.size, 10)):
-        found = find(asked, snapshot, Settings(10, memory=memory))
-        assert (len(found.candidates), found.complete) == (few, few > 0)
-        assert not few or found.refusals.narrowing
-        assert found.shortage == (None if few else "memory")
+    for memory, count in ((snapshot.size, 0), (100 * snapshot.size, 10)):
+        result = find(query, snapshot, Settings(10, memory=memory))
+        assert (len(result.candidates), result.complete) == (count, count > 0)
+        assert not count or result.refusals.narrowing
+        assert result.shortage == (None if count else "memory")
 
 
 def test_a_budget_is_not_overdrawn() -> None:

@@ -1,4 +1,4 @@
-"""A list has the providers that match every filter, each judged by itself."""
+"""A list contains the providers that each match every filter."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def test_a_provider_is_listed_if_it_matches_every_filter(data: st.DataObject, wo
     snapshot = world.snapshot()
     for _ in range(5):
         wanted = data.draw(filters(world))
-        found = [snapshot.provider(slot) for slot in find_providers(wanted, snapshot)]
-        assert [provider.uuid for provider in found] == [
+        providers = [snapshot.provider(slot) for slot in find_providers(wanted, snapshot)]
+        assert [provider.uuid for provider in providers] == [
             name for name, member in world.members.items() if matches(world, member, wanted)
         ]
-        assert found == sorted(found)
+        assert providers == sorted(providers)
 
 
 def test_a_filter_may_have_many_conditions() -> None:

@@ -1,4 +1,4 @@
-"""The first name of a query that does not exist is reported: of the root, then of each group, classes before traits."""
+"""The first unknown name of a query is reported: first of the root, then of each group, classes before traits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KNOWN, UNUSED = "CUSTOM_IN_USE", "HW_CPU_X86_AVX2"
 
 
 def condition(*traits: str) -> NameCondition:
-    """Some traits, the last of which is forbidden."""
+    """Return a condition on some traits; the last one is forbidden."""
     return NameCondition(tuple(frozenset({trait}) for trait in traits[:-1]), frozenset(traits[-1:]))
 
 

@@ -1,4 +1,4 @@
-"""What narrowing removes, and what it records."""
+"""The providers that narrowing removes, and its records of them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from placement.search.narrow.tree_problems import TreeProblems
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from placement.search.refusals import Refusals
 from tests.search import oracle
-from tests.search.test_search import found_once
+from tests.search.test_search import distinct_answers
 from tests.strategies import examples, search_queries, worlds
 from tests.world import Stock, World
 
 
-def test_every_rule_records_what_it_removed() -> None:
-    """Three hosts; the trait is on the first two, the processors are on the last two, and one of these is full."""
+def test_every_rule_records_the_providers_it_removed() -> None:
+    """Three hosts: the first two have the trait, the last two have processors, and one of these is full."""
     world = World()
     world.host("cn1", traits=["T0"], DISK_GB=10)
     world.host("cn2", traits=["T0"], VCPU=Stock(8, used=8))
@@ -30,9 +30,9 @@ def test_every_rule_records_what_it_removed() -> None:
         (Group("_A", {"VCPU": 4}, traits=NameCondition(none_of=frozenset({"T1"}))),),
         root_traits=NameCondition((frozenset({"T0"}),)),
     )
-    found = find(query, world.snapshot())
-    assert not found.candidates
-    assert [(step.rule, step.suffix, step.providers, step.trees) for step in found.refusals.narrowing] == [
+    result = find(query, world.snapshot())
+    assert not result.candidates
+    assert [(step.rule, step.suffix, step.providers, step.trees) for step in result.refusals.narrowing] == [
         ("root_required", None, 1, 1),
         ("required", "_A", 0, 0),
         ("resources:VCPU", "_A", 2, 2),
@@ -48,9 +48,9 @@ def test_hosts_without_eligible_providers_are_distinguished_by_the_pools_that_sh
     for name, aggregates in {"cn1": "A", "cn2": "B", "cn3": "AB", "cn4": "AB"}.items():
         world.host(name, aggregates=aggregates)
     query = SearchQuery((Group(resources={"DISK_GB": 1, "IPV4_ADDRESS": 1}),))
-    found = found_once(find(query, world.snapshot()))
-    assert len(found) == 1
-    assert found == oracle.answers(world, query)
+    candidates = distinct_answers(find(query, world.snapshot()))
+    assert len(candidates) == 1
+    assert candidates == oracle.answers(world, query)
 
 
 def test_hosts_are_distinguished_by_more_aggregates_than_a_number_has_bits() -> None:
@@ -62,35 +62,35 @@ def test_hosts_are_distinguished_by_more_aggregates_than_a_number_has_bits() -> 
         world.host(f"twin{number}", aggregates=[f"A{number}", f"A{(number + 1) % 70}"])
     groups = Group("_A", {"DISK_GB": 1}), Group("_B", {"DISK_GB": 1})
     query = SearchQuery(groups, isolate=True)
-    found = found_once(find(query, world.snapshot()))
-    assert len(found) == 140
-    assert found == oracle.answers(world, query)
+    candidates = distinct_answers(find(query, world.snapshot()))
+    assert len(candidates) == 140
+    assert candidates == oracle.answers(world, query)
 
 
-def test_a_root_in_an_aggregate_stands_in_for_its_own_tree_only() -> None:
-    """The pool is below a root in B.  In its own tree it counts as being in B, for the host only as being in A."""
+def test_the_aggregate_of_a_root_counts_for_its_own_tree_only() -> None:
+    """The pool is below a root in B.  In its own tree it counts as a member of B, for the host as a member of A."""
     world = World()
     world.host("cabinet", aggregates=["B"])
     world.sharing("pool", parent="cabinet", aggregates=["A"], DISK_GB=10)
     world.host("cn", aggregates=["A", "B"], VCPU=4)
     in_b = NameCondition((frozenset({"B"}),))
     with_processor = SearchQuery((Group(resources={"VCPU": 1, "DISK_GB": 1}, aggregates=in_b),))
-    assert not found_once(find(with_processor, world.snapshot()))
+    assert not distinct_answers(find(with_processor, world.snapshot()))
     alone = SearchQuery((Group(resources={"DISK_GB": 1}, aggregates=in_b),))
-    assert found_once(find(alone, world.snapshot())) == oracle.answers(world, alone) != set()
+    assert distinct_answers(find(alone, world.snapshot())) == oracle.answers(world, alone) != set()
 
 
-def test_groups_that_differ_in_nothing_but_their_trees_are_narrowed_apart() -> None:
-    """Each host has room for both."""
+def test_groups_that_differ_only_in_their_trees_are_narrowed_separately() -> None:
+    """Each host fits both groups."""
     world = World()
     world.host("cn1", VCPU=8)
     world.host("cn2", VCPU=8)
     for trees in (("cn1", "cn2"), ("cn2", "cn1"), ("cn2", "cn2")):
         groups = [Group(str(number), {"VCPU": 1}, in_tree=tree) for number, tree in enumerate(trees, 1)]
         query = SearchQuery(tuple(groups))
-        found = found_once(find(query, world.snapshot()))
-        assert len(found) == (trees[0] == trees[1])
-        assert found == oracle.answers(world, query)
+        candidates = distinct_answers(find(query, world.snapshot()))
+        assert len(candidates) == (trees[0] == trees[1])
+        assert candidates == oracle.answers(world, query)
 
 
 def test_an_amount_above_every_total_fits_nowhere() -> None:
@@ -109,26 +109,26 @@ def test_a_tree_whose_eligible_providers_lack_a_required_trait_is_removed() -> N
     world.host("cn2", VCPU=8)
     world.host("twin", parent="cn2", VCPU=8, traits=["T0"])
     query = SearchQuery((Group(resources={"VCPU": 1}, traits=NameCondition((frozenset({"T0"}),))),))
-    found = find(query, world.snapshot())
-    assert found_once(found) == oracle.answers(world, query) != set()
-    assert (found.refusals.narrowing[-1].rule, found.refusals.narrowing[-1].trees) == ("required", 1)
+    result = find(query, world.snapshot())
+    assert distinct_answers(result) == oracle.answers(world, query) != set()
+    assert (result.refusals.narrowing[-1].rule, result.refusals.narrowing[-1].trees) == ("required", 1)
     del world.members["twin"]
-    found = find(query, world.snapshot())
-    assert not found.candidates
-    assert found.obstacle == "required"
+    result = find(query, world.snapshot())
+    assert not result.candidates
+    assert result.obstacle == "required"
 
 
 @examples(100)
 @given(data=st.data(), world=worlds())
-def test_some_of_the_trees_are_narrowed_as_they_are_with_all_others(data: st.DataObject, world: World) -> None:
+def test_a_subset_of_the_trees_is_narrowed_like_the_whole(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
     query: SearchQuery = data.draw(search_queries(world))
     roots = snapshot.forest.all_roots.slots()
-    few = SlotSet.sparse(np.array(sorted(data.draw(st.sets(st.sampled_from(roots.tolist())))), np.intp))
+    subset = SlotSet.sparse(np.array(sorted(data.draw(st.sets(st.sampled_from(roots.tolist())))), np.intp))
     everywhere = narrow(query, snapshot, Budget(), Refusals())
-    among = narrow(query, snapshot, Budget(), Refusals(), few)
-    assert among.roots.slots().tolist() == (everywhere.roots & few).slots().tolist()
-    if among.roots:
-        of_all, of_few = (TreeProblems(each, None, Budget()) for each in (everywhere, among))
-        for root in among.roots.slots().tolist():
-            assert of_few.alone(root).domains == of_all.alone(root).domains
+    within = narrow(query, snapshot, Budget(), Refusals(), subset)
+    assert within.roots.slots().tolist() == (everywhere.roots & subset).slots().tolist()
+    if within.roots:
+        of_all, of_subset = (TreeProblems(each, None, Budget()) for each in (everywhere, within))
+        for root in within.roots.slots().tolist():
+            assert of_subset.alone(root).domains == of_all.alone(root).domains

@@ -37,7 +37,9 @@ def service(database: Database) -> Callable[..., Candidates]:
         def candidates(more: str = "") -> list[str]:
             reply = call("GET", f"/allocation_candidates?resources=VGPU:1{more}")
             assert reply.status == 200
-            return [names[one] for found in reply.body["allocation_requests"] for one in found["allocations"]]
+            return [
+                names[provider] for request in reply.body["allocation_requests"] for provider in request["allocations"]
+            ]
 
         return candidates
 
@@ -70,12 +72,12 @@ def test_the_configured_limit_applies_to_requests_without_a_lower_one(
 
 
 def test_with_random_order_every_candidate_can_come_first(service: Callable[..., Candidates]) -> None:
-    """Without random order concurrent clients get the same host, and hosts fill up one after the other."""
+    """Without it, concurrent clients get the same host, and hosts fill up one after the other."""
     candidates = service(randomize_allocation_candidates=True)
     # The probability that one of the six never comes first is one in ten million.
     assert {candidates("&limit=1")[0] for _ in range(100)} == set(candidates())
 
 
-def test_without_random_order_the_same_query_has_the_same_reply(service: Callable[..., Candidates]) -> None:
+def test_without_random_order_the_same_query_returns_the_same_candidates(service: Callable[..., Candidates]) -> None:
     candidates = service()
     assert len({tuple(candidates()) for _ in range(5)}) == 1

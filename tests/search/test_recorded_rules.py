@@ -1,4 +1,4 @@
-"""What is recorded of a rule: the sets before and after it, the trees, examples of them, and the obstacle."""
+"""The record of a rule: the sets before and after it, the trees, examples of them, and the obstacle."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.world import World
 
 
 def names(snapshot: Snapshot, refusal: Refusal) -> tuple[set[str], set[str]]:
-    """The providers before and after a rule."""
+    """Return the providers before and after a rule."""
     before, after = ({snapshot.provider(slot).uuid for slot in of.slots()} for of in (refusal.before, refusal.after))
     return before, after
 
 
-def check_narrowing(world: World, query: SearchQuery, found: SearchResult) -> None:
-    for refusal in found.refusals.narrowing:
-        before, after = names(found.snapshot, refusal)
+def check_narrowing(world: World, query: SearchQuery, result: SearchResult) -> None:
+    for refusal in result.refusals.narrowing:
+        before, after = names(result.snapshot, refusal)
         assert after <= before
         assert refusal.providers == len(before - after)
         assert refusal.trees == len({*map(world.root, before)}) - len({*map(world.root, after)})
@@ -33,21 +33,21 @@ def check_narrowing(world: World, query: SearchQuery, found: SearchResult) -> No
             assert after == {name for name in before if oracle.fits(world.members[name], class_, amount)}
 
 
-def check_obstacle(found: SearchResult) -> None:
-    removed_all = [refusal.rule for refusal in found.refusals.narrowing if not refusal.after.count]
-    if found.candidates:
-        assert found.obstacle == ""
+def check_obstacle(result: SearchResult) -> None:
+    removed_all = [refusal.rule for refusal in result.refusals.narrowing if not refusal.after.count]
+    if result.candidates:
+        assert result.obstacle == ""
     else:
-        assert found.obstacle == (removed_all[0].partition(":")[0] if removed_all else COMBINATION)
+        assert result.obstacle == (removed_all[0].partition(":")[0] if removed_all else COMBINATION)
 
 
 @examples(300)
 @given(data=st.data(), world=worlds())
 def test_rules_record_the_sets_before_and_after(data: st.DataObject, world: World) -> None:
     query = data.draw(search_queries(world))
-    found = find(query, world.snapshot())
-    check_narrowing(world, query, found)
-    check_obstacle(found)
+    result = find(query, world.snapshot())
+    check_narrowing(world, query, result)
+    check_obstacle(result)
 
 
 def pairs(hosts: int, *, isolate: bool = False, amount: int = 1) -> SearchResult:
@@ -67,18 +67,18 @@ def test_a_tree_is_recorded_under_the_constraint_that_refused_it_last() -> None:
 
 
 def test_some_of_the_trees_are_kept_as_examples() -> None:
-    found = pairs(7, isolate=True)
-    roots = [found.snapshot.provider(slot).uuid for slot in found.refusals.examples["group_policy"]]
+    result = pairs(7, isolate=True)
+    roots = [result.snapshot.provider(slot).uuid for slot in result.refusals.examples["group_policy"]]
     assert roots == ["cn0", "cn1", "cn2", "cn3", "cn4"]
-    assert found.obstacle == COMBINATION
+    assert result.obstacle == COMBINATION
 
 
-def test_what_was_recorded_before_the_budget_ran_out_is_kept() -> None:
+def test_records_are_kept_if_the_budget_runs_out() -> None:
     world = World()
     for number in range(100):
         world.host(f"cn{number}")
         world.host(f"numa{number}", parent=f"cn{number}", VCPU=1)
     query = SearchQuery(tuple(Group(f"_{number}", {"VCPU": 1}) for number in range(100)))
-    found = find(query, world.snapshot(), Settings(operations=300))
-    assert (found.complete, found.shortage, found.candidates) == (False, "operations", [])
-    assert found.refusals.narrowing
+    result = find(query, world.snapshot(), Settings(operations=300))
+    assert (result.complete, result.shortage, result.candidates) == (False, "operations", [])
+    assert result.refusals.narrowing

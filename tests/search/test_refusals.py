@@ -17,23 +17,23 @@ REPEATED = "already searched in another tree"
 RULES = {"group_policy", "same_subtree", "required", "one provider per tree", REPEATED}
 
 
-def refused_in_combining(found: SearchResult) -> int:
-    left_out = sum(refusal.trees for refusal in found.refusals.narrowing if refusal.rule == REPEATED)
-    return sum(found.refusals.combining.values()) + left_out
+def refused_in_combining(result: SearchResult) -> int:
+    left_out = sum(refusal.trees for refusal in result.refusals.narrowing if refusal.rule == REPEATED)
+    return sum(result.refusals.combining.values()) + left_out
 
 
 def check(query: SearchQuery, world: World) -> None:
     snapshot = world.snapshot()
-    found = find(query, snapshot)
-    assert {rule for rule in found.refusals.combining if not rule.startswith("resources:")} <= RULES
+    result = find(query, snapshot)
+    assert {rule for rule in result.refusals.combining if not rule.startswith("resources:")} <= RULES
     remaining = narrow(query, snapshot, Budget(), Refusals()).roots.count
-    if not found.candidates:
-        assert refused_in_combining(found) == remaining
+    if not result.candidates:
+        assert refused_in_combining(result) == remaining
         return
-    # Which tree yielded a candidate is certain only where no provider shares.
+    # The tree of a candidate is certain only if no provider shares.
     if not any("MISC_SHARES_VIA_AGGREGATE" in member.traits for member in world.members.values()):
-        trees = {snapshot.provider(next(iter(candidate.mappings.values()))[0]).root for candidate in found.candidates}
-        assert refused_in_combining(found) + len(trees) == remaining
+        trees = {snapshot.provider(next(iter(candidate.mappings.values()))[0]).root for candidate in result.candidates}
+        assert refused_in_combining(result) + len(trees) == remaining
 
 
 @examples(400)
@@ -57,19 +57,19 @@ def pool_and_hosts(hosts: int) -> World:
 
 
 def test_trees_that_lead_to_the_same_candidates_are_counted() -> None:
-    """Without disks of their own, three hosts and the pool's own tree have the same candidate."""
-    found = find(SearchQuery((Group(resources={"DISK_GB": 1}),)), pool_and_hosts(3).snapshot())
-    assert len(found.candidates) == 1
-    assert refused_in_combining(found) == 3
+    """Three hosts without disks and the pool's own tree have the same candidate."""
+    result = find(SearchQuery((Group(resources={"DISK_GB": 1}),)), pool_and_hosts(3).snapshot())
+    assert len(result.candidates) == 1
+    assert refused_in_combining(result) == 3
 
 
 def test_each_of_several_equal_trees_is_counted() -> None:
     groups = tuple(Group(suffix, {"VCPU": 1}) for suffix in ("_A", "_B"))
-    found = find(SearchQuery(groups, isolate=True), pool_and_hosts(3).snapshot())
-    assert found.refusals.combining == {"group_policy": 3}
-    names = [found.snapshot.provider(slot).uuid for slot in found.refusals.examples["group_policy"]]
+    result = find(SearchQuery(groups, isolate=True), pool_and_hosts(3).snapshot())
+    assert result.refusals.combining == {"group_policy": 3}
+    names = [result.snapshot.provider(slot).uuid for slot in result.refusals.examples["group_policy"]]
     assert names == ["cn0", "cn1", "cn2"]
-    assert found.obstacle == "combination"
+    assert result.obstacle == "combination"
 
 
 def test_unsearched_trees_are_not_counted() -> None:
@@ -77,15 +77,15 @@ def test_unsearched_trees_are_not_counted() -> None:
     world = pool_and_hosts(3)
     world.host("big", VCPU=8)
     world.host("numa", parent="big", VCPU=8)
-    found = find(SearchQuery(groups, isolate=True), world.snapshot(), Settings(max_candidates=1))
-    assert len(found.candidates) == 1
-    assert found.refusals.combining == {"group_policy": 3}
-    found = find(SearchQuery(groups, isolate=True), world.snapshot(), Settings(operations=1))
-    assert (found.refusals.combining, found.complete) == ({}, False)
+    result = find(SearchQuery(groups, isolate=True), world.snapshot(), Settings(max_candidates=1))
+    assert len(result.candidates) == 1
+    assert result.refusals.combining == {"group_policy": 3}
+    result = find(SearchQuery(groups, isolate=True), world.snapshot(), Settings(operations=1))
+    assert (result.refusals.combining, result.complete) == ({}, False)
 
 
 def test_some_of_the_refused_trees_are_kept_as_examples() -> None:
     groups = tuple(Group(suffix, {"VCPU": 1}) for suffix in ("_A", "_B"))
-    found = find(SearchQuery(groups, isolate=True), pool_and_hosts(EXAMPLES + 2).snapshot())
-    assert found.refusals.combining == {"group_policy": EXAMPLES + 2}
-    assert len(found.refusals.examples["group_policy"]) == EXAMPLES
+    result = find(SearchQuery(groups, isolate=True), pool_and_hosts(EXAMPLES + 2).snapshot())
+    assert result.refusals.combining == {"group_policy": EXAMPLES + 2}
+    assert len(result.refusals.examples["group_policy"]) == EXAMPLES

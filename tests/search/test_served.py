@@ -1,4 +1,4 @@
-"""The service replies with what the brute force finds, and each candidate can be claimed."""
+"""The service returns the candidates of the brute force, and each can be claimed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.search.query import query_string
 from tests.strategies import AGGREGATES, TRAITS, scaled, search_queries, worlds
 from tests.world import Member, Stock, World
 
-#: How many candidates of one reply are claimed.
+#: Candidates of one response that are claimed.
 MOST = 12
 
 
 class Mirror:
-    """A world as providers of the service, under names that no other test uses."""
+    """A world, created as providers of the service, under unique names."""
 
     def __init__(self, call: Caller, world: World) -> None:
         self._call, self._world, self._number = call, world, uuid.uuid4()
@@ -56,7 +56,7 @@ class Mirror:
         self._created.append(provider)
         generation = 0
         if member.stock:
-            # First an inventory with room: the usage may break the rules of the inventory that comes after.
+            # First a large inventory: the usage may violate the rules of the inventory that replaces it.
             roomy = {class_: {"total": 1000} for class_ in member.stock}
             exact = {class_: inventory(of) for class_, of in member.stock.items()}
             used = {class_: of.used for class_, of in member.stock.items() if of.used}
@@ -82,14 +82,14 @@ class Mirror:
         return consumer
 
     def remove(self) -> None:
-        """Delete everything that was created, also after a failure."""
+        """Delete everything that was created, even after a failure."""
         for consumer in self._consumers:
             self._call("DELETE", f"/allocations/{consumer}")
         for provider in reversed(self._created):
             self._done("DELETE", f"/resource_providers/{provider}")
 
     def ask(self, query: SearchQuery) -> Any:
-        """Return the body of the reply."""
+        """Return the body of the response to a query."""
         answer = self._call("GET", f"/allocation_candidates?{query_string(query, self.name)}")
         assert answer.status == 200, answer
         return answer.body
@@ -100,7 +100,7 @@ class Mirror:
             self._done("DELETE", f"/allocations/{self.claim(**candidate)}")
 
     def answer(self, candidate: Any) -> oracle.Answer:
-        """Return a candidate of a reply as an answer of the oracle."""
+        """Return a candidate of a response as an answer of the oracle."""
         names = {self.name(name): name for name in self._world.members}
         given = candidate["allocations"].items()
         return (
@@ -129,7 +129,7 @@ def expressible(query: SearchQuery) -> bool:
 
 @settings(max_examples=scaled(12), suppress_health_check=[*HealthCheck])
 @given(data=st.data(), world=worlds())
-def test_every_candidate_can_be_claimed_as_it_is(database: Database, data: st.DataObject, world: World) -> None:
+def test_every_candidate_can_be_claimed_unchanged(database: Database, data: st.DataObject, world: World) -> None:
     mirror = Mirror(placement(database), world)
     try:
         mirror.create()
@@ -142,10 +142,10 @@ def compare(mirror: Mirror, data: st.DataObject, world: World) -> None:
     for _ in range(4):
         query = data.draw(search_queries(world).filter(expressible))
         reply = mirror.ask(query)
-        found = [mirror.answer(candidate) for candidate in reply["allocation_requests"]]
-        assert len(found) == len(set(found))
+        answers = [mirror.answer(candidate) for candidate in reply["allocation_requests"]]
+        assert len(answers) == len(set(answers))
         expected = oracle.answers(world, query)
-        assert set(found) == expected
+        assert set(answers) == expected
         assert {*reply["provider_summaries"]} == {
             mirror.name(name) for name in oracle.summarised(world, query, expected)
         }

@@ -1,4 +1,4 @@
-"""Combining finds what brute force finds, also for problems that no real tree has."""
+"""Combining finds the solutions of brute force, even for problems that no real tree has."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Mappings = tuple[tuple[str, frozenset[int]], ...]
 
 
 def random_problem(chance: random.Random) -> TreeProblem:
-    """Return a problem of up to six demands, with few providers and many constraints, as hard problems have."""
+    """Return a problem of up to six demands, with the few providers and many constraints of hard problems."""
     count = chance.randint(2, 5)
     facts: dict[int, ProviderFacts] = {}
     for number in range(count):
@@ -47,9 +47,9 @@ def random_problem(chance: random.Random) -> TreeProblem:
     requirements = Requirements(tuple(demands), isolate, tuple(subtrees), tuple(traits), nested)
     domains = [
         tuple(
-            one
-            for one in chance.choice(some_domains)
-            if all(facts[one].available[name] >= of for name, of in demand.amounts.items())
+            provider
+            for provider in chance.choice(some_domains)
+            if all(facts[provider].available[name] >= of for name, of in demand.amounts.items())
         )
         for demand in demands
     ]
@@ -71,7 +71,9 @@ def allowed(problem: TreeProblem, assigned: tuple[int, ...]) -> bool:
     ]
     return (
         not (requirements.isolate and len(suffixed) > len(set(suffixed)))
-        and all(any(all(top in facts[one].ancestry for one in of) for top in of) for of in together)
+        and all(
+            any(all(top in facts[number].ancestry for number in numbers) for top in numbers) for numbers in together
+        )
         and all(names & unsuffixed for names in requirements.required)
         and not (not requirements.nested and len(suppliers) > len({facts[number].ancestry[-1] for number in suppliers}))
         and not (problem.skip_shared and all(facts[number].shares for number in assigned))
@@ -89,13 +91,13 @@ def brute_force(problem: TreeProblem) -> Iterator[Mappings]:
 
 
 @pytest.mark.parametrize("piece", range(4))
-def test_combining_finds_what_brute_force_finds(piece: int) -> None:
+def test_combining_finds_the_solutions_of_brute_force(piece: int) -> None:
     """Seeds are enumerated instead of drawn by Hypothesis, because some errors show in one problem of ten thousand."""
     for number in range(piece, scaled(12_000), 4):
         problem = random_problem(random.Random(number))
-        found = [
+        solutions = [
             tuple((suffix, frozenset(providers)) for suffix, providers in candidate.mappings.items())
             for candidate in combine(problem)
         ]
-        # Two ways to share the classes of the unsuffixed group among the same providers are two candidates.
-        assert Counter(found) == Counter(brute_force(problem)), problem
+        # Two ways to divide the classes of the unsuffixed group among the same providers are two candidates.
+        assert Counter(solutions) == Counter(brute_force(problem)), problem

@@ -2,7 +2,7 @@
 
          aggregate A
  ______/    |   |   \\_______
-ss        cn1   cn2        ss2          ss, ss2: DISK_GB, sharing; cn2 has a disk of its own
+ss        cn1   cn2        ss2          ss, ss2: DISK_GB, sharing; cn2 has its own disk
          /   \\  ...
    numa1_1   numa1_2
       |         |
@@ -73,13 +73,13 @@ def test_the_worked_example_has_these_numbers(
         resources=resources,
         traits=NameCondition((frozenset({required}),) if required else (), frozenset({forbidden} if forbidden else ())),
     )
-    found = find(SearchQuery((group,), nested=version >= 29), world.snapshot())
-    body = present(found, Version(1, version)).document
+    result = find(SearchQuery((group,), nested=version >= 29), world.snapshot())
+    body = present(result, Version(1, version)).document
     assert len(body["allocation_requests"]) == candidates
     assert len(body["provider_summaries"]) == summaries
 
 
 def test_the_five_candidates_of_three_classes(world: World) -> None:
-    found = find(SearchQuery((Group(resources=THREE),)), world.snapshot())
-    users = [{found.snapshot.provider(slot).uuid for slot in candidate.amounts} for candidate in found.candidates]
+    result = find(SearchQuery((Group(resources=THREE),)), world.snapshot())
+    users = [{result.snapshot.provider(slot).uuid for slot in candidate.amounts} for candidate in result.candidates]
     assert sorted(map(sorted, users)) == [["cn1", "ss"], ["cn1", "ss2"], ["cn2"], ["cn2", "ss"], ["cn2", "ss2"]]

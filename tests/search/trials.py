@@ -1,6 +1,7 @@
 """The candidates of many similar queries in one world, tree by tree: the rules of ``oracle``, with less repetition.
 
-What can serve a group in a tree is remembered, and combinations are given up at the first group that does not fit.
+The providers that can serve a group in a tree are cached, and a combination is abandoned at the first group that does
+not fit.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from placement.search.query.query import UNSUFFIXED, Group, SearchQuery
 from tests.search import oracle
 from tests.world import World
 
-#: What decides which providers can serve a group.
+#: The properties of a group that determine which providers can serve it.
 GroupKey = tuple[object, ...]
 Combination = tuple[oracle.Match, ...]
 
@@ -33,11 +34,11 @@ class Trials:
         self._matches: dict[tuple[GroupKey, str], list[oracle.Match]] = {}
 
     def trees(self, query: SearchQuery) -> frozenset[str]:
-        """Return the roots of the trees with candidates, those that other trees have, too, included."""
+        """Return the roots of the trees with candidates, even if other trees share them."""
         return frozenset(root for root in self.roots if next(self.candidates(query, root), None) is not None)
 
     def number(self, query: SearchQuery, bound: int) -> int:
-        """Return the number of different candidates; those beyond a bound may be left out."""
+        """Return the number of different candidates, up to a bound."""
         numbers: dict[oracle.Answer, int] = {}
         for root in self.roots:
             for combination, ways in self.candidates(query, root):
@@ -49,16 +50,15 @@ class Trials:
     def candidates(self, query: SearchQuery, root: str) -> Iterator[tuple[Combination, int]]:
         """Yield the candidates of a tree.
 
-        Of candidates that differ only in which of several equal groups has which provider one stands for all; the
-        number says for how many.
+        Candidates that differ only in the assignment of equal groups are yielded once, with their number.
         """
-        if not self.stands(query, root):
+        if not self.meets_root_conditions(query, root):
             return
         options = [self.matches(group, root) for group in query.groups]
         if all(options):
             yield from self._combined(query, options, twins(query))
 
-    def stands(self, query: SearchQuery, root: str) -> bool:
+    def meets_root_conditions(self, query: SearchQuery, root: str) -> bool:
         """Whether a tree meets the conditions on roots."""
         traits = self.world.members[root].traits
         return oracle.meets(query.root_traits, traits) and not query.avoided & traits
@@ -67,12 +67,12 @@ class Trials:
         """Return every way to serve a group in a tree."""
         key = key_of(group), root
         if key not in self._matches:
-            found = oracle.matching(self.world, SearchQuery((group,)), group, root, self._usable[root])
-            self._matches[key] = list(found)
+            options = oracle.matching(self.world, SearchQuery((group,)), group, root, self._usable[root])
+            self._matches[key] = list(options)
         return self._matches[key]
 
     def subtree_holds(self, names: frozenset[str]) -> bool:
-        """Whether one of the providers is above all others."""
+        """Whether one of the providers is an ancestor of all others."""
         return any(all(top in self._above[name] for name in names) for top in names)
 
     # --- combining ---
@@ -104,7 +104,7 @@ class Trials:
         yield from extend(Counter(), frozenset())
 
     def _added(self, sums: Counter[tuple[str, str]], match: oracle.Match) -> Counter[tuple[str, str]] | None:
-        """Return what is used together; None if it is too much."""
+        """Return the sums with the amounts of a match; None if they exceed the capacity."""
         more = sums.copy()
         for name, class_, amount in match:
             if class_ is not None:
@@ -126,23 +126,23 @@ class Trials:
 
 
 def key_of(group: Group) -> GroupKey:
-    """Return what is equal for groups that the same providers can serve."""
+    """Return a key that is equal for groups that the same providers can serve."""
     return group.suffix == UNSUFFIXED, tuple(group.resources.items()), group.traits, group.aggregates, group.in_tree
 
 
 def twins(query: SearchQuery) -> list[int | None]:
-    """Return for each group the place of the last equal one before it, which the same rules concern; or None."""
+    """Return for each group the place of the last equal group before it under the same rules, or None."""
     last: dict[object, int] = {}
-    found = []
+    places = []
     for place, group in enumerate(query.groups):
         key = key_of(group), tuple(group.suffix in suffixes for suffixes in query.same_subtrees)
-        found.append(last.get(key))
+        places.append(last.get(key))
         last[key] = place
-    return found
+    return places
 
 
 def ways(chosen: list[int], twin_of: list[int | None]) -> int:
-    """Return in how many ways equal groups can divide what was chosen for them."""
+    """Return the number of ways in which equal groups can divide their matches."""
     first: list[int] = []
     for place, twin in enumerate(twin_of):
         first.append(place if twin is None else first[twin])

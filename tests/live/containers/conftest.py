@@ -1,4 +1,4 @@
-"""One engine with its images for all tests of containers, which one process runs for this reason."""
+"""Fixtures: one engine with its images for all tests of containers, which therefore run in one process."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tests.docs.blocks import ROOT
 @pytest.fixture(scope="session")
 def engine():
     """The engine, with the image of the service and those of compose.yaml."""
-    found = containers.Engine(children.run_directory() / "containers")
+    engine_ = containers.Engine(children.run_directory() / "containers")
     try:
-        found.build()
-        yield found
+        engine_.build()
+        yield engine_
     finally:
-        found.close()
+        engine_.close()
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """What compose.yaml needs of a checkout; the commands of the page put more files there."""
+    """The files of a checkout that compose.yaml needs; the commands of the page add more."""
     directory = tmp_path_factory.mktemp("checkout")
     shutil.copy(ROOT / "compose.yaml", directory)
     (directory / "etc/haproxy").mkdir(parents=True)

@@ -33,41 +33,41 @@ class Composed:
 
     def bash(self, command):
         path = f"{Path(sys.executable).parent}:{self.engine.run(['printenv', 'PATH']).stdout.strip()}"
-        # Two processes for each service are enough, and take less time to start.
+        # Two processes for each service suffice, and start faster.
         variables = {"PATH": path, "UWSGI_PROCESSES": "2"}
         with self.engine.health_checks():
             return self.engine.run(["bash", "-euc", command], cwd=self.directory, environment=variables).stdout
 
     @property
     def identity(self):
-        """The headers of a client that knows the password."""
+        """The headers of a client with the password."""
         password = re.search("PLACEMENT_PASSWORD=(.+)", (self.directory / ".env").read_text())[1]
         return {"Authorization": "Basic " + base64.b64encode(f"placement:{password}".encode()).decode()}
 
     @contextlib.contextmanager
     def storm(self):
-        """A block with clients of haproxy."""
+        """Run clients of haproxy during a block."""
         with self.engine.network():
             yield Storm(URL, self.identity)
 
     def claims_of(self, container):
-        """Return how many claims a service has answered."""
+        """Return the number of claims that a service has answered."""
         return len(re.findall('"PUT /allocations/.* status: (?:204|409)', self.engine.log(container)))
 
 
 @pytest.fixture(scope="module")
 def composed(engine, checkout):
-    """The composition, started as on the page; its first requests are answered as there."""
-    found = Composed(engine, checkout)
-    make, asked, end = blocks_of(__file__, PAGE, "console")
+    """The composition, started by the page's commands; its first requests have the responses shown there."""
+    composition = Composed(engine, checkout)
+    make, sent, end = blocks_of(__file__, PAGE, "console")
     try:
-        found.bash("\n".join(command for command, _ in steps(make.text)))
-        wait(found)
-        printed = found.bash("\n".join(command for command, _ in steps(asked.text)))
-        assert pattern(steps(asked.text)[-1][1]).fullmatch(printed.strip()), printed
-        yield found
+        composition.bash("\n".join(command for command, _ in steps(make.text)))
+        wait(composition)
+        printed = composition.bash("\n".join(command for command, _ in steps(sent.text)))
+        assert pattern(steps(sent.text)[-1][1]).fullmatch(printed.strip()), printed
+        yield composition
     finally:
-        found.bash(f"{steps(end.text)[-1][0]} --volumes --timeout 1")
+        composition.bash(f"{steps(end.text)[-1][0]} --volumes --timeout 1")
 
 
 def wait(composed):
@@ -83,8 +83,8 @@ def wait(composed):
             children.until(functools.partial(served, container), f"{container} does not serve")
 
 
-def test_a_new_database_has_as_long_as_the_services_wait_for_it(composed):
-    """It is not unhealthy before, which would end `docker compose up`."""
+def test_a_new_database_may_start_as_long_as_the_services_wait(composed):
+    """Until then it is not unhealthy, which would end `docker compose up`."""
     inspected = composed.engine.podman("inspect", "--format", "{{.Config.Healthcheck.StartPeriod}}", DATABASE)
     minutes, seconds = re.fullmatch(r"(\d+)m(\d+)s", inspected).groups()
     group = "OS_PLACEMENT_DATABASE__"
@@ -96,13 +96,13 @@ def test_a_new_database_has_as_long_as_the_services_wait_for_it(composed):
 
 
 def test_root_reaches_the_database_from_its_own_container_only(composed):
-    asked = "SELECT host FROM mysql.user WHERE user = 'root'"
-    words = ("mariadb", "--skip-column-names", "--execute", asked)
+    statement = "SELECT host FROM mysql.user WHERE user = 'root'"
+    words = ("mariadb", "--skip-column-names", "--execute", statement)
     assert composed.engine.podman("exec", "--user", "root", DATABASE, *words) == "localhost"
 
 
 def test_claims_through_both_services_never_exceed_an_inventory(composed):
-    """Of 12 claims of 1 on each of 8 providers with room for 8, the first 8 succeed."""
+    """Of 12 claims of 1 on each of 8 providers with a capacity of 8, the first 8 succeed."""
     with composed.storm() as storm:
         before = composed.claims_of(FIRST), composed.claims_of(SECOND)
         for _ in range(8):
@@ -115,7 +115,7 @@ def test_claims_through_both_services_never_exceed_an_inventory(composed):
 
 
 def test_claims_while_a_service_is_killed(composed):
-    """None is lost or counted twice: what the replies say is what is held, but for replies that were lost."""
+    """None is lost or counted twice: the allocations are those in the responses, except lost responses."""
     with composed.storm() as storm:
         provider = storm.provider(VCPU=1_000_000)
         storm.history.clear()
@@ -144,7 +144,7 @@ def test_claims_while_a_service_is_killed(composed):
 
 
 def test_a_service_that_is_replaced_gets_requests_again(composed):
-    """It has another address than before."""
+    """Its address has changed."""
     address = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
     engine = composed.engine
     before = engine.podman("inspect", "--format", address, SECOND)
@@ -154,8 +154,8 @@ def test_a_service_that_is_replaced_gets_requests_again(composed):
     wait(composed)
 
 
-def test_a_new_version_takes_the_place_of_the_old_one(composed):
-    """compose.yaml is the same, and yet all containers are others; the data stays."""
+def test_a_new_version_replaces_the_old_one(composed):
+    """All containers are replaced, although compose.yaml is unchanged; the data remains."""
     *_, end = blocks_of(__file__, PAGE, "console")
     (command,) = (command for command, _ in steps(end.text) if " up " in command)
     with composed.storm() as storm:

@@ -26,20 +26,20 @@ _LARGEST = 250_000_000
 
 
 def steps(text):
-    """Return the commands of the block of the page that has this text, each with what it shows."""
+    """Return the commands of the page's block with a text, each with the output shown."""
     (block,) = blocks_of(__file__, PAGE, "console", text)
     return transcripts.steps(block.text)
 
 
 def walk(engine, directory, text):
-    """Run the commands of the block with this text; what they show is what they print."""
+    """Run the commands of the block with a text, and compare their output with the page."""
     for command, shown in steps(text):
         printed = engine.run(["bash", "-euc", command], cwd=directory).stdout
         assert not shown or transcripts.pattern(shown).fullmatch(printed.strip("\n")), f"{command}\n{printed}"
 
 
 def answers(engine, container):
-    """Return once a container serves."""
+    """Wait until a container serves."""
 
     def ready():
         assert engine.is_running(container), engine.log(container)
@@ -49,7 +49,7 @@ def answers(engine, container):
 
 
 def ask(engine, port, path, password=None, user="placement", **headers):
-    """Return the status and the body of a reply."""
+    """Return the status and the body of a response."""
     if password is not None:
         headers["Authorization"] = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
     with engine.network():
@@ -62,7 +62,7 @@ def ask(engine, port, path, password=None, user="placement", **headers):
 
 @pytest.fixture(scope="module")
 def tried(engine, tmp_path_factory):
-    """The container of a trial, as the page starts it, with nothing configured; and its greeting."""
+    """The trial container of the page, without configuration, and its greeting."""
     ((run, _), (_log, _)) = steps("--name placement ")
     try:
         engine.run(shlex.split(run))
@@ -74,7 +74,7 @@ def tried(engine, tmp_path_factory):
 
 
 def greeting(engine, container):
-    """Return what the log has from its greeting on, once it is there."""
+    """Return the log from its greeting on, once it is written."""
     children.until(lambda: "/console/" in engine.log(container), f"{container} does not greet")
     return "Placement serves" + engine.log(container).rpartition("Placement serves")[2]
 
@@ -87,14 +87,14 @@ def test_the_image_is_small(engine):
     assert int(engine.podman("image", "inspect", "--format", "{{.Size}}", IMAGE)) < _LARGEST
 
 
-def test_the_image_says_what_it_is_of(engine):
+def test_the_labels_of_the_image_describe_it(engine):
     labels = json.loads(engine.podman("image", "inspect", "--format", "{{json .Labels}}", IMAGE))
-    found = {name.removeprefix("org.opencontainers.image."): value for name, value in labels.items()}
-    assert found.items() >= {"title": package.NAME, "licenses": "Apache-2.0"}.items()
-    assert engine.run(["git", "cat-file", "-t", found["revision"]]).stdout == "commit\n"
+    annotations = {name.removeprefix("org.opencontainers.image."): value for name, value in labels.items()}
+    assert annotations.items() >= {"title": package.NAME, "licenses": "Apache-2.0"}.items()
+    assert engine.run(["git", "cat-file", "-t", annotations["revision"]]).stdout == "commit\n"
 
 
-def test_a_container_without_configuration_greets_as_the_page_says(engine, tried):
+def test_a_container_without_configuration_prints_the_greeting_of_the_page(engine, tried):
     (block,) = blocks_of(__file__, PAGE, "text")
     shown = [re.escape(line).replace(re.escape("..."), r"\S+") for line in block.text.splitlines()]
     assert re.match("\n".join(shown), tried[1]), tried[1]
@@ -110,7 +110,7 @@ def test_the_command_and_the_address_of_the_greeting_work(engine, tried):
 
 
 @pytest.mark.parametrize("token", [None, "admin"])
-def test_no_caller_is_believed_by_default(engine, tried, token):
+def test_no_caller_is_trusted_by_default(engine, tried, token):
     headers = {} if token is None else {"X-Auth-Token": token, "X-Roles": "admin"}
     assert ask(engine, 8778, "/resource_providers", **headers)[0] == 401
     assert ask(engine, 8778, "/console/", password_of(tried[1]) + "x", **headers)[0] == 401
@@ -122,12 +122,12 @@ def test_the_processes_are_those_of_an_ordinary_user(engine, tried):
 
 
 def test_commands_use_the_same_configuration(engine, tried):
-    """The doctor looks at the database of the service, and finds nothing wrong with it or with the configuration."""
+    """The doctor checks the database of the service, and finds no problem in it or in the configuration."""
     walk(engine, engine.directory, "placement-manage doctor")
 
 
 def test_the_data_and_the_password_outlive_the_container(engine, tried):
-    """The next one has the schema that is there, and generates no password."""
+    """The next container uses the existing schema, and generates no password."""
     password = password_of(tried[1])
     with engine.network():
         identity = {"Authorization": "Basic " + base64.b64encode(f"placement:{password}".encode()).decode()}
@@ -140,8 +140,8 @@ def test_the_data_and_the_password_outlive_the_container(engine, tried):
     assert provider in ask(engine, 8778, "/resource_providers", password)[1]
 
 
-def test_it_stops_in_order(engine, tried):
-    """As process 1 it would be killed after this time, with the code 137."""
+def test_it_stops_cleanly(engine, tried):
+    """If process 1 ignored the signal, it would be killed after this time, with the exit code 137."""
     engine.podman("stop", "--time", str(int(children.PATIENCE)), "placement")
     assert engine.podman("inspect", "--format", "{{.State.ExitCode}}", "placement") == "0"
     engine.podman("start", "placement")
@@ -150,7 +150,7 @@ def test_it_stops_in_order(engine, tried):
 
 @pytest.fixture(scope="module")
 def configured(engine, tried, tmp_path_factory):
-    """Containers as the page configures them, by a file and by variables, and removes them with that of the trial."""
+    """Containers configured like the page's, by a file and by variables, and removed with the trial container."""
     directory = tmp_path_factory.mktemp("configured")
     (block,) = blocks_of(__file__, PAGE, "placement.conf")
     (directory / "placement.conf").write_text(block.text)
@@ -170,7 +170,7 @@ def configured(engine, tried, tmp_path_factory):
         engine.remove("configured", "variables")
 
 
-def test_a_file_takes_the_place_of_the_images_configuration(engine, configured):
+def test_a_file_replaces_the_configuration_of_the_image(engine, configured):
     assert ask(engine, 8779, "/resource_providers", "s3cret", "nova")[0] == 200
     assert ask(engine, 8779, "/console/", "s3cret", "nova")[0] == 404  # the image's own enables the console
     assert "the password" not in engine.log("configured")
@@ -183,14 +183,14 @@ def test_variables_override_it(engine, configured):
     assert "secret" not in engine.log("variables")
 
 
-def test_the_file_system_is_read_only_but_for_the_volume(engine, configured):
+def test_the_file_system_is_read_only_except_the_volume(engine, configured):
     places = ("/etc", "/opt/placement", "/var/lib/placement", "/tmp")
     touched = "; ".join(f"touch {each}/x 2>/dev/null && echo {each}" for each in places)
     assert engine.podman("exec", "configured", "sh", "-c", f"{touched}; true").split() == ["/var/lib/placement", "/tmp"]
 
 
 def started_after(engine, first):
-    """Return the words of a container that runs this command before it starts the service."""
+    """Return the arguments of a container that runs a command before it starts the service."""
     (entrypoint, command) = (
         shlex.join(json.loads(engine.podman("image", "inspect", "--format", f"{{{{json .Config.{name}}}}}", IMAGE)))
         for name in ("Entrypoint", "Cmd")
@@ -206,15 +206,15 @@ def started_after(engine, first):
     ],
     ids=["read-only", "full"],
 )
-def test_it_serves_and_greets_without_room_for_temporary_files(engine, options, first):
+def test_it_serves_and_greets_without_space_for_temporary_files(engine, options, first):
     with engine.container("cramped", "--publish", "127.0.0.1:8781:8778", *options, *started_after(engine, first)):
         answers(engine, "cramped")
         assert ask(engine, 8781, "/resource_providers", password_of(greeting(engine, "cramped")))[0] == 200
         assert "Traceback" not in engine.log("cramped")
 
 
-def test_it_goes_on_after_a_reload(engine):
-    """Its only worker runs once more what showed the greeting, and ends the service if that fails."""
+def test_it_continues_after_a_reload(engine):
+    """Its only worker runs the code of the greeting again, and stops the service if that fails."""
     with engine.container("reloaded", "--env", "UWSGI_PROCESSES=1", IMAGE):
         answers(engine, "reloaded")
         password = password_of(greeting(engine, "reloaded"))
@@ -225,7 +225,7 @@ def test_it_goes_on_after_a_reload(engine):
 
 
 def test_a_given_password_leaves_other_users_in_the_file(engine):
-    """The driver may be named; the database is one of SQLite all the same, so the start creates it and greets."""
+    """Even if the URL names the driver, the database is SQLite's, so the start creates it and greets."""
     digest = bcrypt.hashpw(b"s3cret", bcrypt.gensalt(4)).decode()
     variables = {
         "PLACEMENT_PASSWORD": "secret",
@@ -240,13 +240,13 @@ def test_a_given_password_leaves_other_users_in_the_file(engine):
             assert ask(engine, 8781, "/resource_providers", password, user)[0] == 200
 
 
-def test_a_command_that_is_missing_ends_the_container_with_one_sentence(engine):
+def test_a_missing_command_ends_the_container_with_one_sentence(engine):
     with engine.container("mistyped", IMAGE, "placement-manege"):
         assert engine.exit_code("mistyped") == 1
         assert engine.log("mistyped") == "placement-manege: No such file or directory\n"
 
 
-def test_what_is_wrong_ends_the_container_with_one_sentence(engine):
+def test_a_mistake_ends_the_container_with_one_sentence(engine):
     with engine.container("wrong", "--env", "OS_API__AUTH_STRATEGY=none", IMAGE):
         assert engine.exit_code("wrong") == 22
         assert "placement cannot start: [api]auth_strategy" in engine.log("wrong")

@@ -1,4 +1,4 @@
-"""deploy/kubernetes with the overlay of docs/containers.rst, as kustomize makes one of them."""
+"""deploy/kubernetes with the overlay of docs/containers.rst, combined by kustomize."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.docs.run_by import blocks_of
 pytestmark = pytest.mark.xdist_group("containers")
 
 PAGE = "docs/containers.rst"
-#: Where the checkout is, for the overlay of the page.
+#: The path of the checkout in the overlay of the page.
 BASE = "/work/placement-service/deploy/kubernetes"
 
 
 @pytest.fixture(scope="module")
 def applied(engine, tmp_path_factory):
-    """The manifests that `kubectl apply` gets."""
+    """The manifests for `kubectl apply`."""
     directory = tmp_path_factory.mktemp("overlay")
     (kustomization,) = blocks_of(__file__, PAGE, "kustomization.yaml")
     (directory / "kustomization.yaml").write_text(kustomization.text)
@@ -43,5 +43,5 @@ def test_both_pods_have_the_image_the_file_and_the_secret_of_the_overlay(applied
         assert container["envFrom"] == [{"secretRef": {"name": names["Secret"]}}]
         (file,) = (volume for volume in pod["volumes"] if "configMap" in volume)
         assert file["configMap"]["name"] == names["ConfigMap"]
-    # Their names change with their contents, so that a change replaces the pods.
+    # Their names depend on their contents, so that a change replaces the pods.
     assert "placement" not in (names["Secret"], names["ConfigMap"])

@@ -15,7 +15,7 @@ from tests import ask_process, clients, closed, preloaded, running, servers
 from tests.ask_process import ASK
 from tests.docs.blocks import ROOT
 
-# What a client shows does not depend on the kind of database.
+# The output of a client does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
 RACK = "5a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11"
@@ -37,9 +37,9 @@ providers:
 @pytest.fixture(scope="module")
 def service(backend):
     """A service with the providers above, and one consumer of host1-numa0."""
-    with ask_process.loaded(backend, CLOUD) as found:
-        _claim(found)
-        yield found
+    with ask_process.loaded(backend, CLOUD) as loaded:
+        _claim(loaded)
+        yield loaded
 
 
 def _claim(service):
@@ -51,13 +51,13 @@ def _claim(service):
 
 @pytest.fixture
 def environment():
-    """An environment without settings of a client."""
+    """Return an environment without settings of a client."""
     return ask_process.environment()
 
 
 @pytest.fixture
 def ask(service, environment):
-    """Runs placement-ask with these words: its exit code, stdout and stderr."""
+    """Return a function that runs placement-ask with arguments: its exit code, stdout and stderr."""
 
     def run(*words, **variables):
         environment_ = {**environment, "OS_ENDPOINT": service.url, "OS_TOKEN": "admin", **variables}
@@ -111,7 +111,7 @@ def test_options_are_a_query(ask):
     assert json.loads(by_text.stdout)["count"] == 15
 
 
-def test_what_fits_nowhere_ends_with_1(ask):
+def test_a_request_that_fits_nowhere_exits_with_1(ask):
     done = ask("capacity", "--resource", "VCPU=400")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.startswith("This fits nowhere.\n")
@@ -136,14 +136,14 @@ def test_what_fits_nowhere_ends_with_1(ask):
         (["overview", "--url", "x"], "placement-ask: x is not the URL of a service"),
     ],
 )
-def test_wrong_arguments_end_with_2(ask, words, sentence):
+def test_wrong_arguments_exit_with_2(ask, words, sentence):
     done = ask(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_without_a_service_it_ends_with_2(service, environment, tmp_path):
+def test_without_a_service_it_exits_with_2(service, environment, tmp_path):
     done = preloaded.service().run([*ASK, "overview"], environment, tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "The URL of the service is missing" in done.stderr
@@ -154,7 +154,7 @@ def test_noauth2_needs_no_token(ask):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_service_that_refuses_ends_with_3(ask):
+def test_a_service_that_refuses_exits_with_3(ask):
     assert ask("overview", OS_TOKEN="user").stderr.startswith("placement-ask: 403 Forbidden: ")
     assert ask("overview", OS_TOKEN="user").returncode == 3
     done = ask("overview", OS_ENDPOINT=closed.URL)
@@ -163,10 +163,10 @@ def test_a_service_that_refuses_ends_with_3(ask):
 
 
 def test_an_overview_is_trees(ask):
-    found = rows(ask("overview"))
-    assert found[0] == ["provider", "class", "used", "capacity", "free", "state", "traits"]
-    assert found[1] == ["host1", "MEMORY_MB", "0", "4096", "4096"]
-    assert found[2] == ["host1-numa0", "VCPU", "4", "16", "12", "HW_NUMA_ROOT"]
+    printed = rows(ask("overview"))
+    assert printed[0] == ["provider", "class", "used", "capacity", "free", "state", "traits"]
+    assert printed[1] == ["host1", "MEMORY_MB", "0", "4096", "4096"]
+    assert printed[2] == ["host1-numa0", "VCPU", "4", "16", "12", "HW_NUMA_ROOT"]
     assert ask("overview").stdout.splitlines()[2].startswith("  host1-numa0 ")
     assert [row[0] for row in rows(ask("overview", "--root", "host2"))[1:]] == ["host2", "host2-numa0", "host2-numa1"]
     assert [row[0] for row in rows(ask("overview", "--sort", "used:VCPU", "--limit", "1"))[1:2]] == ["host1"]
@@ -174,7 +174,7 @@ def test_an_overview_is_trees(ask):
     assert "410 Gone" in ask("overview", "--at", "1980-01-01").stderr
 
 
-def test_an_inventory_of_which_too_much_is_used_is_marked(backend, environment):
+def test_an_over_committed_inventory_is_marked(backend, environment):
     """In every overview, with and without colours."""
     with ask_process.loaded(backend, "providers: [{name: 'host[1-2]', inventories: {VCPU: 8}}]") as service:
         with clients.admin(service) as client:
@@ -196,7 +196,7 @@ def test_an_inventory_of_which_too_much_is_used_is_marked(backend, environment):
         )
 
 
-def test_consumers_and_what_they_hold(ask):
+def test_consumers_and_their_allocations(ask):
     _, (uuid, kind, project, user, _since, provider, *resources) = rows(ask("consumers"))
     assert (uuid, kind, project, user, provider) == (SERVER, "INSTANCE", "red", "ada", "host1-numa0")
     assert resources == ["4", "VCPU"]
@@ -204,7 +204,7 @@ def test_consumers_and_what_they_hold(ask):
     assert len(rows(ask("consumers", "--provider", "host1-numa0", "--class", "VCPU", "--newer-than", "1d"))) == 2
 
 
-def test_json_is_what_the_service_says(ask, service):
+def test_json_is_the_response_of_the_service(ask, service):
     document = clients.request(service, "GET", "/v1/overview")
     assert json.loads(ask("overview", "--json").stdout) == {"providers": document["providers"]}
 
@@ -236,7 +236,7 @@ class TestOpenStack:
 
     @pytest.fixture
     def openstack(self, service, openstack_command):
-        """Runs a command: its exit code and the document that it shows."""
+        """Return a function that runs a command: its exit code and the document that it prints."""
         identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
 
         def run(command, refused=None):
@@ -264,13 +264,13 @@ class TestOpenStack:
         ],
     )
     def test_the_formats_of_the_client(self, service, openstack_command, words, shown):
-        """Without a token, as noauth2 takes it."""
+        """Without a token, which noauth2 accepts."""
         identity = ["--os-auth-type", "none", "--os-endpoint", service.url]
         done = openstack_command([*identity, *["resource", "provider", "overview", "--root", "host1"], *words.split()])
         assert (done.returncode, done.stdout.replace("\r\n", "\n")) == (0, shown), done.stderr
 
-    def test_no_command_has_the_name_of_another(self, backend):
-        """Of two, the client would choose one."""
+    def test_command_names_are_unique(self, backend):
+        """The client would run only one of two commands with the same name."""
         commands = list(metadata.entry_points(group="openstack.placement.v1"))
         names = {
             point.name for point in commands if point.module.startswith("placement.extensions.terminal.openstack.")
@@ -287,36 +287,36 @@ class TestOpenStack:
         assert not names & others
 
     def test_count(self, openstack):
-        code, found = openstack("allocation candidate count --resource VCPU=4")
+        code, document = openstack("allocation candidate count --resource VCPU=4")
         assert code == 0
-        assert (found[0]["of"], found[0]["count"]) == ("total", 15)
+        assert (document[0]["of"], document[0]["count"]) == ("total", 15)
         assert {"of": "aggregate", "name": RACK, "count": 15} in [
-            {name: row[name] for name in ("of", "name", "count")} for row in found
+            {name: row[name] for name in ("of", "name", "count")} for row in document
         ]
         assert openstack("allocation candidate count --resource VCPU=400")[0] == 1
         openstack("allocation candidate count resources=VCPU:x", refused="as the amount of VCPU")
         openstack("allocation candidate count", refused="The query is missing")
 
     def test_explain(self, openstack):
-        code, found = openstack("allocation candidate explain --resource VCPU=400")
+        code, document = openstack("allocation candidate explain --resource VCPU=400")
         assert code == 1
-        assert [row["after"] for row in found if row["about"] == "rule"][-1] == 0
-        assert found[-1]["about"] == "summary"
+        assert [row["after"] for row in document if row["about"] == "rule"][-1] == 0
+        assert document[-1]["about"] == "summary"
         assert openstack("allocation candidate explain --resource VCPU=4")[0] == 0
 
     def test_overview(self, openstack):
-        code, found = openstack("resource provider overview --root host1")
-        assert (code, [row["provider"] for row in found]) == (0, ["host1", "host1-numa0", "host1-numa1"])
-        assert found[1] | {"used": 4, "capacity": 16, "free": 12, "traits": "HW_NUMA_ROOT"} == found[1]
+        code, document = openstack("resource provider overview --root host1")
+        assert (code, [row["provider"] for row in document]) == (0, ["host1", "host1-numa0", "host1-numa1"])
+        assert document[1] | {"used": 4, "capacity": 16, "free": 12, "traits": "HW_NUMA_ROOT"} == document[1]
         openstack("resource provider overview --root nothing", refused="nothing")
 
     def test_consumers(self, openstack):
-        code, (found,) = openstack("resource provider consumers --project red")
-        assert (code, found["consumer"], found["resources"]) == (0, SERVER, "4 VCPU")
+        code, (consumer,) = openstack("resource provider consumers --project red")
+        assert (code, consumer["consumer"], consumer["resources"]) == (0, SERVER, "4 VCPU")
 
     def test_history(self, openstack):
-        code, (found,) = openstack(f"resource provider history {SERVER}")
-        assert (code, found["who"], found["what"]) == (0, "admin", f"consumer {SERVER} created")
+        code, (event,) = openstack(f"resource provider history {SERVER}")
+        assert (code, event["who"], event["what"]) == (0, "admin", f"consumer {SERVER} created")
         openstack("resource provider history nothing", refused="nothing")
 
 

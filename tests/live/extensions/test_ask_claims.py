@@ -10,7 +10,7 @@ import pytest
 from tests import ask_process, clients, preloaded, servers
 from tests.ask_process import ASK
 
-# What a client shows does not depend on the kind of database.
+# The output of a client does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
 OWNER = ("--project", "red", "--user", "ada")
@@ -26,13 +26,13 @@ providers:
 
 @pytest.fixture(scope="module")
 def service(backend):
-    with ask_process.loaded(backend, HOSTS) as found:
-        yield found
+    with ask_process.loaded(backend, HOSTS) as loaded:
+        yield loaded
 
 
 @pytest.fixture
 def ask(service):
-    """Runs placement-ask with these words: its exit code, stdout and stderr."""
+    """Return a function that runs placement-ask with arguments: its exit code, stdout and stderr."""
 
     def run(*words, **variables):
         environment = {**ask_process.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin", **variables}
@@ -45,7 +45,7 @@ def ask(service):
 
 @pytest.fixture
 def openstack(service, openstack_command):
-    """Runs a command of ``openstack``: its exit code, the document that it shows, and stderr."""
+    """Return a function that runs a command of ``openstack``: its exit code, its document, and stderr."""
     identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
 
     def run(*words):
@@ -61,10 +61,12 @@ def rows(done):
 
 
 def held(ask):
-    """Who holds what: consumer, provider and amounts."""
-    found = json.loads(ask("consumers", "--json").stdout)["consumers"]
+    """Return all allocations: consumer, provider and amounts."""
+    consumers = json.loads(ask("consumers", "--json").stdout)["consumers"]
     return {
-        (each["uuid"], of["name"], *of["resources"].items()) for each in found for of in each["allocations"].values()
+        (each["uuid"], of["name"], *of["resources"].items())
+        for each in consumers
+        for of in each["allocations"].values()
     }
 
 
@@ -72,7 +74,7 @@ def new():
     return str(uuid.uuid4())
 
 
-def test_a_claim_prints_what_it_takes_and_where(ask):
+def test_a_claim_prints_its_amounts_and_its_place(ask):
     header, (consumer, outcome, *place) = rows(ask("claim", "resources=VCPU:4", *OWNER))
     assert header == ["consumer", "outcome", "until", "provider", "resources", "why"]
     assert (outcome, place[1:]) == ("claimed", ["4", "VCPU"])
@@ -99,7 +101,7 @@ def test_a_count_is_of_trees_and_a_dry_run_takes_nothing(ask):
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
-def test_what_fits_nowhere_ends_with_1_and_says_why(ask, more):
+def test_a_request_that_fits_nowhere_exits_with_1_and_the_reason(ask, more):
     done = ask("claim", "resources=VCPU:9", *OWNER, *more)
     assert (done.returncode, done.stderr) == (1, "")
     assert "none of the 8 remaining providers can supply 9 VCPU" in done.stdout
@@ -119,7 +121,7 @@ def test_many_claims_of_a_file(ask, tmp_path):
     assert {each for each, *_ in held(ask)} < {*consumers}
 
 
-def test_a_move_takes_a_new_place_and_gives_back_the_first(ask):
+def test_a_move_takes_a_new_place_and_releases_the_old_one(ask):
     consumer = new()
     first = rows(ask("claim", "resources=VCPU:8", "--consumer", consumer, *OWNER))[1][2]
     done = rows(ask("claim", "resources=VCPU:8", "--move", consumer, "--apart-from", consumer))
@@ -130,7 +132,7 @@ def test_a_move_takes_a_new_place_and_gives_back_the_first(ask):
     assert (listed["project"], listed["user"], listed["type"]) == ("red", "ada", "JOB")
 
 
-def test_the_owner_is_that_of_the_environment(ask):
+def test_the_owner_comes_from_the_environment(ask):
     assert "The owner of the consumer is missing" in ask("claim", "resources=VCPU:1").stderr
     done = ask("claim", "resources=VCPU:1", OS_PROJECT_ID="blue", OS_USER_ID="bob")
     assert done.returncode == 0
@@ -145,7 +147,7 @@ def test_the_owner_is_that_of_the_environment(ask):
         (["claim", "resources=VCPU:1", "--file", "/nowhere", *OWNER], "placement-ask: /nowhere cannot be read: "),
     ],
 )
-def test_wrong_arguments_end_with_2(ask, words, sentence):
+def test_wrong_arguments_exit_with_2(ask, words, sentence):
     done = ask(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(sentence)
@@ -153,23 +155,23 @@ def test_wrong_arguments_end_with_2(ask, words, sentence):
 
 def test_the_client_of_openstack_claims(openstack, ask):
     words = ("allocation", "claim", "resources=VCPU:4", *OWNER)
-    code, (found,), _ = openstack(*words)
-    assert (code, found["outcome"], found["resources"], found["why"]) == (0, "claimed", "4 VCPU", "")
-    assert {(found["consumer"], found["provider"], ("VCPU", 4))} == held(ask)
-    code, (found,), _ = openstack(*words, "--resource", "MEMORY_MB=9999")
-    assert (code, found["outcome"]) == (1, "refused")
-    assert found["why"].startswith("Nothing fits: ")
+    code, (result,), _ = openstack(*words)
+    assert (code, result["outcome"], result["resources"], result["why"]) == (0, "claimed", "4 VCPU", "")
+    assert {(result["consumer"], result["provider"], ("VCPU", 4))} == held(ask)
+    code, (result,), _ = openstack(*words, "--resource", "MEMORY_MB=9999")
+    assert (code, result["outcome"]) == (1, "refused")
+    assert result["why"].startswith("Nothing fits: ")
     code, _, stderr = openstack("allocation", "claim", "resources=VCPU:1")
     assert (code, stderr) == (1, "The owner of the consumer is missing: use --project and --user.\n")
 
 
 def claimed(ask, *words):
-    """Claim one core; return the uuid of the consumer, and when the claim ends."""
-    (found,) = json.loads(ask("claim", "resources=VCPU:1", "--json", *OWNER, *words).stdout)["results"]
-    return found["consumer"], found["expires_at"]
+    """Claim one core; return the uuid of the consumer, and the expiry of the claim."""
+    (result,) = json.loads(ask("claim", "resources=VCPU:1", "--json", *OWNER, *words).stdout)["results"]
+    return result["consumer"], result["expires_at"]
 
 
-def test_an_end_is_given_moved_and_taken_away(ask):
+def test_an_expiry_is_set_changed_and_cleared(ask):
     consumer, first = claimed(ask, "--expires-in", "1h")
     header, listed, *_ = rows(ask("consumers"))
     assert (header[5], listed[5]) == ("until", f"{first[:19]}Z")
@@ -184,7 +186,7 @@ def test_an_end_is_given_moved_and_taken_away(ask):
     assert ask("extend", consumer).returncode == 2
 
 
-def test_what_is_named_is_released(ask):
+def test_named_consumers_are_released(ask):
     consumer, _ = claimed(ask)
     other, absent = claimed(ask)[0], new()
     tried = ask("release", consumer, absent, "--dry-run")
@@ -204,7 +206,7 @@ def test_what_is_named_is_released(ask):
     }
 
 
-def test_what_meets_conditions_is_released(ask):
+def test_consumers_that_meet_conditions_are_released(ask):
     red, _ = claimed(ask)
     blue, _ = claimed(ask, "--project", "blue", "--type", "VM")
     assert ask("release", "--project", "green", "--yes").stdout == "0 consumers are released.\n"
@@ -218,7 +220,7 @@ def test_what_meets_conditions_is_released(ask):
 
 
 @pytest.mark.parametrize("answer", ["y", "n"])
-def test_the_question_of_a_terminal(ask, service, answer):
+def test_the_confirmation_in_a_terminal(ask, service, answer):
     consumer, _ = claimed(ask)
     environment = {**ask_process.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}
     code, written = ask_process.in_terminal([*ASK, "release", "--project", "red"], environment, 200, f"{answer}\n")
@@ -232,12 +234,12 @@ def test_the_question_of_a_terminal(ask, service, answer):
 
 def test_the_client_of_openstack_extends_and_releases(openstack, ask):
     consumer, first = claimed(ask, "--expires-in", "1h")
-    code, (found,), _ = openstack("allocation", "extend", consumer, "2h")
-    assert (code, found["consumer"], found["until"] > first, found["resources"]) == (0, consumer, True, "1 VCPU")
+    code, (result,), _ = openstack("allocation", "extend", consumer, "2h")
+    assert (code, result["consumer"], result["until"] > first, result["resources"]) == (0, consumer, True, "1 VCPU")
     code, _, stderr = openstack("allocation", "extend", new(), "2h")
     assert (code, "holds nothing" in stderr) == (1, True)
     code, _, stderr = openstack("allocation", "release", "--project", "red")
     assert (code, "There is no terminal" in stderr) == (1, True)
-    code, found, _ = openstack("allocation", "release", "--project", "red", "--yes")
-    assert (code, found) == (0, [{"consumer": consumer, "outcome": "released"}])
+    code, result, _ = openstack("allocation", "release", "--project", "red", "--yes")
+    assert (code, result) == (0, [{"consumer": consumer, "outcome": "released"}])
     assert held(ask) == set()

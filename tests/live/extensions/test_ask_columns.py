@@ -14,10 +14,10 @@ from tests import ask_process, clients, preloaded, servers
 from tests.ask_process import ASK
 from tests.docs.blocks import PAGES, ROOT
 
-# What a client shows does not depend on the kind of database.
+# The output of a client does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
-#: The commands of openstack that placement-ask has, too, and its command.
+#: The commands of openstack, with the equivalent command of placement-ask.
 PAIRS = dict(re.findall(r"^``openstack ([a-z ]+)`` +``placement-ask (\w+)``$", PAGES["docs/extensions/ask.rst"], re.M))
 CONSUMER, OTHER = (str(uuid.UUID(int=number)) for number in (1, 2))
 #: The arguments of each command of placement-ask.
@@ -38,15 +38,15 @@ HOSTS = "providers: [{name: 'host[1-2]', inventories: {VCPU: 8}}]"
 @pytest.fixture(scope="module")
 def service(backend):
     """A service with two hosts and a claim."""
-    with ask_process.loaded(backend, HOSTS) as found:
-        with clients.admin(found) as client:
+    with ask_process.loaded(backend, HOSTS) as loaded:
+        with clients.admin(loaded) as client:
             client.claim(CONSUMER, "resources=VCPU:1", project_id="red", user_id="ada", consumer_type="JOB")
-        yield found
+        yield loaded
 
 
 @pytest.fixture
 def ask(service):
-    """Runs placement-ask: the lines that it prints."""
+    """Return a function that runs placement-ask: the lines that it prints."""
 
     def run(*words):
         environment = {**ask_process.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}
@@ -59,7 +59,7 @@ def ask(service):
 
 @pytest.fixture
 def openstack(service, openstack_command):
-    """Runs a command of openstack: the rows that it prints, the first of which is the header."""
+    """Return a function that runs a command of openstack: the rows that it prints, header first."""
     identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
 
     def run(*words):
@@ -70,7 +70,7 @@ def openstack(service, openstack_command):
     return run
 
 
-def test_the_commands_that_both_have_are_those_of_the_page(backend):
+def test_the_page_lists_the_commands_of_both(backend):
     points = configparser.ConfigParser()
     points.read(ROOT / "setup.cfg")
     ours = re.findall(r"^(\w+) = ", points["options.entry_points"]["openstack.placement.v1"], re.M)
@@ -80,7 +80,7 @@ def test_the_commands_that_both_have_are_those_of_the_page(backend):
 
 @pytest.mark.parametrize("command", PAIRS)
 def test_both_show_the_same_columns(command, ask, openstack):
-    """Both tables have the same header and first row; events are lines without one, of the same cells in that order."""
+    """Both tables have the same header and first row; events are lines with the same cells, without a header."""
     ask_process.require_command(command)
     own = PAIRS[command]
     words = shlex.split(ARGUMENTS[own])
@@ -94,7 +94,7 @@ def test_both_show_the_same_columns(command, ask, openstack):
         shown = [line.split() for line in printed]
         assert shown.count(header) == 1
         first, same = shown[shown.index(header) + 1], " ".join(rows[0]).split()
-        if own == "extend":  # each time until another moment
+        if own == "extend":  # each time to another timestamp
             until = header.index("until")
             first[until], same[until] = (re.sub(r"\d", "0", cells[until]) for cells in (first, same))
         assert first == same

@@ -1,4 +1,4 @@
-"""Each shell completes the commands, options and choices of placement-ask, as docs/extensions/ask.rst sets it up."""
+"""Each shell, set up by docs/extensions/ask.rst, completes the commands, options and choices of placement-ask."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import pytest
 from tests import ask_process, children, servers, transcripts
 from tests.docs.run_by import blocks_of
 
-#: What is typed in a new shell of each kind, so that it finds the script where the page puts it.
-#: With -u zsh does not ask about directories that others may write to.
+#: The input for a new shell of each kind, so that it finds the script where the page puts it.
+#: With -u zsh does not prompt about directories that others may write to.
 SETUP = {
     "bash": "source ~/.local/share/bash-completion/completions/placement-ask",
     "zsh": "fpath=(~/.zfunc $fpath); autoload -U compinit; compinit -u -D",
     "fish": "",
 }
-#: How each is started without the files of the machine's administrator.
+#: The command of each shell, which ignores the files of the machine's administrator.
 SHELLS = {"bash": ["--norc", "--noprofile", "-i"], "zsh": ["-f", "-i"], "fish": ["--private"]}
-#: Beginnings of the last word after placement-ask, and the word.
+#: Prefixes of the last word after placement-ask, and the completed word.
 WORDS = [
     ("ov", "overview"),
     ("overview --over", "--over-committed"),
@@ -34,7 +34,7 @@ WORDS = [
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A directory of a user, after the commands of the page, with a file."""
+    """A home directory after the commands of the page, with a file."""
     home = tmp_path_factory.mktemp("home")
     transcripts.install(home / "bin")
     (block,) = blocks_of(__file__, "docs/extensions/ask.rst")
@@ -46,18 +46,18 @@ def home(tmp_path_factory):
 
 @pytest.fixture(params=SHELLS)
 def shell(request):
-    """A shell that is installed."""
+    """An installed shell."""
     if shutil.which(request.param) is None:
         raise servers.Missing(f"{request.param} is not installed: `make servers` installs {request.param}")
     return request.param
 
 
 def completed(shell, home, typed):
-    """Return the last word of a command line after the key Tab."""
+    """Return the last word of a command line after pressing Tab."""
     variables = {**ask_process.environment(), "HOME": str(home), "TERM": "dumb", "PS1": "$ "}
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "ZDOTDIR"):
         variables.pop(name, None)
-    if shell == "fish":  # it has a command for what the key does
+    if shell == "fish":  # it has a command that completes
         words = ["fish", *SHELLS[shell], "--command", f"complete --do-complete 'placement-ask {typed}'"]
         done = subprocess.run(words, cwd=home, env=variables, capture_output=True, text=True, check=True)
         (line,) = done.stdout.splitlines()
@@ -66,12 +66,12 @@ def completed(shell, home, typed):
 
 
 def _typed(words, variables, home, setup, typed):
-    """Type into a terminal, complete with Tab, and return what the shell then takes as the last word."""
+    """Type into a terminal, press Tab, and return the last word of the resulting command line."""
     leader, follower = pty.openpty()
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), follower)
     with subprocess.Popen(words, cwd=home, env=variables, start_new_session=True, **streams) as process:
         os.close(follower)
-        watchdog = threading.Timer(children.PATIENCE, process.kill)  # it may wait for an answer
+        watchdog = threading.Timer(children.PATIENCE, process.kill)  # it may wait for input
         watchdog.start()
         try:
             return _last_word(leader, setup, typed)
@@ -91,7 +91,7 @@ def _last_word(leader, setup, typed):
 
 
 def _read(leader, mark, end=""):
-    """Read from a terminal until there is a mark, and an end after it."""
+    """Read from a terminal up to a mark, and on to an end after it."""
     written = ""
     while mark not in written or end not in written.partition(mark)[2]:
         try:

@@ -12,14 +12,14 @@ import pytest
 from tests import ask_process, clients, preloaded, running, servers
 from tests.ask_process import ASK
 
-# What a client shows does not depend on the kind of database.
+# The output of a client does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
 
 @pytest.fixture
 def service(database_url):
-    with running.embedded(database_url) as found:
-        yield found
+    with running.embedded(database_url) as embedded:
+        yield embedded
 
 
 def create(service, name):
@@ -64,14 +64,14 @@ def rename(service, provider, name):
     clients.request(service, "PUT", f"/resource_providers/{provider}", {"name": name})
 
 
-def test_the_history_of_one_thing_goes_on(service):
-    one = create(service, "host1")
+def test_the_history_of_one_object_is_followed(service):
+    provider = create(service, "host1")
     with following(service, "history", "host1") as follower:
         assert json.loads(follower.stdout.readline())["changes"] == {"name": [None, "host1"]}
         create(service, "host2")
-        rename(service, one, "host3")  # its name is no longer that of the command
+        rename(service, provider, "host3")  # its name is no longer the one in the command
         create(service, "host1")
-        rename(service, one, "host4")
+        rename(service, provider, "host4")
         assert [json.loads(follower.stdout.readline())["changes"]["name"][1] for _ in range(2)] == ["host3", "host4"]
         follower.send_signal(signal.SIGINT)
         assert follower.wait() == 130
@@ -81,16 +81,16 @@ def test_the_history_of_one_thing_goes_on(service):
     assert "--follow and --newest cannot be combined." in done.stderr
 
 
-def test_the_history_of_a_provider_that_is_gone_is_printed(service):
-    one = create(service, "rack/host1")
-    clients.request(service, "DELETE", f"/resource_providers/{one}")
+def test_the_history_of_a_deleted_provider_is_printed(service):
+    provider = create(service, "rack/host1")
+    clients.request(service, "DELETE", f"/resource_providers/{provider}")
     done = ask(service, "history", "rack/host1")
     assert done.returncode == 0, done.stderr
     created, deleted = done.stdout.splitlines()
     assert "admin  provider rack/host1 created" in created
     assert "POST /resource_providers" in created
     assert "provider rack/host1 deleted" in deleted
-    newest = ask(service, "history", one, "--newest", "--limit", "1", "--json")
+    newest = ask(service, "history", provider, "--newest", "--limit", "1", "--json")
     assert json.loads(newest.stdout)["generation"] == [0, None]
 
 
@@ -110,7 +110,7 @@ def test_events_are_printed_to_the_end(service):
         (["events", "--kind", "host"], 2, "kind"),
     ],
 )
-def test_what_the_service_refuses_is_said(service, words, code, sentence):
+def test_a_refusal_of_the_service_is_reported(service, words, code, sentence):
     done = ask(service, *words)
     assert (done.returncode, done.stdout) == (code, "")
     assert sentence in done.stderr

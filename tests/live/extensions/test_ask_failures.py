@@ -1,4 +1,4 @@
-"""placement-ask where a service refuses, is of another kind or out of reach: a sentence on stderr, and an exit code."""
+"""placement-ask if a service refuses, is of another kind or unreachable: a sentence on stderr, and an exit code."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ NOBODY = b'{"consumers": [], "next": null}'
 
 @pytest.fixture
 def environment():
-    """An environment without settings of a client or a proxy, in which output is buffered."""
+    """An environment without settings of a client or a proxy, with buffered output."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "PYTHONUNBUFFERED"))}
     return {name: value for name, value in kept.items() if not name.lower().endswith("_proxy")}
 
 
 @pytest.fixture
 def ask(environment):
-    """Asks for the consumers of a service, with more words and variables: its exit code, stdout and stderr."""
+    """Return a function that lists the consumers of a service: exit code, stdout and stderr."""
 
     def run(url, *words, **variables):
         return preloaded.service().run([*ASK, "consumers", "--url", url, *words], environment | variables)
@@ -47,7 +47,7 @@ def ask(environment):
 
 @contextlib.contextmanager
 def answering(status, *bodies, tls=None, **headers):
-    """The URL of a server that answers so, and the paths and headers that it got."""
+    """Yield the URL of a server with these responses, and the paths and headers that it received."""
     got = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -68,7 +68,7 @@ def answering(status, *bodies, tls=None, **headers):
 
     class Server(http.server.ThreadingHTTPServer):
         def handle_error(self, *_):
-            """A client that does not trust the certificate closes the connection."""
+            """Ignore the error of a client that does not trust the certificate and closes the connection."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
         if tls is not None:
@@ -79,7 +79,7 @@ def answering(status, *bodies, tls=None, **headers):
 
 
 def failed(done, sentence):
-    """Whether it has ended with 3, and this is all that it said."""
+    """Check that the command exited with 3, and printed this sentence only."""
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1), done
     assert done.stderr.startswith(f"placement-ask: {sentence}"), done.stderr
 
@@ -116,7 +116,7 @@ def failed(done, sentence):
         (403, b"", "403 Forbidden."),
     ],
 )
-def test_a_reply_that_is_no_document(ask, status, body, sentence):
+def test_a_response_that_is_not_a_document(ask, status, body, sentence):
     with answering(status, body) as (url, _):
         failed(ask(url), sentence.format(url=url))
 
@@ -128,13 +128,13 @@ def test_a_reply_that_is_no_document(ask, status, body, sentence):
         (502, b"<html>", "Bad Gateway (HTTP 502)"),
     ],
 )
-def test_the_client_of_openstack_says_a_sentence(openstack_command, status, body, sentence):
+def test_the_client_of_openstack_prints_a_sentence(openstack_command, status, body, sentence):
     with answering(status, body) as (url, _):
         done = openstack_command(f"--os-auth-type none --os-endpoint {url} resource provider consumers".split())
         assert (done.returncode, done.stderr) == (1, f"{sentence.format(url=url)}\n")
 
 
-def test_which_credentials_are_missing_is_said(ask):
+def test_missing_credentials_are_named(ask):
     with answering(401, b"", WWW_Authenticate='Basic realm="placement"') as (url, _):
         failed(ask(url), "401 Unauthorized. No credentials were sent: use --username.")
     with answering(401, b"") as (url, _):
@@ -149,17 +149,17 @@ def test_no_redirect_is_followed(ask):
     assert got == []
 
 
-def test_the_next_page_is_asked_of_the_same_service(ask):
-    """The host that its link names is not asked: the token would go there."""
+def test_the_next_page_is_requested_from_the_same_service(ask):
+    """The host in its link gets no request, which would contain the token."""
     page = b'{"consumers": [], "next": "http://127.0.0.1:1/v1/consumers?after=1"}'
-    with answering(200, page, NOBODY) as (url, asked):
+    with answering(200, page, NOBODY) as (url, received):
         done = ask(url, "--token", "admin")
     assert (done.returncode, done.stdout) == (0, "No consumers.\n")
-    assert [path for path, _ in asked] == ["/v1/consumers?limit=1000", "/v1/consumers?after=1"]
-    assert [headers["X-Auth-Token"] for _, headers in asked] == ["admin", "admin"]
+    assert [path for path, _ in received] == ["/v1/consumers?limit=1000", "/v1/consumers?after=1"]
+    assert [headers["X-Auth-Token"] for _, headers in received] == ["admin", "admin"]
 
 
-def test_events_that_do_not_go_on(environment):
+def test_events_that_do_not_continue(environment):
     page = b'{"events": [{}], "position": "1-1"}'
     with answering(200, page, page) as (url, _):
         words = [*ASK, "events", "--json", "--after", "1-1", "--url", url]
@@ -168,16 +168,16 @@ def test_events_that_do_not_go_on(environment):
     assert "is not from a Placement service" in done.stderr
 
 
-def test_a_reply_without_an_end_is_not_read_to_it(monkeypatch):
+def test_an_endless_response_is_not_read_completely(monkeypatch):
     monkeypatch.setattr(client, "MAX_BYTES", 50)
     for length, fits in ((50, True), (51, False)):
         with answering(200, NOBODY.ljust(length)) as (url, _):
-            asked = client.Client(ServiceAddress(url, {}))
+            connection = client.Client(ServiceAddress(url, {}))
             if fits:
-                assert asked.get("/consumers") == json.loads(NOBODY)
+                assert connection.get("/consumers") == json.loads(NOBODY)
             else:
                 with pytest.raises(client.ServiceError, match="more than 50 bytes"):
-                    asked.get("/consumers")
+                    connection.get("/consumers")
 
 
 CONSUMER = "7c1f0a52-0b5e-4a0f-8f6b-2d3e4f5a6b7c"
@@ -196,16 +196,16 @@ UNKNOWN = (
         (409, [], "409 Conflict.\n"),
     ],
 )
-def test_a_claim_without_an_answer_says_how_to_repeat_it(environment, openstack_command, status, more, sentence):
-    with answering(status, b"<html>", b"<html>") as (url, asked):
+def test_a_claim_without_a_response_explains_how_to_repeat_it(environment, openstack_command, status, more, sentence):
+    with answering(status, b"<html>", b"<html>") as (url, received):
         done = preloaded.service().run([*ASK, *CLAIM, *more, "--url", url], environment)
         by_openstack = openstack_command(["--os-auth-type", "none", "--os-endpoint", url, "allocation", *CLAIM, *more])
     assert (done.returncode, done.stdout, done.stderr) == (3, "", f"placement-ask: {sentence}")
     assert (by_openstack.returncode, UNKNOWN in by_openstack.stderr) == (1, UNKNOWN in sentence)
-    assert [path.partition("?")[0] for path, _ in asked] == ["/v1/claims"] * 2
+    assert [path.partition("?")[0] for path, _ in received] == ["/v1/claims"] * 2
 
 
-def test_a_claim_of_which_the_service_is_out_of_reach(environment):
+def test_a_claim_at_an_unreachable_service(environment):
     done = preloaded.service().run([*ASK, *CLAIM, "--url", closed.URL], environment)
     assert done.stderr.endswith(f"Connection refused. {UNKNOWN}")
 
@@ -217,7 +217,7 @@ def test_a_claim_of_which_the_service_is_out_of_reach(environment):
         ("placement.undefined_code", "404 Not Found: Nothing is held. {url} does not serve the v1 API"),
     ],
 )
-def test_what_is_not_held_is_told_from_a_service_of_another_kind(environment, code, sentence):
+def test_a_consumer_without_claims_is_distinguished_from_a_foreign_service(environment, code, sentence):
     error = {"title": "Not Found", "detail": "Nothing is held.", "code": code}
     with answering(404, json.dumps({"errors": [error]}).encode()) as (url, _):
         done = preloaded.service().run([*ASK, "extend", CONSUMER, "1h", "--url", url], environment)
@@ -225,10 +225,10 @@ def test_what_is_not_held_is_told_from_a_service_of_another_kind(environment, co
     assert done.stderr.startswith(f"placement-ask: {sentence.format(url=url)}")
 
 
-# --- out of reach ----------------------------------------------------------------------------------------------------
+# --- unreachable -----------------------------------------------------------------------------------------------------
 
 
-def test_a_service_that_is_out_of_reach(ask):
+def test_an_unreachable_service(ask):
     failed(ask(closed.URL), f"{closed.URL} cannot be reached: Connection refused.")
 
 
@@ -256,7 +256,7 @@ def test_a_service_that_is_out_of_reach(ask):
     ],
 )
 def test_a_server_of_another_kind(ask, sent, sentence):
-    """None: it accepts the connection, and says nothing."""
+    """None: the server accepts the connection, and sends nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve():
@@ -275,15 +275,15 @@ def test_a_server_of_another_kind(ask, sent, sentence):
         thread.join()
 
 
-def test_a_proxy_is_not_asked_for_a_service_of_this_machine(ask):
+def test_a_proxy_is_not_used_for_a_service_of_this_machine(ask):
     proxy = dict.fromkeys(("http_proxy", "HTTP_PROXY", "all_proxy"), closed.URL)
-    with answering(200, NOBODY, NOBODY) as (url, asked):
+    with answering(200, NOBODY, NOBODY) as (url, received):
         assert ask(url, **proxy).returncode == 0
         assert ask(url.replace("127.0.0.1", "localhost"), **proxy).returncode == 0
-    assert [path for path, _ in asked] == ["/v1/consumers?limit=1000"] * 2
-    with answering(200, NOBODY) as (url, asked):
+    assert [path for path, _ in received] == ["/v1/consumers?limit=1000"] * 2
+    with answering(200, NOBODY) as (url, received):
         assert ask("http://placement.example.org", http_proxy=url).returncode == 0
-    assert [path for path, _ in asked] == ["http://placement.example.org/v1/consumers?limit=1000"]
+    assert [path for path, _ in received] == ["http://placement.example.org/v1/consumers?limit=1000"]
 
 
 def test_an_interrupt_is_quiet(environment):
@@ -299,7 +299,7 @@ def test_an_interrupt_is_quiet(environment):
                 assert (process.wait(children.PATIENCE), process.stdout.read(), process.stderr.read()) == (130, "", "")
 
 
-def test_a_reader_that_has_ended_is_no_failure(environment):
+def test_a_closed_pipe_is_not_a_failure(environment):
     reading, writing = os.pipe()
     os.close(reading)
     with answering(200, NOBODY) as (url, _), open(writing, "w") as pipe:
@@ -308,7 +308,7 @@ def test_a_reader_that_has_ended_is_no_failure(environment):
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_a_disk_that_is_full(environment):
+def test_a_full_disk(environment):
     with answering(200, NOBODY) as (url, _), open("/dev/full", "w") as full:
         words = [*ASK, "consumers", "--url", url]
         done = subprocess.run(words, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -331,7 +331,7 @@ def test_names_that_the_terminal_cannot_show(ask):
 
 
 def issued(subject, issuer=None, **extensions):
-    """A key, and a certificate by the issuer's key and certificate, or by itself."""
+    """Return a key, and a certificate signed by the issuer, or self-signed."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, subject)])
     by_key, by_name = (key, name) if issuer is None else (issuer[0], issuer[1].subject)
@@ -347,7 +347,7 @@ def issued(subject, issuer=None, **extensions):
 
 @pytest.fixture(scope="module")
 def private(tmp_path_factory):
-    """The file of a private certificate authority, and a context for a server at 127.0.0.1 that it vouches for."""
+    """The file of a private certificate authority, and a context with its certificate for a server at 127.0.0.1."""
     directory = tmp_path_factory.mktemp("tls")
     authority = issued("authority")
     names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
@@ -365,19 +365,19 @@ def private(tmp_path_factory):
 
 def test_a_private_authority_is_trusted_if_it_is_named(ask, private):
     cacert, context = private
-    with answering(200, NOBODY, NOBODY, tls=context) as (url, asked):
+    with answering(200, NOBODY, NOBODY, tls=context) as (url, received):
         assert ask(url, "--cacert", cacert).returncode == 0
         assert ask(url, OS_CACERT=cacert).returncode == 0
         failed(ask(url), f"The certificate of {url} is not trusted: ")
-    assert len(asked) == 2
+    assert len(received) == 2
 
 
 def test_a_certificate_for_another_host_is_not_trusted(ask, private):
     cacert, context = private
-    with answering(200, NOBODY, NOBODY, tls=context) as (url, asked):
+    with answering(200, NOBODY, NOBODY, tls=context) as (url, received):
         url = url.replace("127.0.0.1", "localhost")
         failed(ask(url, "--cacert", cacert), f"The certificate of {url} is not trusted: Hostname mismatch")
-        assert asked == []
+        assert received == []
         assert ask(url, "--insecure").returncode == 0
 
 

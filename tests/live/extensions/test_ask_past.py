@@ -1,4 +1,4 @@
-"""placement-ask overview --at and usage: what was there and what was used, asked of a running service (docs: ask)."""
+"""placement-ask overview --at and usage: past providers and usage, read from a running service (docs: ask)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests import ask_process, clients, preloaded, running, servers
 from tests.ask_process import ASK
 from tests.made import opened
 
-# What a client shows does not depend on the kind of database.
+# The output of a client does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 HOST, CONSUMER = "c1000000-0000-4000-8000-000000000001", "e1000000-0000-4000-8000-000000000001"
 #: The period of the shares.
@@ -24,12 +24,12 @@ THEN = ("--from", "4d", "--to", "2d")
 
 @pytest.fixture
 def service(database_url):
-    with running.embedded(database_url) as found:
-        clients.request(found, "POST", "/resource_providers", {"uuid": HOST, "name": "host1"})
+    with running.embedded(database_url) as embedded:
+        clients.request(embedded, "POST", "/resource_providers", {"uuid": HOST, "name": "host1"})
         inventories = {"VCPU": {"total": 16}}
         path = f"/resource_providers/{HOST}/inventories"
-        clients.request(found, "PUT", path, {"resource_provider_generation": 0, "inventories": inventories})
-        yield found
+        clients.request(embedded, "PUT", path, {"resource_provider_generation": 0, "inventories": inventories})
+        yield embedded
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def used(done):
     return [line.split()[2] for line in done.stdout.splitlines()[1:]]
 
 
-def test_an_overview_of_a_date_shows_what_was_there_then(client, ask):
+def test_an_overview_of_a_date_shows_the_providers_of_that_time(client, ask):
     claim(client)
     claimed = next(client.follow(consumer=CONSUMER))
     client.release([CONSUMER])
@@ -68,7 +68,7 @@ def test_an_overview_of_a_date_shows_what_was_there_then(client, ask):
     assert used(ask("overview", "--at", claimed.at.isoformat().replace("+00:00", "Z"))) == ["4"]
 
 
-def test_an_overview_of_an_age_shows_what_was_there_then(client, ask, database_url):
+def test_an_overview_of_an_age_shows_the_providers_of_that_time(client, ask, database_url):
     with opened(database_url) as database, database.engine.begin() as connection:
         for table in (events, event_order):
             for (at,) in connection.execute(sa.select(table.c.at).distinct()).all():
@@ -84,7 +84,7 @@ def test_an_overview_of_an_age_shows_what_was_there_then(client, ask, database_u
 
 @pytest.fixture
 def samples(client, database_url):
-    """What was used a day ago, in the hours since then, and now: of a class that is there, and of one that is gone."""
+    """Usage a day ago, in the hours since then, and at present: of an existing class, and of a deleted one."""
     claim(client)
     now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
     rows = [("VCPU", 30, 16, 1), ("VCPU", 23, 16, 16), ("VCPU", 12, 16, 8), ("VCPU", 1, 16, 2), ("OLD", 2, 4, 5)]
@@ -110,10 +110,10 @@ def test_the_usage_of_each_class(samples, ask):
     assert (len(trend), trend[0], trend[15], trend[-2:]) == (24, "█", "▅", "▂▃")
 
 
-def test_the_usage_that_is_chosen(samples, ask):
+def test_options_choose_the_usage(samples, ask):
     def shown(*words):
-        _, _, *found = rows(ask("usage", *words))
-        return [row[:6] for row in found]
+        _, _, *lines = rows(ask("usage", *words))
+        return [row[:6] for row in lines]
 
     assert shown("--class", "VCPU", "--from", "2d") == [["VCPU", "4", "16", "25", "1", "16"]]
     assert shown("--from", "2d", "--to", "13h") == [["VCPU", "16", "16", "100", "1", "16"]]
@@ -126,7 +126,7 @@ def test_the_usage_that_is_chosen(samples, ask):
 
 @pytest.fixture
 def shares(samples, database_url):
-    """What two projects used of VCPU three days ago, and what was used in an aggregate."""
+    """Usage of VCPU three days ago: of two projects, and in an aggregate."""
     at = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - datetime.timedelta(days=3)
     shares = [("project", 0, "red", None, 6), ("project", 1, "blue", None, 2), ("aggregate", 0, HOST, 8, 6)]
     with opened(database_url) as database, database.engine.begin() as connection:
@@ -139,9 +139,9 @@ def shares(samples, database_url):
 
 def test_the_usage_of_projects_and_of_aggregates(shares, ask):
     def shown(by):
-        _, header, *found = rows(ask("usage", "--by", by, *THEN))
+        _, header, *lines = rows(ask("usage", "--by", by, *THEN))
         assert header == ["class", by, "used", "capacity", "percent", "least", "most", "trend"]
-        return [row[:7] for row in found]
+        return [row[:7] for row in lines]
 
     assert shown("project") == [
         ["VCPU", "red", "6", "16", "38", "6", "6"],
@@ -161,7 +161,7 @@ def test_the_client_of_openstack_shows_the_usage_of_projects_too(shares, service
 
 
 @pytest.mark.parametrize(("encoding", "trend"), [("utf-8", True), ("ascii", False)])
-def test_a_trend_is_for_outputs_that_can_show_it(samples, environment, encoding, trend):
+def test_a_trend_is_printed_only_if_the_output_can_show_it(samples, environment, encoding, trend):
     words = [*ASK, "usage", "--class", "VCPU"]
     environment["PYTHONIOENCODING"] = encoding
     done = subprocess.run(words, env={**os.environ, **environment}, capture_output=True, check=True)

@@ -14,7 +14,7 @@ from tests import ask_process, clients, closed, preloaded, running, servers
 from tests.ask_process import ASK, until, watching
 from tests.children import PATIENCE
 
-# What a client shows does not depend on the kind of database.
+# The output of a client does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 CLEAR = "\x1b[H\x1b[2J"
 HEADING = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ  every (\S+) seconds, until Ctrl-C")
@@ -22,8 +22,8 @@ HEADING = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ  every (\S+) seconds, unt
 
 @pytest.fixture
 def service(database_url):
-    with running.embedded(database_url) as found:
-        yield found
+    with running.embedded(database_url) as embedded:
+        yield embedded
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def create(service, name):
     clients.request(service, "POST", "/resource_providers", {"name": name})
 
 
-def test_answers_are_printed_below_each_other_also_after_the_service_was_away(service, environment):
+def test_answers_follow_each_other_even_after_an_outage_of_the_service(service, environment):
     words = ("overview", "--watch", "0.1")
     with watching(environment, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         heading, empty, answer = (process.stdout.readline() for _ in range(3))
@@ -91,7 +91,7 @@ def test_a_terminal_is_cleared_for_each_answer(service, environment):
         (["overview", "--watch", "--url", closed.URL], 3, "cannot be reached"),
     ],
 )
-def test_what_cannot_be_watched_ends(environment, words, code, sentence):
+def test_a_command_that_cannot_be_watched_ends(environment, words, code, sentence):
     done = preloaded.client().run([*ASK, *words], environment)
     assert (done.returncode, done.stdout) == (code, "")
     assert sentence in done.stderr
@@ -111,7 +111,7 @@ QUERY = ("--resource", "VCPU=1")
         ("doctor", "--check", "roots"),
     ],
 )
-def test_each_question_about_the_present_can_be_watched(service, environment, words):
+def test_each_query_about_the_present_can_be_watched(service, environment, words):
     expected = preloaded.client().run([*ASK, *words], environment).stdout.splitlines()
     with watching(environment, *words, "--watch", "0.1", stdout=subprocess.PIPE) as process:
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""Bare metal allocations by `openstack baremetal allocation`: each command that users have."""
+"""Bare metal allocations by `openstack baremetal allocation`: each command for users."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests import servers
 from tests.baremetal_clients import unique
 from tests.children import PATIENCE
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # those of the clients themselves
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the clients themselves
 
-#: What does not depend on the kind of database.
+#: Tests that do not depend on the kind of database.
 ONE_DATABASE = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
 
@@ -96,8 +96,8 @@ def test_wait_ends_with_the_reason(openstack, clients):
     assert (failed["state"], failed["node_uuid"]) == ("error", None)
 
     clients.available(kind)
-    asked = f"allocation create --resource-class {kind} --trait CUSTOM_FAST --trait CUSTOM_RED --wait 60"
-    assert "no suitable nodes have the requested traits CUSTOM_FAST, CUSTOM_RED" in openstack.refused(asked)
+    command = f"allocation create --resource-class {kind} --trait CUSTOM_FAST --trait CUSTOM_RED --wait 60"
+    assert "no suitable nodes have the requested traits CUSTOM_FAST, CUSTOM_RED" in openstack.refused(command)
 
 
 @ONE_DATABASE
@@ -149,9 +149,9 @@ def test_lists(openstack, clients):
 
     [long, *_] = openstack.show(f"allocation list {of_kind} --long")
     assert (long["owner"], long["candidate_nodes"], long["traits"]) == ("lab", [nodes[0].id], [])
-    few = openstack.show(f"allocation list {of_kind} --fields uuid last_error")
-    assert few[0] == {"uuid": first.id, "last_error": None}
-    assert kind in few[2]["last_error"]
+    chosen = openstack.show(f"allocation list {of_kind} --fields uuid last_error")
+    assert chosen[0] == {"uuid": first.id, "last_error": None}
+    assert kind in chosen[2]["last_error"]
 
 
 def test_pages(openstack, clients):
@@ -169,8 +169,8 @@ def test_pages(openstack, clients):
 
 
 @ONE_DATABASE
-def test_more_than_the_server_gives_in_one_page(openstack, clients):
-    """Both clients follow the links, with the filters, to the end."""
+def test_lists_longer_than_a_page(openstack, clients):
+    """Both clients follow the links, which keep the filters, to the end."""
     if clients.database is None:
         pytest.skip("the database is not known")
     kind, other = unique("gpu"), unique("cpu")

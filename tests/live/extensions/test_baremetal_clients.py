@@ -1,4 +1,4 @@
-"""How the clients of the Bare Metal API are pointed at it, agree on a version, repeat requests and show errors.
+"""Clients of the Bare Metal API: configuration, version negotiation, retries and errors.
 
 This does not depend on the kind of database.
 """
@@ -17,20 +17,20 @@ from tests import children, running, servers
 from tests.baremetal_clients import DRIVER, Clients, Commands, unique
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore"),  # those of the clients themselves
+    pytest.mark.filterwarnings("ignore"),  # warnings of the clients themselves
     pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
 ]
 
-#: What may follow the URL of the API.
+#: Suffixes of the URL of the API.
 ENDINGS = ["", "/", "/v1", "/v1/"]
 
 
-# --- where the service is --------------------------------------------------------------------------------------------
+# --- configuration ------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def node(clients):
-    """A node, by its name."""
+    """The name of a node."""
     return clients.enrolled(unique("pointed"), name=unique("web"))
 
 
@@ -43,7 +43,7 @@ def test_endpoints_with_and_without_version_and_slash(clients, node, ending):
     assert [shown.id for shown in pointed.baremetal.allocations(resource_class=node.resource_class, limit=1)] == [made]
 
 
-def test_the_command_that_stands_alone(clients, node):
+def test_the_standalone_command(clients, node):
     commands = Commands(*clients.openstack.options, program="baremetal")
     assert commands.show(f"node show {node.name}")["uuid"] == node.id
 
@@ -76,8 +76,8 @@ def guarded(backend):
         "baremetal": {"enabled": True},
         "oslo_middleware": {"http_basic_auth_user_file": file},
     }
-    with running.embedded(url, options) as found:
-        yield f"{found.url}/baremetal"
+    with running.embedded(url, options) as embedded:
+        yield f"{embedded.url}/baremetal"
     backend.drop_database(url)
 
 
@@ -99,7 +99,7 @@ def test_http_basic(guarded):
 # --- versions --------------------------------------------------------------------------------------------------------
 
 
-#: Makes the command know a version that no server has.
+#: Makes the command send a version that no server supports.
 NEWER = """
 from ironicclient.osc import plugin
 plugin.API_VERSIONS["1.999"] = plugin.CLIENT_CLASS
@@ -108,12 +108,12 @@ plugin.LATEST_VERSION = "1.999"
 
 
 def test_a_client_that_is_newer_than_the_server(clients, node):
-    """It asks for its own newest version, reads the range from /v1, and repeats the request."""
+    """It sends its newest version, reads the range from /v1, and repeats the request."""
     newer = Commands(*clients.openstack.options, first=NEWER)
     assert newer.show(f"node show {node.name} --fields uuid") == {"uuid": node.id}
 
 
-def test_a_version_that_the_server_has_not(clients):
+def test_a_version_that_the_server_lacks(clients):
     newer = Commands(*clients.openstack.options, "--os-baremetal-api-version", "1.999", first=NEWER)
     refused = newer.refused("node list")
     assert "1.999" in refused
@@ -136,11 +136,11 @@ def test_versions_that_the_user_chooses(clients, node):
     assert at("1.5").show(f"node show {node.name}")["uuid"] == node.id
 
 
-# --- requests that the clients repeat, and errors ---------------------------------------------------------------------
+# --- retries and errors ----------------------------------------------------------------------------------------------
 
 
 def test_the_command_repeats_a_refused_request(clients):
-    """Five times, after two seconds each."""
+    """It retries five times, after two seconds each."""
     create = f"allocation create --resource-class {unique('gpu')} --name {unique('job')}"
     clients.openstack.do(create)
     impatient = "import sys, time\ntime.sleep = lambda seconds: print('waits', seconds, file=sys.stderr)"
@@ -151,7 +151,7 @@ def test_the_command_repeats_a_refused_request(clients):
 
 
 def test_the_sdk_repeats_a_refused_request(clients, monkeypatch):
-    """As often as it is configured to."""
+    """It retries as often as configured."""
     from openstack import exceptions
 
     kind, name = unique("gpu"), unique("job")

@@ -1,4 +1,4 @@
-"""placement-manage baremetal import, from this service, which answers the import as Ironic does."""
+"""placement-manage baremetal import, from this service, which responds to the import like Ironic."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tests import closed, made, running
 from tests.docs.run_by import blocks_of
 from tests.made import opened
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # those of the SDK itself
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the SDK itself
 
 PAGE = "docs/extensions/baremetal.rst"
 BUSY, OTHER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
-#: What does not depend on the kind of database.
+#: Tests that do not depend on the kind of database.
 SQLITE = pytest.mark.parametrize("backend", ["sqlite"], indirect=True, scope="session")
 
 
@@ -38,8 +38,8 @@ def service(directory, **options):
 @pytest.fixture(scope="module")
 def there(tmp_path_factory):
     """A service with four nodes: n1 allocated, n2 in use without an allocation, n3 free, n4 new."""
-    with service(tmp_path_factory.mktemp("there")) as found:
-        url = f"{found.url}/baremetal"
+    with service(tmp_path_factory.mktemp("there")) as source:
+        url = f"{source.url}/baremetal"
         client = openstack.connect(auth_type="none", endpoint=url).baremetal
         for name in ("n1", "n2", "n3", "n4"):
             client.create_node(driver="redfish", name=name, resource_class=f"bm.{name}", extra={"rack": name})
@@ -58,7 +58,7 @@ def there(tmp_path_factory):
 
 @pytest.fixture
 def here(database_url, tmp_path, monkeypatch):
-    """The database that is imported into."""
+    """The target database of the import."""
     configuration = tmp_path / "placement.conf"
     configuration.write_text(f"[placement_database]\nconnection = {database_url}\nmax_retries = 0\n")
     monkeypatch.setenv("OS_PLACEMENT_CONFIG_DIR", str(tmp_path))
@@ -74,17 +74,17 @@ def run(here, in_process):
 
 
 def numbers(out):
-    """The numbers of the summary."""
+    """Return the numbers of the summary."""
     return {name: int(number) for name, number in re.findall(r"^\| +([\w, ]+?) +\| +(\d+) +\|$", out, flags=re.M)}
 
 
 def nodes(database):
-    """All that was imported of the nodes, by name."""
-    found = database.read(lambda db: [Node.find(db, name) for name in ("n1", "n2", "n3", "n4")])
-    return {node.name: node for node in found if node is not None}
+    """Return all imported fields of the nodes, by name."""
+    imported = database.read(lambda db: [Node.find(db, name) for name in ("n1", "n2", "n3", "n4")])
+    return {node.name: node for node in imported if node is not None}
 
 
-def test_a_dry_run_shows_what_an_import_does_and_a_repeated_import_does_nothing(there, here, run):
+def test_a_dry_run_previews_an_import_and_a_repeated_import_changes_nothing(there, here, run):
     dry = run("--endpoint", there, "--dry-run")
     assert dry.code == 0
     assert dry.out.endswith("Dry run: nothing was written.\n")
@@ -97,21 +97,21 @@ def test_a_dry_run_shows_what_an_import_does_and_a_repeated_import_does_nothing(
     assert done.code == 0
     assert numbers(done.out) == expected
     assert f"(n2): in use in Ironic by {BUSY}, not claimed here: claimed\n" in done.out
-    found = nodes(here)
-    assert (found["n1"].available, found["n1"].details["extra"]) == (True, {"rack": "n1"})
-    assert (found["n2"].instance_uuid, found["n2"].provision_state) == (BUSY, "active")
-    assert (found["n3"].instance_uuid, found["n4"].provision_state) == (None, "enroll")
+    imported = nodes(here)
+    assert (imported["n1"].available, imported["n1"].details["extra"]) == (True, {"rack": "n1"})
+    assert (imported["n2"].instance_uuid, imported["n2"].provision_state) == (BUSY, "active")
+    assert (imported["n3"].instance_uuid, imported["n4"].provision_state) == (None, "enroll")
     record = here.read(lambda db: Record.get(db, "web"))
-    assert (record.node_uuid, record.uuid) == (found["n1"].uuid, found["n1"].instance_uuid)
+    assert (record.node_uuid, record.uuid) == (imported["n1"].uuid, imported["n1"].instance_uuid)
     assert here.read(lambda db: Record.find(db, "none")) is None
 
     again = run("--endpoint", there)
     assert again.code == 0
     assert numbers(again.out) == {**dict.fromkeys(expected, 0), "unchanged": 4}
-    assert nodes(here) == found
+    assert nodes(here) == imported
 
 
-def test_what_differs_is_shown_and_written(there, here, run):
+def test_differences_are_shown_and_written(there, here, run):
     run("--endpoint", there)
     uuid = nodes(here)["n3"].uuid
     here.write(lambda db: LockedNode.lock(db, uuid).update(power_state="power on", details={"extra": None}))
@@ -125,12 +125,12 @@ def test_what_differs_is_shown_and_written(there, here, run):
 
 
 def shape(line):
-    """A line of the import without what is of one node."""
+    """Return a line of the import without the parts that vary by node."""
     line = re.sub(r"\S+-\S+ \(n\d\)", "NODE (NAME)", re.sub(r"(by|allocation) [\w-]{36}", r"\1 UUID", line))
     return re.sub(r"power (on|off)|\+[A-Z].*|\d+", "*", re.sub(" +", " ", line))
 
 
-def test_the_commands_of_the_page_print_what_is_shown(there, shell):
+def test_the_commands_of_the_page_print_the_output_shown(there, shell):
     cloud, endpoint = blocks_of(__file__, PAGE, "shell")
     (shown,) = blocks_of(__file__, PAGE, "text")
     (shell.directory / "clouds.yaml").write_text(
@@ -138,15 +138,15 @@ def test_the_commands_of_the_page_print_what_is_shown(there, shell):
     )
     url = f"sqlite:///{shell.directory}/var/placement.sqlite"
     (shell.directory / "var").mkdir()
-    shell.stand_in("pip")  # it needs an index
+    shell.stand_in("pip")  # it needs a package index
     shell.variables |= {"OS_PLACEMENT_DATABASE__CONNECTION": url}
     shell.run("placement-manage db sync")
     _, planned, done = shell.run(cloud.text)
     assert planned.out.endswith("Dry run: nothing was written.\n")
     with opened(url) as database:
-        found = nodes(database)
-        database.write(lambda db: LockedProvider.lock(db, found["n1"].uuid).replace_traits(()))
-        database.write(lambda db: LockedNode.lock(db, found["n3"].uuid).update(power_state="power on"))
+        imported = nodes(database)
+        database.write(lambda db: LockedProvider.lock(db, imported["n1"].uuid).replace_traits(()))
+        database.write(lambda db: LockedNode.lock(db, imported["n3"].uuid).update(power_state="power on"))
     *_, differs = shell.run(endpoint.text, {"http://ironic:6385": there})
     printed = {shape(line) for line in (done.out + differs.out).splitlines()}
     assert {shape(line) for line in shown.text.splitlines() if "+--" not in line} <= printed
@@ -178,8 +178,8 @@ def test_http_basic(run, tmp_path, monkeypatch):
     users = tmp_path / "htpasswd"
     users.write_text(f"ann:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
     options = {"api": {"auth_strategy": "http_basic"}, "oslo_middleware": {"http_basic_auth_user_file": users}}
-    with service(tmp_path, **options) as found:
-        arguments = ("--endpoint", f"{found.url}/baremetal", "--username", "ann")
+    with service(tmp_path, **options) as source:
+        arguments = ("--endpoint", f"{source.url}/baremetal", "--username", "ann")
         monkeypatch.delenv("OS_PASSWORD", raising=False)
         assert run(*arguments).err == "placement-manage: The password of ann is missing: set $OS_PASSWORD.\n"
         monkeypatch.setenv("OS_PASSWORD", "wrong")

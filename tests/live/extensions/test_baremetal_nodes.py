@@ -1,4 +1,4 @@
-"""The nodes of the Bare Metal API by `openstack baremetal node`: each command that operators use."""
+"""The nodes of the Bare Metal API by `openstack baremetal node`: each command for operators."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tests import servers
 from tests.baremetal_clients import DRIVER, unique
 from tests.children import PATIENCE
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # those of the clients themselves
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the clients themselves
 
-#: What does not depend on the kind of database.
+#: Tests that do not depend on the kind of database.
 ONE_DATABASE = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
 
@@ -83,8 +83,8 @@ def test_lists(openstack, clients):
     assert {shown["uuid"] for shown in everything} >= set(uuids)
     detailed = {shown["uuid"]: shown for shown in openstack.show("node list --long --limit 0")}
     assert detailed[uuids[1]]["resource_class"] == kind
-    few = openstack.show(f"{of_kind} --fields uuid resource_class traits")
-    assert few[0] == {"uuid": uuids[0], "resource_class": kind, "traits": []}
+    chosen = openstack.show(f"{of_kind} --fields uuid resource_class traits")
+    assert chosen[0] == {"uuid": uuids[0], "resource_class": kind, "traits": []}
 
     assert [shown["uuid"] for shown in openstack.show(f"{of_kind} --sort name:desc")] == uuids[::-1]
     assert [shown["uuid"] for shown in openstack.show(f"{of_kind} --limit 2")] == uuids[:2]
@@ -169,8 +169,8 @@ def test_maintenance(openstack, clients):
     node = clients.enrolled(unique("maintained")).id
 
     def shown():
-        found = clients.baremetal.get_node(node)
-        return found.is_maintenance, found.maintenance_reason
+        node_ = clients.baremetal.get_node(node)
+        return node_.is_maintenance, node_.maintenance_reason
 
     openstack.do(f"node maintenance set {node} --reason 'a fan is loud'")
     assert shown() == (True, "a fan is loud")

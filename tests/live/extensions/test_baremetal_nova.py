@@ -13,13 +13,13 @@ from keystoneauth1 import adapter, session, token_endpoint
 from tests.baremetal_clients import DRIVER, unique
 from tests.children import PATIENCE
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # those of the SDK itself
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the SDK itself
 
 UNIT = {"total": 1, "min_unit": 1, "max_unit": 1, "step_size": 1, "allocation_ratio": 1.0}
 
 
 class Placement:
-    """The Placement API of the same service, as nova's clients use it."""
+    """The Placement API of the same service, used like nova's clients."""
 
     def __init__(self, url):
         auth = token_endpoint.Token(url, "admin")
@@ -32,18 +32,18 @@ class Placement:
         return reply.status_code, reply.json() if reply.content else None
 
     def get(self, path):
-        status, found = self.send("GET", path)
-        assert status == 200, found
-        return found
+        status, document = self.send("GET", path)
+        assert status == 200, document
+        return document
 
     def candidates(self, amounts, traits=""):
         """Return the uuids of the providers that fit."""
         required = f"&required={traits}" if traits else ""
-        found = self.get(f"/allocation_candidates?resources={amounts}{required}")
-        return [provider for request in found["allocation_requests"] for provider in request["allocations"]]
+        document = self.get(f"/allocation_candidates?resources={amounts}{required}")
+        return [provider for request in document["allocation_requests"] for provider in request["allocations"]]
 
     def claim(self, consumer, provider, name, generation=None):
-        """Return the status of the reply."""
+        """Claim for a consumer, and return the status of the response."""
         return self.send(
             "PUT",
             f"/allocations/{consumer}",
@@ -86,12 +86,12 @@ def test_an_instance_from_its_claim_to_its_end(clients, placement, baremetal):
     seen = baremetal.get_node(node.id)
     assert (seen.instance_id, seen.allocation_id) == (instance, None)
 
-    # The driver associates them, although the node has the instance already.
+    # The driver associates them, although the node already has the instance.
     baremetal.patch_node(node.id, [{"op": "add", "path": "/instance_uuid", "value": instance}])
     baremetal.update_node(node, instance_info={"image_source": "http://192.0.2.1/image"})
     node = baremetal.set_node_provision_state(node, "active", wait=True, timeout=PATIENCE)
     assert (node.provision_state, node.instance_id) == ("active", instance)
-    assert [found.id for found in baremetal.nodes(instance_id=instance)] == [node.id]
+    assert [each.id for each in baremetal.nodes(instance_id=instance)] == [node.id]
     assert placement.inventory(node.id)[name]["reserved"] == 1
     held = placement.get(f"/allocations/{instance}")
     assert held["allocations"][node.id]["resources"] == {name: 1}
@@ -106,7 +106,7 @@ def test_an_instance_from_its_claim_to_its_end(clients, placement, baremetal):
     assert clients.allocated(kind, traits=["CUSTOM_FAST"]).node_id == node.id
 
 
-def test_what_one_side_gave_away_the_other_does_not(clients, placement, baremetal):
+def test_a_node_allocated_by_one_api_is_not_allocated_by_the_other(clients, placement, baremetal):
     kind, name = resource_class()
     node = clients.available(kind)
     instance = str(uuid.uuid4())
@@ -141,7 +141,7 @@ def test_the_end_of_a_lease_by_placement(clients, placement, baremetal):
     assert again.node_id == node.id
 
 
-def test_a_provider_that_nova_made_first(clients, placement, baremetal):
+def test_a_provider_created_by_nova_first(clients, placement, baremetal):
     kind, name = resource_class()
     node, instance = str(uuid.uuid4()), str(uuid.uuid4())
     assert placement.send("POST", "/resource_providers", uuid=node, name=node)[0] == 200
@@ -160,7 +160,7 @@ def test_a_provider_that_nova_made_first(clients, placement, baremetal):
 
 
 def test_the_periodic_update_of_nova(clients, placement, baremetal):
-    """It writes the inventory and traits that it derives from the node; afterwards both APIs work as before."""
+    """It writes the inventory and traits derived from the node; afterwards both APIs work as before."""
     kind, name = resource_class()
     node = clients.available(kind, ("CUSTOM_FAST",))
     assert placement.inventory(node.id) == {name: UNIT | {"reserved": 0}}

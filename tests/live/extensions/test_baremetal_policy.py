@@ -21,7 +21,7 @@ pytestmark = [
 BAREMETAL = {"enabled": True}
 PROJECTS = {name: name for name in (owner_rules.MINE, owner_rules.YOURS, owner_rules.ELSE)}
 MEMBER, READER, SYSTEM = "member,reader", "reader", "system"
-#: Roles as Keystone assigns them, with those that they imply; the project, or the system.
+#: Roles as Keystone assigns them, with implied roles; the project, or the system.
 CALLERS = {
     "admin": ("admin,manager,member,reader", owner_rules.ELSE),
     "service": ("service", owner_rules.ELSE),
@@ -57,13 +57,13 @@ def world(port):
 
 
 @pytest.mark.parametrize("name", CALLERS)
-def test_each_caller_gets_what_the_table_says(world, port, name):
+def test_each_caller_gets_the_result_in_the_table(world, port, name):
     world.put_back()
     with owner_rules.calling(port, headers(*CALLERS[name])) as caller:
         owner_rules.check(world, caller, name)
 
 
-def test_a_request_without_a_token_is_an_administrators(world, port):
+def test_a_request_without_a_token_has_administrator_rights(world, port):
     world.put_back()
     with owner_rules.calling(port, {}) as caller:
         owner_rules.check(world, caller, "admin")
@@ -86,7 +86,7 @@ def test_an_allocation_belongs_to_the_project_of_its_creator(world, port):
 
 
 def test_an_allocation_of_a_project_gets_only_nodes_that_the_project_owns_or_leases(world, port):
-    """Also when an administrator creates it."""
+    """Even if an administrator creates it."""
     world.put_back()
     with owner_rules.calling(port, {}) as admin:
         assert admin.ask("DELETE", "/v1/allocations/mine")[0] == 204
@@ -97,7 +97,7 @@ def test_an_allocation_of_a_project_gets_only_nodes_that_the_project_owns_or_lea
 
 @pytest.fixture(scope="module")
 def passwords(module_database_url, port):
-    """A service on the same database whose users have passwords; the first two names are those of projects."""
+    """A service on the same database whose users have passwords; the first two user names are project names."""
     file = children.run_directory() / "owners"
     digest = bcrypt.hashpw(b"p", bcrypt.gensalt(4)).decode()
     file.write_text("".join(f"{name}:{digest}\n" for name in (owner_rules.MINE, owner_rules.YOURS)))
@@ -120,18 +120,18 @@ def test_a_user_of_http_basic_is_a_project(world, passwords, user, kind):
         assert caller.ask("GET", "/v1/nodes")[0] == 401
 
 
-def test_the_table_knows_every_route(backend):
+def test_the_table_lists_every_route(backend):
     """The rules of the routes are compared in tests/unit/extensions/baremetal/test_routes.py."""
-    asked = {(row.method, _template(row.path)) for row in owner_rules.ROWS}
+    listed = {(row.method, _template(row.path)) for row in owner_rules.ROWS}
     served = {(method, path) for path, methods in TABLE.items() for method in methods}
-    assert asked == served - {("GET", "/"), ("GET", "/v1")}
+    assert listed == served - {("GET", "/"), ("GET", "/v1")}
     documented = {
         (operation["method"], operation["path"])
         for rule in policy.RULES
         if isinstance(rule, DocumentedRuleDefault)
         for operation in rule.operations
     }
-    assert asked == documented
+    assert listed == documented
 
 
 def _template(path):

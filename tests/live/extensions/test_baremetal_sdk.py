@@ -1,4 +1,4 @@
-"""The Bare Metal API by openstacksdk: each call of its proxy that 7.2 names, at the version that it chooses itself."""
+"""The Bare Metal API by openstacksdk: each method of its proxy listed in 7.2, at the version that it chooses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.baremetal_clients import DRIVER, unique
 from tests.children import PATIENCE
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # those of the SDK itself
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the SDK itself
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_create_find_and_delete_a_node(baremetal, exceptions):
 
 
 def test_create_a_node_in_a_later_state(baremetal, exceptions):
-    """The SDK asks for `available` at 1.10, the last version that makes such nodes, and manages others itself."""
+    """The SDK requests `available` at 1.10, the last version that creates such nodes, and manages others itself."""
     node = baremetal.create_node(driver=DRIVER, resource_class=unique("gpu"), provision_state="manageable")
     assert node.provision_state == "manageable"
     node = baremetal.create_node(driver=DRIVER, name=unique("web"), provision_state="available")
@@ -73,15 +73,15 @@ def test_lists_of_nodes(clients, baremetal):
     assert listed(provision_state="available", associated=False, is_maintenance=False) == {free.id}
     assert listed(associated=True) == listed(instance_id=lease.id) == {held.id}
     assert listed(is_maintenance=True) == {broken.id}
-    assert listed(owner="lab", details=True) == {free.id}  # which the SDK filters by itself
+    assert listed(owner="lab", details=True) == {free.id}  # the SDK itself applies this filter
     assert listed(driver=DRIVER, provision_state="enroll") == {broken.id}
     assert [node.id for node in baremetal.nodes(resource_class=kind, limit=2)] == [free.id, held.id, broken.id]
 
     details = {node.id: node for node in baremetal.nodes(details=True)}
     assert (details[held.id].resource_class, details[held.id].allocation_id) == (kind, lease.id)
-    few = list(baremetal.nodes(resource_class=kind, fields=["uuid", "instance_uuid", "traits"]))
-    assert {node.id: node.instance_id for node in few} == {free.id: None, held.id: lease.id, broken.id: None}
-    assert few[0].resource_class is None
+    chosen = list(baremetal.nodes(resource_class=kind, fields=["uuid", "instance_uuid", "traits"]))
+    assert {node.id: node.instance_id for node in chosen} == {free.id: None, held.id: lease.id, broken.id: None}
+    assert chosen[0].resource_class is None
 
 
 def test_update_a_node(baremetal, exceptions):

@@ -21,13 +21,13 @@ PAGE = "docs/extensions/batch.rst"
 
 @pytest.fixture(scope="module")
 def cluster(backend):
-    with ask_process.loaded(backend, captioned(PAGE, "cluster.yaml")) as found:
-        yield found
+    with ask_process.loaded(backend, captioned(PAGE, "cluster.yaml")) as loaded:
+        yield loaded
 
 
 @pytest.fixture
 def client(cluster):
-    """A client of the cluster, which has no jobs when a test begins."""
+    """A client of the cluster, which has no jobs at the start of a test."""
     with clients.admin(cluster) as connected:
         yield connected
         connected.release(job.uuid for job in connected.consumers(type="JOB"))

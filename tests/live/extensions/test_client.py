@@ -1,4 +1,4 @@
-"""placement_client against a running service, with and without asyncio, and through a proxy that loses what it sends
+"""placement_client against a running service, with and without asyncio, and through a proxy that loses responses
 (docs: client).
 """
 
@@ -42,7 +42,7 @@ pytestmark = [
     pytest.mark.parametrize("kind", ["sync", "async"]),
 ]
 
-#: Two hosts, each with two NUMA nodes of a GPU.
+#: Two hosts, each with two NUMA nodes with a GPU.
 PROVIDERS = """
 providers:
   - name: host-[1-2]
@@ -64,21 +64,21 @@ OWNER = {"project_id": "ml", "user_id": "ada", "consumer_type": "JOB"}
 
 @pytest.fixture(scope="module")
 def cluster(backend):
-    with ask_process.loaded(backend, PROVIDERS) as found:
-        yield found
+    with ask_process.loaded(backend, PROVIDERS) as loaded:
+        yield loaded
 
 
 @pytest.fixture
 def service(cluster):
-    """The cluster, in which nobody holds anything when a test begins."""
+    """The cluster, without consumers at the start of a test."""
     yield cluster
     with clients.admin(cluster) as client:
-        client.release(one.uuid for one in client.consumers(project="ml"))
+        client.release(consumer.uuid for consumer in client.consumers(project="ml"))
 
 
 @pytest.fixture
 def connect(kind):
-    """Makes clients of the kind."""
+    """Return a function that creates clients of the kind."""
     with contextlib.ExitStack() as stack:
 
         def make(url, token="admin", **options):
@@ -112,15 +112,15 @@ def new():
 
 
 class Answers(Manner):
-    """The service gets every request; in place of its replies to the first ones the client gets others, which close.
+    """A proxy that forwards every request, but replaces the first responses by others, which close the connection.
 
     Attributes:
-        requests: The request lines that were sent.
+        requests: The request lines received.
     """
 
     def __init__(self, *replies):
         self._replies = [*replies]
-        #: What a client gets in place of the reply to its last request; nothing once it has got that.
+        #: The response that replaces the one to the client's last request; then none.
         self._instead = {}
         self.requests = []
 
@@ -140,15 +140,15 @@ class Answers(Manner):
         return reply
 
 
-#: A reply that is lost.
+#: A lost response.
 LOST = None
 
 
 class Drips(Manner):
-    """Replies to extensions begin, and go on byte by byte until ``ended`` is set; the service gets none of these.
+    """A proxy that answers extensions itself, byte by byte until ``ended`` is set.
 
     Attributes:
-        begun: Is set once there is such a reply.
+        begun: Set with the first such response.
     """
 
     def __init__(self):
@@ -165,12 +165,12 @@ class Drips(Manner):
 
 
 def said(status, body, *headers):
-    """A reply that a proxy or the service might give."""
+    """Return a response that a proxy or the service might send."""
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *headers]
     return ("\r\n".join(lines) + "\r\n\r\n" + body).encode()
 
 
-#: What HAProxy says for a service that is not there, and this service where a COMMIT may have been done.
+#: The responses of HAProxy for a missing service, and of this service if a COMMIT may have succeeded.
 AWAY = said("503 Service Unavailable", "<html>No server</html>", "Content-Type: text/html")
 BUSY = said("503 Service Unavailable", "{}", "Content-Type: application/json", "Retry-After: 1")
 
@@ -197,42 +197,42 @@ def test_a_claim_has_a_place_until_it_is_released(client):
         client.show(consumer)
 
 
-def test_a_batch_says_what_came_of_each_request(client):
-    one, two = Request(new(), GPU, **OWNER, count=2), Request(uuid.uuid4(), GPU, **OWNER, count=3)
-    placed, refused = client.claims([one, two])
+def test_a_batch_returns_the_result_of_each_request(client):
+    first, second = Request(new(), GPU, **OWNER, count=2), Request(uuid.uuid4(), GPU, **OWNER, count=3)
+    placed, refused = client.claims([first, second])
     assert placed.outcome == "claimed"
     assert isinstance(refused, NoRoom)
-    assert (refused.consumer, refused.status) == (str(two.consumer), 409)
+    assert (refused.consumer, refused.status) == (str(second.consumer), 409)
     assert refused.request_id.startswith("req-")
-    assert client.claims([one])[0].outcome == "held"
-    together = client.claims([Request(new(), "resources=VCPU:1", **OWNER), two], all_or_nothing=True)
+    assert client.claims([first])[0].outcome == "held"
+    together = client.claims([Request(new(), "resources=VCPU:1", **OWNER), second], all_or_nothing=True)
     assert [type(result) for result in together] == [NothingPlaced, NoRoom]
-    assert [consumer.uuid for consumer in client.consumers(project="ml", type="JOB")] == [one.consumer]
+    assert [consumer.uuid for consumer in client.consumers(project="ml", type="JOB")] == [first.consumer]
 
 
 def test_a_consumer_is_moved(client):
-    one = Request(new(), "resources=VCPU:1", **OWNER)
-    [before] = client.claims([one])
-    move = Request(one.consumer, "resources=VCPU:1", **OWNER, keep=False, consumer_generation=1)
-    [moved] = client.claims([move], apart_from=[one.consumer])
+    request = Request(new(), "resources=VCPU:1", **OWNER)
+    [before] = client.claims([request])
+    move = Request(request.consumer, "resources=VCPU:1", **OWNER, keep=False, consumer_generation=1)
+    [moved] = client.claims([move], apart_from=[request.consumer])
     assert (moved.outcome, moved.consumer_generation) == ("moved", 2)
     assert moved.allocations.keys() != before.allocations.keys()
-    [stale] = client.claims([Request(one.consumer, "resources=VCPU:2", **OWNER, keep=False, consumer_generation=1)])
+    [stale] = client.claims([Request(request.consumer, "resources=VCPU:2", **OWNER, keep=False, consumer_generation=1)])
     assert stale.code == "placement.concurrent_update"
 
 
 @pytest.mark.parametrize("first", [(LOST,), (LOST, LOST), (AWAY,), (BUSY, LOST)], ids=["lost", "twice", "503", "both"])
-def test_a_claim_whose_reply_is_lost_is_held_once(client, afar, proxy, first):
+def test_a_claim_with_a_lost_response_is_made_once(client, afar, proxy, first):
     consumer = new()
     with proxy.behaving(manner := Answers(*first)):
         claim = afar.claim(consumer, GPU, **OWNER)
     assert manner.requests == ["POST /v1/claims HTTP/1.1"] * (len(first) + 1)
     assert claim.outcome == "held"
     assert client.show(consumer).allocations == claim.allocations
-    assert [one.uuid for one in client.consumers(project="ml")] == [consumer]
+    assert [each.uuid for each in client.consumers(project="ml")] == [consumer]
 
 
-def test_a_refusal_is_no_lost_reply(afar, proxy, client):
+def test_a_refusal_is_not_a_lost_response(afar, proxy, client):
     consumer = new()
     client.claim(consumer, GPU, **OWNER)
     with proxy.behaving(manner := Answers()):
@@ -251,7 +251,7 @@ def test_a_refusal_is_no_lost_reply(afar, proxy, client):
     assert malformed.value.request_id in str(malformed.value)
 
 
-def test_patience_has_an_end(connect, proxy, client):
+def test_retries_end_with_a_timeout(connect, proxy, client):
     hasty, consumer = connect(f"http://127.0.0.1:{proxy.port}", patience=0), new()
     with proxy.behaving(Answers(BUSY)), pytest.raises(Unavailable) as failed:
         hasty.claim(consumer, GPU, **OWNER)
@@ -261,7 +261,7 @@ def test_patience_has_an_end(connect, proxy, client):
     assert client.show(consumer)
 
 
-def test_other_releases_and_extensions_are_repeated(client, afar, proxy):
+def test_other_releases_and_extensions_are_retried(client, afar, proxy):
     consumer = new()
     ends = client.claim(consumer, GPU, **OWNER, expires_in=60).expires_at
     with proxy.behaving(manner := Answers(LOST, AWAY)):
@@ -281,7 +281,7 @@ def test_more_consumers_are_released_than_one_query_can_name(client):
     assert released.missing == consumers[1:-1]
 
 
-def test_a_release_that_is_not_complete_is_repeated(afar, proxy):
+def test_an_incomplete_release_is_repeated(afar, proxy):
     consumer = new()
     afar.claim(consumer, GPU, **OWNER)
     cut = said("200 OK", f'{{"released": ["{consumer}"], "missing": [], "complete": false}}')
@@ -294,7 +294,7 @@ def test_a_release_that_is_not_complete_is_repeated(afar, proxy):
 # --- a place that the caller chooses ---------------------------------------------------------------------------------
 
 
-def test_a_candidate_is_taken_once(client, afar, proxy):
+def test_a_candidate_is_claimed_once(client, afar, proxy):
     first, second = client.candidates(GPU)[:2]
     consumer = new()
     with proxy.behaving(manner := Answers(LOST)):
@@ -321,7 +321,7 @@ def often(monkeypatch):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The clock of leases, which a test advances: so a claim may take as long as it does."""
+    """The clock of leases, which a test advances, so that the duration of a claim does not matter."""
     made = Clock(time.monotonic())
     monkeypatch.setattr(lease, "time", made)
     return made
@@ -339,7 +339,7 @@ def test_a_lease_is_extended_until_its_block_ends(client, often):
     assert not held.lost
 
 
-def test_a_lease_goes_on_with_what_another_process_has_claimed(client):
+def test_a_lease_continues_a_claim_of_another_process(client):
     consumer = new()
     first = client.claim(consumer, GPU, **OWNER, expires_in=60).expires_at
     with client.lease(consumer, GPU, **OWNER, expires_in=3600) as held:
@@ -357,70 +357,70 @@ def test_a_lease_ends_with_an_exception_of_its_block(client):
         client.show(consumer)
 
 
-def test_a_lease_without_a_place_has_no_block(client):
+def test_the_block_of_a_lease_without_a_place_does_not_run(client):
     with pytest.raises(NoRoom), client.lease(new(), "resources=VCPU:9", **OWNER, expires_in=3600):
         pytest.fail("the block was entered")
 
 
 def test_a_lease_that_another_client_ends_is_lost(client, often):
-    consumer, told = new(), []
+    consumer, losses = new(), []
 
     def work():
-        with client.lease(consumer, GPU, **OWNER, expires_in=3600, on_lost=told.append) as held:
+        with client.lease(consumer, GPU, **OWNER, expires_in=3600, on_lost=losses.append) as held:
             client.release([consumer])
-            children.until(lambda: told)
+            children.until(lambda: losses)
             assert held.lost
             client.claim(consumer, "resources=VCPU:1", **OWNER)  # by the next process of the job
 
     with pytest.raises(LeaseLost, match=consumer) as raised:
         work()
-    assert [str(each) for each in told] == [str(raised.value)]
+    assert [str(each) for each in losses] == [str(raised.value)]
     assert isinstance(raised.value.__cause__, NothingHeld)
     assert client.show(consumer)
 
 
-def test_a_lease_that_cannot_be_extended_is_lost_at_its_end(client, afar, proxy, clock):
-    told = []
+def test_a_lease_that_cannot_be_extended_is_lost_at_its_expiry(client, afar, proxy, clock):
+    losses = []
 
     def work():
-        with afar.lease(new(), GPU, **OWNER, expires_in=1, on_lost=told.append) as held, proxy.silent():
+        with afar.lease(new(), GPU, **OWNER, expires_in=1, on_lost=losses.append) as held, proxy.silent():
             clock.sleep(3600)
-            children.until(lambda: told)
+            children.until(lambda: losses)
             assert held.lost
             with pytest.raises(LeaseLost):
                 held.check()
 
     with proxy.behaving(manner := Answers()), pytest.raises(LeaseLost):
         work()
-    children.until(lambda: not client.consumers(project="ml"))  # by itself
+    children.until(lambda: not client.consumers(project="ml"))  # the service releases it
     assert not [request for request in manner.requests if request.startswith("DELETE")]
 
 
 @pytest.fixture
 def drips(proxy):
-    """Ended before the proxy is."""
+    """A proxy whose endless responses end before it stops."""
     made = Drips()
     yield made
     made.ended.set()
 
 
-def test_a_lease_is_lost_at_its_end_while_an_extension_waits(afar, proxy, drips, clock):
-    """Each part of the reply comes in time, and the reply never."""
-    told = []
+def test_a_lease_is_lost_at_its_expiry_while_an_extension_waits(afar, proxy, drips, clock):
+    """Each part of the response arrives in time, but the response never completes."""
+    losses = []
 
     def work():
-        with proxy.behaving(drips), afar.lease(new(), GPU, **OWNER, expires_in=1, on_lost=told.append):
+        with proxy.behaving(drips), afar.lease(new(), GPU, **OWNER, expires_in=1, on_lost=losses.append):
             assert drips.begun.wait(children.PATIENCE)
-            assert not told
+            assert not losses
             clock.sleep(3600)
-            children.until(lambda: told)
+            children.until(lambda: losses)
 
     with pytest.raises(LeaseLost):
         work()
-    assert len(told) == 1
+    assert len(losses) == 1
 
 
-def test_extensions_that_fail_for_a_while_lose_nothing(client, afar, proxy, often):
+def test_temporarily_failing_extensions_lose_no_lease(client, afar, proxy, often):
     consumer = new()
     with afar.lease(consumer, GPU, **OWNER, expires_in=3600) as held:
         with proxy.behaving(manner := Answers(*[AWAY, LOST, said("401 Unauthorized", "{}")] * 2)):
@@ -430,7 +430,7 @@ def test_extensions_that_fail_for_a_while_lose_nothing(client, afar, proxy, ofte
         assert not held.lost
 
 
-def test_a_service_that_is_away_at_the_end_is_left_alone(client, afar, proxy, monkeypatch, caplog):
+def test_an_unreachable_service_at_the_end_of_a_block_is_not_awaited(client, afar, proxy, monkeypatch, caplog):
     monkeypatch.setattr(lease, "RELEASE", 0.1)
     consumer = new()
     caplog.set_level(logging.WARNING)
@@ -440,10 +440,10 @@ def test_a_service_that_is_away_at_the_end_is_left_alone(client, afar, proxy, mo
     assert client.show(consumer).expires_at == held.expires_at
 
 
-# --- questions and errors --------------------------------------------------------------------------------------------
+# --- queries and errors ----------------------------------------------------------------------------------------------
 
 
-def test_what_would_fit_is_counted_and_explained(client):
+def test_possible_placements_are_counted_and_explained(client):
     capacity = client.capacity(GPU)
     assert (capacity.count, capacity.at_most, capacity.exact) == (4, 4, True)
     assert client.capacity(GPU, count=2).count == 2
@@ -459,18 +459,18 @@ def test_any_other_request_is_sent(client):
     name = new()
     made = client.request("POST", "/resource_providers", {"name": name})
     assert made["name"] == name
-    [found] = client.request("GET", "/resource_providers", query={"name": name})["resource_providers"]
-    assert "root_provider_uuid" in found
+    [provider] = client.request("GET", "/resource_providers", query={"name": name})["resource_providers"]
+    assert "root_provider_uuid" in provider
     [old] = client.request("GET", "/resource_providers", query={"name": name}, version="1.0")["resource_providers"]
     assert "root_provider_uuid" not in old
-    assert client.request("DELETE", f"/resource_providers/{found['uuid']}") is None
+    assert client.request("DELETE", f"/resource_providers/{provider['uuid']}") is None
     with pytest.raises(NotFound) as missing:
-        client.request("GET", f"/resource_providers/{found['uuid']}")
-    assert missing.value.detail.startswith(f"No resource provider with uuid {found['uuid']} found")
+        client.request("GET", f"/resource_providers/{provider['uuid']}")
+    assert missing.value.detail.startswith(f"No resource provider with uuid {provider['uuid']} found")
     assert (missing.value.title, missing.value.code) == ("Not Found", "placement.undefined_code")
 
 
-def test_what_is_no_reply_of_the_service_is_shown(connect, proxy):
+def test_a_foreign_response_is_shown(connect, proxy):
     client = connect(f"http://127.0.0.1:{proxy.port}")
     with proxy.behaving(Answers(said("200 OK", "<html>Welcome</html>"))), pytest.raises(Exception, match="Welcome"):
         client.capacity(GPU)
@@ -502,19 +502,19 @@ def test_events_are_followed_from_a_position(client):
     assert next(client.follow(events.position, project="ml")).generation == [1, None]
 
 
-def test_a_restart_of_the_service_is_no_end_of_events(connect, database_url):
+def test_a_restart_of_the_service_does_not_end_events(connect, database_url):
     with running.embedded(database_url) as service:
-        client, names, found = connect(service.url), [new(), new()], queue.Queue()
+        client, names, received = connect(service.url), [new(), new()], queue.Queue()
         events = client.follow(client.position(), kind="provider")
-        threading.Thread(target=lambda: [found.put(next(events).name) for _ in names], daemon=True).start()
+        threading.Thread(target=lambda: [received.put(next(events).name) for _ in names], daemon=True).start()
         clients.request(service, "POST", "/resource_providers", {"name": names[0]})
-        assert found.get(timeout=children.PATIENCE) == names[0]
+        assert received.get(timeout=children.PATIENCE) == names[0]
         service.kill()
         service.start()
         clients.request(service, "POST", "/resource_providers", {"name": names[1]})
-        assert found.get(timeout=children.PATIENCE) == names[1]
+        assert received.get(timeout=children.PATIENCE) == names[1]
 
 
-def test_a_position_that_is_lost_is_reported(client):
+def test_a_lost_position_is_reported(client):
     with pytest.raises(PositionLost):
         next(client.follow("7000000-0badcafe"))

@@ -1,4 +1,4 @@
-"""The programs of docs/client.rst, against a running service that has the cluster of docs/extensions/batch.rst."""
+"""The programs of docs/client.rst, against a running service with the cluster of docs/extensions/batch.rst."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ SHOWN = "http://127.0.0.1:8778"
 
 @pytest.fixture
 def service(backend):
-    with ask_process.loaded(backend, captioned("docs/extensions/batch.rst", "cluster.yaml")) as found:
-        yield found
+    with ask_process.loaded(backend, captioned("docs/extensions/batch.rst", "cluster.yaml")) as loaded:
+        yield loaded
 
 
 class Prompt(code.InteractiveConsole):
-    """The prompt of Python, where programs are typed line by line; what they raise is not shown, but raised."""
+    """The prompt of Python, where programs are typed line by line; their exceptions are raised, not printed."""
 
     def runcode(self, code):
         exec(code, self.locals)
 
     def showsyntaxerror(self, *_, **__):
-        raise  # this is called where the error is handled
+        raise  # this method is called from the handler of the exception
 
 
 def run(blocks, url):
@@ -53,7 +53,7 @@ def programs(page, text=""):
     return blocks_of(__file__, page, "python", text)
 
 
-def test_the_programs_do_what_the_page_says(service, capsys):
+def test_the_programs_work_as_the_page_says(service, capsys):
     names = run(programs(PAGE), service.url)
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].startswith("working on batch-")
@@ -98,11 +98,11 @@ def test_a_generated_client_for_go_is_compiled_and_called(service, tmp_path):
     ):
         if shutil.which(program, path=path) is None:
             raise servers.Missing(f"{program} is not installed: {how}")
-    run(programs(PAGE), service.url)  # by which the cluster has got another host
+    run(programs(PAGE), service.url)  # which add another host to the cluster
     (tmp_path / "job").mkdir()
     (tmp_path / "job" / "main.go").write_text(captioned(PAGE, "main.go"))
     steps = [step for block in blocks_of(__file__, PAGE, "console") for step in transcripts.steps(block.text)]
-    # What is compiled stays in the directory, and nothing is fetched.
+    # The build stays in the directory, and downloads nothing.
     of_go = {"GOCACHE": str(tmp_path / "cache"), "GOPATH": str(tmp_path / "path"), "GOPROXY": "off", "PATH": path}
     commands = [command.replace(SHOWN, service.url) for command, _ in steps]
     printed, errors = transcripts.run(commands, tmp_path, transcripts.environment() | of_go)

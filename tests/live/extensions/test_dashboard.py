@@ -1,4 +1,4 @@
-"""Every query of the dashboard is one that the metrics of a running service answer."""
+"""Every query of the dashboard matches the metrics of a running service."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ ADDED = {"instance", "job"}
 
 
 def rendered(expression: str) -> str:
-    """Return the query as Grafana sends it, where all machines are chosen."""
+    """Return the query that Grafana sends if all machines are selected."""
     return expression.replace("$__rate_interval", "5m").replace("$instance", ".*")
 
 
-def lease_and_wait_for_its_end(storm):
-    """Claim for a second.  The next search gives back what the lease holds."""
+def lease_and_wait_for_its_expiry(storm):
+    """Claim for a second.  The next search releases the expired lease."""
     owner = {"consumer_type": "INSTANCE", "project_id": "p", "user_id": "u"}
     request = {"consumer": new(), **owner, "query": "resources=VCPU:1"}
     assert storm.ask("POST", "/v1/claims", {"requests": [request], "expires_in": 1}).status == 200
@@ -43,7 +43,7 @@ def lease_and_wait_for_its_end(storm):
 
 @pytest.fixture(scope="module")
 def labels():
-    """The values of each label of each metric, on the page of a service that has done some of everything."""
+    """The values of each label of each metric, on the page of a service after some of every operation."""
     directory = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
     database = children.run_directory() / f"dashboard-{secrets.token_hex(4)}.sqlite"
     page = Shown(directory)
@@ -54,25 +54,25 @@ def labels():
         for amount in (1, 2):
             storm.together(claim({provider: {"VCPU": amount}}))
             storm.together(Call("GET", f"/allocation_candidates?resources=VCPU:{amount}"))
-        lease_and_wait_for_its_end(storm)
+        lease_and_wait_for_its_expiry(storm)
         storm.together(Call("GET", "/v1/capacity?resources=VCPU:1"), Call("DELETE", f"/allocations/{new()}"))
         storm.together(Call("GET", "/v1/events?after=7000000-0badcafe"), Call("GET", "/v1/doctor"))
         text = page.text()
     page.child.stop()
-    found = defaultdict(lambda: defaultdict(set))
+    values_of = defaultdict(lambda: defaultdict(set))
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            values = found[sample.name]
+            values = values_of[sample.name]
             for label, value in sample.labels.items():
                 values[label].add(value)
-    return dict(found)
+    return dict(values_of)
 
 
 @pytest.mark.parametrize(("title", "expression"), QUERIES)
 def test_a_query_reads_metrics_and_labels_that_exist(labels, title, expression):
-    found = reads(rendered(expression))
-    assert found, title
-    for metric, needed, values in found:
+    metrics = reads(rendered(expression))
+    assert metrics, title
+    for metric, needed, values in metrics:
         assert metric in labels, title
         assert needed - ADDED <= labels[metric].keys(), title
         assert all(value in labels[metric][label] for label, value in values), title
@@ -80,10 +80,10 @@ def test_a_query_reads_metrics_and_labels_that_exist(labels, title, expression):
 
 @pytest.mark.parametrize(("alert", "expression"), ALERTS)
 def test_an_alert_of_the_documentation_reads_metrics_and_labels_that_exist(labels, alert, expression):
-    """What it compares with may not have happened."""
-    found = reads(expression)
-    assert found, alert
-    for metric, needed, _ in found:
+    """The values it compares with may not have occurred."""
+    metrics = reads(expression)
+    assert metrics, alert
+    for metric, needed, _ in metrics:
         assert metric in labels, alert
         assert needed <= labels[metric].keys(), alert
 
@@ -134,6 +134,6 @@ def test_panels_do_not_overlap_and_have_their_own_ids():
         "max by (a) (b) / sum by (c",
     ],
 )
-def test_a_query_with_a_mistake_is_none(expression):
+def test_an_invalid_query_is_detected(expression):
     with pytest.raises(Malformed):
         reads(expression)

@@ -1,4 +1,4 @@
-"""Waiting for events and streams of them, of services in processes of their own (docs: v1-events)."""
+"""Waiting for events, and streams of events, of services in their own processes (docs: v1-events)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from tests import children, running, servers, web_servers
 from tests.live.test_metrics import Shown
 
-# How requests wait does not depend on the kind of database.
+# Waiting does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 HEADERS = {"X-Auth-Token": "admin", "Content-Type": "application/json", "OpenStack-API-Version": "placement 1.39"}
 OPTIONS = {"api": {"auth_strategy": "noauth2"}}
@@ -29,9 +29,9 @@ patiently = functools.partial(running.embedded, module="tests.patient")
 
 @pytest.fixture
 def serve(database_url):
-    """Starts placement-serve, which has eight threads, two of which may wait; several share one database.
+    """Return a function that starts placement-serve, with eight threads; two may wait.  Several share one database.
 
-    A request with ``wait=60`` waits for ten minutes, so that its time is not over before a test goes on.
+    A request with ``wait=60`` waits for ten minutes, so that it does not time out before a test continues.
     """
     with contextlib.ExitStack() as stack:
 
@@ -43,7 +43,7 @@ def serve(database_url):
 
 @pytest.fixture
 def observed(serve):
-    """A service, and the page of its metrics, which tells how many of its requests wait."""
+    """A service, and the page of its metrics, which show the number of waiting requests."""
     directory = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
     page = Shown(directory)
     yield serve(metrics={"directory": directory}), page
@@ -55,7 +55,7 @@ def connected(service):
 
 
 def ask(service, method, path, body=None, **headers):
-    """Status and JSON of the answer."""
+    """Return status and JSON of the response."""
     with connected(service) as connection:
         connection.request(method, service.prefix + path, body and json.dumps(body), HEADERS | headers)
         reply = connection.getresponse()
@@ -64,9 +64,9 @@ def ask(service, method, path, body=None, **headers):
 
 def create(service):
     """Create a provider; return its uuid."""
-    one = str(uuid.uuid4())
-    assert ask(service, "POST", "/resource_providers", {"uuid": one, "name": one})[0] == 200
-    return one
+    provider = str(uuid.uuid4())
+    assert ask(service, "POST", "/resource_providers", {"uuid": provider, "name": provider})[0] == 200
+    return provider
 
 
 def now(service):
@@ -74,7 +74,7 @@ def now(service):
 
 
 class Waiters:
-    """Requests that wait, each in a thread; ``answers`` gets status and document of each."""
+    """Requests that wait, each in a thread; ``answers`` receives status and document of each."""
 
     def __init__(self, service, number, path):
         self.answers = queue.Queue()
@@ -86,14 +86,14 @@ class Waiters:
         self.answers.put(ask(service, "GET", path))
 
     def rest(self):
-        """Return the answers that were not taken yet, once all have come."""
+        """Return the remaining answers, once all have arrived."""
         for thread in self._threads:
             thread.join()
         return [self.answers.get_nowait() for _ in range(self.answers.qsize())]
 
 
 def until_it_waits(service, metrics, waiters):
-    """Return once the only request waits, or was answered too early."""
+    """Wait until the only request waits, or has been answered too early."""
     service.wait_until(lambda: metrics.sum("waiting_requests") == 1 or waiters.answers.qsize())
 
 
@@ -102,12 +102,12 @@ def test_a_waiting_request_is_answered_by_a_write_of_another_process(serve, obse
     waiters = Waiters(service, 1, f"/v1/events?after={now(service)}&wait=60")
     until_it_waits(service, metrics, waiters)
     created = create(other)
-    [(status, found)] = waiters.rest()
-    assert (status, [one["uuid"] for one in found["events"]]) == (200, [created])
+    [(status, document)] = waiters.rest()
+    assert (status, [event["uuid"] for event in document["events"]]) == (200, [created])
 
 
-def test_others_are_answered_while_as_many_requests_wait_as_may(serve):
-    """Two of eight threads may wait: others that would wait are answered at once, with nothing, and so is all else."""
+def test_others_are_answered_while_the_maximum_of_requests_wait(serve):
+    """Two of eight threads may wait: further waiting requests get an empty response at once, and others are served."""
     service = serve()
     position = now(service)
     waiters = Waiters(service, 8, f"/v1/events?after={position}&wait=60")
@@ -118,7 +118,7 @@ def test_others_are_answered_while_as_many_requests_wait_as_may(serve):
     assert waiters.answers.empty()
     created = create(service)
     rest = waiters.rest()
-    assert [[one["uuid"] for one in found["events"]] for _, found in rest] == [[created]] * 2
+    assert [[event["uuid"] for event in document["events"]] for _, document in rest] == [[created]] * 2
 
 
 @pytest.mark.parametrize("most", [0, 3])
@@ -129,18 +129,18 @@ def test_an_operator_sets_how_many_requests_may_wait(serve, most):
         assert waiters.answers.get(timeout=children.PATIENCE)[1]["events"] == []
     assert waiters.answers.empty()
     create(service)
-    assert [len(found["events"]) for _, found in waiters.rest()] == [1] * most
+    assert [len(document["events"]) for _, document in waiters.rest()] == [1] * most
 
 
 def create_and_have_it_seen(service, metrics, waiters):
-    """Create a provider; return once its event has a position, which only the request that waits gives it."""
+    """Create a provider; wait until its event has a position, which only the waiting request assigns."""
     before = metrics.sum("transactions_ordered_total")
     create(service)
     service.wait_until(lambda: metrics.sum("transactions_ordered_total") > before or waiters.answers.qsize())
 
 
-def test_a_wait_goes_on_past_events_that_are_not_asked_for(observed):
-    """Each other event wakes the request, which finds nothing, before the next one is written."""
+def test_a_wait_continues_past_other_events(observed):
+    """Each other event wakes the request, which finds no match, before the next one is written."""
     service, metrics = observed
     wanted = str(uuid.uuid4())
     waiters = Waiters(service, 1, f"/v1/events?after={now(service)}&provider={wanted}&wait=60")
@@ -148,8 +148,8 @@ def test_a_wait_goes_on_past_events_that_are_not_asked_for(observed):
     for _ in range(3):
         create_and_have_it_seen(service, metrics, waiters)
     assert ask(service, "POST", "/resource_providers", {"uuid": wanted, "name": wanted})[0] == 200
-    [(_, found)] = waiters.rest()
-    assert [one["uuid"] for one in found["events"]] == [wanted]
+    [(_, document)] = waiters.rest()
+    assert [event["uuid"] for event in document["events"]] == [wanted]
 
 
 # --- streams ---------------------------------------------------------------------------------------------------------
@@ -171,14 +171,14 @@ class EventSource:
         return self
 
     def __exit__(self, *_):
-        # A reset, so that the service learns at its next write that nobody reads; the reply keeps the socket open, too.
-        if self._socket.fileno() >= 0:  # it is closed after the end of a stream
+        # A reset, so that the service's next write fails; the response keeps the socket open, too.
+        if self._socket.fileno() >= 0:  # the end of a stream closes it
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.reply.close()
         self._connection.close()
 
     def next(self):
-        """Return the next message, its type and its data; None at the end of the stream."""
+        """Return the type and the data of the next message; None at the end of the stream."""
         kind, data = "message", []
         while line := self.reply.readline():
             text = line.decode().rstrip("\n")
@@ -205,8 +205,8 @@ class EventSource:
     ],
     ids=lambda start: start.__module__.removeprefix("tests.") + "." + start.__name__,
 )
-def test_a_stream_has_each_event_when_it_is_committed(serve, start):
-    """The second event is written after the first one was read from the same connection."""
+def test_a_stream_sends_each_event_when_it_is_committed(serve, start):
+    """The second event is written after the first one has been read from the same connection."""
     if start is running.uwsgi:
         start = lambda url, options: running.uwsgi(url, 1, options, flags=("--lazy-apps", "--threads", "8"))  # noqa: E731
     service = serve(start, history={"max_waiting_requests": 2})
@@ -216,16 +216,16 @@ def test_a_stream_has_each_event_when_it_is_committed(serve, start):
         assert source.reply.headers["X-Accel-Buffering"] == "no"
         for _ in range(2):
             created = create(service)
-            kind, found = source.next()
-            assert (kind, found["uuid"], source.reached) == ("provider", created, found["position"])
+            kind, event = source.next()
+            assert (kind, event["uuid"], source.reached) == ("provider", created, event["position"])
     missed = create(service)
     with EventSource(service, "/v1/events?after=now", **{"Last-Event-ID": source.reached}) as source:
         assert source.next()[1]["uuid"] == missed
-    create(service)  # written to both streams, whose ends the service learns so; its stop would wait for them
+    create(service)  # written to both streams, so that the service notices their end; its stop would wait for them
 
 
-def test_a_proxy_passes_each_event_on(serve):
-    """Apache before uWSGI, as the sample in etc/ has it."""
+def test_a_proxy_forwards_each_event(serve):
+    """Apache in front of uWSGI, as in the sample in etc/."""
     with (
         web_servers.mod_proxy_uwsgi(serve(web_servers.uwsgi, history={"max_waiting_requests": 2})) as proxy,
         EventSource(proxy, "/v1/events?after=now&kind=provider") as source,
@@ -235,7 +235,7 @@ def test_a_proxy_passes_each_event_on(serve):
             assert source.next()[1]["uuid"] == created
 
 
-def test_streams_beyond_the_bound_have_what_is_there_and_end(serve):
+def test_streams_beyond_the_bound_send_existing_events_and_end(serve):
     service = serve(history={"max_waiting_requests": 1})
     position = now(service)
     with EventSource(service, f"/v1/events?after={position}") as first:
@@ -251,12 +251,12 @@ def test_streams_beyond_the_bound_have_what_is_there_and_end(serve):
             assert third.next()[1]["uuid"] == again
 
 
-def test_the_place_of_a_client_that_goes_away_is_free_again(serve, monkeypatch):
+def test_the_slot_of_a_disconnected_client_is_freed(serve, monkeypatch):
     service = serve(history={"max_waiting_requests": 1})
     with EventSource(service, "/v1/events?after=now") as source:
         create(service)
         source.next()
-    # Each event is sent to the one that has gone, until the server notices.
+    # Each event is sent to the disconnected client, until the server notices.
     while True:
         create(service)
         with EventSource(service, "/v1/events?after=now") as source:
@@ -267,7 +267,7 @@ def test_the_place_of_a_client_that_goes_away_is_free_again(serve, monkeypatch):
             break
 
 
-def test_a_stream_from_a_position_that_is_lost_is_gone(serve):
+def test_a_stream_from_a_lost_position_is_410(serve):
     service = serve()
     with EventSource(service, "/v1/events?after=99-00000000") as source:
         assert source.reply.status == 410

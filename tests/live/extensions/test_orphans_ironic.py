@@ -1,4 +1,4 @@
-"""placement-manage consumers --ironic: a service with the Bare Metal API stands in for Ironic, as for imports."""
+"""placement-manage consumers --ironic: a service with the Bare Metal API replaces Ironic, as for imports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.db.cloud import Cloud, uuids
 from tests.nova import fake
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore"),  # those of the SDK itself
+    pytest.mark.filterwarnings("ignore"),  # warnings of the SDK itself
     # The clients do not depend on the kind of database.
     pytest.mark.parametrize("backend", ["sqlite"], indirect=True, scope="session"),
 ]
@@ -22,10 +22,10 @@ RELEASE = ("--release", "--older-than", "1d", "--yes", "--force")
 
 @pytest.fixture(scope="module")
 def ironic(tmp_path_factory):
-    """A service with a node that is allocated, and one in use: its URL, and the two consumers."""
+    """A service with an allocated node, and another node in use: its URL, and the two consumers."""
     database = f"sqlite:///{tmp_path_factory.mktemp('there')}/there.sqlite"
-    with running.embedded(database, {"baremetal": {"enabled": True}}) as found:
-        url = f"{found.url}/baremetal"
+    with running.embedded(database, {"baremetal": {"enabled": True}}) as embedded:
+        url = f"{embedded.url}/baremetal"
         client = openstack.connect(auth_type="none", endpoint=url).baremetal
         for name in ("n1", "n2"):
             client.create_node(driver="redfish", name=name, resource_class=f"bm.{name}")
@@ -45,10 +45,10 @@ def cloud(database, tmp_path, monkeypatch, in_process):
 
 def orphans(ran):
     assert ran.out, ran.err
-    return {one["consumer"] for one in json.loads(ran.out)["found"] if one["kind"] == "orphan"}
+    return {finding["consumer"] for finding in json.loads(ran.out)["found"] if finding["kind"] == "orphan"}
 
 
-def test_what_no_node_is_used_by_is_an_orphan(cloud, ironic):
+def test_a_consumer_without_a_node_is_an_orphan(cloud, ironic):
     url, allocated, _ = ironic
     cloud.connect(there=url)
     cloud.claim(allocated, kind="BAREMETAL")

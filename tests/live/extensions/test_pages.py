@@ -1,4 +1,4 @@
-"""The commands and configurations of the pages of extensions that belong to no other test (tests/docs/run_by.py)."""
+"""The remaining commands and configurations of the pages of extensions (tests/docs/run_by.py)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.made import opened
 from tests.shells import lines
 
 ADDRESS = "http://127.0.0.1:8778"
-#: What the commands of docs/extensions/ask.rst are about.
+#: The providers in the commands of docs/extensions/ask.rst.
 CLOUD = """
 providers:
   - name: compute-[01-05]
@@ -45,7 +45,7 @@ def url(backend):
 
 @pytest.fixture
 def operator(shell, url):
-    """The shell of somebody who works on a database with the schema."""
+    """The shell of an operator with a database with the schema."""
     shell.variables |= {"OS_PLACEMENT_DATABASE__CONNECTION": url, "OS_API__AUTH_STRATEGY": "noauth2"}
     with opened(url) as database:
         made.sync(database.engine)
@@ -53,8 +53,8 @@ def operator(shell, url):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-@pytest.mark.filterwarnings("ignore")  # those of the SDK
-def test_the_questions_and_configurations(operator, url):
+@pytest.mark.filterwarnings("ignore")  # warnings of the SDK
+def test_the_queries_and_configurations(operator, url):
     options = {}
     for page in ("docs/extensions/baremetal.rst", "docs/extensions/console.rst"):
         (block,) = blocks_of(__file__, page, "ini")
@@ -64,7 +64,7 @@ def test_the_questions_and_configurations(operator, url):
     with running.embedded(url, options) as service:
         assert requests.get(f"{service.url}/console/", timeout=children.PATIENCE).status_code == 200
         here = {ADDRESS: service.url, "https://placement.example.org": service.url}
-        # With noauth2 the service asks for no password; tests/live/test_web_servers.py has http_basic.
+        # With noauth2 the service requires no password; tests/live/test_web_servers.py covers http_basic.
         (exports,) = blocks_of(__file__, "docs/extensions/baremetal.rst", "shell")
         for export in exports.text.split("\n\n"):
             operator.run(export, here)
@@ -80,12 +80,12 @@ def test_the_questions_and_configurations(operator, url):
 
         operator.variables |= {"OS_AUTH_TYPE": "admin_token", "OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}
         questions, *others = blocks_of(__file__, "docs/extensions/ask.rst")
-        *asked, released = lines(questions.text)
+        *queries, released = lines(questions.text)
         (extended,) = re.findall(r"extend (\S+)", questions.text)
         operator.run(f"placement-ask claim --consumer {extended} --resource VCPU=1 --project ml --user ada")
-        # It goes on until Ctrl-C.
+        # It continues until Ctrl-C.
         follow = {"placement-ask events --follow": "timeout 1 placement-ask events --follow"}
-        for command in asked:
+        for command in queries:
             (done,) = operator.run(command, follow, codes=(0, 124))
             assert (done.code == 124) == ("--follow" in command), done
         with opened(url) as database, database.engine.begin() as connection:
@@ -130,7 +130,7 @@ def test_a_file_of_providers_and_its_mistakes(operator, url):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_the_doctor_prints_what_is_shown_and_mends_it(operator, url):
+def test_the_doctor_prints_the_findings_shown_and_fixes_them(operator, url):
     (block,) = blocks_of(__file__, "docs/extensions/doctor.rst")
     ((_, shown), *_) = transcripts.steps(block.text)
     consumer, provider = re.search(r"consumer (\S+): provider id (\d+)", shown).groups()
@@ -142,6 +142,6 @@ def test_the_doctor_prints_what_is_shown_and_mends_it(operator, url):
             connection.execute(sa.insert(consumers).values(uuid=consumer, project_id=1, user_id=1, generation=1))
             row = {"resource_provider_id": int(provider), "consumer_id": consumer, "resource_class_id": 0, "used": 1}
             connection.execute(sa.insert(allocations).values(row))
-    found, _, mended = operator.run(block.text, codes=(0, 3, 4))
-    assert transcripts.pattern(shown).fullmatch(found.out.strip("\n")), found.out
-    assert mended.code == 0
+    findings, _, fixed = operator.run(block.text, codes=(0, 3, 4))
+    assert transcripts.pattern(shown).fullmatch(findings.out.strip("\n")), findings.out
+    assert fixed.code == 0

@@ -1,8 +1,8 @@
-"""The questions of docs/questions.rst: each command and each call is run, and answered as shown; each picture is drawn.
+"""The questions of docs/questions.rst: each command and request has the response shown, and each picture is drawn.
 
-A picture cannot be compared pixel by pixel, since uuids and times differ: its page has to show what the caption says,
-and its size has to be that of the file.  With PLACEMENT_TEST_SCREENSHOTS=docs/images in the environment all pictures of
-the documents are drawn anew.
+A picture cannot be compared pixel by pixel, since uuids and times differ: its page must show what the caption says, and
+its size must be that of the file.  With PLACEMENT_TEST_SCREENSHOTS=docs/images in the environment all pictures of the
+documents are redrawn.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from tests.docs.blocks import PAGES, ROOT, blocks
 from tests.docs.run_by import blocks_of
 from tests.extensions.console import chromium, pictures
 
-# One cloud for all; the last question changes it.
+# All tests share a cloud; the last question changes it.
 pytestmark = pytest.mark.xdist_group("questions")
 
 PAGE = PAGES["docs/questions.rst"]
 SCREENSHOTS = os.environ.get("PLACEMENT_TEST_SCREENSHOTS")
 IMAGES = ROOT / "docs/images"
-#: The width of all pictures, and the height of those that end before a window does; in pixels.
+#: Pixels: the width of all pictures, and the height of pictures shorter than their window.
 WIDTH, HEIGHT = 1200, 700
 HEIGHTS = {"full": 510, "claim": 520, "changed": 480, "wrong": 390, "past": 480, "drained": 500}
-#: That of the README, and its page.
+#: The picture of the README, and its page.
 README_PICTURE, OVERVIEW, README_SIZE = "console.png", "/console/", (1440, 900)
-#: Bytes of a picture at most.
+#: Maximum bytes of a picture.
 MOST = 120_000
 _FIGURE = re.compile(
     r"^\.\. figure:: images/(?P<file>\S+)\n   :alt: .+\n\n"
     r"   ``(?P<path>[^`]+)``(?:, \*(?P<button>[^*]+)\*)?: (?P<text>.+)\n",
     re.MULTILINE,
 )
-#: The trend in a row: it shifts with every ten minutes.
+#: The trend in a row, which shifts every ten minutes.
 _TREND = re.compile(f"  [{BLOCKS}{UNKNOWN}]*[{BLOCKS}]$", re.MULTILINE)
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
 class Figure(NamedTuple):
-    """A picture: its file, the page, the button to press there, and what is to be seen then."""
+    """A picture: its file, the page, the button to press there, and the expected content."""
 
     file: str
     path: str
@@ -61,11 +61,11 @@ class Figure(NamedTuple):
 
 
 def figure_of(text):
-    (found,) = _FIGURE.finditer(text)
-    return Figure(found["file"], found["path"], found["button"], re.findall("``([^`]+)``", found["text"]))
+    (match,) = _FIGURE.finditer(text)
+    return Figure(match["file"], match["path"], match["button"], re.findall("``([^`]+)``", match["text"]))
 
 
-#: The text below each heading that is a question, in their order.
+#: The text below each heading that is a question, in order.
 QUESTIONS = dict(re.findall(r"^([^\n]+\?)\n=+\n\n(.*?)(?=^[^\n]+\n===|\Z)", PAGE, re.MULTILINE | re.DOTALL))
 FIGURES = {question: figure_of(text) for question, text in QUESTIONS.items()}
 
@@ -77,7 +77,7 @@ def commands_of(text):
 # --- the page --------------------------------------------------------------------------------------------------------
 
 
-def test_there_are_ten_questions_each_with_a_command_a_call_a_picture_and_a_reference():
+def test_each_of_ten_questions_has_a_command_a_request_a_picture_and_a_reference():
     assert len(QUESTIONS) == 10
     for question, text in QUESTIONS.items():
         programs = {command.split()[0] for command, _ in commands_of(text)}
@@ -92,9 +92,9 @@ def test_there_are_ten_questions_each_with_a_command_a_call_a_picture_and_a_refe
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
     """A checkout in which the demonstration runs."""
-    found = tmp_path_factory.mktemp("questions")
-    transcripts.install_in_checkout(found)
-    return found
+    checkout = tmp_path_factory.mktemp("questions")
+    transcripts.install_in_checkout(checkout)
+    return checkout
 
 
 @pytest.fixture(scope="module")
@@ -102,19 +102,19 @@ def url(directory):
     """The demonstration, started by the command of the page, on a free port."""
     (block,) = blocks_of(__file__, "docs/questions.rst", "shell")
     port = children.free_port()
-    with transcripts.made(f"{block.text.strip()} ARGS='--port {port}'", directory, port) as found:
-        yield found
+    with transcripts.made(f"{block.text.strip()} ARGS='--port {port}'", directory, port) as served:
+        yield served
 
 
 @pytest.fixture(scope="module")
 def browser():
-    with chromium.launched() as found:
-        yield found
+    with chromium.launched() as chromium_:
+        yield chromium_
 
 
 @pytest.fixture
 def draw(url, browser):
-    """Return a function that opens a page in a window of this size, presses a button, and returns the picture."""
+    """Return a function that opens a page in a window of a given size, presses a button, and returns the picture."""
     from playwright.sync_api import expect
 
     problems, contexts = [], []
@@ -137,7 +137,7 @@ def draw(url, browser):
         page.wait_for_load_state("networkidle")
         for text in seen:
             place = page.locator("main").get_by_text(text).locator("visible=true").first
-            # In a picture; elsewhere texts may be higher, as fonts differ.
+            # In a picture; otherwise texts may be higher, as fonts differ.
             seen_how = expect(place, text).to_be_in_viewport if SCREENSHOTS else expect(place, text).to_be_visible
             seen_how(timeout=1000 * children.PATIENCE)
         return page.screenshot()
@@ -149,7 +149,7 @@ def draw(url, browser):
 
 
 def compare(png, file, browser):
-    """Compare the size of a picture with that of its file, which is replaced first if that was asked for."""
+    """Compare the size of a picture with that of its file; replace the file first if requested."""
     if SCREENSHOTS:
         path = ROOT / SCREENSHOTS / file
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -162,14 +162,14 @@ def test_the_picture_of_the_readme(draw, browser):
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: Path(FIGURES[question].file).stem)
-def test_a_question_is_answered_as_it_is_shown(question, url, directory, draw, browser):
-    """The commands of all questions need those before the first one."""
+def test_a_question_has_the_answer_shown(question, url, directory, draw, browser):
+    """All questions depend on the commands before the first one."""
     before, _, _ = PAGE.partition(next(iter(QUESTIONS)))
     prepared = [command for command, _ in commands_of(before)]
-    asked = commands_of(QUESTIONS[question])
-    commands = [*prepared, *(command for command, _ in asked)]
+    pairs = commands_of(QUESTIONS[question])
+    commands = [*prepared, *(command for command, _ in pairs)]
     printed, errors = transcripts.run(commands, directory, transcripts.environment() | {"PYTHONIOENCODING": "utf-8"})
-    for (command, shown), output in zip(asked, printed[len(prepared) :], strict=True):
+    for (command, shown), output in zip(pairs, printed[len(prepared) :], strict=True):
         assert is_shown(shown, output), f"$ {command}\n{output}\n{errors}"
     assert errors == ""
     figure = FIGURES[question]
@@ -177,7 +177,7 @@ def test_a_question_is_answered_as_it_is_shown(question, url, directory, draw, b
 
 
 def is_shown(shown, output):
-    """Whether a page shows this output: a document where it shows one, in which ``"..."`` stands for anything."""
+    """Whether a page shows this output; in a document ``"..."`` matches anything."""
     if shown.startswith("{"):
         return examples.matches(json.loads(shown), json.loads(output))
     shown, output = (_DATE.sub("date", _TREND.sub("  trend", text)) for text in (shown, output.strip("\n")))
@@ -195,7 +195,7 @@ def test_every_picture_of_the_documents_is_drawn_here_and_is_small():
 # --- the comparisons themselves ---------------------------------------------------------------------------------------
 
 
-def test_what_is_shown_is_compared():
+def test_the_comparison_detects_differences():
     assert is_shown('{"a": [1, "..."], "...": "..."}', '{"a": [1, 2], "b": 3}\n')
     assert not is_shown('{"a": [2, "..."], "...": "..."}', '{"a": [1, 2], "b": 3}\n')
     assert is_shown("VCPU  4  ▁ ▂\nPGPU  5  ▂▂▂", "VCPU  4   ▂▁\nPGPU  5  ▂▃▂\n")
@@ -217,7 +217,7 @@ FARTHEST = """() => {
 
 
 def test_a_small_picture_has_the_pixels_of_the_large_one(browser):
-    """All of them where there are at most 256 colours, and else nearly."""
+    """Exactly, if there are at most 256 colours, and otherwise nearly."""
     page = browser.new_page(viewport={"width": 300, "height": 20})
     page.set_content("<body style='margin: 0; background: linear-gradient(to right, #000, #fa6)'>")
     large = page.screenshot()

@@ -1,4 +1,4 @@
-"""Every command and request of docs/runbooks.rst is run, in its order, and answered as it is shown."""
+"""Every command and request of docs/runbooks.rst runs, in order, with the response shown."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ RUNBOOKS = dict(
         r"^\.\. _(runbook-\w+):\n(.*?)(?=^\.\. _runbook-|\Z)", PAGES["docs/runbooks.rst"], re.MULTILINE | re.DOTALL
     )
 )
-#: The servers of a runbook's nova, in a comment.
+#: A comment with the servers of a runbook's nova.
 _SERVERS = re.compile(r"^\.\. runbook-nova:\n\n((?:   .*\n)+)", re.MULTILINE)
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-#: How old the consumers are when the first command is run.
+#: The age of the consumers when the first command runs.
 _AGE = datetime.timedelta(days=41)
 
 
 def servers_of(text):
-    """Yield the servers that nova has: uuid, host, VCPU, MEMORY_MB."""
+    """Yield the servers of nova: uuid, host, VCPU, MEMORY_MB."""
     for block in _SERVERS.findall(text):
         for line in block.splitlines():
             uuid, host, vcpus, memory = line.split()
@@ -43,13 +43,13 @@ def servers_of(text):
 
 
 def request(text, application):
-    """Send the requests of a piece of a page, and compare the replies with those that are shown."""
+    """Send the requests of part of a page, and compare the responses with those shown."""
     none = "" if re.search(r"^ *\.\. code-block:: http$", text, re.MULTILINE) else "\n.. example-none: only commands\n"
     examples.run(examples.parse(text + none), application)
 
 
 def age(database, since=_AGE, *which):
-    """Let consumers be created and changed so long ago."""
+    """Set the age of the creation and the last change of consumers."""
     at = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - since
     with database.engine.begin() as connection:
         connection.execute(sa.update(consumers).where(*which).values(created_at=at, updated_at=at))
@@ -70,7 +70,7 @@ def url():
 
 @pytest.fixture
 def operator(url, nova, shell, tmp_path):
-    """The shell of somebody who has the database, the service and nova."""
+    """The shell of an operator with the database, the service and nova."""
     with running.embedded(url) as service:
         shell.variables |= {
             "OS_PLACEMENT_DATABASE__CONNECTION": url,
@@ -83,16 +83,16 @@ def operator(url, nova, shell, tmp_path):
 
 
 def known(value):
-    """Return a text with a constant in place of each date."""
+    """Return a text with a constant instead of each date."""
     return _DATE.sub("DATE", value)
 
 
 @pytest.mark.parametrize("name", RUNBOOKS)
-def test_the_commands_and_requests_of_a_runbook_are_answered_as_shown(name, operator, url, nova):
+def test_the_commands_and_requests_of_a_runbook_have_the_results_shown(name, operator, url, nova):
     text = RUNBOOKS[name]
     for uuid, host, vcpus, memory in servers_of(text):
         nova.add(uuid, host, {"vcpus": vcpus, "ram": memory, "disk": 0})
-    # From one block of commands to the next: the commands, and the requests after them.
+    # Up to the next block of commands: the commands, and the requests after them.
     first, *others = re.split(r"^(?= *\.\. code-block:: console$)", text, flags=re.MULTILINE)
     assert others
     with opened(url) as database:
@@ -108,7 +108,7 @@ def test_the_commands_and_requests_of_a_runbook_are_answered_as_shown(name, oper
     assert nova.invalid == []
 
 
-#: What the consumers of the page hold: VCPU and MEMORY_MB by provider; the project, and days since the last change.
+#: The consumers of the page: VCPU and MEMORY_MB by provider; the project, and days since the last change.
 HELD = {
     "8f2c1d8e-5f1c-4a0f-9d6e-2b7a0e4d9c11": ({"17": {"VCPU": 8, "MEMORY_MB": 16384}}, "5d1f", 41),
     "1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed": ({"17": {"VCPU": 2}, "04": {"VCPU": 2}}, "77aa", 3),
@@ -144,8 +144,8 @@ def test_the_commands_of_the_page_of_orphans(url, nova, shell, tmp_path):
             age(database, datetime.timedelta(days=days), consumers.c.uuid == consumer)
         shown, *others = blocks_of(__file__, "docs/extensions/orphans.rst")
         ((_, text),) = transcripts.steps(shown.text)
-        (found,) = shell.run(shown.text, codes=(3,))
-        assert pattern(text).fullmatch(found.out.strip("\n")), found.out
+        (report,) = shell.run(shown.text, codes=(3,))
+        assert pattern(text).fullmatch(report.out.strip("\n")), report.out
         planned, released, named, *rest = (done for block in others for done in shell.run(block.text, codes=(0, 3)))
         assert planned.out.endswith("Dry run: nothing was released.  --yes releases 1 consumers.\n")
         assert released.out.endswith("1 of 1 consumers were released.\n")

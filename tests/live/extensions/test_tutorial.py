@@ -1,4 +1,4 @@
-"""Every command of docs/tutorial.rst is run, in its order, and prints what is shown."""
+"""Every command of docs/tutorial.rst runs, in order, and prints the output shown."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def served(directory):
         yield url
 
 
-def test_every_command_prints_what_is_shown(served, directory):
+def test_every_command_prints_the_output_shown(served, directory):
     walked = [step for block in TUTORIAL if block.kind == "console" for step in transcripts.steps(block.text)]
     assert len(walked) == 21
     printed, errors = transcripts.run([command for command, _ in walked], directory, transcripts.environment())
     for (command, shown), output in zip(walked, printed, strict=True):
         assert pattern(shown).fullmatch(output.strip("\n")), f"$ {command}\n{output}\n{errors}"
-    # On a busy machine a load reports its progress.
+    # On a busy machine the load command reports its progress.
     lines = [line for line in errors.splitlines() if not line.startswith("load: ")]
     assert lines == ["Nothing fits job-7."]
 
 
-def test_what_is_shown_is_compared():
-    """The comparison itself: a line that differs, is missing or is one too many is found."""
+def test_the_comparison_detects_differences():
+    """A different, missing or additional line is detected."""
     assert pattern("a\n...\nb").fullmatch("a\nx\ny\nb")
     assert pattern("a  ...  b").fullmatch("a  2026  b")
     assert pattern("a\n...").fullmatch("a\nx\ny")

@@ -1,7 +1,7 @@
-"""Every route below /v1 with every kind of caller, over HTTP (docs: v1-policy).
+"""Every route of the v1 API with every kind of caller, over HTTP (docs: v1-policy).
 
-All are for administrators and services, but the doctor, which is for administrators.  An operator can let readers of a
-project list its consumers.
+All are for administrators and services, except the doctor, which is for administrators.  An operator can let readers of
+a project list its consumers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = [
 
 MINE, YOURS = "mine", "yours"
 ADMIN, MANAGER = "admin,manager,member,reader", "manager,member,reader"
-#: Roles as Keystone assigns them, with those that they imply, and the project.
+#: Roles as Keystone assigns them, with implied roles, and the project.
 CALLERS = {
     "admin": (ADMIN, MINE),
     "admin of another project": (ADMIN, YOURS),
@@ -36,24 +36,24 @@ CALLERS = {
     "no role": ("", MINE),
 }
 PROVIDER = "5d2f2a3c-7d0b-4f3e-9d61-5f0f4c0b7a12"
-#: Another provider, and a consumer that two projects own, one after the other.
+#: Another provider, and a consumer owned by two projects, one after the other.
 OTHER, MOVED = "5d2f2a3c-7d0b-4f3e-9d61-5f0f4c0b7a13", "5d2f2a3c-7d0b-4f3e-9d61-5f0f4c0b7a14"
-#: The queries of a route; those of consumers with the project whose readers an operator can allow.
+#: The queries of a route; queries of consumers with the project whose readers an operator can allow.
 CONSUMERS = {
     f"project={MINE}": MINE,
     f"project={MINE}&limit=1": MINE,
     f"project={YOURS}": YOURS,
-    f"project={MINE}&project={YOURS}": YOURS,  # the last one is asked about
+    f"project={MINE}&project={YOURS}": YOURS,  # the last one counts
     "": None,
     "project=": None,
     f"user={MINE}": None,
     "unknown=1": None,
 }
 QUERIES = {"/capacity": ["resources=VCPU:1"], "/explain": ["resources=VCPU:1"], "/consumers": [*CONSUMERS]}
-#: Queries that are refused to callers that may ask.
+#: Queries that are refused even to permitted callers.
 WRONG = {"project=", f"project={MINE}&project={YOURS}", "unknown=1"}
 OPEN = V1.open_paths
-#: The rule of each route that has one.
+#: The rule of each route with one.
 RULES = {
     ("GET", "/capacity"): "placement:v1:capacity:show",
     ("GET", "/doctor"): "placement:v1:doctor",
@@ -69,9 +69,9 @@ RULES = {
     ("GET", "/claims/{consumer}"): "placement:v1:claims:show",
     ("POST", "/claims/{consumer}/extend"): "placement:v1:claims:extend",
 }
-#: The roles that each rule allows.
+#: The roles permitted by each rule.
 ALLOWED = {rule: {"admin", "service"} for rule in RULES.values()} | {"placement:v1:doctor": {"admin"}}
-#: The status of a route without a body, or about a consumer that holds nothing, if it is not 200.
+#: The status of a route without a body, or for a consumer without allocations, if it is not 200.
 ANSWERED = {
     ("POST", "/claims"): 400,
     ("DELETE", "/claims"): 400,
@@ -112,7 +112,7 @@ def headers(roles, project, **more):
 
 
 def send(port, method, path, sent, body=None):
-    """Return the status, and the sentence of a refusal."""
+    """Return the status, and the message of a refusal."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     try:
         connection.request(method, path, body, {"Content-Type": "application/json"} | sent)
@@ -131,7 +131,7 @@ def url(path, query):
 
 
 def answered(method, path, query):
-    """Return the status for a caller that may ask."""
+    """Return the status for a permitted caller."""
     return 400 if query in WRONG else ANSWERED.get((method, path), 200)
 
 
@@ -140,7 +140,7 @@ each_request = pytest.mark.parametrize(("method", "path", "query"), REQUESTS)
 
 @each_request
 @pytest.mark.parametrize("name", CALLERS)
-def test_each_caller_gets_what_the_table_says(port, name, method, path, query):
+def test_each_caller_gets_the_result_in_the_table(port, name, method, path, query):
     roles, project = CALLERS[name]
     answer = send(port, method, url(path, query), headers(roles, project))
     rule = RULES.get((method, path))
@@ -155,8 +155,8 @@ def test_a_refused_caller_does_not_learn_whether_a_provider_exists(port, path):
     answers = {name: send(port, "GET", path % name, headers(MANAGER, MINE)) for name in ("host", PROVIDER, "nothing")}
     assert answers["host"][0] == 403
     assert answers["host"] == answers[PROVIDER] == answers["nothing"]
-    found, missing = (send(port, "GET", path % name, headers(ADMIN, MINE))[0] for name in ("host", "nothing"))
-    assert (found, missing) == (200, 404 if "?" not in path else 400)
+    existing, missing = (send(port, "GET", path % name, headers(ADMIN, MINE))[0] for name in ("host", "nothing"))
+    assert (existing, missing) == (200, 404 if "?" not in path else 400)
 
 
 @pytest.mark.parametrize("query", CONSUMERS)
@@ -169,7 +169,7 @@ def test_an_operator_can_let_readers_list_the_consumers_of_their_project(open_po
 
 
 def test_a_reader_of_events_sees_nothing_of_the_project_that_owned_a_consumer_before(port, open_port):
-    """Neither its ids, nor what its users held; who may see all projects sees all."""
+    """Neither its ids, nor the allocations of its users; a caller with access to all projects sees everything."""
     move(port, MOVED, OTHER)
 
     def events(roles, project, **more):
@@ -185,7 +185,7 @@ def test_a_reader_of_events_sees_nothing_of_the_project_that_owned_a_consumer_be
     assert begun["request"].keys() >= {"request_id", "client", "route"}
     assert begun["request"].keys().isdisjoint({"user", "project"})
     assert (ended["generation"], ended["changes"]["project"]) == ([2, None], [MINE, None])
-    assert [one["changes"] for one in events("reader", MINE, Accept="text/event-stream")] == [
+    assert [event["changes"] for event in events("reader", MINE, Accept="text/event-stream")] == [
         begun["changes"],
         ended["changes"],
     ]
@@ -203,7 +203,7 @@ def test_a_reader_of_events_sees_nothing_of_the_project_that_owned_a_consumer_be
 
 
 def move(port, consumer, spare):
-    """Have the user bob of one project move a consumer to another one, where it then ends."""
+    """Move a consumer to another project as the user bob of the first one, and then delete it."""
 
     def sent(method, path, body=None, token=f"bob:{YOURS}"):
         identity = {"X-Auth-Token": token, "X-Roles": ADMIN, "OpenStack-API-Version": "placement 1.39"}
@@ -226,7 +226,7 @@ def move(port, consumer, spare):
 
 
 def of_consumer(port, sent, consumer):
-    """Return the events of a consumer that the project of the caller is shown; of a stream the first two."""
+    """Return the events of a consumer that the caller's project may see; of a stream the first two."""
     _, project = sent["X-Auth-Token"].split(":")
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     try:
@@ -242,14 +242,14 @@ def of_consumer(port, sent, consumer):
 
 
 @each_request
-def test_a_token_of_the_system_is_refused(port, method, path, query):
+def test_a_system_scoped_token_is_refused(port, method, path, query):
     sent = headers(ADMIN, MINE, **{"OpenStack-System-Scope": "all"})
     assert send(port, method, url(path, query), sent)[0] == (403 if (method, path) in RULES else 200)
 
 
 @each_request
-def test_noauth2_takes_a_request_without_a_token_for_an_administrators(port, method, path, query):
-    """keystoneauth sends a token with the auth type "none", too.  A page of another origin is no administrator."""
+def test_noauth2_treats_a_request_without_a_token_as_an_administrators(port, method, path, query):
+    """keystoneauth sends a token with the auth type "none", too.  A page of another origin is not an administrator."""
     status = answered(method, path, query)
     assert send(port, method, url(path, query), {})[0] == status
     assert send(port, method, url(path, query), {"X-Auth-Token": "notused"})[0] == status
@@ -257,7 +257,7 @@ def test_noauth2_takes_a_request_without_a_token_for_an_administrators(port, met
     assert send(port, method, url(path, query), page)[0] == (200 if path in OPEN else 401)
 
 
-def test_every_rule_is_that_of_a_route(backend):
+def test_every_rule_belongs_to_a_route(backend):
     served = {
         (endpoint.policy, method, V1.prefix + path)
         for path, methods in TABLE.items()

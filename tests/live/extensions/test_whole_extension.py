@@ -1,4 +1,4 @@
-"""The extension of docs/whole-extension.rst, installed beside the service, does what the page shows."""
+"""The extension of docs/whole-extension.rst, installed beside the service, works as the page shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.docs.blocks import PAGES, ROOT, blocks, captioned
 PAGE = "docs/whole-extension.rst"
 SHOWN = [*blocks(PAGES[PAGE])]
 COMMANDS = [step for block in SHOWN if block.kind == "console" for step in transcripts.steps(block.text)]
-#: Sends the requests of the page, whose replies it compares, and prints the metrics.
+#: A program that sends the requests of the page, compares the responses, and prints the metrics.
 SERVED = f"""
 from pathlib import Path
 from placement import conf, deploy
@@ -31,7 +31,7 @@ print(Directory(options.metrics.directory).text()[0].decode())
 
 
 class Host:
-    """A directory with the commands of the service, a database of its own, and the extension."""
+    """A directory with the commands of the service, its own database, and the extension."""
 
     def __init__(self, directory: Path) -> None:
         distribution.install(PAGE, directory / "site")
@@ -48,11 +48,11 @@ class Host:
         }
 
     def run(self, *commands: str) -> tuple[list[str], str]:
-        """Return what each command has printed, and what all have printed on stderr."""
+        """Return the output of each command, and the stderr of all."""
         return transcripts.run([*commands], self.directory, self._environment)
 
     def python(self, program: str) -> str:
-        """Return what a program prints; raises AssertionError if it fails."""
+        """Return the output of a program; raise AssertionError if it fails."""
         (self.directory / "program.py").write_text(program)
         (printed, ended), errors = self.run(f"{sys.executable} program.py; ended=$?", "echo $ended")
         assert ended == "0\n", errors
@@ -69,7 +69,7 @@ def host(tmp_path):
     return Host(tmp_path)
 
 
-def test_its_table_api_option_command_check_and_metric_are_as_shown(host):
+def test_its_table_api_option_command_check_and_metric_work_as_shown(host):
     (sync, _), *others = COMMANDS
     _, log = host.run(sync)
     assert re.search(r"Adding tables, columns or indexes of extensions: .*\bnotes\b", log)

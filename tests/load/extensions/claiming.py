@@ -1,4 +1,4 @@
-"""Calls to POST /v1/claims in a storm: their bodies, and hosts whose resource class no other storm uses."""
+"""Calls of POST /v1/claims in a storm: their bodies, and hosts with a resource class unique to the storm."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ from typing import Any
 from tests.caller import Answer
 from tests.load.storm import Call, Storm, name, new
 
-#: There is no room, or none for another request of a call that is to be placed together.
+#: Codes of a lack of capacity, for the request itself or for another one that must be placed together with it.
 NO_ROOM = {"placement.v1.no_room", "placement.v1.nothing_placed"}
 CONCURRENT_UPDATE = "placement.concurrent_update"
 
 
 def request(query: str, consumer: str | None = None, **more: Any) -> dict[str, Any]:
-    """One entry of a call: a consumer, new if not named, claims what the query asks for."""
+    """Return one request of a call: a consumer, new if not named, claims the resources of the query."""
     owner = {"consumer_type": "INSTANCE", "project_id": "p", "user_id": "u"}
     return {"consumer": consumer or new(), **owner, "query": query, **more}
 
 
 def claiming(*requests: dict[str, Any], **options: Any) -> Call:
-    """One call for these requests."""
+    """Return a call with these requests."""
     return Call("POST", "/v1/claims", {"requests": [*requests], **options})
 
 
 def releasing(consumers: Iterable[str]) -> Call:
-    return Call("DELETE", "/v1/claims?" + "&".join(f"consumer={one}" for one in consumers))
+    return Call("DELETE", "/v1/claims?" + "&".join(f"consumer={consumer}" for consumer in consumers))
 
 
 def results(answers: Iterable[Answer]) -> Iterator[dict[str, Any]]:
-    """Yield the results of all requests of these calls, which were all answered."""
+    """Yield the results of all requests of these calls, all of which succeeded."""
     for answer in answers:
         assert answer.status in (200, 409), answer
-        assert answer.body["claimed"] == sum(one["status"] == 200 for one in answer.body["results"]), answer
+        assert answer.body["claimed"] == sum(result["status"] == 200 for result in answer.body["results"]), answer
         yield from answer.body["results"]
 
 
-def refused(found: Iterable[dict[str, Any]]) -> set[str]:
-    """Return the consumers that were refused for want of room; none may be refused for anything else."""
-    errors = {one["consumer"]: one["error"]["code"] for one in found if one["status"] != 200}
+def refused(results: Iterable[dict[str, Any]]) -> set[str]:
+    """Return the consumers refused for lack of capacity; none may be refused for another reason."""
+    errors = {result["consumer"]: result["error"]["code"] for result in results if result["status"] != 200}
     assert set(errors.values()) <= NO_ROOM, errors
     return {*errors}
 
 
 class Hosts:
-    """Providers of a class of their own, a tree each."""
+    """Providers of a class that nothing else uses, each a tree."""
 
     def __init__(self, storm: Storm, *totals: int) -> None:
         self._storm, self.resource_class = storm, name("C")
@@ -63,12 +63,12 @@ class Hosts:
         return sorted((total - used[host] for host, total in self.totals.items()), reverse=True)
 
     def held(self, consumer: str) -> int:
-        """Return the amount that a consumer holds, of this class and nothing else."""
+        """Return the amount of this class that a consumer holds; it must hold nothing else."""
         held = self._storm.held(consumer)
         assert all(host in self.totals and {*amounts} == {self.resource_class} for host, amounts in held.items()), held
         return sum(amounts[self.resource_class] for amounts in held.values())
 
     def host_of(self, consumer: str) -> str:
-        """Return the only host on which a consumer holds something."""
+        """Return the only host of a consumer's allocations."""
         [host] = self._storm.held(consumer)
         return host

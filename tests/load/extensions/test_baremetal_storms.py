@@ -1,7 +1,7 @@
-"""Many requests for nodes at once, beside Placement clients: no node is given twice, and none is refused that is free.
+"""Concurrent requests for nodes, beside Placement clients: no node is allocated twice, and no free node is refused.
 
-After each storm the `storm` fixture looks for 5xx in all that was answered, and for flaws in the database: a node with
-two holders, a holder by this API without its record, a unit that is reserved although its node is available.
+After each storm the `storm` fixture looks for 5xx in the responses, and for flaws in the database: a node with two
+holders, a holder by this API without its record, a unit that is reserved although its node is available.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Machines:
         self.nodes = [self.add(**columns) for _ in range(number)]
 
     def add(self, node=None, **columns):
-        """Create a node that can be given away; return its uuid."""
+        """Create a node that can be allocated; return its uuid."""
         node = node or new()
         body = {"uuid": node, "driver": "fake-hardware", "resource_class": self.resource_class, **columns}
         assert self.storm.ask("POST", NODES, body).status == 201
@@ -54,25 +54,29 @@ class Machines:
         return self.storm.ask("PUT", f"{NODES}/{node}/states/provision", {"target": target})
 
     def request(self, **columns):
-        """A request for one of the nodes."""
+        """Return a request for one of the nodes."""
         return Call("POST", ALLOCATIONS, {"uuid": new(), "resource_class": self.resource_class, **columns})
 
     def outcomes(self, requests):
-        """The documents of the allocations; none of them hangs."""
-        found = [self.storm.get(f"{ALLOCATIONS}/{request.body['uuid']}") for request in requests]
-        assert {one["state"] for one in found} <= {"active", "error"}
-        return found
+        """Return the documents of the allocations; each must be active or in error."""
+        allocations = [self.storm.get(f"{ALLOCATIONS}/{request.body['uuid']}") for request in requests]
+        assert {allocation["state"] for allocation in allocations} <= {"active", "error"}
+        return allocations
 
     def got(self, requests):
-        """The nodes of the active ones, each of which carries the uuid of its allocation."""
-        active = {one["uuid"]: one["node_uuid"] for one in self.outcomes(requests) if one["state"] == "active"}
+        """Return the nodes of the active allocations; each node must have the uuid of its allocation."""
+        active = {
+            allocation["uuid"]: allocation["node_uuid"]
+            for allocation in self.outcomes(requests)
+            if allocation["state"] == "active"
+        }
         assert self.holders() == {node: uuid for uuid, node in active.items()}
         return active
 
     def holders(self):
-        """The holders by node, as both APIs show them."""
+        """Return the holders by node, which both APIs must show."""
         shown = self.storm.get(f"{NODES}/detail?resource_class={self.resource_class}")["nodes"]
-        holders = {one["uuid"]: one["instance_uuid"] for one in shown if one["instance_uuid"]}
+        holders = {node["uuid"]: node["instance_uuid"] for node in shown if node["instance_uuid"]}
         for node in self.nodes:
             answer = self.storm.ask("GET", f"/resource_providers/{node}/allocations")
             if answer.status == 200:
@@ -87,7 +91,9 @@ def test_as_many_requests_as_there_are_nodes_are_active(storm, round_, more):
     requests = [machines.request() for _ in range(CLIENTS + more)]
     assert statuses(storm.together(*requests)) == {201: CLIENTS + more}
     assert set(machines.got(requests).values()) == {*machines.nodes}
-    in_error = [one["last_error"] for one in machines.outcomes(requests) if one["state"] == "error"]
+    in_error = [
+        allocation["last_error"] for allocation in machines.outcomes(requests) if allocation["state"] == "error"
+    ]
     assert len(in_error) == more
     assert all("no available nodes match" in error for error in in_error)
 
@@ -99,13 +105,13 @@ def test_a_request_fails_only_if_all_its_candidates_are_taken(storm, round_):
     requests = [machines.request(candidate_nodes=chance.sample(machines.nodes, 3)) for _ in range(CLIENTS)]
     assert statuses(storm.together(*requests)) == {201: CLIENTS}
     taken = set(machines.got(requests).values())
-    for one in machines.outcomes(requests):
-        candidates = {*one["candidate_nodes"]}
-        assert one["node_uuid"] in candidates if one["state"] == "active" else candidates <= taken
+    for allocation in machines.outcomes(requests):
+        candidates = {*allocation["candidate_nodes"]}
+        assert allocation["node_uuid"] in candidates if allocation["state"] == "active" else candidates <= taken
 
 
 @rounds
-def test_owners_get_their_nodes_and_no_others(storm, round_):
+def test_owners_get_only_their_nodes(storm, round_):
     machines = Machines(storm)
     mine, yours = new(), new()
     owned = {
@@ -116,25 +122,25 @@ def test_owners_get_their_nodes_and_no_others(storm, round_):
     requests = [machines.request(owner=owner) for owner, nodes in owned.items() for _ in range(len(nodes) + 1)]
     assert statuses(storm.together(*requests)) == {201: len(requests)}
     got = machines.got(requests)
-    # A node of yours that is leased to me may go to either.
+    # A node owned by one project and leased to the other may go to either.
     assert len(got) == len(machines.nodes)
-    for one in machines.outcomes(requests):
-        if one["state"] == "active":
-            node = storm.get(f"{NODES}/{one['node_uuid']}")
-            assert one["owner"] in (node["owner"], node["lessee"])
+    for allocation in machines.outcomes(requests):
+        if allocation["state"] == "active":
+            node = storm.get(f"{NODES}/{allocation['node_uuid']}")
+            assert allocation["owner"] in (node["owner"], node["lessee"])
 
 
 @rounds
 def test_a_name_goes_to_one_allocation_and_a_node_to_the_allocation_of_its_name(storm, round_):
     machines = Machines(storm)
     names = {f"n{new()}": None for _ in range(CLIENTS)}
-    machines.nodes = [machines.add(name=one) for one in names]
+    machines.nodes = [machines.add(name=name) for name in names]
     named = dict(zip(names, machines.nodes, strict=True))
-    requests = [machines.request(name=one) for one in names]
-    answers = storm.together(*requests, *[machines.request(name=one) for one in names])
+    requests = [machines.request(name=name) for name in names]
+    answers = storm.together(*requests, *[machines.request(name=name) for name in names])
     assert statuses(answers) == {201: CLIENTS, 409: CLIENTS}
-    for one, node in named.items():
-        assert storm.get(f"{ALLOCATIONS}/{one}")["node_uuid"] == node
+    for name, node in named.items():
+        assert storm.get(f"{ALLOCATIONS}/{name}")["node_uuid"] == node
 
 
 @rounds
@@ -145,10 +151,10 @@ def test_clients_of_both_apis_share_the_nodes(storm, round_):
     answers = storm.together(*requests, *claims)
     assert statuses(answers[:CLIENTS]) == {201: CLIENTS}
     outcomes = machines.outcomes(requests)
-    active = [one for one in outcomes if one["state"] == "active"]
+    active = [allocation for allocation in outcomes if allocation["state"] == "active"]
     placed = [call for call, answer in zip(claims, answers[CLIENTS:], strict=True) if answer.status == 204]
     assert len(active) + len(placed) == CLIENTS
-    instances = {one["node_uuid"]: one["uuid"] for one in active}
+    instances = {allocation["node_uuid"]: allocation["uuid"] for allocation in active}
     for call in placed:
         [node] = call.body["allocations"]
         instances[node] = call.path.split("/")[2]
@@ -157,7 +163,7 @@ def test_clients_of_both_apis_share_the_nodes(storm, round_):
 
 @rounds
 def test_one_of_many_holders_by_hand_wins(storm, round_):
-    """Of one node, by instance_uuid, a claim and an allocation."""
+    """Clients set the instance of one node by instance_uuid, a claim and an allocation."""
     machines = Machines(storm, 1)
     [node] = machines.nodes
     by_hand = [[{"op": "add", "path": "/instance_uuid", "value": new()}] for _ in range(4)]
@@ -166,13 +172,13 @@ def test_one_of_many_holders_by_hand_wins(storm, round_):
     requests = [machines.request() for _ in range(4)]
     answers = storm.together(*patches, *claims, *requests)
     won = [answer.status for answer in answers[:8]].count(200) + [answer.status for answer in answers].count(204)
-    active = [one for one in machines.outcomes(requests) if one["state"] == "active"]
+    active = [allocation for allocation in machines.outcomes(requests) if allocation["state"] == "active"]
     assert won + len(active) == 1
     assert len(machines.holders()) == 1
 
 
 @rounds
-def test_no_request_fails_where_there_is_a_node_for_each_client(storm, round_):
+def test_no_request_fails_if_there_is_a_node_for_each_client(storm, round_):
     """Each client holds one node at most, so there is always a free one for the next."""
     machines = Machines(storm, 6)
 
@@ -191,9 +197,9 @@ def test_no_request_fails_where_there_is_a_node_for_each_client(storm, round_):
 
 
 class Churn:
-    """Clients of both APIs that make all kinds of writes to a few nodes, each in a thread of its own."""
+    """Clients of both APIs that make all kinds of writes to a few nodes, each in its own thread."""
 
-    #: What each run has to have done.
+    #: The kinds of writes that must succeed in each run.
     NEEDED = ("allocate", "delete", "provision", "maintain", "associate", "steal", "replace")
 
     def __init__(self, machines, seconds):
@@ -202,12 +208,12 @@ class Churn:
         self.made = []
 
     def run(self, *works):
-        """Run each until the end; return what they have done, by kind and status."""
+        """Run each client until the end; return the number of writes by kind and status."""
         done = collections.Counter()
 
         def goes_on():
             now = time.monotonic()
-            # On a slow machine few are tried, and of some kinds most are refused, or need another kind beside them.
+            # On a slow machine there are few, and most writes of some kinds are refused, or need others beside them.
             misses = not all(succeeded(done, kind) for kind in self.NEEDED)
             return now < self.end or (misses and now < self.end + PATIENCE)
 
@@ -256,13 +262,13 @@ class Churn:
         return self.storm.ask("PATCH", self.node(chance), [{"op": "add", "path": "/resource_class", "value": value}])
 
     def associate(self, chance):
-        one = {"op": "add", "path": "/instance_uuid", "value": new()}
+        operation = {"op": "add", "path": "/instance_uuid", "value": new()}
         if chance.random() < 0.6:
-            one = {"op": "remove", "path": "/instance_uuid"}
-        return self.storm.ask("PATCH", self.node(chance), [one])
+            operation = {"op": "remove", "path": "/instance_uuid"}
+        return self.storm.ask("PATCH", self.node(chance), [operation])
 
     def claim(self, chance):
-        """As nova: a claim, and its end."""
+        """Claim like nova, and delete the claim."""
         consumer, node = new(), chance.choice(self.machines.nodes)
         answer = self.storm.ask(*claim({node: {self.machines.unit: 1}}, consumer=consumer))
         if answer.status == 204:
@@ -270,7 +276,7 @@ class Churn:
         return answer
 
     def steal(self, chance):
-        """A Placement client ends or moves the holder of a node."""
+        """Delete or move the holder of a node as a Placement client."""
         held = self.storm.ask("GET", f"/resource_providers/{chance.choice(self.machines.nodes)}/allocations").body
         consumers = [*held.get("allocations", {})]
         if not consumers:
@@ -282,7 +288,7 @@ class Churn:
         return self.storm.ask(*claim({other: {self.machines.unit: 1}}, generation, consumers[0]))
 
     def replace(self, chance):
-        """A node is deleted and created again."""
+        """Delete a node, and create it again."""
         node = chance.choice(self.machines.nodes)
         answer = self.storm.ask("DELETE", f"{NODES}/{node}")
         if answer.status == 204:
@@ -293,12 +299,12 @@ class Churn:
 
 
 def succeeded(done, kind):
-    """Whether one of a kind of writes was accepted."""
+    """Whether a write of a kind succeeded."""
     return any(number for (done_kind, status), number in [*done.items()] if done_kind == kind and 200 <= status < 300)
 
 
-def test_all_that_clients_of_both_apis_do_leaves_one_truth(service):
-    """A node that is created again has a provider whose generation begins anew, so generations prove nothing here."""
+def test_concurrent_writes_of_both_apis_leave_a_consistent_state(service):
+    """The provider of a recreated node starts with generation 0, so generations prove nothing here."""
     storm = Storm(service.url)
     machines = Machines(storm, 5)
     churn = Churn(machines, 60 if LONG else 2.5)
@@ -316,33 +322,41 @@ def test_all_that_clients_of_both_apis_do_leaves_one_truth(service):
 
 
 def check_truth(storm, machines):
-    """Each active allocation is on the node that carries its uuid, and each node that names one is named by it."""
-    shown = {one["uuid"]: one for one in storm.get(ALLOCATIONS)["allocations"]}
-    assert {one["state"] for one in shown.values()} <= {"active", "error"}
-    nodes = {one["uuid"]: one for one in storm.get(f"{NODES}/detail")["nodes"] if one["uuid"] in machines.nodes}
-    active = {uuid: one["node_uuid"] for uuid, one in shown.items() if one["node_uuid"] in machines.nodes}
-    assert {one["allocation_uuid"]: uuid for uuid, one in nodes.items() if one["allocation_uuid"]} == active
-    for node, one in nodes.items():
+    """Check that active allocations and the nodes that name them match in both directions."""
+    shown = {allocation["uuid"]: allocation for allocation in storm.get(ALLOCATIONS)["allocations"]}
+    assert {allocation["state"] for allocation in shown.values()} <= {"active", "error"}
+    nodes = {
+        allocation["uuid"]: allocation
+        for allocation in storm.get(f"{NODES}/detail")["nodes"]
+        if allocation["uuid"] in machines.nodes
+    }
+    active = {
+        uuid: allocation["node_uuid"] for uuid, allocation in shown.items() if allocation["node_uuid"] in machines.nodes
+    }
+    assert {
+        allocation["allocation_uuid"]: uuid for uuid, allocation in nodes.items() if allocation["allocation_uuid"]
+    } == active
+    for node, allocation in nodes.items():
         consumers = [*storm.get(f"/resource_providers/{node}/allocations")["allocations"]]
-        assert consumers == ([one["instance_uuid"]] if one["instance_uuid"] else [])
-        assert one["allocation_uuid"] in (None, one["instance_uuid"])
+        assert consumers == ([allocation["instance_uuid"]] if allocation["instance_uuid"] else [])
+        assert allocation["allocation_uuid"] in (None, allocation["instance_uuid"])
 
 
 class Keepers:
-    """Clients that make and end allocations, one at a time each, while workers are killed."""
+    """Clients that each create and delete one allocation at a time, while workers are killed."""
 
     def __init__(self, machines):
         self.machines, self.storm = machines, machines.storm
         self.enough, self.lies, self.seen = threading.Event(), [], collections.Counter()
 
     def keep(self, by_placement):
-        """Make allocations, and end them by one of the two APIs."""
+        """Create allocations, and delete them by one of the two APIs."""
         while not self.enough.is_set():
             request = self.machines.request()
             path = f"{ALLOCATIONS}/{request.body['uuid']}"
             made = self.storm.ask(*request).status
             self.seen["POST", made] += 1
-            # A client that lost its connection reads its allocation, and begins no other request while it holds a node.
+            # A client that lost its connection reads its allocation, and sends nothing else while it holds a node.
             state = self.until(path, 200, 404).body.get("state")
             if not made and not state:
                 # A COMMIT that the killed worker has sent may still take effect: the same request waits for it.
@@ -362,7 +376,7 @@ class Keepers:
             self.lies.append((path, "is still there"))
 
     def until(self, path, *wanted, method="GET", body=None):
-        """The answer, once there is one."""
+        """Repeat a request until there is a response; return it."""
         answers = []
 
         def answered():
@@ -378,13 +392,13 @@ class Keepers:
         return sum(number for (_, status), number in self.seen.items() if status == 0)
 
     def get_on(self, number):
-        """Return when as many requests more have succeeded."""
+        """Wait until ``more`` further requests have succeeded."""
         goal = self.seen["POST", 201] + number
         until(lambda: self.seen["POST", 201] >= goal)
 
 
-def test_a_worker_that_is_killed_leaves_no_request_half_done(database_url):
-    """Each allocation exists with its node, or it does not exist and its node is free."""
+def test_a_killed_worker_leaves_no_partial_write(database_url):
+    """Each allocation exists with its node, or neither exists and the node is free."""
     options = {"baremetal": {"enabled": True}, **OPTIONS}
     with running.uwsgi(database_url, 3, options, module=APPLICATION, flags=()) as service:
         keepers = Keepers(Machines(Storm(service.url), 4))

@@ -1,6 +1,6 @@
-"""Workers are killed in the middle of calls for many: the same call again says what became of the first one.
+"""Workers are killed during calls for several consumers: repeating a call returns the outcome of the first attempt.
 
-Calls are repeated until they are answered, so that in the end each consumer is placed, moved or released exactly once.
+Calls are repeated until they succeed, so that in the end each consumer is placed, moved or released exactly once.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ CONSUMERS = 6
 
 
 class Callers:
-    """Clients whose calls have room always, and are repeated until they are answered."""
+    """Clients whose calls always fit, and are repeated until they succeed."""
 
     def __init__(self, storm, hosts):
         self._storm, self._hosts = storm, hosts
         self.answers = {0: 0, 200: 0, 204: 0}
-        #: What is wrong.
+        #: The violations found.
         self.lies = []
 
     def keep(self, seed, enough):
@@ -36,9 +36,9 @@ class Callers:
                 return
             consumers = [new() for _ in range(CONSUMERS)]
             at_once = number % 2 == 0
-            asked = [request(self._hosts.query(), one) for one in consumers]
-            self._until_answered(claiming(*asked, all_or_nothing=at_once), consumers if at_once else [], "claimed")
-            moved = [one | {"keep": False, "consumer_generation": 1} for one in asked]
+            requests = [request(self._hosts.query(), consumer) for consumer in consumers]
+            self._until_answered(claiming(*requests, all_or_nothing=at_once), consumers if at_once else [], "claimed")
+            moved = [consumer | {"keep": False, "consumer_generation": 1} for consumer in requests]
             self._until_answered(claiming(*moved, all_or_nothing=at_once, strategy="random"), [], "moved")
             self._check(consumers, 1, 2)
             self._release(consumers[:-1])
@@ -46,14 +46,16 @@ class Callers:
             self.answers[204] += 1
 
     def _until_answered(self, call, together, outcome):
-        """Repeat the call until it is answered; ``together`` are consumers that are placed together or not at all."""
+        """Repeat the call until it succeeds; the consumers ``together`` must be placed together or not at all."""
         while (answer := self._ask(call)).status == 0:
-            # A COMMIT that the killed worker has sent may take effect between two looks; what is half done stays so.
-            if all(len({self._held(one)[0] for one in together}) > 1 for _ in range(2)):
+            # A COMMIT of the killed worker may take effect between two reads; a partial write would remain partial.
+            if all(len({self._held(consumer)[0] for consumer in together}) > 1 for _ in range(2)):
                 self.lies.append(("half done", together))
-        found = [*results([answer])]
-        if {one["status"] for one in found} != {200} or not {one["outcome"] for one in found} <= {outcome, "held"}:
-            self.lies.append((outcome, found))
+        outcomes = [*results([answer])]
+        if {consumer["status"] for consumer in outcomes} != {200} or not {
+            consumer["outcome"] for consumer in outcomes
+        } <= {outcome, "held"}:
+            self.lies.append((outcome, outcomes))
 
     def _release(self, consumers):
         while (answer := self._ask(releasing(consumers))).status == 0:
@@ -62,12 +64,12 @@ class Callers:
             self.lies.append(("released", answer))
 
     def _check(self, consumers, amount, generation):
-        for one in consumers:
-            if self._held(one) != (amount, generation):
-                self.lies.append((one, amount, generation))
+        for consumer in consumers:
+            if self._held(consumer) != (amount, generation):
+                self.lies.append((consumer, amount, generation))
 
     def _held(self, consumer):
-        """Return what a consumer holds, and its generation."""
+        """Return the allocations of a consumer, and its generation."""
         while (answer := self._storm.ask("GET", f"/allocations/{consumer}")).status != 200:
             pass
         amounts = [sum(held["resources"].values()) for held in answer.body["allocations"].values()]
@@ -79,7 +81,7 @@ class Callers:
         return answer
 
 
-def test_workers_that_are_killed_in_mid_call(database_url):
+def test_workers_killed_during_calls(database_url):
     with running.uwsgi(database_url, 3, OPTIONS, module=APPLICATION, flags=()) as service:
         storm = Storm(service.url)
         callers = Callers(storm, Hosts(storm, *[10**6] * 8))

@@ -1,8 +1,8 @@
-"""Many clients of /v1/claims at once, with clients of Placement beside them (docs: v1-claims).
+"""Concurrent clients of /v1/claims, beside clients of Placement (docs: v1-claims).
 
-Never over capacity, nothing half done, and none is refused while something fits.  Where only claims run, free room
-shrinks: whoever was refused was refused wrongly if the request still fits at the end.  After each storm the `storm`
-fixture looks for contradictions in all that was answered, and for flaws in the database.
+Claims never exceed a capacity, are never partial, and are not refused if they fit.  If only claims run, free capacity
+shrinks: a refusal was wrong if the request still fits at the end.  After each storm the `storm` fixture looks for
+contradictions in the responses, and for flaws in the database.
 """
 
 from __future__ import annotations
@@ -28,58 +28,58 @@ STRATEGIES = (*(each.value for each in Preference), {"spread_over": "root"})
 rounds = pytest.mark.parametrize("round_", range(ROUNDS))
 
 
-# --- claims only: free room shrinks ----------------------------------------------------------------------------------
+# --- claims only: free capacity shrinks ------------------------------------------------------------------------------
 
 
 @rounds
-def test_single_claims_take_all_there_is(storm, round_):
-    """Clients ask for less and less when they are refused; in the end nothing is left."""
+def test_single_claims_use_all_free_capacity(storm, round_):
+    """Clients reduce their amount when refused; in the end no capacity is left."""
     hosts = Hosts(storm, *[5] * 12)
 
     def fill(chance):
         strategy = chance.choice(STRATEGIES)
         for amount in (3, 2, 1):
             for _ in range(12 * 5 + 1):
-                asked = request(hosts.query(amount))
-                [result] = results([storm.ask(*claiming(asked, strategy=strategy))])
+                entry = request(hosts.query(amount))
+                [result] = results([storm.ask(*claiming(entry, strategy=strategy))])
                 yield amount, result
                 if result["status"] != 200:
                     break
 
     answers = storm.together(*(lambda seed=seed: [*fill(random.Random(seed))] for seed in range(CLIENTS)))
-    found = [*itertools.chain(*answers)]
-    assert len(refused(result for _, result in found)) == 3 * CLIENTS
+    outcomes = [*itertools.chain(*answers)]
+    assert len(refused(result for _, result in outcomes)) == 3 * CLIENTS
     assert hosts.free() == [0] * 12
-    for amount, result in found:
+    for amount, result in outcomes:
         assert hosts.held(result["consumer"]) == (amount if result["status"] == 200 else 0)
 
 
 @rounds
-def test_calls_for_many_take_all_that_fits(storm, round_):
-    """Of several sizes in each call, by several strategies, for more than there is."""
+def test_calls_for_several_consumers_use_all_that_fits(storm, round_):
+    """Each call has several sizes and one of several strategies; together they exceed the capacity."""
     hosts, chance = Hosts(storm, *[7] * 20), random.Random(round_)
     amounts = {new(): chance.choice((1, 2, 3, 4)) for _ in range(24 * CLIENTS)}
     consumers = [*amounts]
     calls = [
         claiming(
-            *(request(hosts.query(amounts[one]), one) for one in consumers[number::CLIENTS]),
+            *(request(hosts.query(amounts[position]), position) for position in consumers[number::CLIENTS]),
             strategy=STRATEGIES[number % len(STRATEGIES)],
         )
         for number in range(CLIENTS)
     ]
-    found = [*results(storm.together(*calls))]
-    assert {result["consumer"] for result in found} == {*amounts}
-    without, free = refused(found), hosts.free()
+    outcomes = [*results(storm.together(*calls))]
+    assert {result["consumer"] for result in outcomes} == {*amounts}
+    without, free = refused(outcomes), hosts.free()
     assert without
-    assert [one for one in without if amounts[one] <= free[0]] == []
-    assert {one: hosts.held(one) for one in amounts} == {
-        one: 0 if one in without else amount for one, amount in amounts.items()
+    assert [position for position in without if amounts[position] <= free[0]] == []
+    assert {position: hosts.held(position) for position in amounts} == {
+        position: 0 if position in without else amount for position, amount in amounts.items()
     }
 
 
 @rounds
-def test_all_of_a_call_or_none(storm, round_):
-    """Each call is for four of two units; hosts of three units hold one of them each."""
+def test_a_call_places_all_or_none(storm, round_):
+    """Each call requests four times two units; a host of three units fits one of these."""
     hosts = Hosts(storm, *[3] * 22)
     calls = [
         claiming(*(request(hosts.query(2)) for _ in range(4)), all_or_nothing=True, strategy=STRATEGIES[number % 2])
@@ -88,18 +88,18 @@ def test_all_of_a_call_or_none(storm, round_):
     answers = storm.together(*calls)
     assert statuses(answers) == {200: 5, 409: CLIENTS - 5}
     for answer in answers:
-        found = [*results([answer])]
-        assert {hosts.held(one["consumer"]) for one in found} == {2 if answer.status == 200 else 0}
-        assert {one["status"] for one in found} == {answer.status}
-        refused(found)
+        outcomes = [*results([answer])]
+        assert {hosts.held(result["consumer"]) for result in outcomes} == {2 if answer.status == 200 else 0}
+        assert {result["status"] for result in outcomes} == {answer.status}
+        refused(outcomes)
 
 
 @rounds
-def test_devices_of_nodes_are_given_until_no_node_has_both(storm, round_):
-    """A device and a port of the same node of a host; some nodes have more devices, and some more ports."""
+def test_devices_of_nodes_are_claimed_until_no_node_has_both(storm, round_):
+    """Each claim takes a device and a port of one node; some nodes have more devices, and some more ports."""
     device, port = name("DEVICE"), name("PORT")
-    for one in (device, port):
-        assert storm.ask("PUT", f"/resource_classes/{one}").status == 201
+    for class_ in (device, port):
+        assert storm.ask("PUT", f"/resource_classes/{class_}").status == 201
     nodes = {}
     for _ in range(5):
         host = storm.provider()
@@ -111,9 +111,9 @@ def test_devices_of_nodes_are_given_until_no_node_has_both(storm, round_):
         f"resources_D={device}:1&resources_P={port}:1&required_N=HW_NUMA_ROOT&same_subtree=_D,_P,_N&group_policy=none"
     )
     calls = [claiming(*(request(query) for _ in range(4)), strategy=STRATEGIES[at % 3]) for at in range(CLIENTS)]
-    found = [*results(storm.together(*calls))]
-    assert len(refused(found)) == 4 * CLIENTS - 5 * 3
-    for result in found:
+    outcomes = [*results(storm.together(*calls))]
+    assert len(refused(outcomes)) == 4 * CLIENTS - 5 * 3
+    for result in outcomes:
         if result["status"] == 200:
             [pair] = [(*mapped["_D"], *mapped["_P"]) for mapped in result["mappings"]]
             assert {*result["allocations"]} == {*pair}
@@ -130,10 +130,10 @@ def traits(storm, provider):
 
 
 @rounds
-def test_there_is_always_room_for_one_of_each_client(storm, round_):
-    """Each client has at most one consumer, and there is a unit for each: no claim may be refused for want of room.
+def test_one_consumer_of_each_client_always_fits(storm, round_):
+    """Each client has at most one consumer, and there is a unit for each: no claim may lack capacity.
 
-    Some clients are Placement's, which choose a host themselves and may find it full.
+    Some clients use the Placement API, choose a host themselves, and may find it full.
     """
     hosts, per_client = Hosts(storm, *[1] * (CLIENTS // 2), *[2] * (CLIENTS // 4)), 15 if LONG else 6
 
@@ -142,7 +142,7 @@ def test_there_is_always_room_for_one_of_each_client(storm, round_):
             consumer = new()
             call = claiming(request(hosts.query(), consumer), strategy=STRATEGIES[seed % 3])
             answers = []
-            # One that is overtaken in attempt after attempt asks again.
+            # A client that loses every attempt to others repeats its request.
             until(lambda: not overtaken(call, answers), f"{consumer} is always overtaken")  # noqa: B023
             yield answers[-1].status
             storm.ask(*(releasing([consumer]) if seed % 2 else Call("DELETE", f"/allocations/{consumer}")))
@@ -170,24 +170,24 @@ def test_there_is_always_room_for_one_of_each_client(storm, round_):
 
 
 @rounds
-def test_moves_keep_what_each_holds(storm, round_):
-    """On hosts that are full but for one unit; the own place of a consumer counts as room for it."""
+def test_moves_keep_the_amount_of_each_consumer(storm, round_):
+    """The hosts are full except one unit; the consumer's own place counts as free for it."""
     hosts = Hosts(storm, *[2] * 6)
     consumers = [new() for _ in range(11)]
-    storm.ask(*claiming(*(request(hosts.query(), one) for one in consumers)))
-    assert [hosts.held(one) for one in consumers] == [1] * 11
+    storm.ask(*claiming(*(request(hosts.query(), consumer) for consumer in consumers)))
+    assert [hosts.held(consumer) for consumer in consumers] == [1] * 11
 
     def moves(mine):
         for _ in range(4):
             for consumer in mine:
                 generation = storm.get(f"/v1/claims/{consumer}")["consumer_generation"]
-                asked = request(hosts.query(), consumer, keep=False, consumer_generation=generation)
-                yield storm.ask(*claiming(asked, strategy="random"))
+                entry = request(hosts.query(), consumer, keep=False, consumer_generation=generation)
+                yield storm.ask(*claiming(entry, strategy="random"))
 
     answers = storm.together(*(lambda at=at: [*moves(consumers[at::4])] for at in range(4)))
-    found = [*results(itertools.chain(*answers))]
-    assert {(one["status"], one["outcome"]) for one in found} == {(200, "moved")}
-    assert [hosts.held(one) for one in consumers] == [1] * 11
+    outcomes = [*results(itertools.chain(*answers))]
+    assert {(result["status"], result["outcome"]) for result in outcomes} == {(200, "moved")}
+    assert [hosts.held(consumer) for consumer in consumers] == [1] * 11
     assert hosts.free() == [1, 0, 0, 0, 0, 0]
 
 
@@ -195,11 +195,11 @@ def test_moves_keep_what_each_holds(storm, round_):
 def test_one_move_of_many_from_the_same_generation_wins(storm, round_):
     hosts, consumer = Hosts(storm, *[1] * CLIENTS), new()
     assert storm.ask(*claiming(request(hosts.query(), consumer))).status == 200
-    asked = request(hosts.query(), consumer, keep=False, consumer_generation=1)
-    answers = storm.together(*[claiming(asked, apart_from=[consumer])] * CLIENTS)
-    found = [*results(answers)]
-    # To the others it is a request that was answered before.
-    assert sorted(one["outcome"] for one in found) == ["held"] * (CLIENTS - 1) + ["moved"]
+    entry = request(hosts.query(), consumer, keep=False, consumer_generation=1)
+    answers = storm.together(*[claiming(entry, apart_from=[consumer])] * CLIENTS)
+    outcomes = [*results(answers)]
+    # The others get the result of the successful move.
+    assert sorted(result["outcome"] for result in outcomes) == ["held"] * (CLIENTS - 1) + ["moved"]
     assert storm.get(f"/v1/claims/{consumer}")["consumer_generation"] == 2
     assert sum(hosts.used().values()) == 1
 
@@ -210,21 +210,21 @@ def test_one_move_of_many_from_the_same_generation_wins(storm, round_):
 @rounds
 def test_the_same_call_from_many_places_each_consumer_once(storm, round_):
     hosts, consumers = Hosts(storm, *[4] * CLIENTS), [new() for _ in range(10)]
-    asked = [request(hosts.query(2), one) for one in consumers]
-    found = [*results(storm.together(*[claiming(*asked)] * CLIENTS))]
-    assert {one["status"] for one in found} == {200}
-    outcomes = {one: sorted(r["outcome"] for r in found if r["consumer"] == one) for one in consumers}
+    entries = [request(hosts.query(2), consumer) for consumer in consumers]
+    granted = [*results(storm.together(*[claiming(*entries)] * CLIENTS))]
+    assert {result["status"] for result in granted} == {200}
+    outcomes = {consumer: sorted(r["outcome"] for r in granted if r["consumer"] == consumer) for consumer in consumers}
     assert {(*of,) for of in outcomes.values()} == {("claimed", *["held"] * (CLIENTS - 1))}
-    for one in consumers:
-        places = {str(result["allocations"].keys()) for result in found if result["consumer"] == one}
+    for consumer in consumers:
+        places = {str(result["allocations"].keys()) for result in granted if result["consumer"] == consumer}
         assert len(places) == 1
-        assert hosts.held(one) == 2
+        assert hosts.held(consumer) == 2
     assert sum(hosts.used().values()) == 20
 
 
 @rounds
 def test_one_of_different_first_claims_of_a_consumer_wins(storm, round_):
-    """Through this API, and through Placement's."""
+    """Claims through the v1 API and through Placement."""
     hosts, consumer = Hosts(storm, *[9] * 4), new()
     calls = [claiming(request(hosts.query(amount), consumer)) for amount in range(1, CLIENTS + 1)]
     calls += [claim({host: {hosts.resource_class: 9}}, consumer=consumer) for host in hosts.totals]
@@ -239,41 +239,43 @@ def test_one_of_different_first_claims_of_a_consumer_wins(storm, round_):
 
 
 @rounds
-def test_consumers_that_are_to_be_apart_get_a_tree_each(storm, round_):
-    """One call for each, at once: none of them sees what another one takes."""
+def test_consumers_kept_apart_get_a_tree_each(storm, round_):
+    """Concurrent calls, one for each consumer: none sees the allocations of another."""
     hosts, consumers = Hosts(storm, *[CLIENTS] * (CLIENTS - 2)), [new() for _ in range(CLIENTS)]
-    calls = [claiming(request(hosts.query(), one), apart_from=consumers, strategy="pack") for one in consumers]
-    found = [*results(storm.together(*calls))]
-    assert len(refused(found)) == 2
+    calls = [
+        claiming(request(hosts.query(), consumer), apart_from=consumers, strategy="pack") for consumer in consumers
+    ]
+    outcomes = [*results(storm.together(*calls))]
+    assert len(refused(outcomes)) == 2
     assert [*hosts.used().values()] == [1] * (CLIENTS - 2)
 
 
 @rounds
-def test_consumers_that_are_to_be_together_share_a_tree(storm, round_):
+def test_consumers_kept_together_share_a_tree(storm, round_):
     hosts, consumers = Hosts(storm, *[CLIENTS] * 5), [new() for _ in range(CLIENTS)]
-    calls = [claiming(request(hosts.query(), one), together_with=consumers) for one in consumers]
+    calls = [claiming(request(hosts.query(), consumer), together_with=consumers) for consumer in consumers]
     assert refused(results(storm.together(*calls))) == set()
-    assert len({hosts.host_of(one) for one in consumers}) == 1
+    assert len({hosts.host_of(consumer) for consumer in consumers}) == 1
 
 
-# --- ends ------------------------------------------------------------------------------------------------------------
+# --- expiry ----------------------------------------------------------------------------------------------------------
 
 
 @rounds
 def test_each_of_many_consumers_is_released_once(storm, round_):
     hosts, consumers = Hosts(storm, *[10] * 6), [new() for _ in range(30)]
-    storm.ask(*claiming(*(request(hosts.query(), one) for one in consumers)))
+    storm.ask(*claiming(*(request(hosts.query(), consumer) for consumer in consumers)))
     mixed = [random.Random(seed).sample(consumers, 20) for seed in range(CLIENTS)]
     answers = storm.together(*map(releasing, [*mixed, consumers]))
     assert statuses(answers) == {200: CLIENTS + 1}
-    released = [one for answer in answers for one in answer.body["released"]]
+    released = [consumer for answer in answers for consumer in answer.body["released"]]
     assert sorted(released) == sorted(consumers)
     assert set(hosts.used().values()) == {0}
 
 
 @rounds
-def test_what_has_expired_is_room_at_once_and_is_given_back_once(storm, round_, counter):
-    """Claims of a second each by clients that never release, more than there is; each goes on until it has had some."""
+def test_expired_claims_free_their_capacity_at_once_and_are_released_once(storm, round_, counter):
+    """Clients claim for a second each and never release, together more than the capacity, until each has succeeded."""
     hosts, expired = Hosts(storm, *[2] * 6), counter("placement_leases_expired_total")
     before = expired()
 
@@ -286,22 +288,22 @@ def test_what_has_expired_is_room_at_once_and_is_given_back_once(storm, round_, 
             time.sleep(chance.uniform(0.1, 0.6))
 
     answers = storm.together(*(lambda seed=seed: [*lease(random.Random(seed))] for seed in range(CLIENTS)))
-    found = [*itertools.chain(*answers)]
-    leases = len(found) - len(refused(found))
-    asked = [request(hosts.query(2)) for _ in hosts.totals]
-    # All that there is, whether or not a worker has tidied up meanwhile.
-    until(lambda: storm.ask(*claiming(*asked, all_or_nothing=True)).status == 200)
+    outcomes = [*itertools.chain(*answers)]
+    leases = len(outcomes) - len(refused(outcomes))
+    entries = [request(hosts.query(2)) for _ in hosts.totals]
+    # The whole capacity is free, whether or not a worker has released the expired claims.
+    until(lambda: storm.ask(*claiming(*entries, all_or_nothing=True)).status == 200)
     assert hosts.free() == [0] * 6
-    # The worker that has tidied up counts after its transaction.
+    # The worker that has released them counts after its transaction.
     until(lambda: expired() - before >= leases)
     assert expired() - before == leases
 
 
 @rounds
-def test_an_extension_and_an_end_exclude_each_other(storm, round_):
-    """What is extended in time stays, and what is not is gone: its room goes to others, who ask for it all the time."""
+def test_an_extension_and_an_expiry_exclude_each_other(storm, round_):
+    """A lease extended in time remains, and any other expires: other clients claim its capacity all the time."""
     hosts, consumers = Hosts(storm, *[1] * CLIENTS), [new() for _ in range(CLIENTS)]
-    storm.ask(*claiming(*(request(hosts.query(), one) for one in consumers), expires_in=1))
+    storm.ask(*claiming(*(request(hosts.query(), consumer) for consumer in consumers), expires_in=1))
     extended = []
 
     def extend(consumer, seconds):
@@ -315,10 +317,13 @@ def test_an_extension_and_an_end_exclude_each_other(storm, round_):
         while len(extended) < CLIENTS:
             yield storm.ask(*claiming(request(hosts.query())))
 
-    works = [lambda one=one, at=at: extend(one, 0.85 + at * 0.3 / CLIENTS) for at, one in enumerate(consumers)]
+    works = [
+        lambda consumer=consumer, at=at: extend(consumer, 0.85 + at * 0.3 / CLIENTS)
+        for at, consumer in enumerate(consumers)
+    ]
     *kept, first, second = storm.together(*works, lambda: [*take()], lambda: [*take()])
     last = [storm.ask(*claiming(*(request(hosts.query()) for _ in hosts.totals)))]
-    assert [hosts.held(one) for one in consumers] == kept
-    taken = [one for one in results([*first, *second, *last]) if one["status"] == 200]
+    assert [hosts.held(consumer) for consumer in consumers] == kept
+    taken = [result for result in results([*first, *second, *last]) if result["status"] == 200]
     assert len(taken) == kept.count(False)
     assert hosts.free() == [0] * CLIENTS

@@ -1,6 +1,6 @@
-"""Workers whose clocks disagree by days: the end of a lease is a time of the database's clock only.
+"""Workers whose clocks differ by days: only the clock of the database decides about the expiry of a lease.
 
-SQLite has no clock of its own; the workers of one file are on one host.
+SQLite has no clock, but the workers on one file share a host.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HOUR = datetime.timedelta(hours=1)
 
 
 def days_ahead(days):
-    """The environment of a process whose clock is off by so much, except for that which measures intervals."""
+    """Return the environment of a process whose clock is off by a number of days, except its monotonic clock."""
     clock = faketime.Clock(children.run_directory() / f"clock-{secrets.token_hex(4)}")
     clock.set(days * 24 * 3600)
     return clock.environment()
@@ -33,7 +33,7 @@ def days_ahead(days):
 
 @pytest.fixture
 def storms(database_url):
-    """Clients of a service that is two days late, and of one that is two days early, on one database."""
+    """Clients of two services on one database, whose clocks are two days slow and two days fast."""
     with contextlib.ExitStack() as running_services:
         services = [
             running_services.enter_context(
@@ -47,7 +47,7 @@ def storms(database_url):
 
 
 def wait_for_a_second(url):
-    """Return once the clock of the database is more than a second ahead."""
+    """Wait until the clock of the database has advanced by more than a second."""
     with opened(url) as database:
         end = database.read(leases.now) + datetime.timedelta(seconds=1)
         until(lambda: database.read(leases.now) > end)
@@ -68,7 +68,7 @@ def test_the_clocks_of_workers_do_not_matter(storms, database_url):
         assert before + HOUR <= shown <= after + HOUR
     assert late.ask(*claiming(request(hosts.query(), short), expires_in=1)).status == 200
     wait_for_a_second(database_url)
-    # It is over for both, and the other one for neither.
+    # The first lease has expired for both services, and the second for neither.
     assert [storm.ask("GET", f"/v1/claims/{short}").status for storm in storms] == [404, 404]
     assert [late.ask(*claiming(request(hosts.query(2)))).status, hosts.held(long)] == [409, 1]
     assert early.ask(*claiming(request(hosts.query()))).status == 200

@@ -1,4 +1,4 @@
-"""Requests to the Bare Metal API that are valid but for one odd part, and the places of a text in them."""
+"""Requests to the Bare Metal API that are valid except for one odd part, and the places of a text in them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.nonsense.strategies import ANY_TEXT, mostly, with_trap
 from tests.nonsense.text_positions import Place
 
 PREFIX = "/baremetal"
-#: A node that is held by an allocation, one that is free, and one in use by hand.
+#: An allocated node, a free one, and one with an instance set by hand.
 NODES = tuple(f"{number}0000000-eeee-4eee-8eee-eeeeeeeeeee{number}" for number in range(3))
 #: The allocation of the first node, and one in error.
 ALLOCATIONS = tuple(f"{number}0000000-cccc-4ccc-8ccc-ccccccccccc{number}" for number in range(2))
@@ -62,7 +62,7 @@ _PATHS = (
     *("/name", "/extra", "/extra/a", "/extra/a~1b", "/resource_class", "/instance_uuid", "/owner", "/properties/cpus"),
     *("/traits", "/uuid", "", "/", "name", "/extra/", "/extra/~", "/extra/~2", "/driver_info/x", "/lessee", "/fault"),
 )
-#: Bodies, with patches whose value is nested more deeply than Python's recursion goes, but less than a decoder's.
+#: Bodies, with patches whose value is nested more deeply than Python's recursion limit, but less than the decoder's.
 MONSTERS = THINGS + tuple(
     b'[{"op": "add", "path": "%s", "value": %s}]' % (path, b'{"a":' * depth + b"1" + b"}" * depth)
     for path, depth in ((b"/extra", 32), (b"/extra", 500), (b"/extra/a", 900), (b"/name", 900), (b"x", 900))
@@ -92,7 +92,7 @@ def _query(draw: st.DrawFn, odd: bool) -> bytes:
 
 
 def _familiar(draw: st.DrawFn, value: Any, key: str = "") -> Any:
-    """The value, mostly with existing names in the place of random ones."""
+    """Return the value, mostly with existing names instead of random ones."""
     if isinstance(value, dict):
         return {name: _familiar(draw, inner, name) for name, inner in value.items()}
     if isinstance(value, list):
@@ -131,13 +131,13 @@ def _body(draw: st.DrawFn, endpoint: Endpoint, version: versions.Version, odd: b
 
 
 def headers(body: bytes = b"", version: str = "1.115") -> dict[str, str]:
-    """The headers of a client with all rights."""
+    """Draw the headers of a client with all rights."""
     return {**usual_headers(body), "OpenStack-API-Version": f"baremetal {version}"}
 
 
 @st.composite
 def sent(draw: st.DrawFn) -> Sent:
-    """Any request to this API."""
+    """Draw any request to this API."""
     odd = draw(st.sampled_from(("nothing", "body", "body", "query", "path", "method", "version")))
     method, path, endpoint = draw(st.sampled_from(ROUTES))
     oldest = min(endpoint.since.minor, versions.LATEST.minor)
@@ -162,7 +162,7 @@ _ALLOCATION = {"resource_class": CLASS}
 
 
 def places() -> Iterator[Place]:
-    """Requests with a place for a text."""
+    """Return requests with a place for a text."""
     yield from _in_paths()
     yield from _in_queries()
     yield from _in_bodies()
@@ -200,6 +200,6 @@ def _in_bodies() -> Iterator[Place]:
         yield Place("PUT", f"{_V1}/nodes/free/states/{path}", body={"target": "TRAP"})
     yield Place("PUT", f"{_V1}/nodes/free/maintenance", body={"reason": "TRAP"})
     yield Place("PUT", f"{_V1}/nodes/free/traits", body={"traits": ["TRAP"]})
-    for thing in ("nodes/free", "allocations/active"):
+    for record in ("nodes/free", "allocations/active"):
         for path in ("/name", "/extra", "/extra/TRAP", "/TRAP", "TRAP", "/instance_uuid", "/resource_class", "/owner"):
-            yield Place("PATCH", f"{_V1}/{thing}", body=[{"op": "add", "path": path, "value": "TRAP"}])
+            yield Place("PATCH", f"{_V1}/{record}", body=[{"op": "add", "path": path, "value": "TRAP"}])

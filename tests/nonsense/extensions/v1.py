@@ -1,4 +1,4 @@
-"""Requests to the API below /v1 that are valid but for one odd part, and the places of a text in them."""
+"""Requests to the v1 API that are valid except for one odd part, and the places of a text in them."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ ROUTES = tuple(
     for method, endpoint in methods.items()
     if isinstance(endpoint, Endpoint)
 )
-#: Routes that read more of a request are drawn more often.
+#: Routes that parse more of a request are drawn more often.
 _ASKED = tuple(route for route in ROUTES for _ in range(4 if route[2].body else 1))
 _IDENTS = (*PROVIDERS, "root", "child", "nothing")
 
 
 def parameters(endpoint: Endpoint) -> list[str]:
-    """Return the names of the parameters of an endpoint; of a group's, the unsuffixed one and one with a suffix."""
+    """Return the names of an endpoint's parameters; for parameters of groups with and without a suffix."""
     if endpoint.query is None:
         return []
     schema = endpoint.query.render(OLDEST)
@@ -75,7 +75,7 @@ def _query(draw: st.DrawFn, endpoint: Endpoint, odd: bool) -> bytes:
 
 @st.composite
 def sent(draw: st.DrawFn) -> Sent:
-    """Any request to this API."""
+    """Draw any request to this API."""
     odd = draw(st.sampled_from(("nothing", "query", "path", "method", "body")))
     method, path, endpoint = draw(st.sampled_from(_ASKED))
     body = draw(bodies(endpoint, OLDEST, odd == "body"))
@@ -100,7 +100,7 @@ _BODIES = {"/claims": {"requests": [_CLAIM]}, "/claims/{consumer}/extend": {"exp
 
 
 def places() -> Iterator[Place]:
-    """Requests with a place for a text: each path with a value, each parameter, and an unknown one."""
+    """Return requests with a place for a text: each path with a value, each parameter, and an unknown one."""
     for method, path, endpoint in ROUTES:
         body = _BODIES.get(path)
         if "{" in path:
@@ -117,7 +117,7 @@ def places() -> Iterator[Place]:
 
 
 def _claims() -> Iterator[dict[str, Any]]:
-    """Calls with a place for a text."""
+    """Return calls with a place for a text."""
     for name in (*_CLAIM, "TRAP"):
         yield {"requests": [_CLAIM | {name: "TRAP"}]}
     for query in (

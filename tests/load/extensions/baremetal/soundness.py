@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: The unit of a node that is not available is reserved, whether or not it is held.
+#: The unit of an unavailable node is reserved, whether or not a consumer holds it.
 MAY_BE_OVERUSED = """EXISTS (
     SELECT * FROM resource_providers JOIN baremetal_nodes ON baremetal_nodes.uuid = resource_providers.uuid
     WHERE resource_providers.id = inventories.resource_provider_id)"""

@@ -1,7 +1,7 @@
-"""A model of nodes and allocation records beside claims: the reply to each write, and the state after it.
+"""A model of nodes and allocation records beside claims: the response to each write, and the state after it.
 
-Written from the reference alone (docs: baremetal), in the simplest way.  A consumer is what it holds; the holder of a
-node is the consumer that holds something on the provider of the same uuid.
+Written from the reference alone (docs: baremetal), in the simplest way.  A consumer is its allocations; the holder of a
+node is the consumer with allocations on the provider of the same uuid.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ class Node:
 
 @dataclass
 class Provider:
-    """What Placement knows of a node."""
+    """The provider of a node in Placement."""
 
     traits: set[str] = field(default_factory=set)
     #: The reserved amount, of a total of one, by class.
     inventories: dict[str, int] = field(default_factory=dict)
-    #: Whether a Placement client has changed what the node says about its unit; a change of the node writes it again.
+    #: Whether a Placement client has changed the node's inventory; a change of the node writes it again.
     changed: bool = False
 
 
 @dataclass
 class Record:
-    """An allocation, active with a node and in error without."""
+    """An allocation, active if it has a node, otherwise in error."""
 
     name: str | None
     resource_class: str | None
@@ -72,7 +72,7 @@ class Record:
     candidates: list[str]
     node: str | None = None
     last_error: str | None = None
-    #: Whether a Placement client has ended it; its row may be there still.
+    #: Whether a Placement client has ended it; its row may still exist.
     ended: bool = False
 
 
@@ -94,34 +94,34 @@ def atomic(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Model:
-    """Nodes and allocations by uuid, and what Placement has of both."""
+    """Nodes and allocations by uuid, with their providers and claims in Placement."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
         self.providers: dict[str, Provider] = {}
         self.records: dict[str, Record] = {}
         self.consumers: dict[str, Held] = {}
-        #: What the last allocation of a node requested of it: a deployment requires them.
+        #: The traits that the last allocation of a node requested; a deployment requires them.
         self.instance_traits: dict[str, set[str]] = {}
 
-    # --- what there is ---
+    # --- state ---
 
     def holder(self, node: str) -> str | None:
-        """The consumer that holds something of the node; no client of the test makes it two."""
+        """Return the consumer with allocations on the node; the clients of the test never make it two."""
         holders = [consumer for consumer, held in self.consumers.items() if node in held]
         assert len(holders) <= 1
         return holders[0] if holders else None
 
     def live(self) -> dict[str, Record]:
-        """The records that are shown."""
+        """Return the records that are shown."""
         return {uuid: record for uuid, record in self.records.items() if not record.ended}
 
     def record_of(self, node: str) -> str | None:
-        """The uuid of the active record of the node."""
+        """Return the uuid of the active record of the node."""
         return next((uuid for uuid, record in self.live().items() if record.node == node), None)
 
     def fitting(self, record: Record, traits: Collection[str]) -> set[str]:
-        """The nodes that a request may get."""
+        """Return the nodes that a request may get."""
         return {uuid for uuid in self.nodes if self._fits(uuid, record, traits)}
 
     def _fits(self, uuid: str, record: Record, traits: Collection[str]) -> bool:
@@ -164,7 +164,7 @@ class Model:
 
     @atomic
     def set(self, uuid: str, **columns: Any) -> None:
-        """Power, maintenance, owner, lessee."""
+        """Set power, maintenance, owner or lessee."""
         node = self._node(uuid)
         for name, value in columns.items():
             setattr(node, name, value)
@@ -233,7 +233,7 @@ class Model:
         return self.providers[uuid].traits if uuid in self.providers else set()
 
     def _check_node_name(self, uuid: str, name: str | None) -> None:
-        if name is not None and any(name == one.name and uuid != other for other, one in self.nodes.items()):
+        if name is not None and any(name == node.name and uuid != uuid_ for uuid_, node in self.nodes.items()):
             raise Refused(409, "name")
 
     def _release(self, uuid: str) -> None:
@@ -249,13 +249,13 @@ class Model:
             del self.consumers[consumer]
 
     def _align(self, uuid: str) -> None:
-        """A change that matters to the inventory writes it; Placement clients may have changed it before."""
+        """Write the inventory after a relevant change; Placement clients may have changed it before."""
         node, provider = self.nodes[uuid], self.providers.setdefault(uuid, Provider())
         if not provider.changed:
             provider.inventories[node.unit] = int(not node.available)
 
     def make_provider_again(self, uuid: str) -> None:
-        """The provider of a node was missing; raises KeyError if there is no such node."""
+        """Create the missing provider of a node again; raise KeyError if there is no such node."""
         self._align(uuid)
 
     def _may_align(self, uuid: str) -> None:
@@ -266,7 +266,7 @@ class Model:
 
     @atomic
     def create_allocation(self, uuid: str, record: Record) -> set[str]:
-        """Add the record, and return the nodes of which it may have got one."""
+        """Add the record, and return the nodes that it may have got."""
         for candidate in record.candidates:
             self._node(candidate, 400)
         self._check_record(uuid, record.name)
@@ -289,7 +289,7 @@ class Model:
         return f"no available nodes match the resource class {record.resource_class}"
 
     def got(self, uuid: str, node: str) -> None:
-        """The request has got this node."""
+        """Record that the request has got this node."""
         self.records[uuid].node = node
         self.instance_traits[node] = {*self.records[uuid].traits}
         self._vacate(uuid, None, node)
@@ -297,7 +297,7 @@ class Model:
 
     @atomic
     def backfill(self, uuid: str | None, node_uuid: str, record: Record) -> str:
-        """Return the uuid of the new record; None for a new one, which is ``new``."""
+        """Return the uuid of the new record: the given one, the holder's, or "new" if the service generates one."""
         node = self._node(node_uuid, 400)
         holder = self.holder(node_uuid)
         chosen = uuid or holder or "new"
@@ -356,7 +356,7 @@ class Model:
             raise Refused(409, name)
 
     def _vacate(self, uuid: str | None, name: str | None, node: str | None = None) -> None:
-        """Rows of ended records make room."""
+        """Remove ended records in the way of a new one."""
         for other, record in [*self.records.items()]:
             same = other == uuid or (name is not None and record.name == name) or (node and record.node == node)
             if record.ended and same:
@@ -368,19 +368,19 @@ class Model:
                 record.ended = True
 
     def may_return(self) -> Iterator[str]:
-        """The ended records whose consumers hold their nodes again: they are shown if their rows are there still."""
+        """Return the ended records whose consumers hold their nodes again: they are shown if their rows still exist."""
         for uuid, record in self.records.items():
             if record.ended and record.node in self.consumers.get(uuid, {}):
                 yield uuid
 
-    # --- what Placement clients do ---
+    # --- writes of Placement clients ---
 
     @atomic
     def claim(self, consumer: str, held: Held) -> None:
         for provider, amounts in held.items():
             for unit in amounts:
                 if unit in self.consumers.get(consumer, {}).get(provider, {}):
-                    continue  # what it has it may keep, even of a reserved unit
+                    continue  # a consumer may keep its amounts, even of a reserved unit
                 inventories = self.providers[provider].inventories if provider in self.providers else {}
                 others = [other for other, of in self.consumers.items() if unit in of.get(provider, {})]
                 if inventories.get(unit, 1) != 0 or [other for other in others if other != consumer]:
@@ -395,7 +395,7 @@ class Model:
 
     @atomic
     def change_inventory(self, provider: str, unit: str, reserved: int | None) -> None:
-        """Reserve the unit or not; None removes it."""
+        """Set whether the unit is reserved; None removes it."""
         known = self.providers[provider]
         if reserved is None:
             if any(unit in held.get(provider, {}) for held in self.consumers.values()):
@@ -413,7 +413,7 @@ class Model:
 
     @atomic
     def create_provider(self, provider: str, traits: Collection[str]) -> None:
-        """As nova does, before a node is created here."""
+        """Create a provider like nova, before its node exists here."""
         if provider in self.providers:
             raise Refused(409, "")
         self.providers[provider] = Provider({*traits})

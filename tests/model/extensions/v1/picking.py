@@ -1,6 +1,6 @@
 """Clients of /v1/claims: the service chooses the places, and the model checks each choice and each refusal.
 
-What was possible is found by the brute force of tests/search, on the model's state: placing.py.
+The brute force of tests/search, on the model's state, finds the possible choices (placing.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.model.service import Model
 from tests.model.strategies import BELIEF, CONSUMER, CONSUMERS, OWNERS, WHICH
 from tests.search.query import query_string
 
-#: Two most often: one that fits where anything is left, and one of which few fit.
+#: Mostly two queries: one that fits any free capacity, and one that rarely fits.
 SHAPE = st.sampled_from((*[0] * 5, *[3] * 5, *range(1, 11)))
 STRATEGY = st.sampled_from(
     (
@@ -34,10 +34,10 @@ STRATEGY = st.sampled_from(
 )
 COUNT = st.sampled_from((*[1] * 6, 2, 2, 3))
 AT_ONCE = st.sampled_from((False,) * 3 + (True,))
-#: Which request of a call is a dry run, and whether the call is one.
+#: The index of a request that is a dry run, and whether the whole call is one.
 DRY = st.sampled_from((None, None, 0, 0, 1))
 TRIED = st.sampled_from((False,) * 4 + (True,))
-#: The numbers of the consumers that a call lists in apart_from and in together_with.
+#: The numbers of the consumers in apart_from and together_with of a call.
 CONDITIONS = st.sampled_from(
     (
         *[((), ())] * 7,
@@ -45,17 +45,17 @@ CONDITIONS = st.sampled_from(
         *(((), (0,)), ((), (1, 2)), ((0,), (3,))),
     )
 )
-#: An end after so many seconds, no end, and nothing said about it.
+#: An expiry after some seconds, no expiry, and an omitted one.
 ENDS = st.sampled_from(({}, {"expires_in": None}, {"expires_in": 3600}))
 WHO = {"owner": st.sampled_from(OWNERS), "type_": st.sampled_from(("INSTANCE", "MIGRATION"))}
-#: Different consumers, each with the number of its query, and how often it asks for that.
+#: Different consumers, each with the number of its query, and its number of copies.
 WANTED = st.lists(st.tuples(CONSUMER, SHAPE, COUNT), min_size=1, max_size=4, unique_by=lambda wish: wish[0])
 
 
 class Pickers(Clients):
-    """Rules for a state machine that has providers and other clients."""
+    """Rules for a state machine with providers and other clients."""
 
-    #: Ends the time of a consumer's lease.
+    #: Makes the lease of a consumer expire.
     expire: Callable[[str], None]
 
     @rule(
@@ -69,14 +69,14 @@ class Pickers(Clients):
         end=ENDS,
         **WHO,
     )
-    def claims_places(self, wanted, moved, dry, conditions, strategy, at_once, tried, end, owner, type_):
-        """Several in one call; those that hold something are moved, or refused."""
+    def claims_places(self, wanted, moved, dry_run, conditions, strategy, at_once, tried, end, owner, type_):
+        """Claim for several consumers in one call; consumers with allocations are moved, or refused."""
         wishes = []
         for place, (number, shape, count) in enumerate(wanted):
             consumer = self.uuid("c", number)
             known = self.model.consumers.get(consumer)
             move = {"keep": False, "consumer_generation": known.generation} if known and moved else {}
-            wishes.append(self._wish(consumer, shape, count, owner, type_, move, dry_run=place == dry))
+            wishes.append(self._wish(consumer, shape, count, owner, type_, move, dry_run=place == dry_run))
         self._claim(wishes, conditions, {"strategy": strategy, "all_or_nothing": at_once, **end}, tried=tried)
 
     @rule(
@@ -114,7 +114,7 @@ class Pickers(Clients):
     @rule(which=WHICH)
     @when(lambda self: any(known.record and known.record.ends for known in self.model.consumers.values()))
     def reaches_an_end(self, which):
-        """As the next search notices, which gives back what it holds."""
+        """Make a lease expire; the next search notices it and releases the allocations."""
         leased = sorted(uuid for uuid, known in self.model.consumers.items() if known.record and known.record.ends)
         consumer = leased[which % len(leased)]
         self.expire(consumer)
@@ -126,7 +126,9 @@ class Pickers(Clients):
     def releases_several(self, numbers):
         named = [self.uuid("c", number) for number in numbers]
         self._release(
-            "&".join(f"consumer={one}" for one in named), [one for one in named if one in self.model.consumers], named
+            "&".join(f"consumer={each}" for each in named),
+            [each for each in named if each in self.model.consumers],
+            named,
         )
 
     @rule(owner=st.sampled_from(OWNERS))
@@ -155,7 +157,7 @@ class Pickers(Clients):
     # --- queries and results ---
 
     def _query(self, shape: int) -> SearchQuery:
-        """Return one of a few queries; traits and classes that do not exist are left out of them."""
+        """Return one of a few queries, without traits and classes that do not exist."""
         if shape in (1, 2):
             return SearchQuery((Group("1", {"VCPU": 1}), Group("2", {"VCPU": 1})), isolate=shape == 1)
         resources = {3: {"VCPU": 4}, 4: {"VCPU": 1, "DISK_GB": 1}, 5: {"DISK_GB": 3}}.get(shape, {"VCPU": 1})
@@ -186,10 +188,10 @@ class Pickers(Clients):
         type_: str,
         move: dict[str, Any],
         *,
-        dry: bool = False,
+        dry_run: bool = False,
     ) -> Wish:
         query = self._query(shape)
-        return Wish(consumer, query, self._content(consumer, query, owner, type_) | {"count": count, **move}, dry)
+        return Wish(consumer, query, self._content(consumer, query, owner, type_) | {"count": count, **move}, dry_run)
 
     def _claim(
         self,
@@ -199,7 +201,7 @@ class Pickers(Clients):
         *,
         tried: bool = False,
     ) -> None:
-        """Send a call, compare its results with what is possible, and do the same to the model."""
+        """Send a call, compare its results with the possible ones, and apply them to the model."""
         apart, together = ([self.uuid("c", number) for number in numbers] for numbers in conditions)
         document = {
             "requests": [wish.entry for wish in wishes],
@@ -232,16 +234,16 @@ class Pickers(Clients):
         for result in results:
             self._see_result(result)
         if tried:
-            left = {uuid for one in wishes for uuid in _left(present, self.model, one.consumer)}
+            left = {uuid for wish in wishes for uuid in _left(present, self.model, wish.consumer)}
             assert answer.body["room"] == {uuid: self._room(uuid) for uuid in {*touched, *left}}, answer
             self.model = present
         else:
             self._see_generations(touched, options)
 
     def _see_generations(self, touched: Counter[str], options: Options) -> None:
-        """Have the generations of the providers on which so many claims were placed: each transaction advances them.
+        """Take the generations of providers with new claims from the service: each transaction increases them.
 
-        The model has advanced each by one.
+        The model has increased each by one.
         """
         for uuid, claims in touched.items():
             if claims > 1 and not options.one_transaction:
@@ -251,18 +253,18 @@ class Pickers(Clients):
                 self.model.providers[uuid].generation = shown
 
     def _see_result(self, result: Any) -> None:
-        """Compare what a result shows with what its consumer holds."""
+        """Compare a result with the allocations of its consumer."""
         if result["status"] == 200 and result["outcome"] != "found":
             claim = self.model.claim_of(result["consumer"])
-            for one in (result, claim):
-                for allocation in one["allocations"].values():
-                    # Others of the same call may have advanced the provider since.
+            for document in (result, claim):
+                for allocation in document["allocations"].values():
+                    # Other claims of the same call may have increased the generation since.
                     del allocation["generation"]
             shown = _ended({name: of for name, of in result.items() if name not in ("status", "outcome")})
             assert shown == seen({name: claim[name] for name in shown}), (result, claim)
 
     def _room(self, uuid: str) -> Any:
-        """What a dry run shows of a provider."""
+        """Return the part of a dry run about a provider."""
         room = {}
         for name, inventory in self.model.providers[uuid].inventories.items():
             capacity, used = math.floor(inventory.capacity), self.model.used(uuid, name)
@@ -271,12 +273,12 @@ class Pickers(Clients):
 
 
 def _left(before: Model, after: Model, consumer: str) -> set[str]:
-    """Return the providers on which the consumer holds nothing any more."""
+    """Return the providers that the consumer has left."""
     held = [model.consumers[consumer].held if consumer in model.consumers else {} for model in (before, after)]
     return {*held[0]} - {*held[1]}
 
 
 def _ended(body: Any) -> Any:
-    """Return a document with whether there is an end in the place of the end."""
+    """Return a document with its expiry replaced by whether there is one."""
     shown = dict(body)
     return seen(shown | {"ends": shown.pop("expires_at") is not None}) if "expires_at" in shown else shown

@@ -1,7 +1,7 @@
-"""What a call of /v1/claims may answer, by brute force on the model's state (docs: v1-claims).
+"""The possible results of a call of /v1/claims, by brute force on the model's state (docs: v1-claims).
 
-The service chooses the places.  Here a place is checked to be one of those that were possible, and a refusal to be
-right because there was none.  No provider of the model shares what it has, so a place is in the trees of its providers.
+The service chooses the places.  This module checks that each place was possible, and that there was none for a refused
+request.  No provider of the model shares, so a place is in the trees of its providers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Wish:
 
     consumer: str
     query: SearchQuery
-    #: The members of the request that make it equal to another one.
+    #: The members of the request that determine whether it equals another one.
     content: Mapping[str, Any]
     dry: bool = False
 
@@ -44,18 +44,18 @@ class Wish:
 
     @property
     def entry(self) -> dict[str, Any]:
-        """The request as it is sent."""
+        """Return the request in the form of the API."""
         return {**self.content, "dry_run": True} if self.dry else {**self.content}
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a call says beside its requests, as far as it matters here."""
+    """The options of a call that matter here."""
 
     apart_from: frozenset[str] = frozenset()
     together_with: frozenset[str] = frozenset()
     all_or_nothing: bool = False
-    #: Whether there is an end, if the call says so.
+    #: Whether there is an expiry; None if the call does not say.
     ends: bool | None = None
     #: Whether the call is a dry run.
     tried: bool = False
@@ -67,14 +67,14 @@ class Options:
 
 @dataclass
 class Judge:
-    """One call, before its results are seen."""
+    """One call, before its results are checked."""
 
     model: Model
     wishes: Sequence[Wish]
     options: Options
-    #: What the consumers of the call held before it.
+    #: The allocations of the call's consumers before it.
     _before: Mapping[str, Held] = field(init=False)
-    #: The requests in the order of placing that what their consumers hold does not decide.
+    #: The requests to be placed, in order: those not decided by the allocations of their consumers.
     _open: Sequence[Wish] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,7 +84,7 @@ class Judge:
         self._open = [wish for wish in in_order if self._decided(wish) is None]
 
     def see(self, results: Sequence[Any]) -> Counter[str]:
-        """Check the results, change the model as the call does, and return how many claims each provider has got."""
+        """Check the results, apply them to the model, and return the number of new claims on each provider."""
         by_consumer = {result["consumer"]: result for result in results}
         if self.options.all_or_nothing and any(result["status"] != 200 for result in results):
             self._check_nothing_placed(by_consumer)
@@ -107,15 +107,15 @@ class Judge:
         return Claim(wish.consumer, held, said["project_id"], said["user_id"], said["consumer_type"], wish.generation)
 
     def _ends(self, wish: Wish) -> bool:
-        """Whether what is claimed has an end; a consumer that is moved may keep the one that it has."""
+        """Whether the claim has an expiry; a moved consumer may keep its own."""
         known = self.model.consumers.get(wish.consumer)
         kept = bool(known and known.record and known.record.ends)
         return kept if self.options.ends is None else self.options.ends
 
-    # --- what the consumer holds decides ---
+    # --- results decided by existing allocations ---
 
     def _decided(self, wish: Wish) -> str | None:
-        """Return ``HELD`` or the code of a refusal, if that is decided by what the consumer holds."""
+        """Return ``HELD`` or the code of a refusal, if the allocations of the consumer decide the result."""
         known = self.model.consumers.get(wish.consumer)
         if known and known.record and known.record.request == wish.content:
             return HELD
@@ -137,7 +137,7 @@ class Judge:
                 assert result["outcome"] in outcomes, (wish, result)
 
     def _check_nothing_placed(self, results: Mapping[str, Any]) -> None:
-        """Check that one request at least is refused for a reason of its own, and the others for the sake of it."""
+        """Check that at least one request is refused for its own reason, and the others because of it."""
         assert {result["status"] for result in results.values()} == {409}, results
         codes = {consumer: result["error"]["code"] for consumer, result in results.items()}
         reasons = {consumer: code for consumer, code in codes.items() if code != NOTHING_PLACED}
@@ -161,11 +161,11 @@ class Judge:
     def _allowed(
         self, wish: Wish, new: Mapping[str, Collection[str]] | None = None, unseen: Collection[str] = ()
     ) -> list[str]:
-        """Return the roots of the trees in which a consumer may be.
+        """Return the roots of the trees allowed for a consumer.
 
         Args:
-            new: Places in the call: their trees, by consumer; they add to what the model has.
-            unseen: Consumers of whose places it does not know.
+            new: The trees of places in the call, by consumer, in addition to those in the model.
+            unseen: Consumers whose places the request does not see.
         """
 
         def trees(consumer: str) -> set[str]:
@@ -180,23 +180,23 @@ class Judge:
             avoided |= self._trees(self._before[wish.consumer])
         allowed = {uuid for uuid, provider in self.model.providers.items() if provider.parent is None} - avoided
         joining = {other.consumer for other in self._open}
-        present = [in_trees for one in together_with - joining if (in_trees := trees(one))]
+        present = [in_trees for partner in together_with - joining if (in_trees := trees(partner))]
         if together_with and not present and not together_with & joining:
             return []
         return sorted(allowed.intersection(*present))
 
     @property
     def _joined(self) -> bool:
-        """Whether all that is placed goes to one tree."""
+        """Whether all places of the call must be in one tree."""
         return any(wish.consumer in self.options.together_with for wish in self._open)
 
     # --- places ---
 
     def _check_places(self, results: Sequence[tuple[Wish, Any]]) -> None:
-        """Check each place beside all others that the consumers have got, and each refusal in the same state.
+        """Check each place together with all others of the call, and each refusal in the same state.
 
-        What was taken later uses more, and leaves no more places: if some were left by a move, a request that has no
-        place is tried again.
+        Later places only add usage, so they free no place: after a move that frees one, the service retries a request
+        without a place.
         """
         if self._joined:
             granted = {result["status"] == 200 for _, result in results}
@@ -209,7 +209,7 @@ class Judge:
         for number, (wish, result) in enumerate(results):
             unseen = []
             if wish.dry and result["status"] == 200:
-                # Those after it do not see it, and may have been given the same.
+                # Later requests do not see it, and may have got the same place.
                 unseen = [later.consumer for later, _ in results[number + 1 :]]
             free = world
             for consumer in (wish.consumer, *unseen):
@@ -221,7 +221,7 @@ class Judge:
                 self._check_place(wish, result, free, allowed)
 
     def _check_place(self, wish: Wish, result: Any, free: World, allowed: Collection[str]) -> None:
-        """Check that each copy is a candidate of another one of the allowed trees."""
+        """Check that each copy is a candidate, in a different allowed tree."""
         possible = pick_oracle.places(free, wish.query, allowed)
         held = result["allocations"]
         assert len(result["mappings"]) == len(self._trees(held)) == wish.count, (wish, result)
@@ -238,7 +238,7 @@ class Judge:
         assert len(copies) == wish.count, (wish, result)
 
     def _has_joined(self) -> bool:
-        """Whether there is a tree for all requests."""
+        """Whether a tree fits all requests."""
         if any(wish.count > 1 for wish in self._open):
             return False
         if len(self._open) > 1 and any(wish.consumer in self.options.apart_from for wish in self._open):
@@ -248,7 +248,7 @@ class Judge:
         return any(pick_oracle.has_joined(world_of(self.model), wanted, tree) for tree in sorted(trees))
 
     def _may_be_refused(self) -> bool:
-        """Whether one of the requests may be left without a place, by some choice of places for those before it."""
+        """Whether some choice of places for earlier requests leaves one of the requests without a place."""
         if self._joined:
             return not self._has_joined()
         return self._may_end(list(self._open), world_of(self.model), {})
@@ -289,5 +289,5 @@ def world_of(model: Model) -> World:
 
 
 def amounts_of(held: Held, times: int = 1) -> list[Amount]:
-    """Return amounts as the brute force has them; -1 times for what is given up."""
+    """Return amounts in the form of the brute force; with the factor -1 for released amounts."""
     return [(uuid, name, times * amount) for uuid, of in held.items() for name, amount in of.items()]

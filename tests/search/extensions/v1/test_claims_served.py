@@ -1,7 +1,6 @@
-"""One call for several claims places them as calls one after another could: none too many, and none too few.
+"""One request body with several claims has a result that separate requests could have: none too many, none too few.
 
-The results are judged one by one by the brute force, on a world that has what the earlier ones took, for any query.
-
+The brute force checks the results one by one, in a world with the usage of the earlier ones, for any query.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ OWNER = {"consumer_type": "INSTANCE", "project_id": "p", "user_id": "u"}
 
 @dataclass(frozen=True)
 class Wish:
-    """A request: the number of its query, and how many times it asks for that."""
+    """A request: the index of its query, and its number of copies."""
 
     query: int
     count: int
@@ -43,7 +42,7 @@ class Wish:
 
 
 class Judge:
-    """The world after the results that were seen so far."""
+    """The world after the results checked so far."""
 
     def __init__(self, mirror: Mirror, world: World, queries: list[Any]) -> None:
         self._mirror, self._queries = mirror, queries
@@ -51,7 +50,7 @@ class Judge:
         self._names = {mirror.name(name): name for name in world.members}
 
     def see(self, wish: Wish, result: Any) -> None:
-        """Compare the result of the next request in the order of placing."""
+        """Check the result of the next request in the order of placing."""
         possible = [*self._possible(wish)]
         if result["status"] != 200:
             assert result["error"]["code"] == "placement.v1.no_room", result
@@ -67,10 +66,10 @@ class Judge:
         self._take(taken)
 
     def _mapping(self, copy: Any) -> Iterator[tuple[str, list[str]]]:
-        return ((suffix, sorted(self._names[one] for one in providers)) for suffix, providers in copy.items())
+        return ((suffix, sorted(self._names[provider] for provider in providers)) for suffix, providers in copy.items())
 
     def _possible(self, wish: Wish) -> Iterator[tuple[Amounts, Any]]:
-        """Yield the amounts and the mappings of all ways to grant it."""
+        """Yield the amounts and the mappings of all possible results."""
         world, query = self._world, self._queries[wish.query]
         by_tree = [oracle.answers_of(world, query, anchor) for anchor in oracle.anchors(world, query)]
         for trees in itertools.combinations(by_tree, wish.count):
@@ -78,7 +77,10 @@ class Judge:
                 amounts: Amounts = Counter()
                 for amounts_of, _ in answers:
                     amounts.update({(provider, name): amount for provider, name, amount in amounts_of})
-                if all(oracle.sum_fits(world.members[one], name, amount) for (one, name), amount in amounts.items()):
+                if all(
+                    oracle.sum_fits(world.members[provider], name, amount)
+                    for (provider, name), amount in amounts.items()
+                ):
                     yield amounts, sorted(sorted((s, sorted(by)) for s, by in mapped) for _, mapped in answers)
 
     def _take(self, amounts: Amounts) -> None:
@@ -89,9 +91,9 @@ class Judge:
 
 
 def in_order(wishes: list[Wish], queries: list[Any]) -> list[Wish]:
-    """Return the order in which the requests of a call are placed: equal ones together, where the first of them is."""
-    asked = [queries[wish.query] for wish in wishes]
-    return sorted(wishes, key=lambda wish: asked.index(queries[wish.query]))
+    """Return the order of placing: equal requests follow the first of them."""
+    requested = [queries[wish.query] for wish in wishes]
+    return sorted(wishes, key=lambda wish: requested.index(queries[wish.query]))
 
 
 WISHES = st.lists(
@@ -108,9 +110,9 @@ WISHES = st.lists(
 
 @settings(max_examples=scaled(25), suppress_health_check=[*HealthCheck])
 @given(data=st.data(), world=worlds(most=5), wishes=WISHES, strategy=st.sampled_from(STRATEGIES))
-def test_each_result_of_a_call_is_what_a_call_of_its_own_could_have_had(database, data, world, wishes, strategy):
+def test_each_result_of_a_body_is_possible_for_a_separate_request(database, data, world, wishes, strategy):
     drawn = [data.draw(search_queries(world, most=2).filter(expressible)) for _ in range(6)]
-    # Those with candidates first.
+    # Requests with candidates come first.
     queries = sorted(drawn, key=lambda query: not oracle.answers(world, query))[:2]
     call = placement(database)
     mirror = Mirror(call, world)

@@ -1,4 +1,4 @@
-"""A query string that is written is read as the same query."""
+"""A query survives writing and reading as a query string."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.strategies import examples, search_queries, worlds
 
 
 def named(query: SearchQuery) -> SearchQuery:
-    """Return the query with uuids in place of the names of aggregates and providers."""
+    """Return the query with uuids instead of the names of aggregates and providers."""
 
     def by_uuid(name: str) -> str:
         return str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
@@ -27,15 +27,15 @@ def named(query: SearchQuery) -> SearchQuery:
         any_of = tuple(frozenset(map(by_uuid, names)) for names in condition.any_of)
         return NameCondition(any_of, frozenset(map(by_uuid, condition.none_of)))
 
-    def group(one: Group) -> Group:
-        in_tree = None if one.in_tree is None else by_uuid(one.in_tree)
-        return replace(one, aggregates=aggregates(one.aggregates), in_tree=in_tree)
+    def group(old: Group) -> Group:
+        in_tree = None if old.in_tree is None else by_uuid(old.in_tree)
+        return replace(old, aggregates=aggregates(old.aggregates), in_tree=in_tree)
 
     return replace(query, groups=tuple(map(group, query.groups)), nested=True)
 
 
 def unordered(query: SearchQuery) -> object:
-    """Return the query without the order of required traits, which a query string need not keep."""
+    """Return the query without the order of required traits, which a query string need not preserve."""
     groups = [
         (
             replace(group, traits=NameCondition(), resources={}),
@@ -60,9 +60,9 @@ def unordered_names(group: Group) -> object:
 
 @examples(300)
 @given(data=st.data(), limit=st.none() | st.integers(1, 5))
-def test_reading_returns_what_was_written(data: st.DataObject, limit: int | None) -> None:
+def test_reading_returns_the_written_query(data: st.DataObject, limit: int | None) -> None:
     query = replace(named(data.draw(search_queries(data.draw(worlds())))), limit=limit)
-    # A group that nothing describes cannot be written.
+    # A group without conditions cannot be written.
     assume(all([*group_pairs(group)] for group in query.groups))
     text = query_string(query)
     parsed = parse.search_query(Parameters(parse_qsl(text)), mv.LATEST)
@@ -70,7 +70,7 @@ def test_reading_returns_what_was_written(data: st.DataObject, limit: int | None
     assert query_string(parsed) == text
 
 
-def test_the_words_are_those_of_a_client() -> None:
+def test_the_query_string_has_the_syntax_of_a_client() -> None:
     group = Group(
         "_NIC",
         {"SRIOV_NET_VF": 2, "VCPU": 1},

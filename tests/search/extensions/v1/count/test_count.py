@@ -1,4 +1,4 @@
-"""A count is what can be placed: it is compared with the brute force, and with placing until there is no candidate."""
+"""A count is the number of possible placements: by brute force, and by placing until no candidate is left."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def compare(world: World, query: SearchQuery) -> Count:
 
 
 def ordinary(world: World) -> bool:
-    """Whether no provider shares, and none limits the amount of one consumer."""
+    """Whether no provider shares or limits the amount of one consumer."""
     members = world.members.values()
     limits = any(
         stock.most < stock.total * stock.allocation_ratio for member in members for stock in member.stock.values()
@@ -86,7 +86,7 @@ def trees_in_aggregates(world: World) -> dict[str, set[str]]:
 
 @examples(400)
 @given(data=st.data(), world=worlds())
-def test_a_count_is_what_the_brute_force_places(data: st.DataObject, world: World) -> None:
+def test_a_count_equals_the_placements_of_the_brute_force(data: st.DataObject, world: World) -> None:
     for _ in range(QUERIES):
         compare(world, data.draw(search_queries(world)))
 
@@ -109,7 +109,7 @@ def test_hosts_of_sixteen_devices_and_four_groups_are_exact(seed: int) -> None:
     assert not fit_on_devices(devices, groups, query.isolate, counted.count + 1)
 
 
-def test_dealing_is_below_and_its_bound_above_and_a_program_needs_neither() -> None:
+def test_dealing_gives_a_lower_and_an_upper_bound_of_the_count() -> None:
     for seed in range(scaled(800)):
         order = random.Random(seed)
         totals = [(order.randint(1, 5), order.randint(0, 2)) for _ in range(order.randint(1, 4))]
@@ -118,7 +118,7 @@ def test_dealing_is_below_and_its_bound_above_and_a_program_needs_neither() -> N
 
 
 def compare_on_devices(totals: list[tuple[int, ...]], amounts: list[tuple[int, ...]], isolate: bool) -> None:
-    """Compare what is known of a count with what fits."""
+    """Compare the bounds of a count with the brute force."""
     names = "PGPU", "VGPU"
     groups = [{name: amount for name, amount in zip(names, each, strict=True) if amount} for each in amounts]
     devices = tuple((device, 9) for device in range(len(totals)))
@@ -140,15 +140,15 @@ def compare_on_devices(totals: list[tuple[int, ...]], amounts: list[tuple[int, .
     assert [solved.low.tolist(), solved.high.tolist()] == [[most] * 2] * 2
 
 
-def test_devices_are_dealt_out_where_one_order_is_not_enough() -> None:
-    """An order that gives the large devices away first ends at six."""
+def test_devices_are_dealt_in_several_orders_if_one_does_not_suffice() -> None:
+    """An order that uses the large devices first ends at six."""
     query = SearchQuery((group("1", PGPU=2), group("2", PGPU=3)), isolate=True)
     counted = count(query, gpus(5, 3, 5, 5, 5, 3, 5, 4).snapshot())
     assert (counted.count, counted.at_most) == (7, 7)
 
 
 def test_two_subtrees_on_different_nodes_are_exact() -> None:
-    """Each request has one of ten pairs of nodes, and its devices there; two devices of a request are never one."""
+    """Each request takes one of ten pairs of nodes, with its devices there, which always differ."""
     world = World()
     world.host("host")
     for node, (cpus, totals) in enumerate(((8, (3, 1)), (4, (2, 2, 1)), (6, (1,)), (2, (4, 4)))):
@@ -161,8 +161,8 @@ def test_two_subtrees_on_different_nodes_are_exact() -> None:
     compare(world, replace(query, isolate=False))
 
 
-def test_a_count_between_two_numbers_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without any effort to try all ways, what was dealt is below the bound."""
+def test_a_count_between_two_bounds_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an exhaustive search, the dealt number is below the bound."""
     world, query = gpus(5, 4, 6), SearchQuery((group("1", PGPU=2), group("2", PGPU=3)), isolate=True)
     everything = count(query, world.snapshot())
     monkeypatch.setattr(shape_counter, "EFFORT", 10**9)
@@ -172,8 +172,8 @@ def test_a_count_between_two_numbers_says_so(monkeypatch: pytest.MonkeyPatch) ->
     assert (some.count < some.at_most, some.exact, some.reason) == (True, False, "combinations")
 
 
-def test_one_of_a_subtree_is_above_all_others() -> None:
-    """There are two of VCPU on each of two siblings, but each request needs their parent, too."""
+def test_one_provider_of_a_subtree_is_an_ancestor_of_the_others() -> None:
+    """Each of two siblings has two VCPU, but each request needs their parent, too."""
     world = World()
     world.host("host", VCPU=1)
     for number in range(2):
@@ -182,8 +182,8 @@ def test_one_of_a_subtree_is_above_all_others() -> None:
     assert compare(world, query).count == 1
 
 
-def test_a_demand_on_top_and_others_below_take_no_more_of_a_provider_than_it_gives() -> None:
-    """Each provider gives a consumer one, and below one node there are two: the third is at another node."""
+def test_a_demand_on_top_and_others_below_do_not_exceed_max_unit() -> None:
+    """Each provider serves one unit per consumer, and each node has two: the third demand needs another node."""
     world = World()
     world.host("host")
     for name, parent in (("node0", "host"), ("device0", "node0"), ("node1", "host")):
@@ -195,7 +195,7 @@ def test_a_demand_on_top_and_others_below_take_no_more_of_a_provider_than_it_giv
     assert compare(world, query).count
 
 
-def test_an_isolated_demand_and_another_take_no_more_of_a_provider_than_it_gives() -> None:
+def test_an_isolated_demand_and_another_do_not_exceed_max_unit() -> None:
     world = World()
     world.host("host", VCPU=Stock(8, max_unit=1))
     world.host("node", parent="host", VCPU=Stock(8, max_unit=1))
@@ -205,8 +205,8 @@ def test_an_isolated_demand_and_another_take_no_more_of_a_provider_than_it_gives
     assert compare(world, query).count
 
 
-def test_something_fits_even_if_no_order_of_dealing_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five, three and two are ten, and so are four, three and three; greedily, five and four are together."""
+def test_a_placement_is_found_even_if_no_order_of_dealing_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """5 + 3 + 2 and 4 + 3 + 3 are 10 each, but a greedy order combines 5 and 4."""
     monkeypatch.setattr(shape_counter, "EFFORT", 10**9)
     query = SearchQuery(tuple(group(str(number), PGPU=amount) for number, amount in enumerate((5, 4, 3, 3, 3, 2))))
     assert count(query, gpus(10, 10).snapshot()).count == 1
@@ -216,7 +216,7 @@ def test_something_fits_even_if_no_order_of_dealing_finds_it(monkeypatch: pytest
 
 
 def jobs(counts: list[int], copies: int) -> int:
-    """Return how many jobs fit, by trying all sets of trees for each."""
+    """Return the number of jobs that fit, by trying all sets of trees for each."""
     ways = [
         [times - (tree in trees) for tree, times in enumerate(counts)]
         for trees in itertools.combinations([tree for tree, times in enumerate(counts) if times], copies)
@@ -249,7 +249,7 @@ def test_copies_are_in_different_trees(data: st.DataObject, counts: list[int], c
 
 
 def test_copies_share_a_pool() -> None:
-    """Three times three of ten: with only two hosts, or four copies, the number of trees ends it."""
+    """The pool serves three jobs of three; with only two hosts, or four copies, the number of trees is the limit."""
     counted = count(QUERY, pool(100, 3).snapshot(), copies=3)
     assert (counted.count, counted.at_most, counted.limiting_rule) == (3, 3, "resources:DISK_GB")
     assert dict(counted.aggregates) == {"A0": 3}
@@ -272,11 +272,11 @@ def test_until_is_a_number_of_jobs(until: int, times: int) -> None:
     assert (counted.count, counted.reason) == (times, "until" if until == times else "exact")
 
 
-# --- placing until there is no candidate ---
+# --- placing until no candidate is left ---
 
 
 def place(world: World, amounts: oracle.Amounts) -> None:
-    """Add the amounts to what is used."""
+    """Add the amounts to the usage."""
     for name, class_, amount in amounts:
         member = world.members[name]
         stock = member.stock[class_]
@@ -284,14 +284,14 @@ def place(world: World, amounts: oracle.Amounts) -> None:
 
 
 def placed_at_random(world: World, query: SearchQuery, order: random.Random) -> int:
-    """Return how many candidates could be placed; each is one of those that the search finds."""
+    """Return the number of candidates placed at random, until the search finds none."""
     world = World({**world.members}, world.classes, world.ids, world.trait_ids)
     for times in itertools.count():
-        found = find(query, world.snapshot(), Settings(randomize=True, seed=order.random()))
-        if not found.candidates:
+        result = find(query, world.snapshot(), Settings(randomize=True, seed=order.random()))
+        if not result.candidates:
             return times
-        candidate = order.choice(found.candidates)
-        name = found.snapshot.provider
+        candidate = order.choice(result.candidates)
+        name = result.snapshot.provider
         place(
             world,
             frozenset(
@@ -305,8 +305,8 @@ def placed_at_random(world: World, query: SearchQuery, order: random.Random) -> 
 
 @examples(150)
 @given(data=st.data(), world=st.one_of(worlds(), crowds()))
-def test_placing_until_nothing_fits_gives_the_number(data: st.DataObject, world: World) -> None:
-    """Any candidates, in any order, give it in trees of one provider; elsewhere they give no more."""
+def test_placing_until_nothing_fits_reaches_the_count(data: st.DataObject, world: World) -> None:
+    """Random placements reach it in trees of one provider, and never exceed it elsewhere."""
     query: SearchQuery = data.draw(st.one_of(search_queries(world), crowded_queries()))
     assume(query.resource_classes <= world.classes.keys())
     counted = count(query, world.snapshot())
@@ -319,8 +319,8 @@ def test_placing_until_nothing_fits_gives_the_number(data: st.DataObject, world:
         assert (counted.reason, placed) == ("exact", counted.count)
 
 
-def test_the_number_depends_on_the_choice_of_candidates_where_a_tree_offers_several() -> None:
-    """The count is the most that any choice gives: the small devices together leave the large one alone."""
+def test_the_number_of_placements_depends_on_the_choice_of_candidates() -> None:
+    """The count is the maximum over all choices: using the small devices together spares the large one."""
     world, query = gpus(2, 1, 1), SearchQuery((group("1", PGPU=1), group("2", PGPU=1)), isolate=True)
 
     def left_after(*pairs: tuple[str, str]) -> int:
@@ -337,8 +337,8 @@ def test_the_number_depends_on_the_choice_of_candidates_where_a_tree_offers_seve
 
 @examples(100)
 @given(data=st.data(), world=crowds())
-def test_some_candidate_leaves_all_but_one_and_none_leaves_more(data: st.DataObject, world: World) -> None:
-    """So the number is reached by placing one after another, each time the right candidate."""
+def test_the_right_candidate_reduces_the_count_by_one_and_none_by_less(data: st.DataObject, world: World) -> None:
+    """So placing the right candidate each time reaches the count."""
     query: SearchQuery = data.draw(crowded_queries())
     assume(query.resource_classes <= world.classes.keys())
     counted = count(query, world.snapshot())
@@ -408,7 +408,7 @@ def gpus(*totals: int) -> World:
     ],
 )
 def test_equal_groups_on_different_devices_are_dealt_out(totals: tuple[int, ...], groups: int, times: int) -> None:
-    """No placement takes twice of a device: where one has more room than all others, the others end the count."""
+    """No placement uses a device twice: if one has more free capacity than all others, the others limit the count."""
     query = SearchQuery(tuple(group(str(number), PGPU=1) for number in range(groups)), isolate=True)
     counted = count(query, gpus(*totals).snapshot())
     assert (counted.count, counted.exact) == (times, True)
@@ -420,7 +420,7 @@ def test_groups_that_may_share_a_device_are_bounded_by_its_largest_unit() -> Non
     world.host("one", parent="host", VGPU=Stock(8, max_unit=2))
     world.host("other", parent="host", VGPU=2)
     query = SearchQuery(tuple(group(str(number), VGPU=1) for number in range(3)))
-    # Each placement takes at least one of the other device.
+    # Each placement uses the other device at least once.
     assert count(query, world.snapshot()).count == 2
     unequal = SearchQuery((group("1", VGPU=1), group("2", VGPU=2)))
     assert count(unequal, world.snapshot()).count == 2
@@ -444,7 +444,7 @@ def test_a_count_names_the_rule_that_limits_it(query: SearchQuery, rule: str) ->
     assert count(query, world.snapshot()).limiting_rule == rule
 
 
-def test_most_trees_decide_what_ends_a_count() -> None:
+def test_the_limit_of_a_count_is_that_of_most_trees() -> None:
     world = World()
     world.host("odd", VCPU=100, MEMORY_MB=1)
     for number in range(2):
@@ -454,7 +454,7 @@ def test_most_trees_decide_what_ends_a_count() -> None:
     assert counted.limiting_rules == ["resources:VCPU", "resources:VCPU", "resources:MEMORY_MB"]
 
 
-def test_a_subtree_ends_a_count_where_its_groups_have_room_apart() -> None:
+def test_a_subtree_limits_a_count_although_its_groups_fit_separately() -> None:
     world = World()
     world.host("host")
     for node, (cpus, devices) in enumerate(((4, 1), (1, 4))):
@@ -482,8 +482,8 @@ def pool(total: int, hosts: int, **local: int) -> World:
 QUERY = SearchQuery((group("", VCPU=1, DISK_GB=10),))
 
 
-def test_what_shares_one_class_may_have_another_for_its_own_tree() -> None:
-    """The pool is in no aggregate, so it shares nothing that is to come from one."""
+def test_a_sharing_provider_may_have_another_class_for_its_own_tree() -> None:
+    """The pool is in no aggregate, so it does not serve requests that name one."""
     world = World()
     world.host("host", VCPU=4, DISK_GB=4, aggregates=["A1"])
     world.sharing("pool", parent="host", VCPU=4, DISK_GB=4)
@@ -502,8 +502,8 @@ def test_hosts_compete_for_a_pool(total: int, times: int, first: int) -> None:
     assert counted.limiting_rule == ("resources:VCPU" if total >= 120 else "resources:DISK_GB")
 
 
-def test_hosts_with_a_choice_leave_a_pool_to_those_without() -> None:
-    """Host by host, the first one would take from the pool that is the only one of the second."""
+def test_hosts_with_two_pools_spare_the_only_pool_of_another_host() -> None:
+    """Host by host, the first host would take from the second host's only pool."""
     world = World()
     world.sharing("one", DISK_GB=40, aggregates=["A0", "A1"])
     world.sharing("other", DISK_GB=40, aggregates=["A0"])
@@ -525,12 +525,12 @@ def test_a_pool_serves_only_the_hosts_of_its_aggregates() -> None:
     assert by_root(counted) == {"host0": 2, "host1": 3}
 
 
-def test_what_hosts_have_themselves_spares_the_pool() -> None:
+def test_the_inventory_of_hosts_spares_the_pool() -> None:
     counted = count(QUERY, pool(20, 3, DISK_GB=25).snapshot())
     assert (counted.count, counted.exact) == (8, True)
 
 
-# --- what a count knows when it ends early ---
+# --- counts that end early ---
 
 
 def devices(hosts: int, disk: int) -> World:
@@ -544,7 +544,7 @@ def devices(hosts: int, disk: int) -> World:
 TWO_CPUS = SearchQuery((group("", VCPU=1), group("1", VCPU=1), group("2", DISK_GB=10)))
 
 
-def test_a_count_that_is_cut_short_has_at_least_what_one_tree_has() -> None:
+def test_a_count_that_is_cut_short_includes_at_least_one_tree() -> None:
     counted = count(TWO_CPUS, devices(200, 1_000_000).snapshot(), Settings(operations=2000))
     assert counted.reason == "operations"
     assert counted.roots
@@ -552,12 +552,12 @@ def test_a_count_that_is_cut_short_has_at_least_what_one_tree_has() -> None:
     assert counted.obstacle == ""
 
 
-def test_trees_that_share_end_at_until_in_the_first_one_that_has_enough() -> None:
+def test_trees_that_share_end_at_until_in_the_first_sufficient_tree() -> None:
     counted = count(TWO_CPUS, devices(200, 1_000_000).snapshot(), Settings(operations=2000), until=5)
     assert (counted.count, counted.reason, len(counted.roots)) == (5, "until", 1)
 
 
-def test_many_pools_of_many_hosts_are_counted_some_trees_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_pools_of_many_hosts_are_counted_in_batches_of_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     world = devices(50, 100)
     for number in range(40):
         world.sharing(f"pool{number}", DISK_GB=100, aggregates=["A0"])
@@ -586,7 +586,7 @@ def test_many_pools_of_many_hosts_are_counted_some_trees_at_once(monkeypatch: py
 
 
 def nested(hosts: int, kinds: int) -> World:
-    """Hosts of two nodes with a device each, of which so many differ in what is used."""
+    """Return hosts of two nodes with a device each; ``kinds`` of them differ in usage."""
     world = World()
     for number in range(hosts):
         world.host(f"host{number}", DISK_GB=1000)
@@ -603,7 +603,7 @@ BELOW = SearchQuery(
 
 
 @pytest.mark.parametrize(("kinds", "times"), [(1, 8), (16, 5)])
-def test_a_thousand_trees_of_one_shape_cost_little_more_than_one(kinds: int, times: int) -> None:
+def test_a_thousand_equivalent_trees_cost_little_more_than_one(kinds: int, times: int) -> None:
     snapshot = nested(1008, kinds).snapshot()
     counted = count(BELOW, snapshot, Settings(operations=2500))
     assert (counted.count, counted.exact, counted.complete) == (1008 * times, True, True)
@@ -614,13 +614,13 @@ def test_until_ends_a_count_after_few_trees() -> None:
     snapshot = nested(1008, 16).snapshot()
     everything = count(BELOW, snapshot, Settings(operations=500))
     assert (everything.complete, everything.reason) == (False, "operations")
-    few = count(BELOW, snapshot, Settings(operations=500), until=30)
-    assert (few.count, few.reason, few.complete) == (30, "until", True)
-    assert len(few.roots) < 20
+    until_thirty = count(BELOW, snapshot, Settings(operations=500), until=30)
+    assert (until_thirty.count, until_thirty.reason, until_thirty.complete) == (30, "until", True)
+    assert len(until_thirty.roots) < 20
 
 
-def test_trees_that_differ_in_shape_are_counted_apart() -> None:
-    """In the second host both devices are below one node, in the third there is none below any node."""
+def test_trees_of_different_shapes_are_counted_separately() -> None:
+    """The second host has both devices below one node, the third has no device below a node."""
     world = World()
     for number, places in enumerate(((0, 1), (0, 0), (2, 2))):
         world.host(f"host{number}", DISK_GB=1000)
@@ -648,12 +648,12 @@ def test_aggregates_do_not_cut_a_count_short() -> None:
     assert everything.aggregates[:2] == [("A", 400), ("A0", 4)]
     some = count(query, snapshot, Settings(operations=150))
     assert (some.count, some.exact, some.complete, some.aggregates) == (400, True, False, [])
-    one = count(query, snapshot, Settings(operations=150), until=1)
-    assert (one.count, one.reason, one.complete, one.aggregates) == (1, "until", True, [])
+    until_one = count(query, snapshot, Settings(operations=150), until=1)
+    assert (until_one.count, until_one.reason, until_one.complete, until_one.aggregates) == (1, "until", True, [])
 
 
 @pytest.mark.parametrize(("ratio", "exact"), [(1.0, True), (16.0, True), (2.0**7, False), (2.0**30, False)])
-def test_amounts_that_are_cut_are_not_exact(ratio: float, exact: bool) -> None:
+def test_truncated_amounts_are_not_exact(ratio: float, exact: bool) -> None:
     world = World()
     world.host("host", VCPU=Stock(2**31 - 1, allocation_ratio=ratio))
     counted = count(SearchQuery((group("", VCPU=1),)), world.snapshot())

@@ -15,7 +15,7 @@ def texts(world: World, query: SearchQuery) -> list[str]:
     return [relaxation.text for relaxation in explain(query, world.snapshot()).relaxations]
 
 
-def test_three_other_aggregates_are_offered_those_of_the_most_candidates_first() -> None:
+def test_three_other_aggregates_are_offered_by_number_of_candidates() -> None:
     world = World()
     for number, aggregates in enumerate((("B",), ("E", "C"), ("D", "E"), ("E", "D", "C"))):
         world.host(f"host{number}", aggregates=aggregates, VCPU=1)
@@ -26,7 +26,7 @@ def test_three_other_aggregates_are_offered_those_of_the_most_candidates_first()
     ]
 
 
-def test_aggregates_of_the_root_are_offered_to_the_group_without_suffix() -> None:
+def test_aggregates_of_the_root_are_offered_to_the_unsuffixed_group() -> None:
     world = World()
     world.host("host", aggregates=["B"])
     world.host("child", parent="host", VCPU=1)
@@ -45,8 +45,8 @@ def test_twenty_changes_are_offered_the_smallest_ones() -> None:
     assert texts(world, query) == [f"with resources_{number}=A:{number - 1}" for number in range(23, 3, -1)]
 
 
-def test_aggregates_that_were_asked_for_are_not_among_the_three_others() -> None:
-    """A part of each candidate is in them."""
+def test_requested_aggregates_are_not_offered() -> None:
+    """Part of each candidate is in them."""
     world = World()
     world.host("host", aggregates=["P"], VCPU=1)
     world.sharing("pool", aggregates=["P", "A", "B", "C"], DISK_GB=1)
@@ -62,7 +62,7 @@ def test_aggregates_that_were_asked_for_are_not_among_the_three_others() -> None
 
 
 def near_misses(world: World, query: SearchQuery) -> dict[str, list[str]]:
-    """Return the texts of what is missing, by the root of the tree."""
+    """Return the texts of the missing conditions, by the root of the tree."""
     explanation = explain(query, world.snapshot())
     return {
         explanation.snapshot.provider(near.root).uuid: [lack.text for lack in near.missing]
@@ -70,7 +70,7 @@ def near_misses(world: World, query: SearchQuery) -> dict[str, list[str]]:
     }
 
 
-def test_trees_are_ordered_by_the_smallest_change_that_is_enough() -> None:
+def test_trees_are_ordered_by_the_smallest_sufficient_change() -> None:
     world = World()
     world.host("both", VCPU=2, aggregates=["B"])
     world.host("amount", VCPU=3, aggregates=["A"])
@@ -93,7 +93,7 @@ def test_equally_near_trees_are_in_the_order_of_their_creation() -> None:
     assert [*near_misses(world, query)] == ["first", "second", "third"]
 
 
-def test_a_provider_that_gives_more_only_is_named_with_its_units() -> None:
+def test_a_provider_with_a_larger_min_unit_is_named_with_its_units() -> None:
     world = World()
     world.host("host", DISK_GB=4)
     world.host("child", parent="host", VCPU=Stock(4, min_unit=2))
@@ -102,7 +102,7 @@ def test_a_provider_that_gives_more_only_is_named_with_its_units() -> None:
     }
 
 
-def test_amounts_that_add_up_are_lowered_to_what_fits_beside_the_others() -> None:
+def test_amounts_that_add_up_are_lowered_to_fit_beside_the_others() -> None:
     world = World()
     world.host("host", VCPU=2, traits=["FAST"])
     world.host("child", parent="host", VCPU=4, traits=["FAST"])
@@ -113,8 +113,8 @@ def test_amounts_that_add_up_are_lowered_to_what_fits_beside_the_others() -> Non
     assert near_misses(world, query) == {"host": ["host has room for 2 of 3 VCPU"]}
 
 
-def test_an_amount_that_a_provider_could_give_alone_is_lowered_beside_the_others() -> None:
-    """Where a same_subtree names one of two equal groups, both are relaxed."""
+def test_an_amount_that_would_fit_alone_is_lowered_to_fit_beside_the_others() -> None:
+    """If same_subtree names one of two equal groups, both are relaxed."""
     world = World()
     world.host("host", A=4, B=1)
     groups = (Group("_1", {"A": 3}), Group("_2", {"A": 3}), Group("_3", {"B": 1}))
@@ -125,7 +125,7 @@ def test_an_amount_that_a_provider_could_give_alone_is_lowered_beside_the_others
     assert near.missing[0].available == 1
 
 
-def test_a_provider_that_another_group_uses_has_room_beside_that() -> None:
+def test_a_provider_used_by_another_group_serves_its_remaining_capacity() -> None:
     world = World()
     world.host("h1")
     world.host("a1", parent="h1", A=6, B=1, traits=["T"])
@@ -134,7 +134,7 @@ def test_a_provider_that_another_group_uses_has_room_beside_that() -> None:
     assert near_misses(world, query) == {"h1": ["a2 has room for 3 of 5 A"]}
 
 
-def test_what_the_root_lacks_is_missing() -> None:
+def test_a_condition_that_the_root_does_not_meet_is_missing() -> None:
     world = World()
     world.host("host", VCPU=4, traits=["OLD"])
     root = NameCondition((frozenset({"FAST"}),), frozenset({"OLD", "BROKEN"}))
@@ -150,7 +150,7 @@ def test_what_the_root_lacks_is_missing() -> None:
 
 
 def test_each_kind_of_condition_has_a_text() -> None:
-    """Where a condition is about several providers, or none is usable, none is named."""
+    """No provider is named for a condition on several providers, or if none is usable."""
     world = World()
     world.host("host", traits=["OLD"], aggregates=["A", "B"])
     world.host("gpu", parent="host", traits=["BAD"], aggregates=["C"], PGPU=1)

@@ -1,4 +1,4 @@
-"""Explanations of queries that are made to be costly: what is counted is work, not time."""
+"""Explanations of deliberately costly queries; the tests count work, not time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def query_of(*parameters: str) -> SearchQuery:
 
 
 class Comparisons(difflib.SequenceMatcher):
-    """Counts the names that are compared."""
+    """A counter of compared names."""
 
     count = 0
 
@@ -44,7 +44,7 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Comparisons]]:
     return Comparisons
 
 
-def test_few_names_are_compared_for_few_unknown_ones(comparisons: type[Comparisons]) -> None:
+def test_few_unknown_names_cause_few_comparisons(comparisons: type[Comparisons]) -> None:
     world = World()
     world.host("cn1", VCPU=8)
     known = [f"CUSTOM_RACK_{number:04}" for number in range(5_000)]
@@ -54,7 +54,7 @@ def test_few_names_are_compared_for_few_unknown_ones(comparisons: type[Compariso
     wrong = explain(query, world.snapshot(), unknown_traits=unknown).mistakes
     assert [each.kind for each in wrong] == ["trait"] * 20
     assert [each.suggestion is not None for each in wrong] == [True] * 3 + [False] * 17
-    # A matcher begins with one comparison, that with nothing.
+    # A matcher begins with one comparison with the empty string.
     assert comparisons.count == 3 * (1 + 50)
 
 
@@ -69,7 +69,7 @@ def test_a_long_name_is_compared_with_none(comparisons: type[Comparisons]) -> No
     assert comparisons.count == 0
 
 
-def test_the_name_that_was_meant_is_found_among_thousands() -> None:
+def test_the_intended_name_is_found_among_thousands() -> None:
     world = World()
     world.host("cn1", VCPU=8)
     known = [*(f"CUSTOM_RACK_{number:04}" for number in range(2_000)), "HW_CPU_X86_AVX512F", "CUSTOM_GOLD"]
@@ -85,7 +85,7 @@ def test_the_name_that_was_meant_is_found_among_thousands() -> None:
 
 
 class Ancestries(Snapshot):
-    """Counts the walks from a provider to its root."""
+    """A counter of walks from a provider to its root."""
 
     __slots__ = ()
     count = 0
@@ -96,7 +96,7 @@ class Ancestries(Snapshot):
 
 
 @pytest.mark.parametrize(("trees", "where"), [(50, "any tree"), (60, "any of the 50 trees examined")])
-def test_subtrees_are_looked_at_in_few_trees_and_each_group_once(trees: int, where: str) -> None:
+def test_subtrees_are_examined_in_few_trees_and_each_group_once(trees: int, where: str) -> None:
     world = World()
     for number in range(trees):
         world.host(f"cn{number:02}", CUSTOM_Z=1)
@@ -114,7 +114,7 @@ def test_subtrees_are_looked_at_in_few_trees_and_each_group_once(trees: int, whe
     wrong = [each for each in explain(query, snapshot).mistakes if each.kind == "same_subtree"]
     assert len(wrong) == 5
     assert all(where in each.text for each in wrong)
-    # The first five name six groups; each has one provider in a tree.
+    # The first five subtrees name six groups; each group has one provider in a tree.
     assert Ancestries.count == 50 * 6
 
 
@@ -124,7 +124,7 @@ _Result = TypeVar("_Result")
 
 
 def with_few_calls(function: Callable[[], _Result], most: int) -> _Result:
-    """Return what a function returns; fail as soon as it has called more functions than allowed."""
+    """Return the result of a function; fail as soon as it calls more functions than allowed."""
     calls = 0
 
     def count(_frame: FrameType, event: str, _argument: object) -> None:
@@ -141,7 +141,7 @@ def with_few_calls(function: Callable[[], _Result], most: int) -> _Result:
         sys.setprofile(None)
 
 
-def test_a_large_smallest_amount_is_not_counted_down_to() -> None:
+def test_a_large_min_unit_is_not_reached_by_counting_down() -> None:
     world = World()
     world.host("cn1", DISK_GB=Stock(2_000_000_000, min_unit=1_999_999_999))
     world.host("cn2", DISK_GB=Stock(1_000_000_000, min_unit=999_999_990, step_size=7))
@@ -160,9 +160,7 @@ def test_a_thousand_names_are_not_relaxed_together() -> None:
 
 
 @pytest.mark.parametrize(("conditions", "complete"), [(40, True), (41, False)])
-def test_a_query_with_more_conditions_than_are_tried_is_not_explained_completely(
-    conditions: int, complete: bool
-) -> None:
+def test_the_explanation_of_a_query_with_too_many_conditions_is_incomplete(conditions: int, complete: bool) -> None:
     world = World()
     world.host("cn1", VCPU=8, traits=[f"CUSTOM_{number}" for number in range(1, conditions)])
     # All but one are met; each may matter, since the providers of the unsuffixed group meet them together.

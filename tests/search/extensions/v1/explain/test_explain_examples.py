@@ -1,4 +1,4 @@
-"""Explanations that were wrong once: of collective conditions, of groups that are left out, of what is shared."""
+"""Regression tests of explanations: collective conditions, removed groups, and sharing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def roots(explanation: Explanation) -> list[str]:
     return [explanation.snapshot.provider(near.root).uuid for near in explanation.near_misses]
 
 
-def test_a_group_goes_with_its_last_class_and_with_what_it_requires() -> None:
+def test_a_group_is_removed_with_its_last_class_and_its_conditions() -> None:
     world = World()
     world.host("h1", A=2, traits=["T0"])
     explanation = explained(world, Group("", {"A": 1}), Group("_G", {"C": 1}, traits("T0")))
@@ -41,7 +41,7 @@ def test_a_group_goes_with_its_last_class_and_with_what_it_requires() -> None:
 
 
 def test_an_amount_is_lowered_though_the_query_without_it_fits_nowhere() -> None:
-    """The provider of one class has a trait that all are to have between them."""
+    """The provider of one class has a trait that the providers must have together."""
     world = World()
     world.host("p0", A=2, traits=["T2"], aggregates=["a"])
     world.sharing("s", A=3, C=14, traits=["T0"], aggregates=["a"])
@@ -50,7 +50,7 @@ def test_an_amount_is_lowered_though_the_query_without_it_fits_nowhere() -> None
     assert (relaxation.kind, relaxation.text) == ("amount", "with resources=A:2")
 
 
-def test_an_amount_is_lowered_whose_provider_is_above_those_of_two_other_groups() -> None:
+def test_an_amount_is_lowered_if_its_provider_is_an_ancestor_for_two_other_groups() -> None:
     world = World()
     world.host("n", A=2, traits=["T0"])
     world.host("x", parent="n", B=1)
@@ -60,7 +60,7 @@ def test_an_amount_is_lowered_whose_provider_is_above_those_of_two_other_groups(
     assert texts(explanation) == ["with resources_1=A:2"]
 
 
-def test_such_an_amount_is_lowered_together_with_another_one() -> None:
+def test_the_amount_of_an_ancestor_is_lowered_together_with_another_one() -> None:
     world = World()
     world.host("p0", A=2, Z=1, traits=["T2"], aggregates=["a"])
     world.sharing("s", A=3, C=14, traits=["T0"], aggregates=["a"])
@@ -68,7 +68,7 @@ def test_such_an_amount_is_lowered_together_with_another_one() -> None:
     assert texts(explanation) == ["with resources=A:2 and resources_1=Z:1"]
 
 
-def test_either_of_two_aggregates_is_left_out_where_the_root_and_its_child_are_in_one_each() -> None:
+def test_either_of_two_aggregates_is_removed_if_root_and_child_are_in_one_each() -> None:
     world = World()
     world.host("h1", aggregates=["b"])
     world.host("c1", parent="h1", A=5, aggregates=["a"])
@@ -81,7 +81,7 @@ def test_either_of_two_aggregates_is_left_out_where_the_root_and_its_child_are_i
     ]
 
 
-def test_what_the_query_of_a_near_miss_drops_is_missing() -> None:
+def test_conditions_that_the_query_of_a_near_miss_drops_are_missing() -> None:
     world = World()
     world.host("h1", C=1)
     group = Group("_0", {"C": 2}, NameCondition((), frozenset({"T1"})))
@@ -99,7 +99,7 @@ def test_what_the_query_of_a_near_miss_drops_is_missing() -> None:
     assert query_string(near.query) == "resources=C:3,B:1"
 
 
-def test_a_tree_whose_candidates_another_has_too_is_counted_under_its_own_obstacle() -> None:
+def test_a_tree_that_shares_its_candidates_is_counted_under_its_own_obstacle() -> None:
     world = World()
     world.host("h1", A=4, aggregates=["a"])
     for number in (2, 3, 4):
@@ -107,7 +107,7 @@ def test_a_tree_whose_candidates_another_has_too_is_counted_under_its_own_obstac
     world.sharing("pool", A=8, aggregates=["a"])
     explanation = explained(world, Group("_0", {"A": 6}), Group("_1", {"A": 6}), isolate=True)
     assert explanation.obstacle == ("group_policy", None)
-    assert [(one.rule, one.trees) for one in explanation.combinations] == [("group_policy", 5)]
+    assert [(combination.rule, combination.trees) for combination in explanation.combinations] == [("group_policy", 5)]
     assert roots(explanation) == ["h1", "h2", "h3"]
 
 
@@ -117,7 +117,7 @@ def test_an_empty_cloud_has_no_provider() -> None:
     assert explanation.complete
 
 
-def test_a_relaxed_query_names_nothing_that_does_not_exist() -> None:
+def test_a_relaxed_query_names_nothing_unknown() -> None:
     """Placement refuses a query that forbids an unknown trait."""
     world = World()
     world.host("h1", A=2)
@@ -148,7 +148,7 @@ def test_a_relaxed_query_names_nothing_that_does_not_exist() -> None:
     assert query_string(explanation.relaxations[-1].query) == "resources_1=A:1"
 
 
-def test_a_name_that_is_forbidden_or_has_an_alternative_is_no_mistake() -> None:
+def test_a_forbidden_or_alternative_name_is_not_a_mistake() -> None:
     world = World()
     world.host("h1", A=2, traits=["T1"], aggregates=["a"])
     either = NameCondition((frozenset({"T1", "T3"}),), frozenset({"T2"}))
@@ -166,7 +166,7 @@ def test_steps_count_only_sharing_providers_that_reach_a_remaining_tree() -> Non
     assert (tuple(step.before), step.amounts.blocked_by) == ((2, 2), {"absent": 1, "total": 1, "max_unit": 1})
 
 
-def test_a_policy_goes_with_the_last_but_one_group() -> None:
+def test_a_group_policy_is_removed_with_the_last_but_one_group() -> None:
     world = World()
     world.host("h1", A=1)
     explanation = explained(world, Group("_1", {"A": 2}), Group("_2", {"C": 1}), isolate=True)
@@ -174,7 +174,7 @@ def test_a_policy_goes_with_the_last_but_one_group() -> None:
     assert (relaxation.kind, query_string(relaxation.query)) == ("several", "resources_1=A:1")
 
 
-def test_no_more_candidates_are_counted_than_are_asked_for() -> None:
+def test_candidates_are_counted_up_to_the_requested_limit() -> None:
     world = World()
     for number in range(3):
         world.host(f"h{number}", A=1)
@@ -185,7 +185,7 @@ def test_no_more_candidates_are_counted_than_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize("suffix", ["_gpu", ""])
-def test_an_amount_of_which_each_provider_has_a_part_is_spread_over_groups(suffix: str) -> None:
+def test_an_amount_above_each_provider_is_spread_over_groups(suffix: str) -> None:
     world = World()
     world.host("h1")
     for number in range(4):
@@ -232,7 +232,7 @@ def test_each_tree_has_its_own_number_of_groups() -> None:
     assert roots(explanation) == ["h1", "h2", "h3"]
 
 
-def test_an_amount_that_has_room_alone_is_spread_beside_the_others() -> None:
+def test_an_amount_that_fits_alone_is_spread_beside_the_others() -> None:
     world = World()
     world.host("h1")
     world.host("c1", parent="h1", A=5)
@@ -278,7 +278,7 @@ def test_the_parts_of_an_amount_are_in_the_subtree_of_its_group() -> None:
     assert query_string(relaxation.query).endswith("&same_subtree=_1,_2_1,_2_2")
 
 
-def test_changes_that_differ_once_amounts_are_raised_are_all_offered() -> None:
+def test_changes_that_differ_after_raising_amounts_are_all_offered() -> None:
     world = World()
     world.host("h1", A=8)
     inside = NameCondition((frozenset("a"),))
@@ -301,7 +301,7 @@ def test_amounts_are_raised_in_the_order_of_the_request_with_the_units_of_any_tr
     assert texts(explanation) == ["with resources_1=A:10 and resources_2=B:1"]
 
 
-def test_units_of_several_kinds_are_all_looked_at() -> None:
+def test_all_kinds_of_units_are_tried() -> None:
     world = World()
     world.host("cn1", DISK_GB=Stock(1_000, step_size=2))
     world.host("cn2", DISK_GB=Stock(1_000, step_size=3))
@@ -316,7 +316,7 @@ def test_units_of_several_kinds_are_all_looked_at() -> None:
     assert texts(explanation) == ["with resources_2=A:4", "with resources_1=A:4"]
 
 
-def test_a_host_that_the_service_avoids_is_the_nearest_and_does_not_count_as_the_most() -> None:
+def test_an_avoided_host_is_the_nearest_and_not_counted_as_the_maximum() -> None:
     world = World()
     world.host("h1", A=4)
     world.host("h2", A=6, traits=["DISABLED"])
@@ -329,7 +329,7 @@ def test_a_host_that_the_service_avoids_is_the_nearest_and_does_not_count_as_the
     assert "and none can supply more than 4. With resources=A:4, " in explanation.summary
 
 
-def test_alternatives_and_forbidden_names_that_do_not_exist_are_not_the_reason() -> None:
+def test_unknown_alternatives_and_forbidden_names_are_not_the_reason() -> None:
     world = World()
     world.host("h1", A=4, traits=["OLD"])
     group = Group("", {"A": 1}, NameCondition((), frozenset({"OLD", "NEVER"})))
@@ -337,7 +337,7 @@ def test_alternatives_and_forbidden_names_that_do_not_exist_are_not_the_reason()
     assert explanation.summary.startswith("The only remaining provider does not meet required=!NEVER,!OLD. ")
 
 
-def test_a_host_that_the_service_avoids_is_a_near_miss_but_no_relaxation() -> None:
+def test_an_avoided_host_is_a_near_miss_but_not_a_relaxation() -> None:
     world = World()
     world.host("h1", A=1, traits=["DISABLED"])
     world.host("h2", A=1, traits=["DISABLED"])
@@ -345,7 +345,7 @@ def test_a_host_that_the_service_avoids_is_a_near_miss_but_no_relaxation() -> No
     assert explanation.relaxations == ()
     assert explanation.summary.startswith("The service avoids all 2 remaining trees")
     assert [lack.text for lack in explanation.near_misses[0].missing] == ["the root h1 has DISABLED"]
-    # Nor is it a near miss where more has to be changed.
+    # It is not a near miss either if more must be changed.
     explanation = explained(world, Group("", {"A": 2}), avoided=frozenset({"DISABLED"}))
     assert (explanation.relaxations, explanation.near_misses) == ((), ())
     world.host("child", parent="h1", traits=["T0"])
@@ -353,7 +353,7 @@ def test_a_host_that_the_service_avoids_is_a_near_miss_but_no_relaxation() -> No
     assert explanation.summary.startswith("None of the 2 remaining trees meets root_required=T0.")
 
 
-def test_a_group_goes_together_with_one_that_a_same_subtree_ties_to_it() -> None:
+def test_a_group_is_removed_together_with_one_tied_to_it_by_same_subtree() -> None:
     world = World()
     world.host("h1", A=1, B=1, C=1)
     groups = (Group("_1", {"A": 1}), Group("_2", {"B": 1}, traits("T0", "T1", "T2")), Group("_3", {"C": 1}))
@@ -363,7 +363,7 @@ def test_a_group_goes_together_with_one_that_a_same_subtree_ties_to_it() -> None
     ]
 
 
-def test_what_rules_out_most_trees_is_the_first_of_the_combinations() -> None:
+def test_the_rule_that_rejects_most_trees_comes_first() -> None:
     world = World()
     world.host("t0")
     for device, class_ in enumerate(("A", "A", "B", "C")):
@@ -375,10 +375,13 @@ def test_what_rules_out_most_trees_is_the_first_of_the_combinations() -> None:
         world.host(f"{tree}-c", parent=f"{tree}-b", C=1)
     groups = (Group(f"_{number}", {class_: 1}) for number, class_ in enumerate(("A", "A", "B", "C"), 1))
     explanation = explained(world, *groups, isolate=True, same_subtrees=(frozenset({"_3", "_4"}),))
-    assert [(one.rule, one.trees) for one in explanation.combinations] == [("group_policy", 2), ("same_subtree", 1)]
+    assert [(combination.rule, combination.trees) for combination in explanation.combinations] == [
+        ("group_policy", 2),
+        ("same_subtree", 1),
+    ]
 
 
-def test_a_rule_that_can_be_changed_is_the_first_of_the_combinations() -> None:
+def test_a_rule_that_can_be_relaxed_comes_first() -> None:
     world = World()
     for tree in range(2):
         world.host(f"h{tree}")
@@ -389,10 +392,13 @@ def test_a_rule_that_can_be_changed_is_the_first_of_the_combinations() -> None:
     groups = (Group(f"_{number}", {"B": 1}, traits("FAST")) for number in range(2))
     explanation = explained(world, Group("", {"A": 1}, traits("T0", "T1", "T2")), *groups, isolate=True)
     assert {"without required_0=FAST", "without group_policy=isolate"} < {*texts(explanation)}
-    assert [(one.rule, one.trees) for one in explanation.combinations] == [("group_policy", 1), ("required", 2)]
+    assert [(combination.rule, combination.trees) for combination in explanation.combinations] == [
+        ("group_policy", 1),
+        ("required", 2),
+    ]
 
 
-def test_three_conditions_are_changed_together_where_no_two_are_enough() -> None:
+def test_three_conditions_are_changed_together_if_no_two_suffice() -> None:
     world = World()
     world.host("h1", A=2, B=1, traits=[SHARES])
     explanation = explained(world, Group("", {"A": 4, "B": 3}, traits("T0")))
@@ -416,7 +422,7 @@ def test_an_amount_that_a_pool_shares_is_lowered() -> None:
     assert texts(several) == ["with resources=VCPU:4 and resources=DISK_GB:10"]
 
 
-def test_the_reasons_of_many_trees_that_share_take_nothing_from_the_searches_of_changes() -> None:
+def test_explaining_many_sharing_trees_leaves_the_budget_of_relaxations() -> None:
     world = World()
     for number in range(3_000):
         world.host(f"h{number}", aggregates=["a"])
@@ -429,7 +435,7 @@ def test_the_reasons_of_many_trees_that_share_take_nothing_from_the_searches_of_
     assert not explain(query, explanation.snapshot, Settings(operations=5_000)).complete
 
 
-def test_equal_groups_of_which_some_are_left_out_keep_their_own_candidates() -> None:
+def test_the_rest_of_equal_groups_keeps_its_candidates() -> None:
     world = World()
     world.host("h0", A=Stock(8, step_size=2), B=4)
     world.host("h1", A=Stock(9, step_size=2), B=Stock(1, min_unit=2))

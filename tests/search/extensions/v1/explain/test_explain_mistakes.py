@@ -1,4 +1,4 @@
-"""Mistakes in a query, and the sentence of an explanation."""
+"""Mistakes in a query, and their sentences in an explanation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def explained(world: World, *groups: Group, **more: object) -> Explanation:
 
 
 def numa_hosts() -> World:
-    """Two hosts with two NUMA nodes, each with a GPU and a NIC."""
+    """Return two hosts with two NUMA nodes, each with a GPU and a NIC."""
     world = World()
     for host in ("cn0", "cn1"):
         world.host(host, DISK_GB=100)
@@ -40,7 +40,7 @@ def numa_hosts() -> World:
 
 @examples(200)
 @given(case=strategies.explained())
-def test_an_amount_that_nobody_ever_has_is_a_mistake(case: tuple[World, SearchQuery]) -> None:
+def test_an_amount_that_no_inventory_allows_is_a_mistake(case: tuple[World, SearchQuery]) -> None:
     world, query = case
     explanation = explain(query, world.snapshot())
     expected = 0
@@ -58,7 +58,7 @@ def has_inventory(world: World, class_: str) -> bool:
 
 
 def ever(member: object, class_: str, amount: int) -> bool:
-    """Whether the provider has an inventory that would allow the amount, or a greater one, if nothing was used."""
+    """Whether an unused inventory of the provider would allow the amount or a greater one."""
     stock = member.stock.get(class_)
     if stock is None:
         return False
@@ -81,7 +81,7 @@ def test_the_largest_amount_is_suggested() -> None:
     )
 
 
-def test_amounts_that_no_provider_has_together() -> None:
+def test_amounts_that_no_provider_can_serve_together() -> None:
     world = World()
     world.host("cn0", VCPU=4)
     world.host("cn1", DISK_GB=4)
@@ -90,7 +90,7 @@ def test_amounts_that_no_provider_has_together() -> None:
     assert explained(world, Group("", {"VCPU": 1, "DISK_GB": 1})).mistakes == ()
 
 
-def test_what_stands_in_the_way_of_an_amount() -> None:
+def test_the_obstacles_of_an_amount() -> None:
     world = World()
     world.host("none")
     world.host("small", VCPU=4)
@@ -116,7 +116,7 @@ def test_what_stands_in_the_way_of_an_amount() -> None:
 # --- names ---
 
 
-def test_names_that_do_not_exist_are_compared_with_those_that_do() -> None:
+def test_unknown_names_are_compared_with_known_names() -> None:
     world = World()
     world.host("cn0", VCPU=4, traits=["HW_CPU_X86_AVX2"])
     query = SearchQuery((Group("", {"VCPUS": 1}, traits("HW_CPU_X86_AVX3", "STORAGE")),))
@@ -128,7 +128,7 @@ def test_names_that_do_not_exist_are_compared_with_those_that_do() -> None:
     ]
 
 
-def test_names_that_no_provider_has_are_compared_with_those_that_some_provider_has() -> None:
+def test_unused_names_are_compared_with_used_names() -> None:
     world = World()
     world.host("cn0", MEMORY_MB=4, VGPU_A=1, traits=["HW_CPU_X86_AVX2"])
     snapshot = world.snapshot()
@@ -141,7 +141,7 @@ def test_names_that_no_provider_has_are_compared_with_those_that_some_provider_h
     ]
 
 
-def test_a_class_without_inventory_an_aggregate_without_members_and_a_tree_that_does_not_exist() -> None:
+def test_an_unused_class_an_empty_aggregate_and_an_unknown_tree() -> None:
     world = World()
     world.classes["PGPU"] = 0
     world.host("cn0", VCPU=4)
@@ -157,7 +157,7 @@ def test_a_class_without_inventory_an_aggregate_without_members_and_a_tree_that_
 # --- subtrees ---
 
 
-def test_a_subtree_without_its_top_says_which_group_to_add() -> None:
+def test_a_subtree_without_its_top_names_the_group_to_add() -> None:
     groups = (Group("_gpu", {"PGPU": 1}), Group("_nic", {"SRIOV_NET_VF": 1}))
     subtree = frozenset({"_gpu", "_nic"})
     explanation = explained(numa_hosts(), *groups, same_subtrees=(subtree,))
@@ -171,7 +171,7 @@ def test_a_subtree_without_its_top_says_which_group_to_add() -> None:
     assert explained(numa_hosts(), *groups, top, same_subtrees=(subtree | {"_TOP"},)).found == 4
 
 
-def test_the_suffix_that_is_suggested_is_free_and_of_equally_deep_traits_the_rarest_is_named() -> None:
+def test_the_suggested_suffix_is_free_and_the_suggested_trait_the_rarest() -> None:
     world = numa_hosts()
     world.host("cn0-numa0", parent="cn0", traits=["HW_NUMA_ROOT", "RARE"], VCPU=8)
     groups = Group("_TOP", {"PGPU": 1}), Group("_nic", {"SRIOV_NET_VF": 1})
@@ -179,7 +179,7 @@ def test_the_suffix_that_is_suggested_is_free_and_of_equally_deep_traits_the_rar
     assert mistake.suggestion == "required_TOP0=RARE&same_subtree=_TOP,_TOP0,_nic"
 
 
-def test_only_the_subtree_without_its_top_gets_the_group_that_is_suggested() -> None:
+def test_only_the_subtree_without_its_top_gets_the_suggested_group() -> None:
     world = World()
     world.host("host")
     world.host("numa", parent="host", traits=["HW_NUMA_ROOT"])
@@ -191,7 +191,7 @@ def test_only_the_subtree_without_its_top_gets_the_group_that_is_suggested() -> 
     assert mistake.suggestion == "required_TOP=HW_NUMA_ROOT&same_subtree=_A,_B,_TOP"
 
 
-def test_a_group_is_suggested_with_which_there_are_candidates() -> None:
+def test_the_suggested_group_leads_to_candidates() -> None:
     """The deepest common ancestor serves another group."""
     world = World()
     world.host("h1")
@@ -206,14 +206,14 @@ def test_a_group_is_suggested_with_which_there_are_candidates() -> None:
     assert explanation.mistakes[0].suggestion == "required_TOP=CUSTOM_HOST&same_subtree=_TOP,_gpu,_nic"
 
 
-def test_a_subtree_with_its_top_is_no_mistake() -> None:
+def test_a_subtree_with_its_top_is_not_a_mistake() -> None:
     world = numa_hosts()
     groups = (Group("_cpu", {"VCPU": 9}), Group("_gpu", {"PGPU": 1}))
     subtree = frozenset({"_cpu", "_gpu"})
     assert {mistake.kind for mistake in explained(world, *groups, same_subtrees=(subtree,)).mistakes} == {"amount"}
 
 
-def test_a_subtree_of_providers_that_share_is_no_mistake() -> None:
+def test_a_subtree_of_sharing_providers_is_not_a_mistake() -> None:
     world = World()
     world.host("host", aggregates=["a"], VCPU=3)
     world.sharing("pool", aggregates=["a"], DISK_GB=1)
@@ -223,7 +223,7 @@ def test_a_subtree_of_providers_that_share_is_no_mistake() -> None:
     assert (explanation.found, explanation.mistakes) == (0, ())
 
 
-def test_a_subtree_is_no_mistake_where_its_last_group_fits_nowhere() -> None:
+def test_a_subtree_is_not_a_mistake_if_its_last_group_fits_nowhere() -> None:
     world = World()
     world.host("host", traits=["HW_NUMA_ROOT"], VCPU=1)
     groups = (Group("_TOP", traits=traits("HW_NUMA_ROOT")), Group("_cpu", {"VCPU": 2}))
@@ -233,7 +233,7 @@ def test_a_subtree_is_no_mistake_where_its_last_group_fits_nowhere() -> None:
 
 @examples(200)
 @given(case=strategies.explained())
-def test_a_subtree_is_a_mistake_if_no_provider_of_its_groups_is_above_the_others(
+def test_a_subtree_is_a_mistake_if_no_provider_is_an_ancestor_of_the_others(
     case: tuple[World, SearchQuery],
 ) -> None:
     world, query = case
@@ -250,13 +250,13 @@ def test_a_subtree_is_a_mistake_if_no_provider_of_its_groups_is_above_the_others
         and not explanation.found
         and not any(some_above(world, query, suffixes, root) for root in narrowing.roots)
     }
-    found = [mistake.text for mistake in explanation.mistakes if mistake.kind == "same_subtree"]
-    assert len(found) == len(expected)
-    assert all(any(f"same_subtree={suffixes} " in text for text in found) for suffixes in expected)
+    texts = [mistake.text for mistake in explanation.mistakes if mistake.kind == "same_subtree"]
+    assert len(texts) == len(expected)
+    assert all(any(f"same_subtree={suffixes} " in text for text in texts) for suffixes in expected)
 
 
 def some_above(world: World, query: SearchQuery, suffixes: frozenset[str], root: str) -> bool:
-    """Whether in the tree a provider that fits one group is at or above one for each of the others."""
+    """Whether a provider for one group is an ancestor of, or the same as, one for each other group in the tree."""
     tree = [member for member in world.members.values() if world.root(member.name) == root]
     fitting = [
         {match[0][0] for match in matching(world, query, group, root, tree)}
@@ -270,7 +270,7 @@ def some_above(world: World, query: SearchQuery, suffixes: frozenset[str], root:
 # --- bounds ---
 
 
-def test_what_the_budget_ends_is_not_complete() -> None:
+def test_an_explanation_that_exhausts_the_budget_is_incomplete() -> None:
     world = numa_hosts()
     groups = tuple(Group(f"_{number}", {"VCPU": 1}) for number in range(5))
     searches = BudgetedSearches(world.snapshot(), 1, 1)
@@ -278,7 +278,7 @@ def test_what_the_budget_ends_is_not_complete() -> None:
     assert not searches.complete
 
 
-def test_a_tree_that_exists_is_no_mistake_and_what_the_root_must_have_can_be_one() -> None:
+def test_an_existing_tree_is_not_a_mistake_but_a_root_trait_may_be() -> None:
     world = World()
     world.host("cn0", VCPU=4)
     assert explained(world, Group("", {"VCPU": 5}, in_tree="cn0")).mistakes[0].kind == "amount"

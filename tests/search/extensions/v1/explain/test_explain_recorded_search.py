@@ -1,4 +1,4 @@
-"""Searches for explanations: they find what any search finds, though they look at one tree of each kind."""
+"""Searches for explanations have the results of any search, although they examine one of equivalent trees."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from tests.world import World
 
 @st.composite
 def similar(draw: st.DrawFn) -> tuple[World, SearchQuery]:
-    """Trees that are nearly equal, and a query for them."""
+    """Draw similar trees, and a query for them."""
     world = draw(similar_trees())
     query = draw(st.one_of(crowded_queries(), search_queries(world)))
     return world, replace(query, nested=True)
 
 
 def check_search(world: World, query: SearchQuery) -> None:
-    """Check that a search for an explanation finds and records what any search does."""
+    """Check that a search for an explanation has the results and records of any search."""
     snapshot, query = world.snapshot(), replace(query, limit=None)
     plain = find(query, snapshot)
     outcome = search(query, snapshot, len(plain.candidates) + 1, Budget())
@@ -59,13 +59,13 @@ def check_search(world: World, query: SearchQuery) -> None:
 
 @examples(200)
 @given(case=explained())
-def test_a_search_finds_and_records_what_any_search_does(case: tuple[World, SearchQuery]) -> None:
+def test_a_recorded_search_equals_any_search(case: tuple[World, SearchQuery]) -> None:
     check_search(*case)
 
 
 @examples(200)
 @given(case=similar() | explained())
-def test_a_search_by_kinds_finds_and_records_what_any_search_does(case: tuple[World, SearchQuery]) -> None:
+def test_a_search_of_equivalent_trees_equals_any_search(case: tuple[World, SearchQuery]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recorded_search, "FRUITLESS", 0)
         check_search(*case)
@@ -73,13 +73,13 @@ def test_a_search_by_kinds_finds_and_records_what_any_search_does(case: tuple[Wo
 
 @examples(200)
 @given(case=similar())
-def test_trees_are_of_one_kind_if_their_canonical_forms_are_equal(case: tuple[World, SearchQuery]) -> None:
+def test_trees_are_equivalent_if_their_canonical_forms_are_equal(case: tuple[World, SearchQuery]) -> None:
     world, query = case
     narrowed = narrow(query, world.snapshot(), Budget(), Refusals())
     if not narrowed.roots or not are_comparable(narrowed):
         return
     problems = TreeProblems(narrowed, None, Budget())
-    # The problem of a tree of one provider leaves out the traits that narrowing has checked.
+    # The problem of a single-provider tree omits the traits that narrowing has checked.
     requirements = Requirements.of(query)
     forms: dict[object, list[int]] = {}
     for root in narrowed.roots.slots().tolist():
@@ -109,7 +109,7 @@ def test_trees_of_many_providers_are_not_compared() -> None:
     assert len(outcome.candidates) == 63 * 62 + 64 * 63
 
 
-def test_the_nearest_ancestor_that_matters_tells_trees_apart() -> None:
+def test_the_nearest_relevant_ancestor_distinguishes_trees() -> None:
     world = World()
     for host, above in (("h1", "other"), ("h2", "top"), ("h3", "top")):
         world.host(host)
@@ -125,7 +125,7 @@ def test_the_nearest_ancestor_that_matters_tells_trees_apart() -> None:
     assert [equal.of_classes([kind]).count for kind in range(len(equal.first))] == [1, 2]
 
 
-def test_rows_are_told_apart_though_their_numbers_are_large() -> None:
+def test_rows_with_large_numbers_are_distinguished() -> None:
     first, second = np.array([1, 1, 0, 0, 1]), np.array([1, 0, 1, 0, 1])
     rows = _Rows(5)
     for column in (first, second, np.zeros(5, np.int64), np.zeros(5, np.int64)):
@@ -135,7 +135,7 @@ def test_rows_are_told_apart_though_their_numbers_are_large() -> None:
     assert rows.numbers.max() < rows.bound
 
 
-def test_of_many_trees_of_two_kinds_few_are_searched() -> None:
+def test_few_of_many_equivalent_trees_are_searched() -> None:
     world = World()
     for number in range(400):
         world.host(f"h{number}")
@@ -148,11 +148,11 @@ def test_of_many_trees_of_two_kinds_few_are_searched() -> None:
     assert find(query, snapshot, Settings(operations=operations)).shortage == "operations"
 
 
-# --- what the search finds, the explanation finds ---
+# --- an explanation finds the candidates of the search ---
 
 
 def hard_hosts(number: int) -> World:
-    """Return hosts on which ``EVEN`` groups do not fit though nothing but trials shows it, and one where they do."""
+    """Return hosts where ``EVEN`` groups do not fit, which only trials show, and one where they fit."""
     world = World()
     each = sum(EVEN) // 4
     for host in range(number + 1):
@@ -170,7 +170,7 @@ def test_an_explanation_finds_a_candidate_where_the_search_does() -> None:
     explanation = explain(query, snapshot)
     assert (explanation.found, explanation.limited, explanation.complete) == (1, True, False)
     assert (explanation.summary, explanation.obstacle) == ("There is at least 1 candidate.", None)
-    # With a budget that is too small for the search, neither finds one.
+    # With a budget too small for the search, neither finds one.
     settings = Settings(operations=60_000)
     assert not find(query, snapshot, settings).candidates
     assert (explain(query, snapshot, settings).found, explain(query, snapshot, settings).complete) == (0, False)
@@ -196,7 +196,7 @@ def test_a_count_that_is_cut_short_is_limited() -> None:
 
 
 def test_slots_of_trees_stay_sorted_sets() -> None:
-    """Sets of slots are searched by bisection, so the trees of kinds are in order, also where first roots are not."""
+    """Sets of slots are searched by bisection, so equivalent trees are sorted even if their first roots are not."""
     world = World()
     for number in range(6):
         world.host(f"h{number}")

@@ -1,6 +1,6 @@
-"""An explanation says what the brute force finds: steps, relaxations, near misses, the obstacle, and mistakes.
+"""An explanation agrees with the brute force: steps, relaxations, near misses, the obstacle, and mistakes.
 
-The examples state what the brute force is to find.
+The examples state the expected results of the brute force.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.world import Stock, World
 
 @examples(600)
 @given(case=explained())
-def test_an_explanation_says_what_the_brute_force_finds(case: tuple[World, SearchQuery]) -> None:
+def test_an_explanation_agrees_with_the_brute_force(case: tuple[World, SearchQuery]) -> None:
     world, query = case
     explanation = explain(query, world.snapshot())
     assert judge(world, query, explanation) == []
@@ -32,7 +32,7 @@ def test_an_explanation_says_what_the_brute_force_finds(case: tuple[World, Searc
 
 @examples(200)
 @given(case=explained(), forbidden=st.booleans())
-def test_it_does_so_where_a_trait_does_not_exist(case: tuple[World, SearchQuery], forbidden: bool) -> None:
+def test_it_agrees_if_a_trait_does_not_exist(case: tuple[World, SearchQuery], forbidden: bool) -> None:
     world, query = case
     first, *others = query.groups
     unknown, traits = frozenset({"UNKNOWN"}), first.traits
@@ -46,7 +46,7 @@ def test_it_does_so_where_a_trait_does_not_exist(case: tuple[World, SearchQuery]
 
 @examples(200)
 @given(case=explained())
-def test_the_candidates_of_the_trials_are_those_of_the_brute_force(case: tuple[World, SearchQuery]) -> None:
+def test_trials_and_brute_force_have_the_same_candidates(case: tuple[World, SearchQuery]) -> None:
     world, query = case
     trials = Trials(world)
     assert trials.number(query, 10_000) == len(oracle.answers(world, query))
@@ -58,12 +58,12 @@ def test_the_candidates_of_the_trials_are_those_of_the_brute_force(case: tuple[W
 
 
 def names(*required: str, forbidden: tuple[str, ...] = ()) -> NameCondition:
-    """A condition; ``T0|T1`` are alternatives."""
+    """Return a condition; ``T0|T1`` are alternatives."""
     return NameCondition(tuple(frozenset(each.split("|")) for each in required), frozenset(forbidden))
 
 
 def pair() -> World:
-    """A host and its child, each with one VCPU; they have one trait each."""
+    """Return a host and its child, each with one VCPU and its own trait."""
     world = World()
     world.host("host", VCPU=1, traits=["T0"])
     world.host("child", parent="host", VCPU=1, traits=["T1"])
@@ -71,8 +71,8 @@ def pair() -> World:
 
 
 @pytest.mark.parametrize("wanted", [names(), names("T2")])
-def test_a_group_that_only_forbids_an_unknown_trait_goes_with_its_amount(wanted: NameCondition) -> None:
-    """Else it would still have to be somewhere: that cannot be sent, and the candidates would be others."""
+def test_a_group_that_only_forbids_an_unknown_trait_is_removed_with_its_amount(wanted: NameCondition) -> None:
+    """Otherwise it would still need a provider: the query would be invalid, and its candidates different."""
     groups = (
         Group("1", {"VCPU": 1}, names(forbidden=("UNKNOWN",))),
         Group("2", {"VCPU": 1}, wanted),
@@ -102,7 +102,7 @@ def hosts(number: int, **stock: int | Stock) -> World:
 
 
 def devices(number: int, **stock: int) -> World:
-    """A host with so many children."""
+    """Return a host with ``count`` children."""
     world = World()
     world.host("h0")
     for device in range(number):
@@ -211,13 +211,13 @@ def subtree(*suffixes: str) -> tuple[frozenset[str], ...]:
         pytest.param(World(), SearchQuery((Group("", {"A": 1}),)), [], id="an empty cloud"),
     ],
 )
-def test_what_is_enough(world: World, query: SearchQuery, expected: list[str]) -> None:
+def test_sufficient_changes(world: World, query: SearchQuery, expected: list[str]) -> None:
     changes = sorted(Expected(world, query).singles, key=lambda change: (change.size, change.place))
     assert [change.text or change.kind for change in changes] == expected
 
 
 def together(world: World, query: SearchQuery) -> list[set[str]]:
-    """Return the queries that are accepted for each two or three changes."""
+    """Return the accepted queries for every two or three changes."""
     return [{query_string(change.query) for change in ways} for ways in Expected(world, query).several]
 
 
@@ -247,7 +247,7 @@ def test_each_tree_has_its_own_amount() -> None:
     }
 
 
-def test_mistakes_are_named_of_every_group() -> None:
+def test_mistakes_of_every_group_are_named() -> None:
     world = one_host(A=4, traits=["T0"], aggregates=["a"])
     query = SearchQuery(
         (

@@ -1,4 +1,4 @@
-"""Each sentence of an explanation, with a cloud that it describes; docs/extensions/explain.rst lists all of them."""
+"""Each sentence of an explanation, with a cloud that causes it; docs/extensions/explain.rst lists all of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CASES: dict[str, Callable[[], str]] = {}
 
 
 def case(means: str) -> Callable[[Callable[[], str]], Callable[[], str]]:
-    """Register a function that returns a sentence under the meaning of that sentence."""
+    """Register a function that returns a sentence, under the meaning of that sentence."""
 
     def register(function: Callable[[], str]) -> Callable[[], str]:
         CASES[means] = function
@@ -122,7 +122,7 @@ def of_other_trees() -> str:
     world = World()
     world.host("host", aggregates=["zone", "rack"], VCPU=8)
     world.host("other", aggregates=["zone"])
-    # In its own tree the pool is in the zone, too, but not where it shares.
+    # In its own tree the pool counts as a member of the zone, but not where it shares.
     world.sharing("pool", parent="other", aggregates=["rack"], DISK_GB=100)
     zone = NameCondition((frozenset({"zone"}),))
     return summary(world, Group("", {"VCPU": 4, "DISK_GB": 10}, aggregates=zone))
@@ -206,7 +206,7 @@ def test_one_of_several_providers_is_counted() -> None:
     assert ": 1 has too little free capacity, and none can supply more than 2. " in summary(world, vcpu(4))
 
 
-def test_what_is_full_has_no_room_at_present() -> None:
+def test_a_full_provider_has_no_room_at_present() -> None:
     full = Stock(8, used=8)
     assert " it has too little free capacity and has no room for any VCPU at present. " in summary(hosts(full), vcpu(4))
     both = summary(hosts(full, full), vcpu(4))
@@ -216,8 +216,8 @@ def test_what_is_full_has_no_room_at_present() -> None:
 @pytest.mark.parametrize("why", sentence.PROPERTIES)
 def test_every_property_of_an_inventory_is_shown(why: str) -> None:
     text = " ".join(function() for function in CASES.values())
-    one, several = sentence.PROPERTIES[why]
-    assert f"it {one}" in text or f" {several}" in text
+    singular, plural = sentence.PROPERTIES[why]
+    assert f"it {singular}" in text or f" {plural}" in text
 
 
 @pytest.mark.parametrize("why", sentence.TOGETHER)

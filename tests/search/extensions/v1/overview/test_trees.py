@@ -1,4 +1,4 @@
-"""The trees of the overview are those of the definition, in its order, over random forests."""
+"""The overview shows the trees of its definition, in its order, over random forests."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ def is_over(stock: Stock) -> bool:
 
 
 def meets(member: Member, wanted: TreeFilter) -> bool:
-    """Whether one provider has all that the filter asks for, but for the tree."""
-    asked = [stock for name, stock in member.stock.items() if wanted.resource_class in (None, name)]
+    """Whether one provider meets all conditions of the filter except the tree."""
+    stocks = [stock for name, stock in member.stock.items() if wanted.resource_class in (None, name)]
     return (
-        (wanted.resource_class is None or bool(asked))
+        (wanted.resource_class is None or bool(stocks))
         and (wanted.trait is None or wanted.trait in member.traits)
         and (wanted.aggregate is None or wanted.aggregate in member.aggregates)
-        and (not wanted.over_committed or any(map(is_over, asked)))
+        and (not wanted.over_committed or any(map(is_over, stocks)))
     )
 
 
 def sums(world: World, order: TreeOrder) -> dict[str, int]:
-    """The sum of each tree that has the class, by the name of its root."""
-    found: dict[str, int] = {}
+    """Return the sum of each tree with the class, by the name of its root."""
+    totals: dict[str, int] = {}
     for member in world.members.values():
         if order.resource_class in member.stock:
             root = world.root(member.name)
-            found[root] = found.get(root, 0) + AMOUNTS[order.amount](member.stock[order.resource_class])
-    return found
+            totals[root] = totals.get(root, 0) + AMOUNTS[order.amount](member.stock[order.resource_class])
+    return totals
 
 
 def expected(world: World, wanted: TreeFilter, root: str | None, order: TreeOrder | None) -> list[str]:
@@ -58,13 +58,13 @@ def expected(world: World, wanted: TreeFilter, root: str | None, order: TreeOrde
 
 
 def either(*values: object) -> st.SearchStrategy:
-    """One of the values; most often none, so that several conditions at once leave something."""
+    """Draw one of the values, or mostly None, so that several conditions together leave some trees."""
     return st.sampled_from((*[None] * 3 * max(len(values), 1), *values))
 
 
 @given(st.data())
 @examples(400)
-def test_trees_are_those_of_the_definition(data):
+def test_the_overview_shows_the_trees_of_the_definition(data):
     world = data.draw(worlds())
     snapshot = world.snapshot()
     root = data.draw(either(*sorted({world.root(name) for name in world.members})))
@@ -79,23 +79,23 @@ def test_trees_are_those_of_the_definition(data):
         st.none() | st.builds(TreeOrder, st.sampled_from(Amount), st.sampled_from(CLASSES), st.booleans())
     )
     limit = data.draw(st.none() | st.integers(1, 4))
-    found, after, slots = [], None, []
+    shown, after, slots = [], None, []
     while True:
         page = find_trees(snapshot, wanted, order, limit, after)
         members = [slot for slot in page.roots for slot in depth_first(snapshot, slot)]
         assert limit is None or len(members) <= limit or len(page.roots) == 1
-        assert len(found) <= len(world.members), "a tree is on two pages"
-        found += [snapshot.provider(slot).uuid for slot in page.roots]
+        assert len(shown) <= len(world.members), "a tree is on two pages"
+        shown += [snapshot.provider(slot).uuid for slot in page.roots]
         slots += members
         after = page.last
         if after is None:
             break
-    assert found == expected(world, wanted, root, order)
-    assert len(slots) == len(set(slots)) == sum(world.root(name) in found for name in world.members)
-    event(f"{len(found)} trees")
+    assert shown == expected(world, wanted, root, order)
+    assert len(slots) == len(set(slots)) == sum(world.root(name) in shown for name in world.members)
+    event(f"{len(shown)} trees")
 
 
-def test_an_over_committed_provider_takes_no_room_from_others_of_its_tree():
+def test_an_over_committed_provider_does_not_reduce_the_free_capacity_of_its_tree():
     world = World()
     world.host("large")
     world.host("full", parent="large", VCPU=Stock(4, used=10))

@@ -1,4 +1,4 @@
-"""Picks of places are what a brute force allows, one after the other; none is missing where the brute force has one."""
+"""Each pick of a place is one that the brute force allows, and none is missing if the brute force finds one."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def names(snapshot: Snapshot, slots: Iterable[int]) -> list[str]:
 
 
 def given_up(request: PickRequest) -> list[tuple[str, str, int]]:
-    """Return what the consumer gives up, as amounts of the oracle."""
+    """Return the amounts that the consumer releases, as amounts of the oracle."""
     return [(uuid, class_, -amount) for uuid, amounts in request.releases.items() for class_, amount in amounts.items()]
 
 
 def in_order(requests: Sequence[PickRequest]) -> list[int]:
-    """Return the positions in the order in which they are placed."""
+    """Return the positions of the requests in the order of placing."""
     firsts: list[PickRequest] = []
 
     def group(request: PickRequest) -> int:
@@ -61,7 +61,7 @@ def in_order(requests: Sequence[PickRequest]) -> list[int]:
 
 
 def check(world: World, requests: Sequence[PickRequest], picks: Sequence[Pick | None], allowed: set[str]) -> World:
-    """Compare picks with what is possible after those before them, and return the world with all of them."""
+    """Compare each pick with the possible ones after the earlier picks; return the world with all of them."""
     snapshot = world.snapshot()
     with_any: set[str] = set()
     with_listed: set[str] = set()
@@ -75,11 +75,11 @@ def check(world: World, requests: Sequence[PickRequest], picks: Sequence[Pick | 
         roots = names(snapshot, pick.roots)
         assert len(pick.candidates) == len(set(roots)) == request.copies
         for root, candidate in zip(roots, pick.candidates, strict=True):
-            found = answer(snapshot, candidate)
-            assert found in pick_oracle.places(free, request.query, anchors).get(root, ())
-            free = pick_oracle.use(free, found[0], one_consumer=True)
+            chosen = answer(snapshot, candidate)
+            assert chosen in pick_oracle.places(free, request.query, anchors).get(root, ())
+            free = pick_oracle.use(free, chosen[0], one_consumer=True)
             if not request.dry_run:
-                world = pick_oracle.use(world, found[0])
+                world = pick_oracle.use(world, chosen[0])
         if not request.dry_run:
             with_any.update(roots)
             with_listed.update(roots if request.exclusive else ())
@@ -88,7 +88,7 @@ def check(world: World, requests: Sequence[PickRequest], picks: Sequence[Pick | 
 
 @st.composite
 def released_amounts(draw: st.DrawFn, world: World) -> dict[str, dict[str, int]]:
-    """Amounts that somebody holds of what is used."""
+    """Draw amounts of the usage that one consumer holds."""
     used = [
         (member.name, class_, stock.used)
         for member in world.members.values()
@@ -116,7 +116,7 @@ def pick_requests(draw: st.DrawFn, world: World, queries: list[SearchQuery]) -> 
 
 
 def few_at_a_time(patch: pytest.MonkeyPatch) -> None:
-    """Have samples of one tree, as they are taken of many, and a query narrowed again after each refused tree."""
+    """Reduce samples to one tree, so that few trees behave like many, and narrow a query after each refused tree."""
     patch.setattr(sample, "SAMPLE", 1)
     patch.setattr(sample, "PER_PICK", 0)
     patch.setattr(sample, "GROWTH", 1)
@@ -143,19 +143,19 @@ def pick_and_check(data: st.DataObject, world: World, queries: list[SearchQuery]
 
 @examples(250)
 @given(data=st.data(), world=worlds())
-def test_picks_are_what_a_brute_force_allows(data: st.DataObject, world: World) -> None:
+def test_picks_agree_with_the_brute_force(data: st.DataObject, world: World) -> None:
     pick_and_check(data, world, [data.draw(search_queries(world, most=2)) for _ in range(2)])
 
 
 @examples(120)
 @given(data=st.data(), world=crowds())
-def test_picks_are_what_a_brute_force_allows_where_capacity_is_short(data: st.DataObject, world: World) -> None:
+def test_picks_agree_with_the_brute_force_where_capacity_is_short(data: st.DataObject, world: World) -> None:
     pick_and_check(data, world, [data.draw(crowded_queries()) for _ in range(2)])
 
 
 @examples(120)
 @given(data=st.data(), world=crowds() | worlds())
-def test_joined_picks_are_in_one_tree_that_has_room_for_all(data: st.DataObject, world: World) -> None:
+def test_joined_picks_are_in_one_tree_that_fits_all(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
     queries = [data.draw(search_queries(world, most=1)) for _ in range(2)]
     requests = [
@@ -171,18 +171,18 @@ def test_joined_picks_are_in_one_tree_that_has_room_for_all(data: st.DataObject,
     wanted = [(request.query, given_up(request)) for request in requests]
     if None in picks:
         assert set(picks) == {None}
-        roots = [name for name, one in world.members.items() if one.parent is None]
+        roots = [name for name, member in world.members.items() if member.parent is None]
         assert not any(pick_oracle.has_joined(world, wanted, root) for root in roots)
         return
     assert len({pick.roots for pick in picks if pick}) == 1
     together = world
     for (query, own), request, pick in zip(wanted, requests, picks, strict=True):
         assert pick is not None
-        [root], [found] = names(snapshot, pick.roots), [answer(snapshot, one) for one in pick.candidates]
-        assert found in pick_oracle.places(pick_oracle.use(together, own), query, [root])[root]
-        together = pick_oracle.use(together, found[0])
-        world = world if request.dry_run else pick_oracle.use(world, found[0])
-    # Of the places that were only looked for nothing stays taken.
+        [root], [placed] = names(snapshot, pick.roots), [answer(snapshot, candidate) for candidate in pick.candidates]
+        assert placed in pick_oracle.places(pick_oracle.use(together, own), query, [root])[root]
+        together = pick_oracle.use(together, placed[0])
+        world = world if request.dry_run else pick_oracle.use(world, placed[0])
+    # Places of dry runs take no capacity.
     [last] = picker.pick([PickRequest(queries[0])])
-    roots = [name for name, one in world.members.items() if one.parent is None]
+    roots = [name for name, member in world.members.items() if member.parent is None]
     assert (last is not None) == any(pick_oracle.has_joined(world, [(queries[0], [])], root) for root in roots)

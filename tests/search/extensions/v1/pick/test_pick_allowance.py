@@ -1,4 +1,4 @@
-"""The operations that the searches of one call have together."""
+"""The shared allowance of operations for the searches of one request body."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from placement.search.budget import Budget
 
 
 def use(allowance: Allowance, operations: int, *, placed: bool = False) -> int | None:
-    """Take operations for a request, and return how many it was given; None if there are none."""
+    """Take operations for a request, and return the number granted; None if none are left."""
     budget = Budget()
     if not allowance.grant(budget):
         assert budget.shortage == "operations"
@@ -29,21 +29,21 @@ def test_hard_requests_leave_some_to_others_until_all_are_used_up() -> None:
     assert use(allowance, 0) is None
 
 
-def test_what_is_kept_for_each_is_not_taken_by_those_before_a_hard_request() -> None:
+def test_the_reserve_of_a_hard_request_is_not_taken_by_earlier_ones() -> None:
     allowance = Allowance(1_000_000, 100)
     assert [use(allowance, 5_000) is None for _ in range(25)] == [False] * 25
     use(allowance, 1_000_000)
     assert use(allowance, 5_000) == 5_000
 
 
-def test_a_place_that_is_found_counts_as_far_as_it_takes_much() -> None:
+def test_a_found_place_counts_only_its_operations_above_the_reserve() -> None:
     allowance = Allowance(10_000, 1)
     assert [use(allowance, 900, placed=True) for _ in range(1_000)] == [10_000] * 1_000
     assert use(allowance, 7_000, placed=True) == 10_000
     assert use(allowance, 0) == 4_000
 
 
-def test_explanations_take_what_the_searches_have_left() -> None:
+def test_explanations_use_the_operations_left_by_searches() -> None:
     allowance = Allowance(1_000_000, 1)
     assert allowance.for_explanation() == 1_125_000
     use(allowance, 1_000_000)
@@ -52,7 +52,7 @@ def test_explanations_take_what_the_searches_have_left() -> None:
     assert allowance.for_explanation() == 0
 
 
-def test_explanations_end_with_what_is_kept_for_requests() -> None:
+def test_explanations_do_not_use_the_reserve_of_requests() -> None:
     allowance = Allowance(1_000_000, 25)
     taken = 0
     while left := allowance.for_explanation():
@@ -61,7 +61,7 @@ def test_explanations_end_with_what_is_kept_for_requests() -> None:
     assert taken == 1_125_000
 
 
-def test_what_explanations_take_is_gone_for_searches() -> None:
+def test_operations_of_explanations_are_not_left_for_searches() -> None:
     allowance = Allowance(1_000_000, 1)
     allowance.explained(625_000)
     assert allowance.for_explanation() == 500_000

@@ -1,4 +1,4 @@
-"""What consumers of one call are to each other: copies, moves, and consumers that are to be apart or together."""
+"""Relations between the consumers of one request body: copies, moves, and consumers kept apart or together."""
 
 from __future__ import annotations
 
@@ -46,25 +46,25 @@ def test_copies_take_a_sum_of_a_shared_pool() -> None:
 
 
 def test_copies_take_no_more_than_max_unit_from_a_pool_that_others_cannot_reach() -> None:
-    """Each copy could have a part of either pool, but the second one serves one of the hosts only."""
+    """Each copy could use either pool, but the second pool serves only one of the hosts."""
     world = World()
     for number in range(3):
         world.host(f"host{number}", aggregates=["A0", *(["A1"] if number == 0 else [])], VCPU=2)
     world.sharing("pool0", aggregates=["A0"], DISK_GB=Stock(100, max_unit=10))
     world.sharing("pool1", aggregates=["A1"], DISK_GB=Stock(100, max_unit=20))
-    for copies, found in ((2, True), (3, False)):
+    for copies, fits in ((2, True), (3, False)):
         [pick] = Picker(world.snapshot(), seed=1).pick([asking(copies, VCPU=1, DISK_GB=10)])
-        assert (pick is not None) == found
+        assert (pick is not None) == fits
 
 
-def test_the_most_of_one_consumer_is_not_that_of_the_next() -> None:
+def test_max_unit_applies_to_each_consumer_separately() -> None:
     world = with_pool(3, Stock(100, max_unit=10))
     picks = Picker(world.snapshot(), seed=1).pick([asking(VCPU=1, DISK_GB=10)] * 3)
     assert None not in picks
 
 
-def test_copies_that_can_use_several_pools_find_those_that_suffice() -> None:
-    """The first pool serves every host, the second only one: that one must leave the first to the others."""
+def test_copies_that_can_use_several_pools_find_sufficient_ones() -> None:
+    """The first pool serves every host, the second only one host, which must leave the first pool to the others."""
     world = World()
     for number in range(3):
         world.host(f"host{number}", aggregates=["A0", *(["A1"] if number == 0 else [])], VCPU=2)
@@ -75,8 +75,8 @@ def test_copies_that_can_use_several_pools_find_those_that_suffice() -> None:
         assert roots(world, pick) == {"host0", "host1", "host2"}
 
 
-def test_amounts_that_failed_late_are_tried_again_where_more_trees_follow() -> None:
-    """The first host and the last take together as much as the two others, which leave the last one to go on with."""
+def test_amounts_that_failed_late_are_retried_if_more_trees_follow() -> None:
+    """The first and the last host together take as much as the others, which leave the last one for a third copy."""
     for seed in range(30):
         world = World()
         for number, aggregates in enumerate((("a1", "b1"), ("a1", "b2"), ("a2", "b1"), ("a2", "b2"))):
@@ -88,36 +88,36 @@ def test_amounts_that_failed_late_are_tried_again_where_more_trees_follow() -> N
         assert roots(world, pick) == {"host1", "host2", "host3"}
 
 
-def test_what_a_consumer_gives_up_is_free_for_it_alone() -> None:
+def test_amounts_that_a_consumer_releases_are_free_for_it_alone() -> None:
     world = World()
     world.host("full", VCPU=Stock(8, used=8))
     released = {"full": {"VCPU": 4}}
     stays, other, larger = asking(releases=released, VCPU=4), asking(VCPU=1), asking(releases=released, VCPU=5)
-    for requests, found in (
+    for requests, expected in (
         ([stays], [{"full"}]),
         ([other, stays], [None, {"full"}]),
         ([larger, other], [None, None]),
-        # The place of a move is taken in addition to what is given up, until that is committed.
+        # A move takes its new place in addition to the released amounts, until it is committed.
         ([stays, stays], [{"full"}, None]),
         ([asking(releases=released, VCPU=2)] * 3, [{"full"}, {"full"}, None]),
     ):
         picks = Picker(world.snapshot(), seed=1).pick(requests)
-        assert [roots(world, pick) for pick in picks] == found
+        assert [roots(world, pick) for pick in picks] == expected
 
 
-def test_what_a_consumer_gives_up_of_a_pool_outside_the_area_is_free_for_it() -> None:
+def test_amounts_released_of_a_pool_outside_the_area_are_free_for_the_consumer() -> None:
     world = with_pool(1, Stock(10, used=10))
     released = {"pool": {"DISK_GB": 4}}
     picker = Picker(world.snapshot(), within={world.snapshot().by_uuid["host0"]}, seed=1)
-    found = [
+    outcomes = [
         roots(world, pick)
         for pick in picker.pick([asking(VCPU=1, DISK_GB=1), asking(releases=released, VCPU=1, DISK_GB=4)])
     ]
-    assert found == [None, {"host0"}]
+    assert outcomes == [None, {"host0"}]
 
 
-def test_what_a_consumer_gives_up_of_a_class_without_any_inventory_is_nothing() -> None:
-    """An allocation may be older than the snapshot: the inventory is gone."""
+def test_released_amounts_of_a_class_without_inventory_are_ignored() -> None:
+    """An allocation may be older than the snapshot, which lacks its inventory."""
     world = World()
     world.host("host", VCPU=1)
     world.classes["DISK_GB"] = 99
@@ -130,7 +130,7 @@ def test_what_a_consumer_gives_up_of_a_class_without_any_inventory_is_nothing() 
 
 
 def test_a_move_away_is_found_with_all_others() -> None:
-    """What is given up in a tree that is avoided is no reason for a search of its own."""
+    """Amounts released in an avoided tree do not require a separate search."""
     world = World()
     for name in ("old", "new"):
         world.host(name, VCPU=Stock(8, used=4))
@@ -140,22 +140,22 @@ def test_a_move_away_is_found_with_all_others() -> None:
     assert [roots(world, pick) for pick in picks] == [{"new"}] * 3
 
 
-def test_listed_consumers_are_apart_from_all_and_others_from_them() -> None:
+def test_listed_consumers_are_apart_from_all_others() -> None:
     world = World()
     for number in range(3):
         world.host(f"host{number}", VCPU=8)
     query = SearchQuery((Group("", {"VCPU": 1}),))
     plain, listed = PickRequest(query), PickRequest(query, exclusive=True)
     picks = Picker(world.snapshot(), seed=1).pick([listed, plain, plain, plain, listed, plain])
-    found = [roots(world, pick) for pick in picks]
-    assert None not in found[:4]
-    assert found[0] not in found[1:]
-    # Two trees are left to the others, who may use both.
-    assert found[4] is None
-    assert found[5] in found[1:4]
+    places = [roots(world, pick) for pick in picks]
+    assert None not in places[:4]
+    assert places[0] not in places[1:]
+    # Two trees are left to the others, which may use both.
+    assert places[4] is None
+    assert places[5] in places[1:4]
 
 
-def test_a_place_that_is_only_looked_for_is_left_to_others() -> None:
+def test_the_place_of_a_dry_run_is_left_to_others() -> None:
     world = World()
     world.host("host", VCPU=1)
     query = SearchQuery((Group("", {"VCPU": 1}),))
@@ -167,7 +167,7 @@ def test_a_place_that_is_only_looked_for_is_left_to_others() -> None:
         assert picker.pick([wet]) == [None]
 
 
-def test_joined_consumers_share_a_tree_that_has_room_for_all() -> None:
+def test_joined_consumers_share_a_tree_that_fits_all() -> None:
     world = World()
     world.host("small", VCPU=8)
     world.host("large", VCPU=Stock(16, used=8), MEMORY_MB=4)
@@ -192,7 +192,7 @@ def test_trees_outside_the_area_are_not_picked() -> None:
 
 
 def test_joined_consumers_give_way_to_each_other_within_the_tree() -> None:
-    """The first may use either node, the second only the one with memory."""
+    """The first consumer may use either node, the second only the node with memory."""
     world = World()
     world.host("host")
     world.host("node0", parent="host", VCPU=1, MEMORY_MB=1)
@@ -202,7 +202,7 @@ def test_joined_consumers_give_way_to_each_other_within_the_tree() -> None:
     assert None not in Picker(world.snapshot(), join=True, seed=1).pick(requests)
 
 
-def test_joined_consumers_have_their_room_beside_a_provider_that_has_less_than_none() -> None:
+def test_joined_consumers_fit_beside_an_over_committed_provider() -> None:
     world = World()
     world.host("host", VCPU=8)
     world.host("numa", parent="host", VCPU=Stock(4, used=10))
@@ -222,7 +222,7 @@ def test_many_equal_consumers_that_do_not_fit_together_are_refused_at_once() -> 
     assert None not in picker.pick([request] * 20)
 
 
-def test_what_may_not_be_together_is_not_joined() -> None:
+def test_consumers_that_must_be_apart_are_not_joined() -> None:
     world = World()
     world.host("host", VCPU=8)
     query = SearchQuery((Group("", {"VCPU": 1}),))
@@ -232,7 +232,7 @@ def test_what_may_not_be_together_is_not_joined() -> None:
     assert Picker(world.snapshot(), join=True, seed=1).pick([PickRequest(query, copies=2)]) == [None]
 
 
-def test_each_of_the_joined_consumers_has_its_own_max_unit_and_gives_up_its_own() -> None:
+def test_each_joined_consumer_has_its_own_max_unit_and_releases_its_own_amounts() -> None:
     world = World()
     world.host("host", VCPU=Stock(8, max_unit=4))
     assert None not in Picker(world.snapshot(), join=True, seed=1).pick([asking(VCPU=4), asking(VCPU=4)])
@@ -243,13 +243,13 @@ def test_each_of_the_joined_consumers_has_its_own_max_unit_and_gives_up_its_own(
     assert Picker(world.snapshot(), join=True, seed=1).pick([moved, asking(VCPU=1)]) == [None, None]
 
 
-def test_copies_use_what_their_trees_have_where_a_pool_is_small() -> None:
+def test_copies_use_the_inventory_of_their_trees_if_a_pool_is_small() -> None:
     world = with_pool(3, Stock(1))
     for number in range(3):
         world.host(f"host{number}", aggregates=["A0"], VCPU=2, **({"DISK_GB": 1} if number else {}))
-    for copies, found in ((3, True), (4, False)):
+    for copies, fits in ((3, True), (4, False)):
         [pick] = Picker(world.snapshot(), seed=1).pick([asking(copies, VCPU=1, DISK_GB=1)])
-        assert (pick is not None) == found
+        assert (pick is not None) == fits
 
 
 def test_copies_that_a_used_up_pool_cannot_supply_are_refused_at_once() -> None:
@@ -271,7 +271,7 @@ def test_a_pool_that_is_used_up_is_not_tried_for_each_of_its_trees(monkeypatch: 
     assert picker.cut_short == set()
 
 
-def test_joined_consumers_that_no_tree_has_room_for_are_refused_at_once() -> None:
+def test_joined_consumers_that_fit_no_tree_are_refused_at_once() -> None:
     world = World()
     for number in range(400):
         world.host(f"host{number}", VCPU=30)

@@ -1,4 +1,4 @@
-"""Which trees are picked, and how many picks each gets."""
+"""The trees that strategies pick, and the number of picks of each."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def hosts(count: int, used: int = 0, total: int = 8) -> World:
 
 
 def roots(world: World, picks: list[Pick | None]) -> Counter[str]:
-    """Return how many picks there are of each tree."""
+    """Return the number of picks of each tree."""
     provider = world.snapshot().provider
     return Counter(provider(root).uuid for pick in picks if pick is not None for root in pick.roots)
 
@@ -55,7 +55,7 @@ def test_spread_takes_the_least_used_trees() -> None:
     assert roots(world, Picker(world.snapshot(), seed=1).pick([TWO] * 6)) == {"host2": 3, "host5": 3}
 
 
-def test_the_used_share_is_that_of_the_class_that_is_used_most() -> None:
+def test_the_used_share_of_a_tree_is_that_of_its_most_used_class() -> None:
     world = World()
     world.host("processors", VCPU=Stock(8, used=6), MEMORY_MB=8, DISK_GB=8)
     world.host("memory", VCPU=Stock(8, used=2), MEMORY_MB=Stock(8, used=2), DISK_GB=8)
@@ -69,9 +69,9 @@ def test_the_used_share_is_that_of_the_class_that_is_used_most() -> None:
 def test_pack_takes_as_few_trees_as_possible_and_the_most_used_first(seed: int) -> None:
     world = hosts(10)
     world.host("used", VCPU=Stock(8, used=2))
-    found = roots(world, Picker(world.snapshot(), PACK, seed=seed).pick([TWO] * 9))
-    assert found.pop("used") == 3
-    assert sorted(found.values()) == [2, 4]
+    picks = roots(world, Picker(world.snapshot(), PACK, seed=seed).pick([TWO] * 9))
+    assert picks.pop("used") == 3
+    assert sorted(picks.values()) == [2, 4]
 
 
 def test_a_pick_counts_for_the_used_share_of_its_tree() -> None:
@@ -81,7 +81,7 @@ def test_a_pick_counts_for_the_used_share_of_its_tree() -> None:
     assert roots(world, Picker(world.snapshot(), seed=1).pick([TWO] * 4)) == {"empty": 3, "half": 1}
 
 
-def test_what_a_tree_borrows_does_not_count_for_its_used_share() -> None:
+def test_shared_resources_do_not_count_for_the_used_share_of_a_tree() -> None:
     world = World()
     world.host("empty", aggregates=["A0"], VCPU=8)
     world.host("half", aggregates=["A0"], VCPU=Stock(8, used=4))
@@ -102,8 +102,8 @@ def test_few_of_many_trees_are_scored() -> None:
         assert sorted(itertools.chain.from_iterable(roots_of)) == narrowed.roots.slots().tolist()
 
 
-def test_a_sample_may_have_all_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three trees are more than the sample of one; those that are drawn of their domain are all three."""
+def test_a_sample_may_contain_all_remaining_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three trees are more than the sample size of one; all three are drawn from their domain."""
     monkeypatch.setattr(sample_module, "SAMPLE", 1)
     monkeypatch.setattr(sample_module, "PER_PICK", 0)
     world = racks((3,))
@@ -112,10 +112,10 @@ def test_a_sample_may_have_all_that_is_left(monkeypatch: pytest.MonkeyPatch) -> 
     rack = snapshot.with_trait("CUSTOM_RACK_0")
     for seed in range(5):
         samples = Samples(narrowed, rack, Strategy(spread_over="CUSTOM_RACK_"), 1, np.random.default_rng(seed))
-        found = [samples.next() for _ in range(5)]
-        roots_of = sorted(root for sample in found if sample is not None for root in sample.roots.tolist())
+        drawn = [samples.next() for _ in range(5)]
+        roots_of = sorted(root for sample in drawn if sample is not None for root in sample.roots.tolist())
         assert roots_of == rack.slots().tolist()
-        assert found[-2:] == [None, None]
+        assert drawn[-2:] == [None, None]
 
 
 def test_pack_finds_the_one_used_tree_among_many() -> None:
@@ -124,50 +124,50 @@ def test_pack_finds_the_one_used_tree_among_many() -> None:
     assert roots(world, Picker(world.snapshot(), PACK, seed=1).pick([TWO])) == {"host1234": 1}
 
 
-def test_of_many_trees_a_pick_looks_at_some_and_the_next_ones_at_others() -> None:
+def test_each_pick_examines_a_different_sample_of_many_trees() -> None:
     world = hosts(3000)
     snapshot = world.snapshot()
-    found = roots(world, [Picker(snapshot, seed=seed).pick([TWO])[0] for seed in range(50)])
-    assert len(found) > 45
+    picks = roots(world, [Picker(snapshot, seed=seed).pick([TWO])[0] for seed in range(50)])
+    assert len(picks) > 45
 
 
 def add_devices(world: World, hosts: int, free: Collection[int]) -> PickRequest:
-    """Add hosts with two devices, which are both free in some of them only, and return a request for two.
+    """Add hosts with two devices, which are both free in some hosts only, and return a request for two.
 
-    Narrowing does not see that the others cannot serve it.
+    Narrowing does not detect that the other hosts cannot serve it.
     """
     for number in range(hosts):
         world.host(f"host{number}")
         for device in range(2):
             used = 0 if number in free else device
             world.host(f"host{number}-{device}", parent=f"host{number}", PGPU=Stock(1, used=used))
-    one = {"PGPU": 1}
-    return PickRequest(SearchQuery((Group("_1", one), Group("_2", one)), isolate=True))
+    amounts = {"PGPU": 1}
+    return PickRequest(SearchQuery((Group("_1", amounts), Group("_2", amounts)), isolate=True))
 
 
-def test_where_a_sample_has_no_room_the_other_trees_are_looked_at() -> None:
+def test_the_other_trees_are_examined_if_a_sample_is_full() -> None:
     world = World()
     both = add_devices(world, 2000, free=(500, 1000))
     snapshot, copies = world.snapshot(), replace(both, copies=2)
     for join in (False, True):
-        [found] = roots(world, Picker(snapshot, join=join, seed=1).pick([both]))
-        assert found in ("host500", "host1000")
+        [picked] = roots(world, Picker(snapshot, join=join, seed=1).pick([both]))
+        assert picked in ("host500", "host1000")
     assert roots(world, Picker(snapshot, seed=1).pick([copies])) == {"host500": 1, "host1000": 1}
 
 
-def test_where_the_rules_leave_few_of_a_sample_all_trees_are_looked_at() -> None:
+def test_all_trees_are_examined_if_the_rules_leave_few_of_a_sample() -> None:
     world = hosts(2000, used=7)
     for number in range(10):
         world.host(f"host{200 * number}", VCPU=8)
         world.host(f"host{200 * number + 7}", VCPU=Stock(8, used=4))
     snapshot = world.snapshot()
-    found = roots(world, [Picker(snapshot, seed=seed).pick([TWO])[0] for seed in range(20)])
-    assert {*found} <= {f"host{200 * number}" for number in range(10)}
-    assert sum(found.values()) == 20
+    picks = roots(world, [Picker(snapshot, seed=seed).pick([TWO])[0] for seed in range(20)])
+    assert {*picks} <= {f"host{200 * number}" for number in range(10)}
+    assert sum(picks.values()) == 20
 
 
-def test_the_budget_of_a_search_is_for_all_requests_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search through many trees is more than a request has for itself, after another one has used up the rest."""
+def test_all_requests_of_a_body_share_the_budget_of_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search of many trees exceeds the reserve of a request, after another one has used up the rest."""
     monkeypatch.setattr(allowance, "OPERATIONS_PER_REQUEST", 100)
     world = World()
     hard, both = add_hopeless(world), add_devices(world, 500, free=[250])
@@ -179,7 +179,7 @@ def test_the_budget_of_a_search_is_for_all_requests_of_a_call(monkeypatch: pytes
 
 
 def test_random_picks_are_independent() -> None:
-    """Of 10 trees, 400 picks: each tree has 40 on average, and no tree fewer than 20."""
+    """Make 400 picks of 10 trees: each tree gets 40 on average, and no tree fewer than 20."""
     world = hosts(10, total=1000)
     counts = roots(world, Picker(world.snapshot(), RANDOM, seed=1).pick([TWO] * 400))
     assert len(counts) == 10
@@ -188,7 +188,7 @@ def test_random_picks_are_independent() -> None:
 
 
 def racks(sizes: tuple[int, ...]) -> World:
-    """Return racks of so many hosts, in two zones, and two hosts without any."""
+    """Return racks with these numbers of hosts, in two zones, and two hosts without a rack."""
     world = World()
     for rack, size in enumerate(sizes):
         for number in range(size):
@@ -202,7 +202,7 @@ def racks(sizes: tuple[int, ...]) -> World:
 
 
 @pytest.mark.parametrize("domains", ["CUSTOM_RACK_", "aggregate"])
-def test_domains_get_equally_many_picks_as_far_as_there_is_room(domains: str) -> None:
+def test_domains_get_equally_many_picks_while_they_fit(domains: str) -> None:
     world = racks((1, 1, 5, 5))
     picker = Picker(world.snapshot(), Strategy(spread_over=domains), seed=1)
     of_racks = Counter[str]()
@@ -217,15 +217,15 @@ def test_domains_get_equally_many_picks_as_far_as_there_is_room(domains: str) ->
     assert of_racks == {"rack0": 2, "rack1": 2, "rack2": 10, "rack3": 10, "alone0": 2, "alone1": 2}
 
 
-def test_a_domain_without_room_leaves_its_picks_to_the_others() -> None:
+def test_a_full_domain_leaves_its_picks_to_the_others() -> None:
     world = racks((1, 4))
-    found = roots(world, Picker(world.snapshot(), Strategy(spread_over="CUSTOM_RACK_"), seed=1).pick([TWO] * 15))
-    assert {*found.values()} == {2}
-    assert len(found) == 7
+    picks = roots(world, Picker(world.snapshot(), Strategy(spread_over="CUSTOM_RACK_"), seed=1).pick([TWO] * 15))
+    assert {*picks.values()} == {2}
+    assert len(picks) == 7
 
 
-def test_of_domains_with_equally_many_picks_that_of_the_least_used_tree_is_first() -> None:
-    """A used share is compared in steps of 1/32; chance decides between equal ones only."""
+def test_the_domain_of_the_least_used_tree_comes_first_among_equals() -> None:
+    """Used shares are compared in steps of 1/32; chance decides only between equal ones."""
     world = World()
     for rack, used in ((0, 18), (0, 15), (1, 17), (1, 16)):
         world.host(f"used{used}", traits=[f"CUSTOM_RACK_{rack}"], VCPU=Stock(32, used=used))
@@ -235,13 +235,13 @@ def test_of_domains_with_equally_many_picks_that_of_the_least_used_tree_is_first
             assert [*roots(world, picker.pick([TWO] * 2))] == [first, second]
 
 
-def test_of_equal_trees_each_is_as_likely_to_be_first_as_any_other_however_small_its_domain() -> None:
-    """One tree of ten: of 100 first picks it has 10 on average."""
+def test_equal_trees_are_equally_likely_to_be_first_whatever_their_domain() -> None:
+    """Of 100 first picks, each of ten trees gets 10 on average."""
     world = racks((1, 9))
     del world.members["alone0"], world.members["alone1"]
     strategy, snapshot = Strategy(spread_over="CUSTOM_RACK_"), world.snapshot()
-    found = roots(world, [Picker(snapshot, strategy, seed=seed).pick([TWO])[0] for seed in range(100)])
-    assert 1 <= found["rack0-0"] <= 30
+    picks = roots(world, [Picker(snapshot, strategy, seed=seed).pick([TWO])[0] for seed in range(100)])
+    assert 1 <= picks["rack0-0"] <= 30
 
 
 @pytest.mark.parametrize("domains", ["CUSTOM_RACK_", "aggregate"])
@@ -263,7 +263,7 @@ def test_trees_as_domains_come_before_the_used_share() -> None:
     assert roots(world, Picker(world.snapshot(), seed=1).pick([TWO] * 2)) == {"empty": 2}
 
 
-def test_a_budget_that_ends_is_no_lack_of_room() -> None:
+def test_an_exhausted_budget_is_not_a_lack_of_capacity() -> None:
     world = hosts(3)
     picker = Picker(world.snapshot(), settings=Settings(memory=0), seed=1)
     assert picker.pick([TWO, TWO]) == [None, None]
@@ -272,9 +272,9 @@ def test_a_budget_that_ends_is_no_lack_of_room() -> None:
 
 
 def add_hopeless(world: World) -> PickRequest:
-    """Add a host, and return a request of which no search finds out that it does not fit there.
+    """Add a host, and return a request that does not fit there, which no search can prove within its budget.
 
-    All amounts are even, and the capacities odd: no combination fits, and no rule sees it at once.
+    All amounts are even, and all capacities odd: no combination fits, but no rule detects it early.
     """
     halves = (230, 195, 154, 206, 163, 244, 150, 164, 194, 228, 152, 214, 184, 145, 198, 184, 161)
     world.host("hard", VCPU=8)
@@ -295,7 +295,7 @@ def test_one_hard_query_leaves_others_their_budget() -> None:
     assert picker.cut_short == set()
 
 
-def test_what_several_groups_take_of_one_provider_is_a_sum_also_after_a_pick() -> None:
+def test_amounts_of_several_groups_on_one_provider_are_summed_even_after_a_pick() -> None:
     world = World()
     world.host("host", VCPU=3)
     groups = PickRequest(SearchQuery((Group("_1", {"VCPU": 1}), Group("_2", {"VCPU": 1}))))
