@@ -64,7 +64,7 @@ class Cloud:
     def claim(self, consumer=None, *, kind="INSTANCE", project="red", days=2, generation=None, **held):
         """Let a consumer hold amounts by provider; return its uuid."""
         consumer = consumer or str(uuid.uuid4())
-        amounts = {self.providers[name]: found for name, found in (held or {"host1": FLAVOR}).items()}
+        amounts = {self.providers[name]: amount for name, amount in (held or {"host1": FLAVOR}).items()}
         claim = Claim(consumer, amounts, Owner(project, "ann", kind), generation=generation)
         self.database.write(lambda db: ClaimSet(db, [claim]).place())
         if days:

@@ -65,11 +65,11 @@ def together(works: Sequence[Callable[[], object]], wait: Callable[[], object] |
     """
     begin = wait or threading.Barrier(len(works)).wait
 
-    def begun(work: Callable[[], object]) -> object:
+    def begin_together(work: Callable[[], object]) -> object:
         begin()
         return work()
 
-    threads = Threads([lambda work=work: begun(work) for work in works])
+    threads = Threads([lambda work=work: begin_together(work) for work in works])
     for number in range(len(works)):
         threads.start(number)
     threads.join()
@@ -216,7 +216,7 @@ class ProviderCrowd(Crowd):
     def state(self, provider):
         """Return the provider's generation, what its consumers hold, and the generations of these."""
         body = self.ask("GET", f"/resource_providers/{provider}/allocations").body
-        held = {one: share["resources"]["VCPU"] for one, share in body["allocations"].items()}
+        held = {holder: share["resources"]["VCPU"] for holder, share in body["allocations"].items()}
         generations = {share["consumer_generation"] for share in body["allocations"].values()}
         return body["resource_provider_generation"], held, generations
 

@@ -66,9 +66,9 @@ def tell(write: Write, database: Database) -> int:
     for at, afterwards in deaths:
         story_run = ScenarioRun(write, database)
         assert killed(story_run, database, Plan(at, [die], answer_only=afterwards))
-        found = story_run.state(), story_run.changes()
-        assert found in (before, after), f"{write.name}: killed at {at}: {found}"
-        if found == before:
+        observed = story_run.state(), story_run.changes()
+        assert observed in (before, after), f"{write.name}: killed at {at}: {observed}"
+        if observed == before:
             assert reported(story_run, database, Plan()) == write.status
             assert (story_run.state(), story_run.changes()) == after
     return len(deaths)

@@ -96,7 +96,7 @@ class Commit(NamedTuple):
     @property
     def omissions(self) -> dict[int, str]:
         """Return the changes that the feed lacks, or has a weaker kind of."""
-        return {id_: what for id_, what in self.changes.items() if not _includes(self.recorded.get(id_), what)}
+        return {id_: change for id_, change in self.changes.items() if not _includes(self.recorded.get(id_), change)}
 
 
 @contextlib.contextmanager
@@ -110,7 +110,7 @@ def audited(database: Database) -> Iterator[list[Commit]]:
     def before_commit(connection: Connection) -> None:
         nonlocal state, known
         earlier, state, rows = state, State.read(connection), _rows(connection)
-        recorded = {key[-1]: what for key, what in rows.items() if key not in known}
+        recorded = {key[-1]: change for key, change in rows.items() if key not in known}
         known = rows.keys()
         commits.append(Commit(earlier.changes_to(state), recorded))
 
@@ -142,7 +142,7 @@ def _rows(db: Connection) -> dict[tuple[int, int, int], str]:
     return {(row.writer_id, row.seq, row.provider_id): row.what for row in db.execute(_FEED)}
 
 
-def _includes(recorded: str | None, what: str) -> bool:
-    if recorded is None or what == feed.NAMES:
-        return recorded == what
-    return STRENGTH.index(recorded) >= STRENGTH.index(what)
+def _includes(recorded: str | None, change: str) -> bool:
+    if recorded is None or change == feed.NAMES:
+        return recorded == change
+    return STRENGTH.index(recorded) >= STRENGTH.index(change)

@@ -24,9 +24,9 @@ _FORK = multiprocessing.get_context("fork")
 def from_new_process(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return what the function returns in a new process, which has no threads and no connections, and so may fork."""
     command = [sys.executable, "-m", "tests.db.forks", function.__module__, function.__name__, json.dumps(arguments)]
-    done = preloaded.service().run(command)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    result = preloaded.service().run(command)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
 
 
 class Fork:

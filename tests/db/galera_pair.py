@@ -35,8 +35,8 @@ class Pair:
             connection.execute(sa.text("INSERT INTO slow VALUES (:n)"), [{"n": 0}] * ROWS)
         # Both nodes have the names that most tests use from now on.
         for service in (self.slow, self.quick):
-            one = self.provider(VCPU=1)
-            for call in (claim([one]), aggregates(one, AGGREGATE, OTHER)):
+            provider = self.provider(VCPU=1)
+            for call in (claim([provider]), aggregates(provider, AGGREGATE, OTHER)):
                 assert service(*of(call)).status in (200, 204)
             self.settle()
 
@@ -48,11 +48,11 @@ class Pair:
 
     def provider(self, parent=None, **totals):
         """Create a provider with these inventories; return its uuid."""
-        one = new()
-        assert self.ask(birth(one, parent)).status == 200
+        uuid = new()
+        assert self.ask(birth(uuid, parent)).status == 200
         if totals:
-            assert self.ask(stock(one, 0, **totals)).status == 200
-        return one
+            assert self.ask(stock(uuid, 0, **totals)).status == 200
+        return uuid
 
     def named(self, call):
         """The name of a class or a trait that the call makes."""
@@ -112,13 +112,13 @@ def of(call):
     return call.method, call.path, call.minor, call.body
 
 
-def birth(one, parent=None):
-    return Call("POST", "/resource_providers", {"name": one, "uuid": one, "parent_provider_uuid": parent})
+def birth(uuid, parent=None):
+    return Call("POST", "/resource_providers", {"name": uuid, "uuid": uuid, "parent_provider_uuid": parent})
 
 
-def aggregates(one, *uuids):
+def aggregates(provider, *uuids):
     """Before 1.19 a client states no generation."""
-    return Call("PUT", f"/resource_providers/{one}/aggregates", [*uuids], 18)
+    return Call("PUT", f"/resource_providers/{provider}/aggregates", [*uuids], 18)
 
 
 def met(test):

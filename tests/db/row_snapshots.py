@@ -81,8 +81,10 @@ for _module in extended.modules("db", "snapshots"):
 
 def of(database: Database, uuids: list[str], end: str) -> dict[str, list[str]]:
     """Return the rows, by kind and each as a text: those of these uuids, and of names with this end."""
-    given = {"uuids": uuids, "end": f"%{end}"}
+    parameters = {"uuids": uuids, "end": f"%{end}"}
 
     return database.read(
-        lambda db: {kind: [str(tuple(row)) for row in db.execute(query, given)] for kind, query in _QUERIES.items()}
+        lambda db: {
+            kind: [str(tuple(row)) for row in db.execute(query, parameters)] for kind, query in _QUERIES.items()
+        }
     )

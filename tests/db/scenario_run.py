@@ -46,9 +46,9 @@ class ScenarioRun:
     def state(self) -> dict[str, Any]:
         """Return the state of the things of this run, under names that are the same in every run."""
         uuids = [value for name, value in self.names.items() if name != "RUN"]
-        found = row_snapshots.of(self.database, uuids, self.names["RUN"])
-        found |= {page: self._witness("GET", page)[:2] for page in self.names.pages()}
-        state: dict[str, Any] = json.loads(_OWN.sub("", self.names.hidden(json.dumps(found))), object_hook=_sorted)
+        rows = row_snapshots.of(self.database, uuids, self.names["RUN"])
+        rows |= {page: self._witness("GET", page)[:2] for page in self.names.pages()}
+        state: dict[str, Any] = json.loads(_OWN.sub("", self.names.hidden(json.dumps(rows))), object_hook=_sorted)
         return state
 
     def changes(self) -> dict[str, str]:
@@ -79,6 +79,6 @@ def _witness(database: Database) -> Caller:
     return _WITNESSES[database]
 
 
-def _sorted(thing: dict[str, Any]) -> dict[str, Any]:
+def _sorted(document: dict[str, Any]) -> dict[str, Any]:
     """Return the same for all runs: traits and aggregates are sorted by their names in this run."""
-    return {name: sorted(value, key=str) if isinstance(value, list) else value for name, value in thing.items()}
+    return {name: sorted(value, key=str) if isinstance(value, list) else value for name, value in document.items()}

@@ -108,15 +108,15 @@ def shown(answer):
 
 def room(call, uuids):
     """Return the room in these providers, from the routes that show inventories and usages."""
-    found = {}
+    room_ = {}
     for uuid in uuids:
         path = f"/resource_providers/{uuid}"
         inventories, usages = call("GET", f"{path}/inventories").body["inventories"], call("GET", f"{path}/usages").body
-        found[uuid] = {}
+        room_[uuid] = {}
         for name, of in inventories.items():
             capacity, used = int((of["total"] - of["reserved"]) * of["allocation_ratio"]), usages["usages"][name]
-            found[uuid][name] = {"capacity": capacity, "used": used, "free": max(capacity - used, 0)}
-    return found
+            room_[uuid][name] = {"capacity": capacity, "used": used, "free": max(capacity - used, 0)}
+    return room_
 
 
 def rehearsed(call, database):
@@ -129,13 +129,13 @@ def rehearsed(call, database):
         tried = call(method, dry(path), minor, body)
         assert rows(database) == before
         assert [(writer.id, writer.seq) for writer in database.writers.idle] == writers
-        done = call(method, path, minor, body)
+        reply = call(method, path, minor, body)
         if tried.status == 200:
-            assert shown(tried) == compared(done)
+            assert shown(tried) == compared(reply)
             assert tried.body["room"] == room(call, tried.body["room"])
         else:
-            assert compared(tried) == compared(done)
-        return done
+            assert compared(tried) == compared(reply)
+        return reply
 
     return first_dry
 
@@ -155,25 +155,25 @@ def test_a_dry_run_answers_as_the_write_and_changes_nothing(database, write):
 
 
 def test_the_stories_are_of_all_endpoints_with_a_dry_run():
-    wanted = {
+    expected = {
         (method, path)
         for path, methods in ROUTES.items()
-        for method, found in methods.items()
-        if getattr(found, "dry_run", None) is not None
+        for method, declared in methods.items()
+        if getattr(declared, "dry_run", None) is not None
     }
-    assert {(method, path.rpartition("/")[2]) for method, path in wanted if path in PLACEMENT.routes} == {
+    assert {(method, path.rpartition("/")[2]) for method, path in expected if path in PLACEMENT.routes} == {
         *(("PUT", "{consumer_uuid}"), ("POST", "allocations"), ("POST", "reshaper")),
         *(("POST", "inventories"), ("PUT", "inventories"), ("PUT", "{resource_class}")),
         *(("PUT", "traits"), ("PUT", "aggregates")),
     }
-    told = {
+    tried_routes = {
         (method, path)
-        for method, path in wanted
+        for method, path in expected
         for write in SCENARIOS
         if write.call.what.split()[0] == method
         and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), write.call.what.split()[1].partition("?")[0])
     }
-    assert told == wanted
+    assert tried_routes == expected
 
 
 @pytest.mark.every_database

@@ -63,12 +63,12 @@ def test_a_reshape_may_claim_of_a_provider_whose_inventory_it_leaves_alone(call)
     }
     assert call("POST", "/reshaper", 39, reshape).status == 204
     held = call("GET", f"/allocations/{consumer}").body["allocations"]
-    assert {name: shown["resources"] for name, shown in held.items()} == {
+    assert {name: allocation["resources"] for name, allocation in held.items()} == {
         host: {"VCPU": 1},
         other_host: {"DISK_GB": 6},
         device: {"VGPU": 1},
     }
-    generations = {name: shown["generation"] for name, shown in held.items()}
+    generations = {name: allocation["generation"] for name, allocation in held.items()}
     assert generations == {host: 5, other_host: 3, device: 4}
 
 
@@ -88,8 +88,8 @@ def test_a_class_is_the_one_that_has_the_name_now(call, other):
 def test_an_id_that_became_another_class_is_not_the_old_class(call, other):
     """Story 2006232 once more: the highest id is given again."""
     assert call("PUT", "/resource_classes/CUSTOM_GONE", 7).status == 201
-    gone = provider(call, CUSTOM_GONE=1)
-    assert other("DELETE", f"/resource_providers/{gone}").status == 204
+    deleted = provider(call, CUSTOM_GONE=1)
+    assert other("DELETE", f"/resource_providers/{deleted}").status == 204
     assert other("DELETE", "/resource_classes/CUSTOM_GONE").status == 204
     assert other("PUT", "/resource_classes/CUSTOM_NEXT", 7).status == 201
     name = str(uuid.uuid4())
@@ -133,8 +133,8 @@ def test_usages_are_grouped_as_strict_databases_want_it(database):
         assert call("GET", "/usages?project_id=grouped&consumer_type=all").body["usages"] == {"all": both}
         assert call("GET", f"/resource_providers/{host}/usages").body["usages"] == {"VCPU": 2, "DISK_GB": 4}
         for resources in ("VCPU:2", "VCPU:2,DISK_GB:5"):
-            found = call("GET", f"/resource_providers?resources={resources}").body["resource_providers"]
-            assert [shown["uuid"] for shown in found] == [host]
+            providers = call("GET", f"/resource_providers?resources={resources}").body["resource_providers"]
+            assert [provider_["uuid"] for provider_ in providers] == [host]
 
 
 def test_a_user_is_not_the_project_of_the_same_number(call):
@@ -145,8 +145,8 @@ def test_a_user_is_not_the_project_of_the_same_number(call):
         consumer = uuid.UUID(int=number + 1)
         claim = takes({host: {"VCPU": number + 1}}, project=project, user=user)
         assert call("PUT", f"/allocations/{consumer}", 39, claim).status == 204
-        shown = call("GET", f"/allocations/{consumer}").body
-        assert (shown["project_id"], shown["user_id"]) == (project, user)
+        body = call("GET", f"/allocations/{consumer}").body
+        assert (body["project_id"], body["user_id"]) == (project, user)
     for number, (project, user) in enumerate(owners):
         usages = call("GET", f"/usages?project_id={project}&user_id={user.replace(' ', '%20')}", 9).body["usages"]
         assert usages == {"VCPU": number + 1}

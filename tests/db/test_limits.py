@@ -34,8 +34,8 @@ def serve(database):
 
 
 def search(call, groups, unsuffixed="", more="&limit=1"):
-    asked = "&".join(f"resources_{number}=VCPU:1" for number in range(groups))
-    return call("GET", f"/allocation_candidates?group_policy=none&{asked}{unsuffixed}{more}")
+    query = "&".join(f"resources_{number}=VCPU:1" for number in range(groups))
+    return call("GET", f"/allocation_candidates?group_policy=none&{query}{unsuffixed}{more}")
 
 
 def test_a_search_may_have_so_many_groups(serve):
@@ -58,7 +58,7 @@ def test_the_most_groups_that_can_be_allowed_are_served(serve, more):
     answer = search(call, 500, more=more)
     assert answer.status == 200
     assert answer.body["allocation_requests"]
-    assert all(len(found["mappings"]) == 500 for found in answer.body["allocation_requests"])
+    assert all(len(request["mappings"]) == 500 for request in answer.body["allocation_requests"])
 
 
 @pytest.mark.parametrize("groups", [501, 1200])
@@ -99,8 +99,8 @@ def test_a_claim_may_write_so_many_allocations(serve):
 
 def test_several_claims_count_together_and_an_end_counts_as_one(serve):
     call = serve(max_allocations_per_request=3)
-    one = {HOST: {"VCPU": 1}}
-    four = {str(uuid.uuid4()): claim(one) for _ in range(4)}
+    allocations = {HOST: {"VCPU": 1}}
+    four = {str(uuid.uuid4()): claim(allocations) for _ in range(4)}
     three = dict(list(four.items())[:3])
     assert reported(call("POST", "/allocations", 39, four))
     inventories = {HOST: {"resource_provider_generation": 1, "inventories": {}}}
@@ -125,9 +125,9 @@ def test_a_provider_may_be_given_so_much_of_a_kind_by_one_request(serve, kind):
     }[kind]
     four = {**three, "VCPU": {"total": 1}} if kind == "inventories" else [*three, HOST]
 
-    def put(things):
+    def put(values):
         guard = {"resource_provider_generation": 1}
-        return call("PUT", f"/resource_providers/{HOST}/{kind}", 39, {kind: things, **guard})
+        return call("PUT", f"/resource_providers/{HOST}/{kind}", 39, {kind: values, **guard})
 
     before = call("GET", f"/resource_providers/{HOST}/{kind}").body
     answer = put(four)
@@ -140,11 +140,11 @@ def test_a_provider_may_be_given_so_much_of_a_kind_by_one_request(serve, kind):
 def test_a_reshape_may_write_so_many_inventories(serve):
     call = serve(max_inventories_per_request=3)
     two = {"resource_provider_generation": 1, "inventories": {name: {"total": 1} for name in ("VCPU", "DISK_GB")}}
-    one = {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 1}}}
+    inventory = {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 1}}}
     answer = call("POST", "/reshaper", 39, {"inventories": {HOST: two, DEVICES[0]: two}, "allocations": {}})
     assert answer.status == 400
     assert "names 4 inventories" in answer.error["detail"]
-    answer = call("POST", "/reshaper", 39, {"inventories": {HOST: two, DEVICES[0]: one}, "allocations": {}})
+    answer = call("POST", "/reshaper", 39, {"inventories": {HOST: two, DEVICES[0]: inventory}, "allocations": {}})
     assert answer.status == 204
 
 

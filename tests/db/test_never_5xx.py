@@ -152,9 +152,9 @@ def furnish(call):
 
 @pytest.fixture
 def target(synced_database):
-    found = Target(synced_database)
-    yield found
-    found.close()
+    target_ = Target(synced_database)
+    yield target_
+    target_.close()
 
 
 def holds(target, request, looking=True, check_error=None):
@@ -184,7 +184,7 @@ def test_no_request_breaks_the_service(backend, target):
     anything()
 
 
-def test_no_text_breaks_the_place_where_it_is_sent(target):
+def test_no_text_breaks_the_service_wherever_it_is_sent(target):
     """Each place gets a quarter of the texts, and each text goes to many places; long runs have all."""
     for number, place in enumerate(PLACES):
         for trap in traps_for(number, 4):

@@ -39,11 +39,11 @@ class Block(NamedTuple):
 
 def blocks(text: str) -> Iterator[Block]:
     """Yield the blocks of a page, or of a part of one."""
-    for found in _BLOCK.finditer(text):
-        caption = re.search(r":caption: (.*)", found["options"])
-        line = text.count("\n", 0, found.start()) + 1
+    for match in _BLOCK.finditer(text):
+        caption = re.search(r":caption: (.*)", match["options"])
+        line = text.count("\n", 0, match.start()) + 1
         yield Block(
-            line, found["language"], caption[1] if caption else "", textwrap.dedent(found["text"]).strip("\n") + "\n"
+            line, match["language"], caption[1] if caption else "", textwrap.dedent(match["text"]).strip("\n") + "\n"
         )
 
 

@@ -90,26 +90,28 @@ def client_options(text: str, directory: Path) -> None:
     path = directory / "nova.conf"
     path.write_text(text)
     written = _written(path)
-    given = {name: values[-1] for (_, name), values in written.items()}
-    known = {option.dest for option in _plugin_options(given)} | {"auth_type"}
-    if {group for group, _ in written} != {"placement"} or given.keys() - known:
+    options = {name: values[-1] for (_, name), values in written.items()}
+    known = {option.dest for option in _plugin_options(options)} | {"auth_type"}
+    if {group for group, _ in written} != {"placement"} or options.keys() - known:
         raise Wrong(f"keystoneauth has other options: {sorted(known)}")
 
 
-def _plugin_options(given: dict[str, str]) -> list[Any]:
+def _plugin_options(options: dict[str, str]) -> list[Any]:
     """Return the options of the plugin of keystoneauth that ``auth_type`` names."""
-    return [*loading.get_auth_plugin_conf_options(given["auth_type"])] if "auth_type" in given else []
+    return [*loading.get_auth_plugin_conf_options(options["auth_type"])] if "auth_type" in options else []
 
 
 def _written(path: Path) -> dict[tuple[str, str], list[str]]:
     """Return the values by section and option; raises Wrong for a comment behind a value, which oslo.config keeps."""
     sections: dict[str, dict[str, list[str]]] = {}
     cfg.ConfigParser(str(path), sections).parse()
-    found = {(section, name): values for section, names in sections.items() for name, values in names.items()}
-    for place, values in found.items():
+    values_by_option = {
+        (section, name): values for section, names in sections.items() for name, values in names.items()
+    }
+    for place, values in values_by_option.items():
         if any(re.search(r"\s[#;]", value) for value in values):
             raise Wrong(f"{place}: a comment is a part of the value")
-    return found
+    return values_by_option
 
 
 def rules(text: str, directory: Path) -> None:
@@ -153,10 +155,10 @@ def part_of_sample(text: str, _: Path) -> None:
 def cron(text: str, _: Path) -> None:
     """Check a file of /etc/cron.d: when, as which user, and the command."""
     for line in text.splitlines():
-        found = re.fullmatch(r"(?:[\d*/,-]+ +){5}placement +(.*)", line)
-        if found is None:
+        match = re.fullmatch(r"(?:[\d*/,-]+ +){5}placement +(.*)", line)
+        if match is None:
             raise Wrong(f"not a line for cron: {line}")
-        commands.check(found[1])
+        commands.check(match[1])
 
 
 def logrotate(text: str, directory: Path) -> None:
@@ -168,9 +170,9 @@ def logrotate(text: str, directory: Path) -> None:
         file = directory / "logrotate.conf"
         file.write_text(re.sub("placement placement", "root root", text))
         file.chmod(0o644)
-        done = subprocess.run([program, "-d", file], capture_output=True, text=True, check=False)
-        if done.returncode or "error:" in done.stderr:
-            raise Wrong(done.stderr)
+        result = subprocess.run([program, "-d", file], capture_output=True, text=True, check=False)
+        if result.returncode or "error:" in result.stderr:
+            raise Wrong(result.stderr)
 
 
 # --- others ----------------------------------------------------------------------------------------------------------
@@ -178,10 +180,10 @@ def logrotate(text: str, directory: Path) -> None:
 
 def console(text: str, _: Path) -> None:
     """Check the commands of a block of commands with what they print."""
-    found = [*commands.with_prompt(text)]
-    if not found:
+    commands_ = [*commands.with_prompt(text)]
+    if not commands_:
         raise Wrong("no command: a block of output is of the language text")
-    commands.check("\n".join(found))
+    commands.check("\n".join(commands_))
 
 
 def output(text: str, _: Path) -> None:

@@ -97,30 +97,30 @@ def check(text: str) -> None:
         if program not in _PROGRAMS:
             raise WrongCommand(f"{program} is not known to tests/docs/commands.py: {shlex.join(words)}")
         try:
-            with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.redirect_stdout(io.StringIO()):
+            with contextlib.redirect_stderr(io.StringIO()) as output, contextlib.redirect_stdout(io.StringIO()):
                 _PROGRAMS[program](words[1:])
         except (SystemExit, cfg.Error, ValueError, argparse.ArgumentTypeError) as error:
             if isinstance(error, SystemExit) and not error.code:
                 continue  # it prints something and ends
-            raise WrongCommand(f"{shlex.join(words)}\n{said.getvalue() or error}") from error
+            raise WrongCommand(f"{shlex.join(words)}\n{output.getvalue() or error}") from error
 
 
 def _with_values(text: str) -> str:
     """Return the commands with the values of variables that are a word, such as a uuid, and of loops the first one."""
     values = dict(re.findall(r"(?:^|\bfor )(\w+)(?:=| in )([\w-]+)\b(?![^ ;\n])", text, re.MULTILINE))
-    return re.sub(r"\$(\w+)", lambda found: values.get(found[1], found[0]), text)
+    return re.sub(r"\$(\w+)", lambda match: values.get(match[1], match[0]), text)
 
 
 def with_prompt(text: str) -> Iterator[str]:
     """Yield the commands of a block that also has what they print: from ``$`` on, with the lines that complete them."""
-    begun = ""
+    command = ""
     for line in text.splitlines():
-        if not begun and not line.startswith("$ "):
+        if not command and not line.startswith("$ "):
             continue
-        begun = f"{begun}\n{line}" if begun else line.removeprefix("$ ")
-        if is_complete(begun):
-            yield begun
-            begun = ""
+        command = f"{command}\n{line}" if command else line.removeprefix("$ ")
+        if is_complete(command):
+            yield command
+            command = ""
 
 
 def _commands(text: str) -> Iterator[list[str]]:
@@ -179,10 +179,10 @@ def _openstack(words: list[str]) -> None:
     if words[0] == "--os-placement-api-version":
         words = words[2:]
     for length in range(len(words), 0, -1):
-        for found in _CLIENT.select(name="_".join(words[:length])):
+        for match in _CLIENT.select(name="_".join(words[:length])):
             with warnings.catch_warnings(action="ignore"):
-                command = found.load()
-            command(_NEWEST, None).get_parser(found.name).parse_args(words[length:])
+                command = match.load()
+            command(_NEWEST, None).get_parser(match.name).parse_args(words[length:])
             return
     raise ValueError("no such command")
 
@@ -201,8 +201,8 @@ def _pip(words: list[str]) -> None:
     """Check the extras of this package; others are installed by their names."""
     _expect(words[0] in ("install", "uninstall"), "not an action")
     for word in words[1:]:
-        if found := re.fullmatch(r"[./].*?(?:\[([\w,]+)\])?", word):
-            extras = (found[1] or "").split(",") if found[1] else []
+        if match := re.fullmatch(r"[./].*?(?:\[([\w,]+)\])?", word):
+            extras = (match[1] or "").split(",") if match[1] else []
             _expect({*extras} <= {*_SETUP["options.extras_require"]}, f"not all of {extras} are extras")
 
 

@@ -178,7 +178,7 @@ CHECKED = (
 def blocks_of(file: str, page: str, kind: str = "*", text: str = "") -> list[Block]:
     """Return the blocks of a page that the test in this file runs: those of a kind, with a text."""
     test = str(Path(file).relative_to(ROOT))
-    mine = (block for block in blocks(PAGES[page]) if (found := run_by(page, block)) and found.test == test)
+    mine = (block for block in blocks(PAGES[page]) if (entry := run_by(page, block)) and entry.test == test)
     return [block for block in mine if fnmatch(block.kind, kind) and text in block.text]
 
 

@@ -25,9 +25,9 @@ def test_every_block_of_a_page_is_run_or_checked(page, tmp_path):
 
 
 def test_an_entry_has_blocks_that_no_entry_before_it_has():
-    shown = [(page, block) for page in PAGES for block in blocks(PAGES[page])]
-    assert {run_by.run_by(*each) for each in shown} - {None} == {*run_by.RUN}
-    assert {run_by.checked_for(*each) for each in shown} - {None} == {*run_by.CHECKED}
+    blocks_ = [(page, block) for page in PAGES for block in blocks(PAGES[page])]
+    assert {run_by.run_by(*each) for each in blocks_} - {None} == {*run_by.RUN}
+    assert {run_by.checked_for(*each) for each in blocks_} - {None} == {*run_by.CHECKED}
 
 
 def test_the_tests_that_run_blocks_name_their_pages():
@@ -52,8 +52,8 @@ def test_the_test_of_another_project_passes():
     [block] = (block for block in blocks(PAGES["docs/testing-other-projects.rst"]) if block.kind == "python")
     module = types.ModuleType("mine")
     exec(compile(block.text, "docs/testing-other-projects.rst", "exec"), module.__dict__)
-    done = unittest.defaultTestLoader.loadTestsFromModule(module).run(unittest.TestResult())
-    assert (done.testsRun, done.errors, done.failures) == (1, [], [])
+    result = unittest.defaultTestLoader.loadTestsFromModule(module).run(unittest.TestResult())
+    assert (result.testsRun, result.errors, result.failures) == (1, [], [])
 
 
 # --- the checks themselves ---

@@ -39,8 +39,8 @@ SCHEMAS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "t
 @pytest.mark.parametrize("path", ROUTES)
 def test_every_method_of_a_route_has_an_example_that_succeeds(path):
     pattern = re.compile(re.sub(r"\{[^}]+\}", "[^/]+", path))
-    shown = {method for method, example in SUCCESSES if pattern.fullmatch(example)}
-    assert shown >= ROUTES[path].keys()
+    methods = {method for method, example in SUCCESSES if pattern.fullmatch(example)}
+    assert methods >= ROUTES[path].keys()
 
 
 def properties(schema: Any) -> Iterator[str]:
@@ -71,13 +71,13 @@ def test_every_parameter_and_field_of_v1_is_described(path, method):
     """Those of a request on the page that has the name of the route, those of a reply on any page."""
     endpoint = TABLE[path][method]
     page = re.match(r"/(\w*)", path)[1]
-    asked = set(properties(endpoint.query.render(OLDEST))) - SEARCH if endpoint.query else set()
-    asked |= set(properties(endpoint.body.render(OLDEST))) if endpoint.body else set()
-    assert [name for name in sorted(asked) if f"``{name}``" not in V1_PAGES[page]] == []
+    parameters = set(properties(endpoint.query.render(OLDEST))) - SEARCH if endpoint.query else set()
+    parameters |= set(properties(endpoint.body.render(OLDEST))) if endpoint.body else set()
+    assert [name for name in sorted(parameters) if f"``{name}``" not in V1_PAGES[page]] == []
     text = "".join((*PAGES.values(), *V1_PAGES.values()))
     replies = [reply.document.render(OLDEST) for reply in endpoint.replies if reply.document]
-    shown = set(properties(replies)) if page != "openapi" else set()  # the form of OpenAPI is not ours
-    assert [name for name in sorted(shown) if f"``{name}``" not in text] == []
+    fields = set(properties(replies)) if page != "openapi" else set()  # the form of OpenAPI is not ours
+    assert [name for name in sorted(fields) if f"``{name}``" not in text] == []
 
 
 def test_every_strategy_is_described():

@@ -45,13 +45,13 @@ def validated(path: Path, schema: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_has_the_form_that_its_reader_expects(name):
-    done = validated(ROOT / name, FILES[name])
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = validated(ROOT / name, FILES[name])
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_every_form_and_workflow_is_validated():
-    found = {str(path.relative_to(ROOT)) for path in (ROOT / ".github").glob("*/*") if path.is_file()}
-    assert found - {*FILES} == set()
+    files = {str(path.relative_to(ROOT)) for path in (ROOT / ".github").glob("*/*") if path.is_file()}
+    assert files - {*FILES} == set()
 
 
 # --- workflows ---
@@ -78,9 +78,9 @@ def test_an_action_has_a_complete_version(name):
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_what_a_workflow_runs_of_the_repository_exists(name):
     workflow = loaded(name)
-    told = {row["run"] for job in workflow["jobs"].values() for row in _rows(job) if "run" in row}
-    told |= {step["run"] for step in steps(workflow) if "run" in step}
-    for line in "\n".join(told).splitlines():
+    scripts = {row["run"] for job in workflow["jobs"].values() for row in _rows(job) if "run" in row}
+    scripts |= {step["run"] for step in steps(workflow) if "run" in step}
+    for line in "\n".join(scripts).splitlines():
         if program := re.match(r"\.ci/\w+", line):
             assert (ROOT / program[0]).stat().st_mode & 0o111, line
         elif line.startswith("make ") and ".venv/gates" not in line:

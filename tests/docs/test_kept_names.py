@@ -139,8 +139,8 @@ def modules() -> Iterator[str]:
     table = PAGES["docs/whole-extension.rst"].partition(".. _extension-promises:")[2].partition("\nExtensions of")[0]
     module = ""
     for line in table.splitlines():
-        if found := re.match(r"``(placement/[\w/]+\.py)`` ", line):
-            module = found[1]
+        if match := re.match(r"``(placement/[\w/]+\.py)`` ", line):
+            module = match[1]
             yield module
         if module and re.match(r"``placement|  ", line):
             yield from (f"{module} {name}" for name in re.findall(r"``(\w+)``", line) if _has(module, name))

@@ -49,7 +49,7 @@ class Fake:
         self.asked: list[str] = []
         #: Replies that the schemas do not allow.
         self.invalid: list[str] = []
-        self._documents = itertools.cycle(one for one in RECORDED["servers"] if "flavor" in one)
+        self._documents = itertools.cycle(server for server in RECORDED["servers"] if "flavor" in server)
         self._moves = itertools.cycle(RECORDED["migrations"])
 
     def add(self, uuid: str, host: str | None, flavor: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
@@ -85,9 +85,13 @@ class Fake:
         if route == "/servers/detail":
             return self._page("servers", "id", self._wanted_servers(query), path, query)
         if route == "/os-migrations":
-            wanted = ("status", "migration_type")
-            found = [one for one in self.migrations if all(one[key] == query.get(key, one[key]) for key in wanted)]
-            return self._page("migrations", "uuid", found, path, query)
+            keys = ("status", "migration_type")
+            migrations = [
+                migration
+                for migration in self.migrations
+                if all(migration[key] == query.get(key, migration[key]) for key in keys)
+            ]
+            return self._page("migrations", "uuid", migrations, path, query)
         return self._one(route.removeprefix("/servers/"))
 
     def _version(self) -> dict[str, Any]:
@@ -98,23 +102,23 @@ class Fake:
 
     def _failure(self, route: str) -> int | None:
         at, status = self.failing.get(route, (0, 0))
-        asked = sum(urllib.parse.urlsplit(path).path == f"/v2.1{route}" for path in self.asked)
-        return status if asked == at else None
+        requests = sum(urllib.parse.urlsplit(path).path == f"/v2.1{route}" for path in self.asked)
+        return status if requests == at else None
 
     def _wanted_servers(self, query: dict[str, str]) -> list[dict[str, Any]]:
         if query.get("all_tenants") not in ("1", "True", "true"):
             return []
-        found = [*self.servers.values()]
+        servers = [*self.servers.values()]
         if "changes-since" in query:
-            found = [one for one in (*found, *self.hidden.values()) if one["id"] in self.changed]
-        return found
+            servers = [server for server in (*servers, *self.hidden.values()) if server["id"] in self.changed]
+        return servers
 
     def _page(
         self, key: str, ident: str, documents: list[dict[str, Any]], path: str, query: dict[str, str]
     ) -> tuple[int, Any]:
         start = 0
         if "marker" in query:
-            places = [place for place, one in enumerate(documents) if one[ident] == query["marker"]]
+            places = [place for place, document in enumerate(documents) if document[ident] == query["marker"]]
             if not places:
                 return 400, {"badRequest": {"code": 400, "message": f"marker [{query['marker']}] not found"}}
             start = places[0] + 1
@@ -128,10 +132,10 @@ class Fake:
         return 200, self._valid(key, reply)
 
     def _one(self, uuid: str) -> tuple[int, Any]:
-        found = self.servers.get(uuid) or self.hidden.get(uuid)
-        if found is None:
+        server = self.servers.get(uuid) or self.hidden.get(uuid)
+        if server is None:
             return 404, {"itemNotFound": {"code": 404, "message": f"Instance {uuid} could not be found."}}
-        return 200, self._valid("server", {"server": found})
+        return 200, self._valid("server", {"server": server})
 
     def _valid(self, key: str, reply: dict[str, Any]) -> dict[str, Any]:
         self.invalid += [f"{key}: {error.message}" for error in VALIDATORS[key].iter_errors(reply)]

@@ -40,10 +40,10 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzäé_-. 0123456789"
 
 def schemas() -> dict[str, Any]:
     """Return the schemas that the installed nova has, and its release."""
-    found: dict[str, Any] = {"nova": importlib.metadata.version("nova")}
+    schemas_: dict[str, Any] = {"nova": importlib.metadata.version("nova")}
     for key, (module, name) in PUBLISHED.items():
-        found[key] = getattr(importlib.import_module(f"nova.api.openstack.compute.schemas.{module}"), name)
-    return found
+        schemas_[key] = getattr(importlib.import_module(f"nova.api.openstack.compute.schemas.{module}"), name)
+    return schemas_
 
 
 def replies(recorded: dict[str, Any]) -> dict[str, Any]:
@@ -78,14 +78,14 @@ class Generator:
 
     def _object(self, schema: dict[str, Any]) -> dict[str, Any]:
         required = schema.get("required", ())
-        found = {
+        members = {
             name: self.value(each)
             for name, each in schema.get("properties", {}).items()
             if name in required or self._random.random() < 0.8
         }
         for each in schema.get("patternProperties", {}).values():
-            found |= {self._text(1): self.value(each) for _ in range(self._random.randint(0, 3))}
-        return found
+            members |= {self._text(1): self.value(each) for _ in range(self._random.randint(0, 3))}
+        return members
 
     def _array(self, schema: dict[str, Any]) -> list[Any]:
         number = self._random.randint(schema.get("minItems", 0), min(schema.get("maxItems", 3), 3))
@@ -135,10 +135,10 @@ class Generator:
         return base64.b64encode(self._text(0).encode()).decode()
 
 
-def main(what: str) -> None:
+def main(kind: str) -> None:
     """Record the one or the other."""
-    path, found = (SCHEMAS, schemas()) if what == "schemas" else (REPLIES, replies(json.loads(SCHEMAS.read_text())))
-    path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    path, document = (SCHEMAS, schemas()) if kind == "schemas" else (REPLIES, replies(json.loads(SCHEMAS.read_text())))
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -82,9 +82,9 @@ def checkout(tmp_path):
 
 def towncrier(checkout, *words):
     argv = [sys.executable, "-m", "towncrier", "build", "--name", "placement-service", *words]
-    done = subprocess.run(argv, cwd=checkout, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    result = subprocess.run(argv, cwd=checkout, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 def releases(text):

@@ -25,14 +25,14 @@ READERS = {
 
 def read(module: ast.Module) -> set[str]:
     """Return the functions that a module takes from these clocks, called or not."""
-    taken = set()
+    functions = set()
     for node in ast.walk(module):
         if isinstance(node, ast.Attribute):
             owner = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
-            taken |= {f"{owner}.{node.attr}"} if node.attr in CLOCKS.get(owner, ()) else set()
+            functions |= {f"{owner}.{node.attr}"} if node.attr in CLOCKS.get(owner, ()) else set()
         elif isinstance(node, ast.ImportFrom) and node.module == "time":
-            taken |= {f"time.{alias.name}" for alias in node.names if alias.name in CLOCKS["time"]}
-    return taken
+            functions |= {f"time.{alias.name}" for alias in node.names if alias.name in CLOCKS["time"]}
+    return functions
 
 
 def test_only_the_listed_modules_read_the_clock_of_the_host():

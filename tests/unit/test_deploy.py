@@ -222,7 +222,7 @@ def sqlite(path, **overrides):
 
 def class_names(app):
     answer = web.ask(app, "GET", "/resource_classes", ADMIN | {"openstack-api-version": "placement latest"})
-    return [one["name"] for one in answer.json["resource_classes"]]
+    return [row["name"] for row in answer.json["resource_classes"]]
 
 
 def test_the_service_starts_on_a_new_database_and_again_on_the_same(tmp_path):
@@ -301,9 +301,9 @@ def test_an_unreadable_policy_file_prevents_the_start(tmp_path):
 
 def test_extensions_with_the_same_prefix_prevent_the_start(tmp_path, monkeypatch):
     apis = [dataclasses.replace(PLACEMENT, name=name, prefix="/same", rules=()) for name in ("one", "two")]
-    found = {api.name: Extension(name=api.name, api=lambda api=api: api) for api in apis}
+    extensions = {api.name: Extension(name=api.name, api=lambda api=api: api) for api in apis}
     conf = sqlite(tmp_path / "x", placement_database__sync_on_startup=True, extensions__enabled=["one", "two"])
-    monkeypatch.setattr(extension, "installed", lambda: found)
+    monkeypatch.setattr(extension, "installed", lambda: extensions)
     with pytest.raises(StartError, match=r'^The APIs one and two have the same prefix, "/same"\.$'):
         deploy.loadapp(conf)
 

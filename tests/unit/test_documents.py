@@ -138,8 +138,8 @@ def test_the_architecture_has_every_field_of_an_extension():
 
 def test_the_architecture_has_every_extension_and_what_it_requires():
     cells = {name: re.match(r"(?:``\w+``(?:, |  +))*", rest)[0] for name, rest in rows("baremetal")}
-    shown = {name: tuple(re.findall(r"\w+", cell)) for name, cell in cells.items()}
-    assert shown == {name: each.requires for name, each in extension.installed().items()}
+    documented = {name: tuple(re.findall(r"\w+", cell)) for name, cell in cells.items()}
+    assert documented == {name: each.requires for name, each in extension.installed().items()}
 
 
 # --- references from the code ---

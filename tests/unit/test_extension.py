@@ -20,14 +20,14 @@ NOUN = [cfg.StrOpt("noun", default="world")]
 @pytest.fixture
 def extensions(monkeypatch):
     """Two extensions instead of those that are installed; the second one needs the first."""
-    found = {
+    declared = {
         "first": Extension(
             name="first", options={"first": WORD, "placement": NOUN}, cors={"expose_headers": ["X-First"]}
         ),
         "second": Extension(name="second", requires=("first",)),
     }
-    monkeypatch.setattr(extension, "installed", lambda: found)
-    return found
+    monkeypatch.setattr(extension, "installed", lambda: declared)
+    return declared
 
 
 @pytest.fixture

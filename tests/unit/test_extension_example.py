@@ -62,7 +62,7 @@ def run(tmp_path):
         basis = ["[api]", "auth_strategy = noauth2"]
         basis += ["[placement_database]", "connection = sqlite://", "sync_on_startup = true"]
         (tmp_path / "placement.conf").write_text("\n".join([*basis, *lines]))
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", program, str(tmp_path / "placement.conf")],
             cwd=ROOT,
             env=os.environ | {"PYTHONPATH": str(tmp_path / "site")},
@@ -70,8 +70,8 @@ def run(tmp_path):
             text=True,
             timeout=PATIENCE,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert result.returncode == 0, result.stderr
+        return result.stdout
 
     return run
 

@@ -28,9 +28,9 @@ VERSIONS = ("1.28", kubernetes_validate.latest_version())
 @pytest.fixture(scope="module")
 def manifests():
     """The resources by kind, as their files have them."""
-    found = [yaml.safe_load((BASE / name).read_text()) for name in KUSTOMIZATION["resources"]]
-    assert len({each["kind"] for each in found}) == len(found)
-    return {each["kind"]: each for each in found}
+    resources = [yaml.safe_load((BASE / name).read_text()) for name in KUSTOMIZATION["resources"]]
+    assert len({each["kind"] for each in resources}) == len(resources)
+    return {each["kind"]: each for each in resources}
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +40,8 @@ def pods(manifests):
 
 
 def container(pod):
-    (found,) = pod["spec"]["containers"]
-    return found
+    (container_,) = pod["spec"]["containers"]
+    return container_
 
 
 def chosen(pods, selector):

@@ -34,14 +34,14 @@ def distribution(site, name, version, *lines):
 @pytest.fixture
 def site(tmp_path):
     """A directory in which the package is installed."""
-    found = tmp_path / "site"
-    found.mkdir()
+    directory = tmp_path / "site"
+    directory.mkdir()
     files = Path(placement.__file__).parent
     for name in ("__init__.py", "package.py"):
-        (found / "placement").mkdir(exist_ok=True)
-        shutil.copy(files / name, found / "placement" / name)
-    distribution(found, package.NAME, "9.8.7")
-    return found
+        (directory / "placement").mkdir(exist_ok=True)
+        shutil.copy(files / name, directory / "placement" / name)
+    distribution(directory, package.NAME, "9.8.7")
+    return directory
 
 
 def imported(tmp_path, *path):
@@ -53,9 +53,9 @@ def imported(tmp_path, *path):
 
 def test_the_original_in_the_same_directory_is_refused_in_a_sentence(site, tmp_path):
     distribution(site, "openstack-placement", "14.0.0")
-    done = imported(tmp_path, site)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines()[-1] == (
+    result = imported(tmp_path, site)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.splitlines()[-1] == (
         f"ImportError: {site} also contains the distribution openstack-placement, and the two overwrite each other's "
         "files: uninstall openstack-placement and placement-service, then install placement-service again"
     )
@@ -63,15 +63,15 @@ def test_the_original_in_the_same_directory_is_refused_in_a_sentence(site, tmp_p
 
 def test_the_package_can_be_imported_from_an_archive(site, tmp_path):
     archive = shutil.make_archive(str(tmp_path / "archive"), "zip", site)
-    done = imported(tmp_path, archive)
-    assert (done.returncode, done.stderr) == (0, "")
+    result = imported(tmp_path, archive)
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_other_distributions_in_the_directory_are_not(site, tmp_path):
     for name in ("osc-placement", "openstackclient"):
         distribution(site, name, "1.0")
-    done = imported(tmp_path, site)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "9.8.7\n", "")
+    result = imported(tmp_path, site)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "9.8.7\n", "")
 
 
 def test_the_original_of_the_system_does_not_matter_to_a_virtual_environment_before_it(site, tmp_path):
@@ -80,8 +80,8 @@ def test_the_original_of_the_system_does_not_matter_to_a_virtual_environment_bef
     distribution(system, "openstack-placement", "14.0.0")
     (system / "placement").mkdir()
     (system / "placement" / "__init__.py").write_text("raise SystemExit('the original')\n")
-    done = imported(tmp_path, site, system)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "9.8.7\n", "")
+    result = imported(tmp_path, site, system)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "9.8.7\n", "")
 
 
 # --- extras ---

@@ -14,7 +14,7 @@ from tests.clock import PATIENCE
 ROOT = Path(__file__).parent.parent.parent
 #: What says where the version is.
 FILES = ("pyproject.toml", ".gitattributes", ".git_archival.txt")
-PERSON = {f"GIT_{role}_{what}": "x@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+PERSON = {f"GIT_{role}_{field}": "x@example.org" for role in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
 #: Hooks and signatures that the user has configured are none of these repositories'.
 PERSON |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "SETUPTOOLS_SCM"))}
@@ -24,20 +24,20 @@ def version(directory, **variables):
     """Return the version of a distribution that is built in a directory."""
     command = [sys.executable, "-W", "ignore", "-m", "setuptools_scm"]
     environment = ENVIRONMENT | variables
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=directory, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=True
     )
-    return done.stdout.strip()
+    return result.stdout.strip()
 
 
 @pytest.fixture
 def files(tmp_path):
     """A directory with the files, and nothing of git."""
-    found = tmp_path / "files"
-    found.mkdir()
+    directory = tmp_path / "files"
+    directory.mkdir()
     for name in FILES:
-        shutil.copy(ROOT / name, found / name)
-    return found
+        shutil.copy(ROOT / name, directory / name)
+    return directory
 
 
 @pytest.fixture

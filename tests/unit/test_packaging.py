@@ -74,8 +74,8 @@ def needed(paths, listed=frozenset()):
     """Return the distributions that the modules import; where several share a package, one that is listed."""
     modules = {name for path in paths for name in imported_at_start(path)} - set(sys.stdlib_module_names)
     distributions = importlib.metadata.packages_distributions()
-    found = [{*map(normal, distributions[name])} for name in modules - {"placement"}]
-    return {min(names & listed or names) for names in found}
+    alternatives = [{*map(normal, distributions[name])} for name in modules - {"placement"}]
+    return {min(names & listed or names) for names in alternatives}
 
 
 def test_the_requirements_are_what_the_service_imports():
@@ -106,7 +106,7 @@ def test_all_files_of_the_package_are_packaged():
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_make_serve_announces_slow_steps():
     """Without output for half a minute the program would seem to hang."""
-    done = subprocess.run(
+    result = subprocess.run(
         ["make", "--dry-run", "--always-make", "serve"],
         cwd=ROOT,
         capture_output=True,
@@ -114,9 +114,9 @@ def test_make_serve_announces_slow_steps():
         timeout=PATIENCE,
         check=True,
     )
-    echoes = [index for index, line in enumerate(done.stdout.splitlines()) if line.startswith("echo ")]
+    echoes = [index for index, line in enumerate(result.stdout.splitlines()) if line.startswith("echo ")]
     slow = [
-        index for index, line in enumerate(done.stdout.splitlines()) if "venv .venv" in line or "pip install" in line
+        index for index, line in enumerate(result.stdout.splitlines()) if "venv .venv" in line or "pip install" in line
     ]
     assert len(slow) == 2
     assert {index - 1 for index in slow} <= set(echoes)
@@ -124,15 +124,15 @@ def test_make_serve_announces_slow_steps():
 
 def test_a_python_that_is_missing_ends_a_release(tmp_path):
     """On a machine without any."""
-    found = shutil.which("uv", path=os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]))
-    if found is None:
+    uv = shutil.which("uv", path=os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]))
+    if uv is None:
         raise servers.Missing("uv is not installed: `pip install uv`")
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "uv").symlink_to(found)
+    (tmp_path / "bin" / "uv").symlink_to(uv)
     alone = {"PATH": str(tmp_path / "bin"), "PYENV_ROOT": str(tmp_path), "UV_PYTHON_INSTALL_DIR": str(tmp_path)}
     script = [sys.executable, ROOT / "tools" / "distributions.py", "--every-python"]
-    done = subprocess.run(script, env=alone, capture_output=True, text=True, timeout=PATIENCE)
-    assert (done.returncode, done.stderr) == (1, "Not installed: Python 3.10, 3.11, 3.12, 3.13, 3.14.\n")
+    result = subprocess.run(script, env=alone, capture_output=True, text=True, timeout=PATIENCE)
+    assert (result.returncode, result.stderr) == (1, "Not installed: Python 3.10, 3.11, 3.12, 3.13, 3.14.\n")
 
 
 # --- the distributions -----------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def git_files():
 def build(kind, source, target):
     """Run the build backend in ``source``, without isolation; return the path of the distribution."""
     script = f"import sys, setuptools.build_meta as backend; print(backend.build_{kind}(sys.argv[1]))"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script, str(target)],
         cwd=source,
         capture_output=True,
@@ -158,8 +158,8 @@ def build(kind, source, target):
         timeout=PATIENCE,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return target / done.stdout.splitlines()[-1]
+    assert result.returncode == 0, result.stderr
+    return target / result.stdout.splitlines()[-1]
 
 
 #: The version of distributions that are built from files alone: no repository, no tag.

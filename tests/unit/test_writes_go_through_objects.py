@@ -78,12 +78,12 @@ def calls(module: ast.Module) -> Iterator[tuple[str, str, list[ast.expr]]]:
 
 def importers(of: str) -> set[str]:
     """Return the modules that import a module of the package, or a name from it."""
-    found = set()
+    importers_ = set()
     for path, module in modules().items():
         for node in ast.walk(module):
             if isinstance(node, ast.ImportFrom) and of in (f"{node.module}.{alias.name}" for alias in node.names):
-                found.add(path)
-    return found
+                importers_.add(path)
+    return importers_
 
 
 def test_handlers_and_schemas_call_no_method_of_a_partial_change():
@@ -103,7 +103,8 @@ def test_only_objects_and_the_database_record_in_the_feed():
         path
         for path, module in modules().items()
         for _, name, arguments in calls(module)
-        if name == "changed" and any(getattr(getattr(one, "value", None), "id", "") == "feed" for one in arguments)
+        if name == "changed"
+        and any(getattr(getattr(argument, "value", None), "id", "") == "feed" for argument in arguments)
     }
     assert recording == REPAIRS | {
         "db/writes/expired_writers",

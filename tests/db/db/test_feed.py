@@ -72,15 +72,15 @@ def test_transactions_of_a_writer_are_numbered_as_they_commit(database):
 
 
 @pytest.mark.parametrize("changes", [(feed.USAGE, feed.SHAPE, feed.GONE), (feed.GONE, feed.SHAPE, feed.USAGE)])
-def test_of_several_changes_of_a_provider_the_strongest_is_recorded(database, changes):
-    database.write(lambda db: [db.changed(1, what) for what in changes])
+def test_the_strongest_of_several_changes_of_a_provider_is_recorded(database, changes):
+    database.write(lambda db: [db.changed(1, change) for change in changes])
     recorded = database.read(lambda db: db.execute(sa.select(provider_changes.c.what)).scalars().all())
     assert recorded == [feed.GONE]
 
 
 @pytest.mark.parametrize("fault", range(3))
 @pytest.mark.parametrize("at", ["INSERT INTO provider_changes", "COMMIT"])
-def test_the_number_of_an_attempt_that_collided_goes_to_the_next(database, backend, fault, at):
+def test_the_number_of_an_attempt_that_collided_is_used_by_the_next(database, backend, fault, at):
     touch(database, 1)
     plan = Plan(at=at, faults=[faults.collisions(backend.kind)[fault]])
     planted(database, plan)
@@ -111,7 +111,7 @@ def test_transactions_that_overlap_have_different_writers(database):
 
 
 @pytest.mark.parametrize("answer_only", [False, True])
-def test_a_writer_whose_commit_went_unanswered_does_not_write_again(database, answer_only):
+def test_a_writer_whose_commit_was_not_answered_does_not_write_again(database, answer_only):
     """Its sequence number may still appear."""
     touch(database, 1)
     planted(database, Plan(at="COMMIT", faults=[faults.lose], answer_only=answer_only))
@@ -129,7 +129,7 @@ INTERRUPTED = {"mariadb": "KILL QUERY CONNECTION_ID()", "postgresql": "SELECT pg
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_statement_that_is_ended_from_outside_costs_no_writer(database, backend):
+def test_an_interrupted_statement_costs_no_writer(database, backend):
     """The connection is intact.  Every search reads the number of each writer, so writers must not be wasted."""
     touch(database, 1)
     for _ in range(3):
@@ -155,7 +155,7 @@ def test_a_writer_whose_commit_ended_in_an_unknown_error_does_not_write_again(da
     assert number_of[1][0] == number_of[2][0] != number_of[3][0]
 
 
-def test_a_lost_connection_has_all_writers_of_the_process_replaced(database):
+def test_a_lost_connection_replaces_all_writers_of_the_process(database):
     """The database may have lost their commits."""
     touch(database, 1)
     planted(database, Plan(at="SELECT", faults=[faults.lose]))
@@ -170,7 +170,7 @@ def test_a_lost_connection_has_all_writers_of_the_process_replaced(database):
     assert number_of[2][1] == 1
 
 
-def test_a_commit_whose_answer_is_lost_has_all_writers_of_the_process_replaced(database):
+def test_a_commit_without_an_answer_replaces_all_writers_of_the_process(database):
     for writer in [database.writers.check_out(database.engine) for _ in range(2)]:
         database.writers.check_in(writer)
     planted(database, Plan(at="COMMIT", faults=[faults.lose]))
@@ -179,7 +179,7 @@ def test_a_commit_whose_answer_is_lost_has_all_writers_of_the_process_replaced(d
     assert [*database.writers.idle] == []
 
 
-def test_the_id_of_a_writer_whose_birth_was_lost_is_not_given_again(database):
+def test_the_id_of_a_writer_whose_registration_was_lost_is_not_reused(database):
     """Its process may go on, and would write under the same id as another one."""
     state = rewound.noted(database)
     rewound.put_back(database, state)
@@ -205,7 +205,7 @@ def clock(monkeypatch):
     return clock
 
 
-def test_a_writer_clears_its_old_rows_but_for_the_newest(database, clock):
+def test_a_writer_deletes_its_old_rows_except_the_newest(database, clock):
     for provider in (1, 2, 3):
         touch(database, provider)
         clock.now += 1
@@ -240,7 +240,7 @@ def dead_writer(database):
     return writer
 
 
-def test_a_writer_that_was_not_seen_for_long_is_ended_and_its_number_kept_as_long_again(database, clock, dead_writer):
+def test_an_abandoned_writer_is_ended_and_its_number_kept_for_the_same_time(database, clock, dead_writer):
     with opened(database.url) as idle:
         touch(idle, 2)
     (idle_writer,) = writers(database) - {dead_writer}
@@ -288,7 +288,7 @@ def test_a_writer_that_is_seen_just_before_it_is_ended_goes_on(database, clock, 
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_the_number_that_is_kept_is_that_of_the_last_commit(database, clock, monkeypatch):
+def test_the_number_kept_is_that_of_the_last_commit(database, clock, monkeypatch):
     """The writer was suspended, and commits while another one ends it."""
     recorded, go_on = threading.Event(), threading.Event()
     due = feed.Writer.maintenance_due
@@ -296,7 +296,7 @@ def test_the_number_that_is_kept_is_that_of_the_last_commit(database, clock, mon
         touch(sleeper, 1)
         (writer,) = writers(database)
         # It does not renew its lease after that commit: that would be in time for some of the runs.
-        monkeypatch.setattr(feed.Writer, "maintenance_due", lambda one: one.id != writer and due(one))
+        monkeypatch.setattr(feed.Writer, "maintenance_due", lambda writer_: writer_.id != writer and due(writer_))
         see(database, writer, 5 * 3600)
         last = threading.Thread(target=touch, args=[sleeper, 2])
 
@@ -318,7 +318,7 @@ def test_the_number_that_is_kept_is_that_of_the_last_commit(database, clock, mon
     assert writer not in writers(database)
 
 
-def test_events_alone_are_recorded_with_a_word_that_older_releases_know(database):
+def test_events_alone_are_recorded_as_a_kind_that_older_releases_know(database):
     """Their workers read the feed during an upgrade, and fail on any other word."""
     with opened(database.url, recorded=True) as recording:
         for name in ("CUSTOM_A", "CUSTOM_B"):
@@ -329,7 +329,7 @@ def test_events_alone_are_recorded_with_a_word_that_older_releases_know(database
     assert before == ("names", "names"), "what a search can see is not hidden by it"
 
 
-def test_a_writer_that_was_ended_leaves_the_tidying_to_others(database, clock, caplog):
+def test_an_ended_writer_leaves_the_maintenance_to_others(database, clock, caplog):
     touch(database, 1)
     (writer,) = database.writers.idle
     execute(database, sa.delete(provider_changes))
@@ -349,7 +349,7 @@ def test_a_writer_renews_its_lease(database, clock):
     assert seen > long_ago
 
 
-def test_a_writer_that_was_idle_for_half_its_life_does_not_write_again(database, clock):
+def test_a_writer_that_was_idle_for_half_its_lease_does_not_write_again(database, clock):
     """Others may be about to end it.  A writer that keeps writing is never ended."""
     touch(database, 1)
     (old,) = writers(database)
@@ -362,7 +362,7 @@ def test_a_writer_that_was_idle_for_half_its_life_does_not_write_again(database,
     assert {(writer == old, provider) for writer, _, provider in rows(database)} == {(True, 1), (False, 2)}
 
 
-def test_a_writer_tidies_once_a_minute(database, monkeypatch):
+def test_a_writer_does_the_maintenance_once_a_minute(database, monkeypatch):
     monkeypatch.undo()  # the interval is that of operation
     clock = Clock()
     monkeypatch.setattr(feed, "time", clock)
@@ -375,7 +375,7 @@ def test_a_writer_tidies_once_a_minute(database, monkeypatch):
     assert tidied == [False, False, True, False, False, True]
 
 
-def test_a_writer_is_given_back_where_no_connection_is_to_be_had(database_url):
+def test_a_writer_returns_to_the_pool_if_no_connection_is_available(database_url):
     with opened(database_url) as empty:
         made.sync(empty.engine)
     with opened(database_url, pool_size=1, max_overflow=0, pool_timeout=0) as crowded:
@@ -386,7 +386,7 @@ def test_a_writer_is_given_back_where_no_connection_is_to_be_had(database_url):
         assert len(writers(crowded)) == 1
 
 
-def test_a_writer_that_was_cleared_away_leaves_the_write_to_a_new_one(database):
+def test_a_write_whose_writer_was_deleted_uses_a_new_one(database):
     """The process was suspended, and other writers have ended its writer."""
     touch(database, 1)
     (old,) = writers(database)
@@ -407,7 +407,7 @@ def test_a_writer_that_was_cleared_away_leaves_the_write_to_a_new_one(database):
     assert rows(database) == [(new, 1, 2), (new, 2, 3)]
 
 
-def test_tidying_that_fails_fails_no_write(database, backend, clock, caplog):
+def test_failed_maintenance_fails_no_write(database, backend, clock, caplog):
     touch(database, 1)
     plan = Plan(at="UPDATE change_writers", faults=faults.collisions(backend.kind)[:1], for_ever=True)
     planted(database, plan)

@@ -72,7 +72,7 @@ def test_the_audit_sees_a_record_that_is_too_weak(database, write):
 
 
 def changed_of(commits):
-    return {what for commit in commits for what in commit.changes.values()}
+    return {change for commit in commits for change in commit.changes.values()}
 
 
 # --- every route, and every table -------------------------------------------------------------------------------------
@@ -82,26 +82,26 @@ def writing_endpoints():
     """(method, path, endpoint) of every endpoint of all APIs that is not for GET."""
     for api in apis.WRITTEN:
         for path, methods in api.routes.items():
-            for method, found in methods.items():
+            for method, declared in methods.items():
                 if method != "GET":
-                    for one in (found,) if isinstance(found, Endpoint) else found:
-                        yield method, api.prefix + path, one
+                    for endpoint in (declared,) if isinstance(declared, Endpoint) else declared:
+                        yield method, api.prefix + path, endpoint
 
 
 def endpoint_of(write: Write):
     """The endpoint that serves the write's request."""
     method, path = write.call.what.partition("?")[0].split()
     version = mv.Version(1, write.call.minor)
-    for served, template, one in writing_endpoints():
+    for served, template, endpoint in writing_endpoints():
         pattern = re.sub(r"\{\w+\}", "[^/]+", template)
-        if served == method and re.fullmatch(pattern, path) and (one.until is None or version < one.until):
-            return served, template, one.since
+        if served == method and re.fullmatch(pattern, path) and (endpoint.until is None or version < endpoint.until):
+            return served, template, endpoint.since
     raise AssertionError(f"no route for {write.call.what}")
 
 
-def test_every_endpoint_that_writes_has_a_story():
+def test_every_endpoint_that_writes_has_a_scenario():
     covered = {endpoint_of(write) for write in (*CHANGING, *SAME)}
-    assert covered == {(method, path, one.since) for method, path, one in writing_endpoints()}
+    assert covered == {(method, path, endpoint.since) for method, path, endpoint in writing_endpoints()}
 
 
 def test_the_audit_compares_every_table_that_the_index_reads(database):

@@ -140,14 +140,14 @@ SEARCHES = (
 )
 
 
-def test_searches_find_what_is_sound(database, ids):
+def test_searches_find_every_consistent_provider(database, ids):
     call = placement(database)
     for search in SEARCHES:
         answer = call("GET", f"/allocation_candidates?{search}", minor=39)
         assert answer.status == 200, (search, answer)
-        found = answer.body["provider_summaries"]
+        summaries = answer.body["provider_summaries"]
         if "!" not in search and "_B" not in search:
-            assert SOUND in found, search
+            assert SOUND in summaries, search
     listed = call("GET", "/resource_providers", minor=39)
     assert {each["uuid"] for each in listed.body["resource_providers"]} == {SOUND, *ODD.values()}
 
@@ -156,15 +156,15 @@ def test_an_inconsistency_is_logged_once_and_briefly(database, ids, caplog, monk
     monkeypatch.setattr(inconsistent, "_logged", {})
     for _ in range(2):
         database.snapshot(loaded)
-    said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    messages = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     for name in ("no generation", "child without root", "child with a wrong root", "no such parent", "own parent"):
-        assert sum(ODD[name] in line for line in said) == 1, name
-    assert any(str(NOWHERE) in line for line in said)
-    assert len(said) < 20
-    assert all(len(line) < 1000 for line in said)
+        assert sum(ODD[name] in line for line in messages) == 1, name
+    assert any(str(NOWHERE) in line for line in messages)
+    assert len(messages) < 20
+    assert all(len(line) < 1000 for line in messages)
 
 
-def test_an_index_that_is_refreshed_is_one_that_is_built(database, ids):
+def test_a_refreshed_index_equals_a_rebuilt_one(database, ids):
     indexed = database.snapshot(loaded)
     call = placement(database)
     for name, uuid_ in ODD.items():
@@ -174,7 +174,7 @@ def test_an_index_that_is_refreshed_is_one_that_is_built(database, ids):
         assert meaning(indexed.snapshot) == meaning(database.snapshot(loaded).snapshot), name
 
 
-def test_what_moves_with_its_parent_unsaid_is_not_left_behind(database, ids):
+def test_an_unrecorded_child_moves_with_its_parent(database, ids):
     """The feed names the providers whose row has the root of the tree that moves."""
     indexed = database.snapshot(loaded)
     body = {"name": "sound", "parent_provider_uuid": ODD["steps of zero"]}
@@ -187,7 +187,7 @@ def claim(provider):
     return {"allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u"}
 
 
-def test_an_index_is_not_found_to_differ_for_ever(database, ids, caplog):
+def test_an_index_is_not_reported_as_different_again_and_again(database, ids, caplog):
     live_index = LiveIndex(database, 1e-9)
     for _ in range(3):
         live_index.current()
@@ -272,7 +272,7 @@ def test_no_write_fails(database, ids):
         assert call(method, path, minor=36, body=body).status < 500
 
 
-def test_steps_of_zero_and_no_generation_keep_nothing_from_being_claimed(database, ids):
+def test_a_step_size_of_zero_or_a_missing_generation_prevents_no_claim(database, ids):
     call = placement(database)
     for name in ("steps of zero", "no generation", "nameless", "no root"):
         answer = call("PUT", f"/allocations/{uuid.uuid4()}", minor=12, body=claim(ODD[name]))
@@ -280,7 +280,7 @@ def test_steps_of_zero_and_no_generation_keep_nothing_from_being_claimed(databas
     assert call("GET", f"/resource_providers/{ODD['no generation']}", minor=39).body["generation"] == 1
 
 
-def test_a_class_that_was_never_there_can_be_made(database, ids):
+def test_a_class_that_never_existed_can_be_created(database, ids):
     call = placement(database)
     with unchecked(database) as db:
         insert(db, resource_classes, {"id": NOWHERE, "name": "CUSTOM_LATE"})

@@ -76,8 +76,8 @@ class Pair:
         # The first session that knows may have been told before others; the next one begins after all have been.
         self.first._administer("SELECT 1")
 
-    def _wait_until_read_only(self, wanted):
-        while self.first._administer("SHOW default_transaction_read_only")[0][0] != wanted:
+    def _wait_until_read_only(self, read_only):
+        while self.first._administer("SHOW default_transaction_read_only")[0][0] != read_only:
             time.sleep(0.01)
 
     def switch(self):
@@ -113,7 +113,7 @@ def find(name):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_the_first_write_leaves_a_demoted_primary_and_so_do_reads(pair, monkeypatch):
+def test_the_first_write_and_then_reads_leave_a_demoted_primary(pair, monkeypatch):
     monkeypatch.setattr(freshness, "CHECK_INTERVAL", 3600)
     with opened(pair.url) as database, opened(pair.url) as only_reads:
         database.write(create("old"))
@@ -131,7 +131,7 @@ def test_the_first_write_leaves_a_demoted_primary_and_so_do_reads(pair, monkeypa
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_a_commit_that_a_demoted_primary_refuses_is_run_again(pair):
+def test_a_commit_that_a_demoted_primary_refuses_is_retried(pair):
     """MariaDB refuses the COMMIT of a transaction that wrote before; with that error the outcome is known."""
     attempts = []
 
@@ -152,7 +152,7 @@ def test_a_commit_that_a_demoted_primary_refuses_is_run_again(pair):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_where_there_is_no_other_primary_writes_are_refused_and_reads_go_on(pair, caplog, monkeypatch):
+def test_without_another_primary_writes_are_refused_and_reads_continue(pair, caplog, monkeypatch):
     with opened(pair.url) as database:
         database.write(create("old"))
         pair.demote()

@@ -46,8 +46,8 @@ _AVAILABLE = {"driver": "fake", "resource_class": "bm", "provision_state": "avai
 
 def request(**columns: Any) -> Record:
     """Return a request for any node of the class ``bm``; ``columns`` state more."""
-    given = {"name": None, "resource_class": "bm", "traits": [], "candidate_nodes": [], "extra": {}, "owner": None}
-    return Record(**{**given, "uuid": str(uuid.uuid4()), "created_at": utcnow(), **columns})
+    defaults = {"name": None, "resource_class": "bm", "traits": [], "candidate_nodes": [], "extra": {}, "owner": None}
+    return Record(**{**defaults, "uuid": str(uuid.uuid4()), "created_at": utcnow(), **columns})
 
 
 def claim(
@@ -55,14 +55,14 @@ def claim(
 ) -> None:
     """Claim amounts by provider and class, as a Placement client does; no provider ends the consumer."""
     held = database.read(lambda db: Holding.find(db, consumer))
-    one = Claim(consumer, resources, owner, generation=held.generation if held else None)
-    database.write(lambda db: ClaimSet(db, [one]).place())
+    claim_ = Claim(consumer, resources, owner, generation=held.generation if held else None)
+    database.write(lambda db: ClaimSet(db, [claim_]).place())
 
 
 def inventories(database: Database, node: str = NODE) -> dict[str, tuple[int, int]]:
     """Return total and reserved by class."""
-    found = database.read(lambda db: Inventory.of_provider(db, ResourceProvider.get(db, node)))
-    return {one.resource_class: (one.total, one.reserved) for one in found}
+    inventories_ = database.read(lambda db: Inventory.of_provider(db, ResourceProvider.get(db, node)))
+    return {inventory.resource_class: (inventory.total, inventory.reserved) for inventory in inventories_}
 
 
 class Nodes:
@@ -99,14 +99,14 @@ class Metal(Nodes):
 
     def allocate(self, **columns: Any) -> Record | None:
         """Place a request, and return its record."""
-        wanted = request(**columns)
-        NodeRequest(self.database, self.index, wanted, OWNER, attempts=10).place()
-        return self.record(wanted.uuid)
+        request_ = request(**columns)
+        NodeRequest(self.database, self.index, request_, OWNER, attempts=10).place()
+        return self.record(request_.uuid)
 
     def backfill(self, node: str, **columns: Any) -> Record:
         def work(db: Transaction) -> Record:
-            wanted = request(**{"resource_class": "", **columns})
-            return placing.backfill(db, Node.get(db, node), wanted, OWNER, keep_holder="uuid" not in columns)
+            request_ = request(**{"resource_class": "", **columns})
+            return placing.backfill(db, Node.get(db, node), request_, OWNER, keep_holder="uuid" not in columns)
 
         return self.database.write(work)
 

@@ -53,14 +53,16 @@ def test_no_console_page_fails(described):
 
 def test_the_overview_shows_the_inventories_of_the_placement_api(described):
     call = caller.inside(described)
-    shown = {provider["uuid"]: provider["inventories"] for provider in call("GET", "/v1/overview").body["providers"]}
+    inventories = {
+        provider["uuid"]: provider["inventories"] for provider in call("GET", "/v1/overview").body["providers"]
+    }
     for uuid_ in (SOUND, *ODD.values()):
         single = call("GET", f"/resource_providers/{uuid_}/inventories").body["inventories"]
-        assert shown[uuid_].keys() == single.keys()
+        assert inventories[uuid_].keys() == single.keys()
         for name, inventory in single.items():
             # A step size of 0 is read as 1, because it cannot be a divisor.
             expected = inventory | {"step_size": inventory["step_size"] or 1}
-            assert {key: shown[uuid_][name][key] for key in expected} == expected, uuid_
+            assert {key: inventories[uuid_][name][key] for key in expected} == expected, uuid_
 
 
 @pytest.mark.parametrize("sort", [f"{sign}{amount}" for sign in ("", "-") for amount in ("free", "used", "capacity")])

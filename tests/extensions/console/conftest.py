@@ -38,6 +38,6 @@ def hour():
 @pytest.fixture(scope="module")
 def uuids(app, module_database_url, hour):
     """The uuids of the providers of the cloud, by name; it has samples of a month."""
-    found = fleet.fill(app)
+    uuids_ = fleet.fill(app)
     fleet.sample(module_database_url, hour)
-    return found
+    return uuids_

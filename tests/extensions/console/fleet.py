@@ -50,7 +50,7 @@ def provider(
     bodies = {
         "inventories": {
             "inventories": {
-                name: {"total": given} if isinstance(given, int) else given for name, given in inventories.items()
+                name: {"total": amount} if isinstance(amount, int) else amount for name, amount in inventories.items()
             }
         },
         "traits": {"traits": list(traits)},

@@ -79,18 +79,18 @@ def test_errors_that_the_doctor_finds_are_counted_and_the_number_kept_for_a_minu
             changed = sa.update(resource_providers).where(of_child).values(root_provider_id=root)
             assert database.write(lambda db: db.execute(changed).rowcount) == 1
 
-    def found(service=app):
+    def errors(service=app):
         return re.findall(r"<b>(\d+)</b> (errors? found by the doctor)", page(service, "/findings"))
 
-    assert found() == []
+    assert errors() == []
     set_root("other")
     clock.sleep(59)
-    assert found() == []
+    assert errors() == []
     clock.sleep(2)
-    assert found() == [("1", "error found by the doctor")]
+    assert errors() == [("1", "error found by the doctor")]
     set_root("host")
-    assert found() == [("1", "error found by the doctor")]
+    assert errors() == [("1", "error found by the doctor")]
     # Another service has its own.
-    assert found(console(database_url)) == []
+    assert errors(console(database_url)) == []
     clock.sleep(61)
-    assert found() == []
+    assert errors() == []

@@ -135,8 +135,8 @@ def violations(page):
     from axe_playwright_python.sync_playwright import Axe
 
     page.wait_for_load_state()  # with its style sheet
-    found = Axe().run(page).response["violations"]
-    return [(each["id"], each["impact"], [node["target"] for node in each["nodes"]]) for each in found]
+    violations_ = Axe().run(page).response["violations"]
+    return [(each["id"], each["impact"], [node["target"] for node in each["nodes"]]) for each in violations_]
 
 
 def assert_fits_each_width(page):
@@ -292,11 +292,11 @@ def test_groups_of_hosts_are_named_and_their_cells_have_a_place(open_page):
     canvas = page.locator("canvas")
     canvas.wait_for()
     box = canvas.bounding_box()
-    found = []
+    cells_ = []
     for y in range(0, int(box["height"]), 4):
         canvas.hover(position={"x": 4, "y": y})
-        found.append(page.inner_text("[data-tip]").partition(":")[0])
-    firsts = [*dict.fromkeys(name for name in found if name in names)]
+        cells_.append(page.inner_text("[data-tip]").partition(":")[0])
+    firsts = [*dict.fromkeys(name for name in cells_ if name in names)]
     assert firsts == ["a1", "b1", "c1"]
 
 

@@ -28,8 +28,8 @@ def post(app, path, fields, status=200, **headers):
     reply = web.ask(app, "POST", f"/console{path}", sent, urlencode(fields).encode())
     assert reply.status_int == status, reply.text
     assert reply.headers["cache-control"] == "no-store"
-    found = re.search(r'<section id="dry-run".*?</section>', reply.text, re.DOTALL)
-    return html.unescape(found[0]) if found else reply.text
+    section = re.search(r'<section id="dry-run".*?</section>', reply.text, re.DOTALL)
+    return html.unescape(section[0]) if section else reply.text
 
 
 def claims(app, query=QUERY):
@@ -40,8 +40,8 @@ def claims(app, query=QUERY):
 
 def rooms(section):
     """Return used and capacity by class, in the order of the page."""
-    found = re.findall(r"<dt>(\w+)</dt>.*?<b>(\d+)</b> of (\d+)", section, re.DOTALL)
-    return [(name, int(used), int(capacity)) for name, used, capacity in found]
+    amounts = re.findall(r"<dt>(\w+)</dt>.*?<b>(\d+)</b> of (\d+)", section, re.DOTALL)
+    return [(name, int(used), int(capacity)) for name, used, capacity in amounts]
 
 
 @pytest.fixture

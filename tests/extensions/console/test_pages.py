@@ -198,7 +198,8 @@ def test_hosts_are_shown_by_the_class_that_was_chosen(app, uuids):
 def test_the_overview_names_what_needs_attention(app, uuids):
     line = page(app, "/").partition('<p class="acts"')[2].partition("</p>")[0]
     assert [
-        (ident, words(said)) for ident, said in re.findall(r'href="/console/providers/([^"]*)">(.*?)</a>', line)
+        (ident, words(sentence_))
+        for ident, sentence_ in re.findall(r'href="/console/providers/([^"]*)">(.*?)</a>', line)
     ] == [
         (uuids[HOSTILE], f"{HOSTILE} is over-committed by 4 VCPU"),
         (uuids[HOSTILE], f"{HOSTILE} is disabled but in use"),
@@ -240,8 +241,8 @@ def test_the_heat_map_has_each_host_once_with_its_whole_tree(app, uuids):
     ],
 )
 def test_providers_are_found(app, uuids, query, names):
-    found = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', page(app, f"/providers?{query}"))
-    assert found == names
+    names_ = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', page(app, f"/providers?{query}"))
+    assert names_ == names
 
 
 def test_a_provider_is_found_by_its_uuid(app, uuids):
@@ -261,8 +262,8 @@ def test_a_provider_is_found_by_its_uuid(app, uuids):
 )
 def test_the_list_is_sorted_by_a_column(app, uuids, sort, names):
     text = page(app, f"/providers?sort={sort}")
-    found = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', text)
-    assert [*map(html.unescape, found)] == names
+    names_ = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', text)
+    assert [*map(html.unescape, names_)] == names
     [head] = re.findall(r'<th scope="col" aria-sort="(\w+)"><a href="/console/providers([^"]*)">(\w+)</a>', text)
     by = sort.partition("&")[0]
     assert head[0] == ("descending" if by.startswith("-") else "ascending")
@@ -277,8 +278,8 @@ def test_providers_that_are_named_by_their_uuid_come_last(database_url):
     unnamed = "00000000-0000-4000-8000-000000000001"
     send(app, "POST", "/resource_providers", {"name": unnamed, "uuid": unnamed})
     provider(app, "z")
-    found = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', page(app, "/providers"))
-    assert found == ["z", unnamed]
+    names_ = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', page(app, "/providers"))
+    assert names_ == ["z", unnamed]
 
 
 @pytest.mark.parametrize(("rows", "pages"), [(3, 3), (4, 2), (8, 1)])
@@ -290,8 +291,8 @@ def test_the_pages_of_the_list_have_each_provider_once(app, uuids, monkeypatch, 
         text = page(app, address)
         names += re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', text)
         assert ('rel="prev"' in text) == (steps > 0)
-        found = re.search(r'rel="next" href="/console([^"]*)"', text)
-        address, steps = html.unescape(found[1]) if found else "", steps + 1
+        link = re.search(r'rel="next" href="/console([^"]*)"', text)
+        address, steps = html.unescape(link[1]) if link else "", steps + 1
     assert steps == pages
     assert sorted(map(html.unescape, names)) == sorted(uuids)
 
@@ -346,7 +347,7 @@ def test_a_provider_shows_who_holds_what_in_its_tree(app, uuids):
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ("", True),
         ("project=blue&user=ann&type=INSTANCE&provider=pool&class=DISK_GB&newer_than=1w&older_than=", True),
@@ -359,11 +360,11 @@ def test_a_provider_shows_who_holds_what_in_its_tree(app, uuids):
         ("newer_than=2999-01-01", False),
     ],
 )
-def test_consumers_are_found(app, uuids, query, found):
+def test_consumers_are_found(app, uuids, query, expected):
     text = page(app, f"/consumers?{query}")
-    assert (f"<code>{CONSUMER}</code>" in text) is found
-    assert ("1 consumer, oldest first" in text) is found
-    assert (": 500\N{NARROW NO-BREAK SPACE}GiB disk" in text) is found
+    assert (f"<code>{CONSUMER}</code>" in text) is expected
+    assert ("1 consumer, oldest first" in text) is expected
+    assert (": 500\N{NARROW NO-BREAK SPACE}GiB disk" in text) is expected
 
 
 @pytest.mark.parametrize(
@@ -418,8 +419,8 @@ def words(text):
 
 def heads(text):
     """Return the sentence of each entry of a page, without who asked for it."""
-    found = re.findall(r'<p class="what">(.*?)</p>', text, re.DOTALL)
-    return [words(head).replace("\N{NARROW NO-BREAK SPACE}", " ").partition(", by admin")[0] for head in found]
+    sentences = re.findall(r'<p class="what">(.*?)</p>', text, re.DOTALL)
+    return [words(head).replace("\N{NARROW NO-BREAK SPACE}", " ").partition(", by admin")[0] for head in sentences]
 
 
 #: What is told of the provider that was deleted.
@@ -431,15 +432,15 @@ OF_GONE = [
 ]
 
 
-def told(text):
+def event_texts(text):
     """Return what each event of a page says: what has happened, its lines, and who asked for it."""
     shown = text.partition('<ol class="timeline">')[2].partition("</ol>")[0]
     return [words(each.partition("</p>")[2]) for each in shown.split('<p class="when">')[1:]]
 
 
 def test_a_provider_has_its_history_the_newest_first(app, uuids):
-    found = told(page(app, "/providers/pool"))
-    assert [each.replace("\N{NARROW NO-BREAK SPACE}", " ").partition(", by admin")[0] for each in found] == [
+    events = event_texts(page(app, "/providers/pool"))
+    assert [each.replace("\N{NARROW NO-BREAK SPACE}", " ").partition(", by admin")[0] for each in events] == [
         f"Consumer {GONE_CONSUMER[:8]} released 7 GiB disk on pool",
         f"Consumer {GONE_CONSUMER[:8]} claimed 7 GiB disk on pool",
         f"Consumer {CONSUMER[:8]} claimed 500 GiB disk on pool",
@@ -448,9 +449,9 @@ def test_a_provider_has_its_history_the_newest_first(app, uuids):
         "Provider pool changed: new inventory of DISK_GB total 9.77 TiB, reserved 0",
         "Provider pool created",
     ]
-    assert f"Allocated to {CONSUMER}: DISK_GB 500" in found[2]
-    assert "PUT /allocations/{consumer_uuid} (placement) of project admin Request id req-" in found[2]
-    assert "max unit 2 147 483 647, step size 1" in found[5].replace("\N{NARROW NO-BREAK SPACE}", " ")
+    assert f"Allocated to {CONSUMER}: DISK_GB 500" in events[2]
+    assert "PUT /allocations/{consumer_uuid} (placement) of project admin Request id req-" in events[2]
+    assert "max unit 2 147 483 647, step size 1" in events[5].replace("\N{NARROW NO-BREAK SPACE}", " ")
 
 
 def test_a_provider_that_is_gone_has_its_last_name_and_what_was_taken_away_is_gone(database_url):
@@ -461,13 +462,13 @@ def test_a_provider_that_is_gone_has_its_last_name_and_what_was_taken_away_is_go
     send(app, "DELETE", f"/resource_providers/{child}")
     send(app, "PUT", f"/resource_providers/{first}", {"name": "last name"})
     send(app, "DELETE", f"/resource_providers/{first}")
-    found = heads(page(app, "/events"))
-    assert found[:2] == ["Provider last name deleted", "Provider last name renamed"]
-    assert "Provider kid changed: parent last name removed" in found[3]
+    sentences = heads(page(app, "/events"))
+    assert sentences[:2] == ["Provider last name deleted", "Provider last name renamed"]
+    assert "Provider kid changed: parent last name removed" in sentences[3]
 
 
 def test_a_change_is_shown_with_the_old_and_the_new_value(app, uuids):
-    newest = told(page(app, f"/providers/{uuids[HOSTILE]}"))[0]
+    newest = event_texts(page(app, f"/providers/{uuids[HOSTILE]}"))[0]
     assert "Inventory of VCPU: total 16 → 12" in newest
     assert "Removed inventory of MEMORY_MB: total 32" in newest
     links = re.findall(r'href="([^"]*)"', page(app, "/providers/pool").partition('id="history"')[2])
@@ -475,7 +476,7 @@ def test_a_change_is_shown_with_the_old_and_the_new_value(app, uuids):
 
 
 def test_a_consumer_has_its_history(app, uuids):
-    [event] = told(page(app, f"/consumers/{CONSUMER}"))
+    [event] = event_texts(page(app, f"/consumers/{CONSUMER}"))
     assert event.replace("\N{NARROW NO-BREAK SPACE}", " ").startswith(
         f"Instance {CONSUMER[:8]} claimed 500 GiB disk, 64 VCPU on cn1, pool and 1 more, by admin"
     )
@@ -506,21 +507,21 @@ def test_the_first_page_about_what_is_gone_may_have_no_events(app, uuids, monkey
     """It looks at one event, and those of the consumer are earlier ones."""
     monkeypatch.setattr("placement.extensions.v1.history.event.WINDOW", 1)
     text = page(app, f"/consumers/{GONE_CONSUMER}")
-    assert told(text) == []
+    assert event_texts(text) == []
     assert 'rel="next"' in text
 
 
 def test_the_pages_of_a_history_have_each_event_once(app, uuids, monkeypatch):
-    everything = told(page(app, "/providers/pool"))
+    everything = event_texts(page(app, "/providers/pool"))
     monkeypatch.setattr("placement.extensions.console.timeline.ROWS", 3)
-    address, found, steps = "/providers/pool", [], 0
+    address, events, steps = "/providers/pool", [], 0
     while address:
         text = page(app, address)
-        found += told(text)
+        events += event_texts(text)
         assert ("Newest</a>" in text) == (steps > 0)
         older = re.search(r'rel="next" href="/console([^"#]*)#history"', text)
         address, steps = html.unescape(older[1]) if older else "", steps + 1
-    assert found == everything
+    assert events == everything
     assert steps >= 3
 
 
@@ -591,13 +592,13 @@ def test_rows_come_at_once_if_there_is_news_and_else_after_a_while(database_url,
     assert 'data-follow="/console/events/rows?"' in text
     rows = page(app, f"/events/rows?position={position}")
     assert waited
-    assert told(rows) == told(text) != []
+    assert event_texts(rows) == event_texts(text) != []
     assert f'data-position="{position}"' in rows
     waited.clear()
     send(app, "PUT", "/traits/CUSTOM_NEWS")
     rows = page(app, f"/events/rows?position={position}")
     assert not waited
-    assert told(rows)[0].startswith("Trait CUSTOM_NEWS created")
+    assert event_texts(rows)[0].startswith("Trait CUSTOM_NEWS created")
     assert f'data-position="{position}"' not in rows
 
 
@@ -656,22 +657,20 @@ def test_a_period_that_there_is_not_is_refused(app):
 
 
 def test_the_doctor_shows_what_the_api_finds(app, uuids):
-    found = web.ask(app, "GET", "/v1/doctor", {"x-auth-token": "admin"}).json
+    findings = web.ask(app, "GET", "/v1/doctor", {"x-auth-token": "admin"}).json
     text = page(app, "/doctor")
-    shown = re.findall(
-        r'<h2 id="finding-\d+"><span class="flag[^"]*">(\w+)</span> ([\w -]+)</h2>\n<p>([^<]*)</p>', text
-    )
-    assert [(severity, check, html.unescape(what)) for severity, check, what in shown] == [
+    rows = re.findall(r'<h2 id="finding-\d+"><span class="flag[^"]*">(\w+)</span> ([\w -]+)</h2>\n<p>([^<]*)</p>', text)
+    assert [(severity, check, html.unescape(text_)) for severity, check, text_ in rows] == [
         (each["severity"], each["check"].replace("over_", "over-").replace("_", " ").capitalize(), each["what"])
-        for each in found["findings"]
+        for each in findings["findings"]
     ]
-    assert "over_commitment" in {each["check"] for each in found["findings"]}
-    for each in found["findings"]:
+    assert "over_commitment" in {each["check"] for each in findings["findings"]}
+    for each in findings["findings"]:
         assert each["fix"] in words(text)
         assert ("What to do: " + each["fix"] in words(text)) is each["fix"].endswith(".")
     over = text.partition("Over-commitment</h2>")[2].partition("</section>")[0]
     assert f'<li><a href="/console/providers/{uuids[HOSTILE]}">{ESCAPED}</a>: VCPU, 16 of 12</li>' in over
-    for check in found["checks"]:
+    for check in findings["checks"]:
         assert check["name"] in text
         assert (check["not_made"] or "") in html.unescape(text)
 
@@ -714,9 +713,9 @@ def test_the_first_candidates_are_of_different_trees_the_emptiest_first(database
         uuids = [provider(app, name, parent, VCPU=8) for name in names]
         held = {each: {"resources": {"VCPU": 6 - 2 * host}} for each in uuids}
         send(app, "PUT", f"/allocations/{uuid.uuid4()}", {"allocations": held, **owner})
-    found = first_providers(page(app, "/query?resources=VCPU:1"))
-    assert sorted(found) == sorted(itertools.chain(*numas))
-    assert [name.partition("-")[0] for name in found[:3]] == ["host2", "host1", "host0"]
+    names_ = first_providers(page(app, "/query?resources=VCPU:1"))
+    assert sorted(names_) == sorted(itertools.chain(*numas))
+    assert [name.partition("-")[0] for name in names_[:3]] == ["host2", "host1", "host0"]
 
 
 def test_the_form_the_text_and_the_commands_say_the_same(app, uuids):
@@ -761,9 +760,9 @@ def without_address(command):
 def test_commands_of_both_clients_explain_and_count_the_query_and_try_a_claim(app, uuids, query):
     text = html.unescape(page(app, f"/query?{query}"))
     commands = [*map(without_address, re.findall(r"<pre[^>]*><code>((?:openstack|placement-ask) [^<]*)</code>", text))]
-    asked = {(*words[:-1],): words[-1] for words in commands if "list" not in words}
+    queries = {(*words[:-1],): words[-1] for words in commands if "list" not in words}
     search = query.removesuffix("&count=2")
-    assert asked == {
+    assert queries == {
         ("openstack", "allocation", "candidate", "explain"): search,
         ("openstack", "allocation", "candidate", "count"): query,
         ("placement-ask", "explain"): search,
@@ -772,11 +771,11 @@ def test_commands_of_both_clients_explain_and_count_the_query_and_try_a_claim(ap
         ("placement-ask", "claim", "--dry-run"): search.removesuffix("&limit=5"),
     }
     points = metadata.entry_points(group="openstack.placement.v1")
-    for words in asked:
+    for words in queries:
         if words[0] == "openstack":
             assert points["_".join(word for word in words[1:] if word != "--dry-run")]
     for question in ("explain", "capacity"):
-        sent = asked["placement-ask", question]
+        sent = queries["placement-ask", question]
         assert web.ask(app, "GET", f"/v1/{question}?{sent}", {"x-auth-token": "admin"}).status_int == 200
 
 
@@ -814,15 +813,15 @@ def test_the_explanation_is_that_of_the_api_and_each_relaxation_helps(app, uuids
     explained = web.ask(app, "GET", f"/v1/explain?{query}", {"x-auth-token": "admin"}).json
     assert explained["found"] == 0
     text = page(app, f"/query?{query}")
-    shown = html.unescape(text)
-    assert explained["summary"] in shown
+    text_ = html.unescape(text)
+    assert explained["summary"] in text_
     assert explained["steps"]
     for each in explained["mistakes"]:
-        assert each["text"] in shown
+        assert each["text"] in text_
     for each in explained["relaxations"]:
-        assert each["text"][:1].upper() + each["text"][1:] in shown
+        assert each["text"][:1].upper() + each["text"][1:] in text_
     for near in explained["near_misses"]:
-        assert f'href="/console/providers/{near["root"]["uuid"]}"' in shown
+        assert f'href="/console/providers/{near["root"]["uuid"]}"' in text_
     links = [html.unescape(link) for link in re.findall(r'<a class="button" href="/console([^"#]*)#result"', text)]
     assert len(links) == len(explained["relaxations"])
     for link in links:

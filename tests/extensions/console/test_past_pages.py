@@ -78,8 +78,8 @@ def test_links_lead_to_the_same_moment(app, then):
 
 def test_the_heat_map_then_has_the_hosts_then(app, then):
     def hosts(query):
-        found = web.ask(app, "GET", f"/console/hosts?class=VCPU{query}", ADMIN).json
-        return dict(zip(found["names"], zip(found["used"], found["disabled"], strict=True), strict=True))
+        document = web.ask(app, "GET", f"/console/hosts?class=VCPU{query}", ADMIN).json
+        return dict(zip(document["names"], zip(document["used"], document["disabled"], strict=True), strict=True))
 
     assert hosts(f"&at={then}")["cn1"] == (48, False)
     assert hosts("")["cn1"] == (64, True)

@@ -171,16 +171,16 @@ def test_who_may_only_search_sees_neither_count_nor_explanation_nor_button(grant
     app = granting(CANDIDATES)
     reader = {"x-auth-token": "caller:blue", "x-roles": "reader"}
     for headers, whole in ((reader, False), (reader | {"x-roles": "admin,reader"}, True)):
-        found = web.ask(app, "GET", "/console/query?resources=VCPU:1", headers).text
+        text = web.ask(app, "GET", "/console/query?resources=VCPU:1", headers).text
         none = web.ask(app, "GET", "/console/query?resources=VCPU:4000", headers).text
-        assert '<li class="candidate">' in found
-        assert ("It fits" in found, "Try this claim" in found, "Rule by rule" in none) == (whole, whole, whole)
-        assert ("Let the service choose" in found) is whole
+        assert '<li class="candidate">' in text
+        assert ("It fits" in text, "Try this claim" in text, "Rule by rule" in none) == (whole, whole, whole)
+        assert ("Let the service choose" in text) is whole
         assert ("The obstacle is <code>" in none) is not whole
 
 
 @pytest.mark.parametrize(
-    ("path", "rule", "gone"),
+    ("path", "rule", "hidden"),
     [
         ("/providers/pool", PROVIDER, False),
         (f"/providers/{quote(GONE, safe='')}", PROVIDER, True),
@@ -188,14 +188,14 @@ def test_who_may_only_search_sees_neither_count_nor_explanation_nor_button(grant
         (f"/consumers/{GONE_CONSUMER}", HELD, True),
     ],
 )
-def test_the_history_of_a_thing_needs_its_own_rule(granting, uuids, path, rule, gone):
+def test_the_history_of_a_thing_needs_its_own_rule(granting, uuids, path, rule, hidden):
     reader = {"x-auth-token": "caller:blue", "x-roles": "reader"}
     without = web.ask(granting(rule), "GET", f"/console{path}", reader)
-    assert without.status_int == (404 if gone else 200)
+    assert without.status_int == (404 if hidden else 200)
     assert "PUT /allocations" not in without.text
-    told = web.ask(granting(rule, HISTORY), "GET", f"/console{path}", reader)
-    assert told.status_int == 200
-    assert ('<h2 id="history">' in told.text, "by admin" in told.text) == (True, True)
+    reply = web.ask(granting(rule, HISTORY), "GET", f"/console{path}", reader)
+    assert reply.status_int == 200
+    assert ('<h2 id="history">' in reply.text, "by admin" in reply.text) == (True, True)
 
 
 #: What the overview has of the rules beside its own.
@@ -213,9 +213,9 @@ def test_each_part_of_the_overview_needs_its_own_rule(database_url, tmp_path):
         path = tmp_path / f"{number}.yaml"
         path.write_text("".join(f'"{rule}": "role:reader"\n' for rule in (OVERVIEW, *rules)))
         app = console(database_url, oslo_policy__policy_file=str(path))
-        shown = web.ask(app, "GET", "/console/", reader)
-        assert shown.status_int == 200
-        assert {rule for rule, part in PARTS.items() if part in shown.text} == {*rules}
+        reply = web.ask(app, "GET", "/console/", reader)
+        assert reply.status_int == 200
+        assert {rule for rule, part in PARTS.items() if part in reply.text} == {*rules}
 
 
 def test_an_overview_has_no_events_and_leases_of_other_projects(module_database_url, tmp_path, uuids):
@@ -247,9 +247,9 @@ def test_a_policy_may_let_a_reader_see_the_events_of_the_own_project_and_of_no_o
         (page, query) for page in ("/events", "/events/rows") for query in ("project=blue", "project=+blue+")
     }
     assert {*statuses.values()} == {200, 403}
-    shown = web.ask(app, "GET", "/console/events?project=blue", reader).text
-    assert CONSUMER in shown
-    assert "Aggregates added" not in shown
+    text = web.ask(app, "GET", "/console/events?project=blue", reader).text
+    assert CONSUMER in text
+    assert "Aggregates added" not in text
     # A blank value is no project, and what is missing is not the project named None.
     for token, query, status in (
         ("caller:blue", "project=blue&project=", 200),

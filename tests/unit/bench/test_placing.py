@@ -122,11 +122,13 @@ def test_usage_without_an_inventory_is_found(module: Any, stored: Stored) -> Non
     assert module("placing_checks").failures(stored.url, {}, together=False) == ["provider 1, class 0: 1 of None used"]
 
 
-@pytest.mark.parametrize("told", [{"p2": {"VCPU": 2}}, {"p4": {"VCPU": 1}}, {"p2": {"VCPU": 1}, "p4": {"VCPU": 1}}])
-def test_a_consumer_that_holds_other_than_it_was_told_is_found(module: Any, stored: Stored, told: Any) -> None:
+@pytest.mark.parametrize(
+    "requested", [{"p2": {"VCPU": 2}}, {"p4": {"VCPU": 1}}, {"p2": {"VCPU": 1}, "p4": {"VCPU": 1}}]
+)
+def test_a_consumer_that_holds_other_than_it_was_told_is_found(module: Any, stored: Stored, requested: Any) -> None:
     stored.use(FIRST, 2, 1)
-    (sentence,) = module("placing_checks").failures(stored.url, {FIRST: told}, together=False)
-    assert sentence == f"consumer {FIRST} holds {{'p2': {{'VCPU': 1}}}}, but the response said {told}"
+    (sentence,) = module("placing_checks").failures(stored.url, {FIRST: requested}, together=False)
+    assert sentence == f"consumer {FIRST} holds {{'p2': {{'VCPU': 1}}}}, but the response said {requested}"
 
 
 def test_a_consumer_of_two_nodes_is_found(module: Any, stored: Stored) -> None:

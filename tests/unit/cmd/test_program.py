@@ -27,13 +27,13 @@ def test_a_reader_that_has_ended_is_no_failure():
     with open(writing, "w") as pipe:
         buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         words = [sys.executable, "-c", PRINTS]
-        done = subprocess.run(words, env=buffered, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (141, "")
+        result = subprocess.run(words, env=buffered, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
+    assert (result.returncode, result.stderr) == (141, "")
 
 
-@pytest.mark.parametrize(("written", "most"), [("", 0), ("max_retries = 3\n", 3)])
-def test_a_command_tries_once_to_reach_the_database_unless_a_file_says_more(tmp_path, restored_log, written, most):
+@pytest.mark.parametrize(("written", "retries"), [("", 0), ("max_retries = 3\n", 3)])
+def test_a_command_tries_once_to_reach_the_database_unless_a_file_says_more(tmp_path, restored_log, written, retries):
     path = tmp_path / "placement.conf"
     path.write_text(f"[placement_database]\nconnection = sqlite://\n{written}")
-    found = program.configured("placement-x", ["--config-file", str(path), "run"], lambda all_: all_.add_parser("run"))
-    assert found.placement_database.max_retries == most
+    conf = program.configured("placement-x", ["--config-file", str(path), "run"], lambda all_: all_.add_parser("run"))
+    assert conf.placement_database.max_retries == retries

@@ -251,8 +251,8 @@ def test_a_file_with_characters_that_the_encoding_of_the_locale_lacks_is_not_bla
     write(directory, DATABASE + "# \u00e9\n")
     environment = os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     words = [sys.executable, "-c", "from placement import conf; conf.load()"]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.stderr.splitlines()[-1] == (
+    result = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+    assert result.stderr.splitlines()[-1] == (
         "oslo_config.cfg.Error: The configuration has characters that the locale's encoding, ascii, lacks: "
         "set LANG=C.UTF-8"
     )
@@ -284,7 +284,7 @@ def test_the_finding_names_the_extra_that_installs_the_driver():
 
 def misspelt(directory, text):
     write(directory, DATABASE + text)
-    return [str(found).removeprefix(f"{directory}/placement.conf: ") for found in options.unknown(options.load())]
+    return [str(option).removeprefix(f"{directory}/placement.conf: ") for option in options.unknown(options.load())]
 
 
 @pytest.mark.parametrize(
@@ -336,8 +336,8 @@ def test_misspelt_options_are_reported_in_the_order_of_the_files_read(directory)
     (directory / "placement.conf.d").mkdir()
     for name in ("e.conf", "b.conf", "README", "d.conf", "a.conf", "c.conf"):
         (directory / "placement.conf.d" / name).write_text(f"[api]\n{name[0]} = 1\n")
-    found = misspelt(directory, "[api]\nfirst = 1\n")
-    assert [re.search(r"\](\w+)$", line)[1] for line in found] == ["first", *"abcde"]
+    lines = misspelt(directory, "[api]\nfirst = 1\n")
+    assert [re.search(r"\](\w+)$", line)[1] for line in lines] == ["first", *"abcde"]
 
 
 def test_a_configuration_of_real_deployments_has_no_misspelt_options(directory):

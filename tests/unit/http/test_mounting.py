@@ -29,13 +29,13 @@ class MetalVersions:
     """Versioning by another header; every reply has the range of versions, refusals included."""
 
     def negotiate(self, environ):
-        asked = environ.get("HTTP_X_METAL_VERSION", str(OLDEST))
-        major, _, minor = asked.partition(".")
+        requested = environ.get("HTTP_X_METAL_VERSION", str(OLDEST))
+        major, _, minor = requested.partition(".")
         if not minor.isdigit():
-            raise errors.MalformedVersion(version=asked)
+            raise errors.MalformedVersion(version=requested)
         version = Version(int(major), int(minor))
         if not OLDEST <= version <= NEWEST:
-            failure = errors.UnacceptableVersion(version=asked)
+            failure = errors.UnacceptableVersion(version=requested)
             failure.headers = self._range()
             raise failure
         return version
@@ -163,13 +163,13 @@ def test_links_and_locations_begin_where_the_api_is_mounted(app, mount):
 
 
 def test_each_api_negotiates_its_versions(app):
-    asked = {ASKED: "1.5", "openstack-api-version": "placement 1.7"} | ADMIN
-    answer = web.ask(app, "GET", "/metal/newer", asked)
+    headers = {ASKED: "1.5", "openstack-api-version": "placement 1.7"} | ADMIN
+    answer = web.ask(app, "GET", "/metal/newer", headers)
     assert answer.json == "1.5"
     assert [answer.headers[f"x-metal-{name}"] for name in ("oldest", "newest", "version")] == ["1.1", "1.9", "1.5"]
     assert "openstack-api-version" not in answer.headers
     assert "vary" not in answer.headers
-    answer = web.ask(app, "GET", "/user", asked)
+    answer = web.ask(app, "GET", "/user", headers)
     assert answer.headers["openstack-api-version"] == "placement 1.7"
     assert "x-metal-version" not in answer.headers
     assert web.ask(app, "GET", "/metal/newer", {ASKED: "1.4"}).status_int == 404

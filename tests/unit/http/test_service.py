@@ -21,15 +21,15 @@ def service(conf="conf"):
 
 
 def test_what_is_kept_is_made_once_of_what_the_service_has():
-    one = service()
-    kept = one.shared(Shared)
+    service_ = service()
+    kept = service_.shared(Shared)
     assert kept.made_of == ("conf", "database", "index")
-    assert one.shared(Shared) is kept
+    assert service_.shared(Shared) is kept
 
 
 def test_each_kind_and_each_service_has_its_own():
-    one, two = service(), service("other conf")
-    assert type(one.shared(Other)) is Other
-    assert type(one.shared(Shared)) is Shared
-    assert two.shared(Shared).made_of == ("other conf", "database", "index")
-    assert one.shared(Shared).made_of == ("conf", "database", "index")
+    first, second = service(), service("other conf")
+    assert type(first.shared(Other)) is Other
+    assert type(first.shared(Shared)) is Shared
+    assert second.shared(Shared).made_of == ("other conf", "database", "index")
+    assert first.shared(Shared).made_of == ("conf", "database", "index")

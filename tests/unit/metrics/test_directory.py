@@ -79,9 +79,9 @@ def test_of_gauges_that_are_kept_the_newest_counts(directory):
     assert files(directory) == ["gauge_mostrecent_ended.db", "lock"]
     running = MmapedDict(str(directory.path / "gauge_mostrecent_1.db"))
     key = mmap_key("placement_used", "placement_used", ["resource_class"], ["VCPU"], "Help")
-    for value, when, shown in ((5, 25.0, 8), (6, 40.0, 6)):
+    for value, when, expected in ((5, 25.0, 8), (6, 40.0, 6)):
         running.write_value(key, value, when)
-        assert lines(directory) == [f'placement_used{{resource_class="VCPU"}} {shown}.0']
+        assert lines(directory) == [f'placement_used{{resource_class="VCPU"}} {expected}.0']
     running.close()
 
 
@@ -214,11 +214,11 @@ print(command.main([sys.argv[1]]))
 
 
 def test_a_missing_library_is_reported_in_one_line(tmp_path):
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", WITHOUT, str(tmp_path)], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     sentence = f"prometheus_client is missing: {package.install('metrics')}\n"
-    assert (done.stdout, done.stderr) == (f"[metrics]directory: {sentence}1\n", f"placement-metrics: {sentence}")
+    assert (result.stdout, result.stderr) == (f"[metrics]directory: {sentence}1\n", f"placement-metrics: {sentence}")
 
 
 TWICE = """
@@ -235,10 +235,10 @@ print(Directory(sys.argv[1]).text()[0].decode())
 
 
 def test_several_applications_in_one_process_count_once(tmp_path):
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", TWICE, str(tmp_path)], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
-    assert 'placement_retries_total{cause="deadlock"} 1.0' in done.stdout
+    assert 'placement_retries_total{cause="deadlock"} 1.0' in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -93,8 +93,8 @@ def test_a_missing_keystonemiddleware_is_reported_with_its_extra(protected, monk
 
 
 def test_a_missing_memcached_client_is_reported_at_start(protected, monkeypatch):
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "memcache" else found(name))
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "memcache" else find_spec(name))
     sentence = f"python-memcached is missing: {package.install('keystone')}"
     with pytest.raises(StartError, match=re.escape(sentence)):
         protected(REACHED + "memcached_servers = 127.0.0.1:11211\n")

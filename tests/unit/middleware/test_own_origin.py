@@ -95,6 +95,6 @@ def test_a_browser_tells_whose_page_sends_a_request(headers, own):
     assert is_own_origin({"HTTP_HOST": "here:8778", **headers}) is own
 
 
-@pytest.mark.parametrize("given", ["null", "file://", "http://here"])
-def test_a_request_that_names_no_host_comes_from_no_page_of_it(given):
-    assert not is_own_origin({"HTTP_ORIGIN": given})
+@pytest.mark.parametrize("headers", ["null", "file://", "http://here"])
+def test_a_request_that_names_no_host_comes_from_no_page_of_it(headers):
+    assert not is_own_origin({"HTTP_ORIGIN": headers})

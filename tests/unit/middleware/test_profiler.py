@@ -59,12 +59,12 @@ def test_a_request_whose_path_the_server_has_cut_is_refused(profiles):
 
 def test_profiled_requests_run_one_at_a_time(profiles):
     """Python 3.12 and newer refuse a second active profiler."""
-    inside, most = set(), []
+    inside, counts = set(), []
 
     @endpoint()
     def slow(_req):
         inside.add(threading.get_ident())
-        most.append(len(inside))
+        counts.append(len(inside))
         time.sleep(0.02)
         inside.remove(threading.get_ident())
         return ok({})
@@ -75,7 +75,7 @@ def test_profiled_requests_run_one_at_a_time(profiles):
         thread.start()
     for thread in threads:
         thread.join()
-    assert most == [1] * 8
+    assert counts == [1] * 8
     assert len(list(profiles.iterdir())) == 8
 
 

@@ -9,11 +9,11 @@ IDS = [f"{A}::one", f"{A}::two", f"{B}::one", f"{B}::two"]
 
 
 def rest(known, *finished):
-    found = Rest(known)
-    found.collected(IDS)
+    rest_ = Rest(known)
+    rest_.collected(IDS)
     for name in finished:
-        found.finished(name)
-    return found
+        rest_.finished(name)
+    return rest_
 
 
 def test_in_a_first_run_tests_take_what_is_usual_in_their_directory():

@@ -22,10 +22,10 @@ def test_a_package_that_cannot_be_installed_is_reported_in_one_line(name, oldest
     packages = ["packaging>=1", f"{name}>={oldest}"]
     program = f"from tools import install_compiled as it; it.PACKAGES = {packages!r}; it.main()"
     environment = os.environ | {"UV_OFFLINE": "1", "CI": ""}  # uv asks no index, and fails at once
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
-    [line] = [line for line in done.stdout.splitlines() if not line.startswith("Compiling ")]
+    result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
+    [line] = [line for line in result.stdout.splitlines() if not line.startswith("Compiling ")]
     assert line.startswith(f"{name} cannot be compiled")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_the_oldest_releases_are_those_of_the_setup():

@@ -20,9 +20,9 @@ STATUS_OF_V1 = {"POST /v1/claims, optimistic": "200", "POST /v1/claims, in round
 def traced(*arguments):
     """Return what the tool prints, in lines."""
     command = [sys.executable, "tools/trace_request.py", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
 
 
 def functions_of(request):
@@ -35,14 +35,14 @@ def functions_of(request):
 
 def test_every_request_is_answered_and_counted():
     expected = STATUS | (STATUS_OF_V1 if "v1" in extension.installed() else {})
-    found = {}
+    entered = {}
     for line in traced():
         *name, status, files, files_, functions, functions_, deepest, deepest_ = line.split()
         assert (files, functions, deepest) == ("files", "functions", "deepest")
         assert 0 < int(files_) < int(functions_)
         assert int(deepest_) > 0
-        found[" ".join(name)] = status
-    assert found == expected
+        entered[" ".join(name)] = status
+    assert entered == expected
 
 
 def test_the_stack_goes_down_to_the_database():
@@ -71,9 +71,9 @@ def test_a_claim_is_traced_with_and_without_a_guess():
 
 def test_a_name_that_no_request_has_is_an_error():
     command = [sys.executable, "tools/trace_request.py", "put"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "PUT /allocations" in done.stderr
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "PUT /allocations" in result.stderr
 
 
 def test_the_functions_are_listed_by_file():

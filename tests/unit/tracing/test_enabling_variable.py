@@ -52,9 +52,9 @@ def started(before="", **variables):
     """Start a service in a process of its own, and send two requests; return what it prints."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
     program = [sys.executable, "-c", START.format(before=before)]
-    done = subprocess.run(program, env=others | variables, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    result = subprocess.run(program, env=others | variables, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
 
 
 def test_nothing_of_it_is_imported_unless_it_is_asked_for():
@@ -66,15 +66,15 @@ def test_nothing_of_it_is_imported_unless_it_is_asked_for():
 
 
 def test_without_the_extra_a_line_says_so_and_requests_are_served():
-    said, imported = started("sys.modules['opentelemetry'] = None", OTEL_TRACES_EXPORTER="otlp")
+    output, imported = started("sys.modules['opentelemetry'] = None", OTEL_TRACES_EXPORTER="otlp")
     advice = package.install("opentelemetry")
-    assert said.startswith("placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: ")
-    assert said.endswith(f"To install it: {advice}")
+    assert output.startswith("placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: ")
+    assert output.endswith(f"To install it: {advice}")
     assert imported == "imported:"
 
 
 @pytest.mark.parametrize(
-    ("variables", "says"),
+    ("variables", "sentence"),
     [
         (
             {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
@@ -88,9 +88,9 @@ def test_without_the_extra_a_line_says_so_and_requests_are_served():
         ),
     ],
 )
-def test_what_is_not_installed_is_said_at_start_and_requests_are_served(variables, says):
-    [said, _] = started(**variables)
-    assert said == f"placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: {says}"
+def test_what_is_not_installed_is_said_at_start_and_requests_are_served(variables, sentence):
+    [output, _] = started(**variables)
+    assert output == f"placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: {sentence}"
 
 
 def test_an_exporter_that_cannot_be_loaded_is_said_at_start_and_requests_are_served(tmp_path):
@@ -99,12 +99,12 @@ def test_an_exporter_that_cannot_be_loaded_is_said_at_start_and_requests_are_ser
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text("[opentelemetry_traces_exporter]\nbroken = broken:Exporter\n")
-    [said, _] = started(OTEL_TRACES_EXPORTER="broken", PYTHONPATH=str(tmp_path))
+    [output, _] = started(OTEL_TRACES_EXPORTER="broken", PYTHONPATH=str(tmp_path))
     reason = "Descriptors cannot be created directly."
-    assert said == f"placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: {reason}"
+    assert output == f"placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: {reason}"
 
 
 def test_a_provider_that_cannot_be_made_is_said_once_and_requests_are_served():
     variables = {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_MAX_QUEUE_SIZE": "1"}  # fewer than a batch has
-    [said, _] = started(**variables)
-    assert said.startswith("placement.tracing.provider Nothing is traced: max_export_batch_size must be ")
+    [output, _] = started(**variables)
+    assert output.startswith("placement.tracing.provider Nothing is traced: max_export_batch_size must be ")

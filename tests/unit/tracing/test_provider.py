@@ -26,10 +26,10 @@ from tests.clock import PATIENCE, Clock
 def test_the_service_has_a_name_and_a_version_unless_the_environment_says_others(monkeypatch, variables, name):
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
-    told = provider._resource().attributes
-    assert told["service.name"] == name
-    assert told["service.version"] == ("9" if "version" in str(variables) else package.version())
-    assert ("deployment.environment.name" in told) == ("deployment" in str(variables))
+    attributes = provider._resource().attributes
+    assert attributes["service.name"] == name
+    assert attributes["service.version"] == ("9" if "version" in str(variables) else package.version())
+    assert ("deployment.environment.name" in attributes) == ("deployment" in str(variables))
 
 
 @pytest.mark.parametrize(

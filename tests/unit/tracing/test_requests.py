@@ -140,8 +140,8 @@ def app(spans, pieces):
 
 
 def test_the_span_of_a_request_says_what_was_asked_and_answered(app, spans):
-    asked = SAMPLED | {"user-agent": "nova", "x-openstack-request-id": "req-0f4bd6a1-5d2f-4b7e-9c50-52ff9cf4a9c1"}
-    reply = web.ask(app, "GET", "/missing/x?a=b", asked, environ={"REMOTE_ADDR": "192.0.2.1"})
+    headers = SAMPLED | {"user-agent": "nova", "x-openstack-request-id": "req-0f4bd6a1-5d2f-4b7e-9c50-52ff9cf4a9c1"}
+    reply = web.ask(app, "GET", "/missing/x?a=b", headers, environ={"REMOTE_ADDR": "192.0.2.1"})
     [span] = spans.all()
     assert (span.name, span.kind) == ("GET /missing/{name}", SpanKind.SERVER)
     assert (f"{span.context.trace_id:032x}", f"{span.parent.span_id:016x}") == (TRACE, PARENT)
@@ -157,7 +157,7 @@ def test_the_span_of_a_request_says_what_was_asked_and_answered(app, spans):
         "server.port": 80,
         "client.address": "192.0.2.1",
         "openstack.request_id": reply.headers["x-openstack-request-id"],
-        "openstack.global_request_id": asked["x-openstack-request-id"],
+        "openstack.global_request_id": headers["x-openstack-request-id"],
         "placement.microversion": "1.0",
         "placement.failure": "ProviderNotFound",
     }
@@ -193,8 +193,8 @@ def test_a_request_that_the_server_has_cut_is_refused(app, spans):
 
 def test_what_a_search_has_found_is_in_the_span(app, spans):
     web.ask(app, "GET", "/searching", ADMIN)
-    found = spans.named("GET /searching").attributes
-    assert (found["placement.found"], found["placement.obstacle"]) == (0, "required")
+    attributes = spans.named("GET /searching").attributes
+    assert (attributes["placement.found"], attributes["placement.obstacle"]) == (0, "required")
 
 
 def test_the_parts_of_a_request_are_spans_with_what_they_publish(app, spans):

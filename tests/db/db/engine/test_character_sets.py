@@ -87,7 +87,7 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_a_query_with_characters_that_the_columns_lack_is_no_bug(service, charset):
+def test_a_query_with_unsupported_characters_is_not_an_internal_error(service, charset):
     for query in QUERIES:
         for text in (LACKS[charset], f"CUSTOM_{LACKS[charset]}"):
             answer = service("GET", query.replace("{}", urllib.parse.quote(text)), 39)
@@ -95,7 +95,7 @@ def test_a_query_with_characters_that_the_columns_lack_is_no_bug(service, charse
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_a_write_with_characters_that_the_columns_lack_is_no_bug(service, charset):
+def test_a_write_with_unsupported_characters_is_not_an_internal_error(service, charset):
     text = LACKS[charset]
     path = urllib.parse.quote(text)
     provider = f"/resource_providers/{UUID}"
@@ -130,10 +130,10 @@ def test_a_write_with_characters_that_the_columns_lack_is_no_bug(service, charse
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 @pytest.mark.parametrize("which", ["project", "user"])
-def test_a_dry_run_for_an_owner_with_characters_that_the_columns_lack_is_answered_as_the_claim(service, charset, which):
+def test_a_dry_run_for_an_owner_with_unsupported_characters_predicts_the_claim(service, charset, which):
     stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}}
     assert service("PUT", f"/resource_providers/{UUID}/inventories", 39, stock).status == 200
     body = claim(**{which: LACKS[charset]})
     tried = service("PUT", f"/allocations/{OTHER}?dry_run=true", 39, body)
-    done = service("PUT", f"/allocations/{OTHER}", 39, body)
-    assert (tried.status, tried.error["detail"]) == (done.status, done.error["detail"])
+    reply = service("PUT", f"/allocations/{OTHER}", 39, body)
+    assert (tried.status, tried.error["detail"]) == (reply.status, reply.error["detail"])

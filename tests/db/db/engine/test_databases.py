@@ -89,5 +89,5 @@ def test_what_was_committed_survives_the_servers_death(private_server):
     engine.dispose()
 
 
-def test_all_askers_share_one_server(backend):
+def test_all_callers_share_one_server(backend):
     assert servers.shared(backend.kind).url == backend.url

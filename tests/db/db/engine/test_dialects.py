@@ -61,13 +61,13 @@ def test_sessions_have_our_settings_with_any_server_settings(backend, database):
         raise LookupError
 
     with opened(database.url.update_query_dict(OTHERWISE[backend.kind])) as configured:
-        settings, wanted = SETTINGS[backend.kind]
+        settings, expected = SETTINGS[backend.kind]
         configured.write(lambda _: None)
         configured.engine.dispose()
         with pytest.raises(LookupError):
             configured.write(fail)  # the first transaction of its connection, which rolls back only itself
         for run in (configured.read, configured.write, configured.snapshot):
-            assert run(lambda db: tuple(db.execute(sa.text(settings)).one())) == wanted
+            assert run(lambda db: tuple(db.execute(sa.text(settings)).one())) == expected
         levels = [
             run(lambda db: db.execute(sa.text(ISOLATION[backend.kind])).scalar())
             for run in (configured.write, configured.snapshot)

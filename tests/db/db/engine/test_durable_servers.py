@@ -44,6 +44,6 @@ def test_a_commit_of_a_measured_server_is_on_the_disk(
         text=True,
         check=True,
     )
-    directory, found = run.stdout.split("\n", 1)
-    assert found.strip() == setting
+    directory, value = run.stdout.split("\n", 1)
+    assert value.strip() == setting
     assert not directory.startswith("/dev/shm")

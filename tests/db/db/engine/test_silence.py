@@ -76,7 +76,7 @@ def check(database, silent):
     with ThreadPoolExecutor(3) as threads, silent():
         works = (database.read, find), (database.snapshot, find), (database.write, create("meanwhile"))
         waiting = [threads.submit(is_given_up, *work) for work in works]
-        assert [one.result(PATIENCE) for one in waiting] == [True] * 3
+        assert [future.result(PATIENCE) for future in waiting] == [True] * 3
     created(database, "after")
     # The late answer to a statement is not that of the next one.
     with insisting(lambda _: database.reading_engine.connect()) as connection:
@@ -100,7 +100,7 @@ def test_a_frozen_server_is_lost(private_server):
 @pytest.mark.every_database
 @pytest.mark.usefixtures("patient_by_default")
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_server_whose_packets_are_swallowed_is_lost(backend, database):
+def test_a_server_whose_packets_are_dropped_is_lost(backend, database):
     with proxies.proxy(database.url.port) as proxy, opened(database.url.set(port=proxy.port), **SHORT) as cut_off:
         check(cut_off, proxy.silent)
 
@@ -112,7 +112,7 @@ SLOW = {"mariadb": "SELECT SLEEP({})", "postgresql": "SELECT pg_sleep({})"}
 @pytest.mark.every_database
 @pytest.mark.usefixtures("patient_by_default")
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_changes_of_the_schema_may_take_their_time(backend, database):
+def test_changes_of_the_schema_have_no_time_limit(backend, database):
     # Shorter than LONG, so that it ends by itself where the limit is ignored; longer than this process may be held up.
     endless, slow = (sa.text(SLOW[backend.kind].format(duration)) for duration in (int(PATIENCE), 2))
     with opened(database.url, **SHORT | {"connect_timeout": int(PATIENCE)}) as bounded:
@@ -137,7 +137,7 @@ IN_COMMANDS = {"mariadb": (86400, 10, 0, 0), "postgresql": ("10s", "0", "0")}
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_the_server_gives_up_as_well_but_not_in_a_write_or_a_command(backend, database):
+def test_the_server_has_time_limits_too_except_for_writes_and_commands(backend, database):
     """MariaDB's default is to wait a day for a table that is being changed."""
     statement = sa.text(LIMITS[backend.kind])
     url = database.url.render_as_string(hide_password=False)
@@ -168,7 +168,7 @@ def test_a_start_that_changes_the_schema_waits_as_long_as_it_takes(backend, data
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_a_connection_is_bounded_as_long_as_it_is_open(database):
+def test_a_connection_has_a_timeout_as_long_as_it_is_open(database):
     """The handshake has a limit of its own."""
     with opened(database.url, connect_timeout=3, read_timeout=40) as bounded, bounded.engine.connect() as connection:
         driver = connection.connection.dbapi_connection

@@ -191,19 +191,19 @@ def test_an_authority_without_a_file_is_an_error_without_traceback(server, in_pr
         assert_refused(url, NO_FILE, in_process, tmp_path)
 
 
-def test_a_start_says_why_in_one_line(server):
+def test_a_failed_start_reports_the_reason_in_one_line(server):
     server.present()
     for url in urls(server, ca=server.other.certificate):
         text = url.render_as_string(hide_password=False)
         directory = running.configured(text, {"placement_database": {"connection": text, "max_retries": 0}})
         environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
-        done = preloaded.service().run([sys.executable, "-c", "import placement.wsgi.api"], environment)
-        assert done.returncode == 22
-        assert re.search(f"^placement cannot start: .*({UNVERIFIED})", done.stderr, re.MULTILINE), done.stderr
-        assert "Traceback" not in done.stderr
+        result = preloaded.service().run([sys.executable, "-c", "import placement.wsgi.api"], environment)
+        assert result.returncode == 22
+        assert re.search(f"^placement cannot start: .*({UNVERIFIED})", result.stderr, re.MULTILINE), result.stderr
+        assert "Traceback" not in result.stderr
 
 
-def test_a_certificate_of_the_client(server):
+def test_a_client_certificate_is_sent(server):
     """The server asks for it, MariaDB for a password, too."""
     server.present()
     for number, driver in enumerate(server.drivers):

@@ -56,13 +56,13 @@ def test_revisions_are_the_common_ones_then_ours():
     assert schema.HEAD == chain[-1] != LAST_COMMON
 
 
-def test_common_schema_is_the_one_others_know(engine):
+def test_the_common_schema_is_that_of_openstack_placement(engine):
     """schema-a082b8bb98d0.txt was written from databases made by the reference implementation."""
     made.sync(engine, LAST_COMMON)
     assert written(describe(engine)) == (Path(__file__).parent / "schema-a082b8bb98d0.txt").read_text()
 
 
-def test_allocation_ratio_has_the_precision_others_know(engine):
+def test_allocation_ratio_has_the_precision_of_openstack_placement(engine):
     made.sync(engine, LAST_COMMON)
     kinds = {"sqlite": sa.FLOAT, "mysql": sa.FLOAT, "postgresql": sa.DOUBLE_PRECISION}
     columns = {column["name"]: column["type"] for column in sa.inspect(engine).get_columns("inventories")}
@@ -106,7 +106,7 @@ def test_tables_are_added_to_a_served_database_and_nothing_else_changes(engine):
     assert {table: after[table] for table in before} == before
     assert after.keys() - before.keys() == {"claims", *(table.name for each in made.ADDITIONS for table in each.tables)}
     ours = ("claims", "alembic_version", *(after.keys() - before.keys()))
-    assert [one for one in statements if not any(name in one for name in ours)] == []
+    assert [statement for statement in statements if not any(name in statement for name in ours)] == []
     assert execute(engine, "SELECT uuid FROM feed_instance") == [feed], "workers go on meanwhile"
 
 
@@ -138,7 +138,7 @@ def test_sync_refuses_incomplete_rows_and_names_the_remedy(engine, flaw, remedy)
     assert schema.state(engine) is State.CURRENT
 
 
-def test_sync_goes_on_after_a_power_cut_at_any_statement(engine):
+def test_sync_continues_after_a_power_cut_at_any_statement(engine):
     """MySQL keeps the steps before a power cut, so there is one after each step; the others start again."""
     keeps_steps = engine.dialect.name == "mysql"
     cuts = 0
@@ -187,7 +187,7 @@ def test_a_database_newer_than_the_program_is_not_touched_but_can_be_stamped(eng
     assert schema.state(engine) is State.CURRENT
 
 
-def test_state_has_a_finding(engine):
+def test_each_state_of_a_schema_has_a_finding(engine):
     def reported():
         return schema.state(engine).value, schema.finding(engine)
 
@@ -231,7 +231,7 @@ def test_a_sync_that_failed_does_not_lock_others_out(database_url, engine, monke
 
 
 @pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
-def test_a_sync_that_fails_leaves_nothing_of_any_revision_or_addition(engine):
+def test_a_failed_sync_rolls_back_every_revision_and_addition(engine):
     last = schema.Addition((_things(),))
 
     def last_step(statement):
@@ -254,7 +254,7 @@ def _things(*columns):
     return sa.Table("things", sa.MetaData(), sa.Column("id", sa.Integer, primary_key=True), *columns)
 
 
-def test_what_an_addition_lacks_is_found_and_added(engine, caplog):
+def test_missing_parts_of_an_addition_are_detected_and_added(engine, caplog):
     """A table, then a column and an index of it."""
     caplog.set_level("INFO")
     first = schema.Addition((_things(),))
@@ -279,7 +279,7 @@ def test_what_an_addition_lacks_is_found_and_added(engine, caplog):
     assert statements == []
 
 
-def test_a_release_names_tables_that_nobody_has(engine, caplog):
+def test_a_release_names_the_tables_of_no_installed_extension(engine, caplog):
     made.sync(engine)
     execute(engine, "CREATE TABLE things (id INTEGER)")
     made.release(engine, force=True)

@@ -62,8 +62,8 @@ def execute(database, *statements):
 
 
 def classes(database):
-    found = execute(database, sa.select(resource_classes.c.id, resource_classes.c.name).order_by("id"))
-    return [tuple(row) for row in found]
+    rows = execute(database, sa.select(resource_classes.c.id, resource_classes.c.name).order_by("id"))
+    return [tuple(row) for row in rows]
 
 
 def trait_names(database):
@@ -87,7 +87,7 @@ def test_traits_are_those_of_os_traits(database):
     assert [name for (name,) in trait_names(database)] == sorted(os_traits.get_traits())
 
 
-def test_rows_say_when_they_were_made(database):
+def test_rows_have_the_time_of_their_creation(database):
     standard.insert(database)
     for table in (resource_classes, traits):
         assert execute(database, sa.select(table.c.name).where(table.c.created_at.is_(None))) == []
@@ -123,7 +123,7 @@ def test_only_what_is_missing_is_added(database):
 
 
 @pytest.mark.parametrize("place", ["INTO resource_classes", "INTO traits", "feed_instance"])
-def test_a_failed_attempt_leaves_nothing_and_is_made_good_by_the_next(database, place):
+def test_a_failed_attempt_is_rolled_back_and_the_next_one_succeeds(database, place):
     """LP 1760322, 1759863, 1756151: the sync was recorded as done although it had been rolled back."""
     execute(database, sa.delete(feed_instance))
     with sql_hooks.power_cut(database.engine, lambda statement: place in statement), pytest.raises(sql_hooks.PowerCut):
@@ -134,7 +134,7 @@ def test_a_failed_attempt_leaves_nothing_and_is_made_good_by_the_next(database, 
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_collision_is_tried_again_from_what_is_there_by_then(database, database_url):
+def test_a_collision_is_retried_with_the_rows_of_that_time(database, database_url):
     """Another process inserts everything between our SELECT and our INSERT; with SQLite transactions cannot overlap."""
     with opened(database_url) as other:
         others = [other]
@@ -223,10 +223,10 @@ def start(wait, url):
         made.sync(database.engine)
         wait()
         standard.insert(database)
-        found = {"version": schema.version(database.engine)}
+        state = {"version": schema.version(database.engine)}
         for table in (resource_classes, traits, feed_instance):
-            [[found[table.name]]] = map(tuple, execute(database, sa.select(sa.func.count()).select_from(table)))
-        return found
+            [[state[table.name]]] = map(tuple, execute(database, sa.select(sa.func.count()).select_from(table)))
+        return state
 
 
 # --- under a running service ---
@@ -251,7 +251,7 @@ NAMING = (
 
 
 @pytest.mark.parametrize(("method", "path", "body", "status"), NAMING, ids=[f"{call[0]} {call[1]}" for call in NAMING])
-def test_names_that_vanish_under_a_running_service_come_back_with_the_request_that_misses_them(
+def test_names_that_vanish_under_a_running_service_are_restored_by_the_request_that_misses_them(
     database, caplog, method, path, body, status
 ):
     standard.insert(database)
@@ -277,7 +277,7 @@ def test_an_index_shows_a_class_that_is_inserted_again(database):
     assert live_index.current().class_ids["VCPU"] == 0
 
 
-def test_names_that_are_nowhere_are_refused_as_ever(database, caplog):
+def test_unknown_names_are_still_refused(database, caplog):
     standard.insert(database)
     call, seen = placement(database), []
     with sql_hooks.statements(database.engine, seen.append):
@@ -296,7 +296,7 @@ def test_names_whose_ids_are_taken_are_not_inserted_again(database, caplog):
     assert "cannot be inserted again" in caplog.text
 
 
-def test_a_database_that_lost_its_identity_is_given_another_by_the_next_search(database):
+def test_a_database_without_an_identity_gets_one_from_the_next_search(database):
     standard.insert(database)
     call = placement(database)
     call("GET", "/resource_providers")
@@ -305,7 +305,7 @@ def test_a_database_that_lost_its_identity_is_given_another_by_the_next_search(d
     assert len(execute(database, sa.select(feed_instance.c.uuid))) == 1
 
 
-def test_a_database_that_can_be_given_no_identity_is_searched(database, caplog):
+def test_a_database_that_cannot_store_an_identity_is_searched(database, caplog):
     standard.insert(database)
     call = placement(database)
     vcpu = resource_classes.c.name == "VCPU"

@@ -51,7 +51,7 @@ def tried(run, work, refused, **options):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_what_is_counted_fails_no_write_that_is_in_effect(database, caplog):
+def test_a_failing_callback_fails_no_committed_write(database, caplog):
     counted = []
 
     def work(db):
@@ -70,11 +70,11 @@ def again(db):
 
 
 def lost(db):
-    gone = sqlite3.OperationalError("gone")
-    raise sa.exc.DBAPIError.instance("x", {}, gone, sqlite3.Error, connection_invalidated=True)
+    lost_connection = sqlite3.OperationalError("gone")
+    raise sa.exc.DBAPIError.instance("x", {}, lost_connection, sqlite3.Error, connection_invalidated=True)
 
 
-def test_a_write_is_tried_ten_times(memory, clock):
+def test_a_write_is_attempted_ten_times(memory, clock):
     assert tried(memory.write, again, errors.TooManyConflicts) == 10
 
 
@@ -129,7 +129,7 @@ def test_a_connection_that_is_lost_after_a_minute_is_no_conflict(memory, clock):
     assert tried(memory.write, work, errors.DatabaseUnavailable) == 1
 
 
-def test_what_has_to_be_made_first_takes_no_more_than_the_minute(memory, clock):
+def test_prerequisites_count_towards_the_minute(memory, clock):
     def work(db):
         clock.now += 25
         db.require(lambda _: None)
@@ -151,7 +151,7 @@ def test_the_work_is_run_once_more_after_its_first_prerequisite(memory, clock):
 
 
 @pytest.mark.parametrize("is_dry", [False, True], ids=["write", "dry run"])
-def test_a_write_may_need_one_thing_after_another(memory, no_pauses, is_dry):
+def test_a_write_may_have_several_prerequisites(memory, no_pauses, is_dry):
     """As many as fit into the minute: thousands of expired leases are given back in parts."""
     attempts = []
 
@@ -165,7 +165,7 @@ def test_a_write_may_need_one_thing_after_another(memory, no_pauses, is_dry):
     assert (result, len(attempts)) == ("done", 30)
 
 
-def test_a_prerequisite_that_collides_is_the_failure_of_the_write(memory, clock):
+def test_a_prerequisite_that_collides_fails_the_write(memory, clock):
     with pytest.raises(errors.AllocationsChanged):
         memory.write(lambda db: db.require(again), exhausted=errors.AllocationsChanged)
 
@@ -265,7 +265,7 @@ def test_the_start_retries_without_limit_if_configured(clock):
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 @pytest.mark.parametrize("part", ["password", "database"])
-def test_what_time_does_not_mend_is_not_waited_for(backend, database, clock, part):
+def test_permanent_errors_are_not_retried_at_the_start(backend, database, clock, part):
     url = database.url.set(**{part: "wrong"})
     with opened(url) as wrong:
         for run in (lambda: wrong.wait_until_reachable(5, 3), lambda: wrong.read(again)):

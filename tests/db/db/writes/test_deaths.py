@@ -13,10 +13,10 @@ from tests.run_length import LONG
 
 def check(database, name):
     url = database.url.render_as_string(hide_password=False)
-    done = preloaded.service().run([sys.executable, "-m", "tests.db.dying", url, name])
-    assert done.returncode == 0, done.stderr[-4000:]
-    number, _, told = done.stdout.strip().partition(" ")
-    assert told == name
+    result = preloaded.service().run([sys.executable, "-m", "tests.db.dying", url, name])
+    assert result.returncode == 0, result.stderr[-4000:]
+    number, _, message = result.stdout.strip().partition(" ")
+    assert message == name
     assert int(number) >= 10
 
 

@@ -61,14 +61,14 @@ class Trial:
         last = f"{planned.done} of {planned.faults} at {planned.victim!r}"
         reported = f"{status} {body} after {planned.earlier} and {last}"
         assert planned.done or planned.earlier, reported
-        found, unchanged, changed = (
+        state, unchanged, changed = (
             (story_run.state(), story_run.changes()),
             (self._before, {}),
             (self._after, self.write.changes),
         )
         allowed = {503: [unchanged, changed], 409: [unchanged]} | {self.write.status: [changed]}
         assert status in allowed, reported
-        assert found in allowed[status], reported
+        assert state in allowed[status], reported
         return status
 
     def _ask(self, story_run: ScenarioRun, plan: Plan) -> Answer:
@@ -96,14 +96,14 @@ FIRST = [write for write in WRITES if LONG or write.name in ("create a provider"
 
 
 @pytest.mark.parametrize("write", WRITES, ids=lambda write: write.name)
-def test_a_write_beside_faults_is_answered_truly(trial, backend):
+def test_the_response_to_a_write_is_true_despite_faults(trial, backend):
     each_step_fails(trial, backend)
     a_connection_lost_with_commit_leaves_it_open(trial)
     faults_that_stay_are_conflict_or_unavailable(trial, backend)
 
 
 @pytest.mark.parametrize("write", FIRST, ids=lambda write: write.name)
-def test_faults_that_pass_are_not_noticed_in_a_new_process(write, database, backend):
+def test_transient_faults_are_not_noticed_in_a_new_process(write, database, backend):
     trial = Trial(write, database, lambda: opened(database.url))
     each_step_fails(trial, backend)
 

@@ -38,23 +38,23 @@ class Forest:
 
     def provider(self, parent=None):
         """Create a provider with inventory; return its uuid."""
-        one = str(uuid.uuid4())
-        assert self.bear(one, parent) == 200
+        uuid_ = str(uuid.uuid4())
+        assert self.bear(uuid_, parent) == 200
         stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 10**6}}}
-        assert self.ask("PUT", f"/resource_providers/{one}/inventories", 39, stock).status == 200
-        return one
+        assert self.ask("PUT", f"/resource_providers/{uuid_}/inventories", 39, stock).status == 200
+        return uuid_
 
-    def bear(self, one, parent):
-        body = {"uuid": one, "name": one, "parent_provider_uuid": parent}
+    def bear(self, provider, parent):
+        body = {"uuid": provider, "name": provider, "parent_provider_uuid": parent}
         return self.ask("POST", "/resource_providers", 39, body).status
 
-    def put(self, one, parent, name=None):
-        body = {"name": name or one, "parent_provider_uuid": parent}
-        return self.ask("PUT", f"/resource_providers/{one}", 39, body).status
+    def put(self, provider, parent, name=None):
+        body = {"name": name or provider, "parent_provider_uuid": parent}
+        return self.ask("PUT", f"/resource_providers/{provider}", 39, body).status
 
     def claim(self, *providers, dry_run="false", owner="p"):
         body = {
-            "allocations": {one: {"resources": {"VCPU": 1}} for one in providers},
+            "allocations": {provider: {"resources": {"VCPU": 1}} for provider in providers},
             "project_id": owner,
             "user_id": "u",
             "consumer_generation": None,
@@ -63,18 +63,18 @@ class Forest:
         return self.ask("PUT", f"/allocations/{uuid.uuid4()}?dry_run={dry_run}", 39, body).status
 
     @contextlib.contextmanager
-    def locked(self, one):
+    def locked(self, provider):
         """Lock the row of the provider in another transaction, for the length of the block."""
         with self.engine.connect() as connection:
-            connection.execute(_LOCK, {"uuid": one})
+            connection.execute(_LOCK, {"uuid": provider})
             yield
             connection.rollback()
 
-    def is_free(self, one):
+    def is_free(self, provider):
         """Whether no transaction has locked the provider."""
         with self.engine.connect() as connection:
             try:
-                return bool(connection.execute(_LOCK_AT_ONCE, {"uuid": one}).all())
+                return bool(connection.execute(_LOCK_AT_ONCE, {"uuid": provider}).all())
             except sa.exc.OperationalError:
                 return False
             finally:
@@ -120,38 +120,38 @@ def test_new_consumers_and_claims_do_not_deadlock(forest, refused):
 
 def test_dry_runs_and_claims_do_not_deadlock(forest, refused):
     """Each owner is new, and claimed for by two clients and tried by two at the same time."""
-    one, other = forest.provider(), forest.provider()
+    provider, another = forest.provider(), forest.provider()
     owners = [itertools.count() for _ in range(4)]
 
     def claims(number, *providers, **more):
         return lambda: forest.claim(*providers, owner=str(next(owners[number])), **more)
 
     results = repeated(
-        *(claims(0, one, other), claims(1, other, one)),
-        *(claims(2, one, other, dry_run="true"), claims(3, other, one, dry_run="true")),
+        *(claims(0, provider, another), claims(1, another, provider)),
+        *(claims(2, provider, another, dry_run="true"), claims(3, another, provider, dry_run="true")),
     )
     assert set(results) == {200, 204}
     assert "deadlock" not in refused
 
 
-@pytest.mark.parametrize("what", ["moved", "renamed"])
-def test_an_update_that_names_a_parent_is_not_starved_by_births(forest, what):
+@pytest.mark.parametrize("change_kind", ["moved", "renamed"])
+def test_an_update_that_names_a_parent_is_not_starved_by_new_children(forest, change_kind):
     """12 of 13 were refused: there was always one child more in the tree than had been read."""
     old, there = forest.provider(), forest.provider()
-    one = forest.provider(old)
+    child = forest.provider(old)
     turns = itertools.cycle([there, old])
-    names = itertools.cycle([f"new {one}", one])
+    names = itertools.cycle([f"new {child}", child])
 
     def change():
-        return forest.put(one, next(turns)) if what == "moved" else forest.put(one, old, next(names))
+        return forest.put(child, next(turns)) if change_kind == "moved" else forest.put(child, old, next(names))
 
-    results = repeated(change, *[lambda: forest.bear(new(), old)] * 2, *[lambda: forest.bear(new(), one)] * 2)
+    results = repeated(change, *[lambda: forest.bear(new(), old)] * 2, *[lambda: forest.bear(new(), child)] * 2)
     assert set(results) == {200}
 
 
 @pytest.mark.parametrize("root_is", ["older", "younger"])
 @pytest.mark.parametrize("act", ["bear", "move"])
-def test_a_transaction_that_waits_for_a_provider_has_none_of_a_higher_id(forest, database, act, root_is):
+def test_a_transaction_that_waits_for_a_provider_has_locked_none_of_a_higher_id(forest, database, act, root_is):
     """Otherwise it deadlocks with a transaction that holds the second lock and waits for the first."""
     if root_is == "older":
         root = forest.provider()

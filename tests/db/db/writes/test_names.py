@@ -65,8 +65,8 @@ class Cloud:
 
     def owner(self, consumer):
         """Return project, user and type, as responses show them."""
-        shown = self.call("GET", f"/allocations/{consumer}").body
-        return [shown.get(name) for name in ("project_id", "user_id", "consumer_type")]
+        body = self.call("GET", f"/allocations/{consumer}").body
+        return [body.get(name) for name in ("project_id", "user_id", "consumer_type")]
 
     def gather(self, aggregates, generation, call=None):
         """Put the host into these aggregates."""
@@ -102,7 +102,7 @@ def lose(database):
     return database.write(work)
 
 
-def given(database, ids, old, new):
+def reassign(database, ids, old, new):
     """Give the ids of a name to another one, as the database does when they are free."""
 
     def work(db):
@@ -117,10 +117,10 @@ OWNERS = ["AA", "BB"]
 AGGREGATES = ["aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa", "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"]
 
 
-def test_an_owner_whose_ids_went_to_another_is_not_taken_for_it(database, cloud):
+def test_an_owner_whose_ids_were_reassigned_gets_its_own_rows(database, cloud):
     first, second = OWNERS
     assert cloud.claim(first)[0] == 204
-    given(database, lose(database), first, second)
+    reassign(database, lose(database), first, second)
     with opened(database.url) as elsewhere:
         assert cloud.claim(second, placement(elsewhere))[0] == 204
     status, consumer = cloud.claim(first)
@@ -131,7 +131,7 @@ def test_an_owner_whose_ids_went_to_another_is_not_taken_for_it(database, cloud)
         assert usages == {owner: {"consumer_count": 1, "VCPU": 1}}
 
 
-def test_a_claim_for_an_owner_whose_rows_are_lost_is_seen(database, cloud):
+def test_a_claim_for_an_owner_whose_rows_are_lost_restores_them(database, cloud):
     """Also if it changes the owner of a consumer, with another statement."""
     assert cloud.claim(OWNERS[0])[0] == 204
     lose(database)
@@ -144,10 +144,10 @@ def test_a_claim_for_an_owner_whose_rows_are_lost_is_seen(database, cloud):
     assert cloud.owner(consumer) == [OWNERS[0]] * 3
 
 
-def test_an_aggregate_whose_id_went_to_another_is_not_taken_for_it(database, cloud):
+def test_an_aggregate_whose_id_was_reassigned_gets_its_own_row(database, cloud):
     first, second = AGGREGATES
     assert cloud.gather([first], 1) == 200
-    given(database, lose(database), first, second)
+    reassign(database, lose(database), first, second)
     assert cloud.gather([first], 2) == 200
     assert cloud.aggregates() == [first]
 
@@ -265,7 +265,7 @@ def test_a_refused_request_leaves_no_rows(database, cloud):
         assert rows(database) == before, name
 
 
-def test_a_consumer_that_is_to_hold_nothing_needs_no_owner(database, cloud):
+def test_a_request_that_ends_a_consumer_needs_no_owner(database, cloud):
     before = rows(database)
     assert cloud.claim("X", allocations={})[0] == 204
     assert rows(database) == before
@@ -278,11 +278,11 @@ def test_many_new_names_take_few_statements(database, cloud):
         assert cloud.call("POST", "/allocations", 39, bodies).status == 204
     assert len(seen) < 60
     assert rows(database)["projects"] == rows(database)["users"] == rows(database)["consumer_types"] == 300
-    shown = {consumer: cloud.owner(consumer) for consumer in list(bodies)[::50]}
-    assert shown == {consumer: [bodies[consumer]["project_id"]] * 3 for consumer in shown}
+    owners = {consumer: cloud.owner(consumer) for consumer in list(bodies)[::50]}
+    assert owners == {consumer: [bodies[consumer]["project_id"]] * 3 for consumer in owners}
 
 
-def test_what_is_made_first_is_no_attempt_that_failed(database):
+def test_a_prerequisite_is_not_a_failed_attempt(database):
     seen = []
 
     def work(db):
@@ -294,7 +294,7 @@ def test_what_is_made_first_is_no_attempt_that_failed(database):
     assert seen == [1, 1]
 
 
-def test_what_is_made_first_has_attempts_of_its_own(database):
+def test_a_prerequisite_has_its_own_attempts(database):
     tried = []
 
     def first(db):
@@ -313,30 +313,30 @@ def test_what_is_made_first_has_attempts_of_its_own(database):
 # --- what is one name ------------------------------------------------------------------------------------------------
 
 
-def test_names_are_one_where_the_database_compares_them_as_one(database, cloud):
+def test_names_that_the_database_considers_equal_are_one(database, cloud):
     """MariaDB's usual collations ignore case."""
     bodies = {str(uuid.uuid4()): cloud.holding(owner, consumer_type="T") for owner in ("case", "CASE")}
     assert cloud.call("POST", "/allocations", 39, bodies).status == 204
     status, third = cloud.claim("Case", consumer_type="T")
     assert status == 204
-    found = {name: cloud.owner(consumer)[0] for name, consumer in zip(("case", "CASE"), bodies, strict=True)}
-    found["Case"] = cloud.owner(third)[0]
+    owners = {name: cloud.owner(consumer)[0] for name, consumer in zip(("case", "CASE"), bodies, strict=True)}
+    owners["Case"] = cloud.owner(third)[0]
     if database.engine.dialect.name in ("mysql", "mariadb"):
-        assert len(set(found.values())) == 1
+        assert len(set(owners.values())) == 1
     else:
-        assert found == {name: name for name in found}
+        assert owners == {name: name for name in owners}
 
 
 def test_ids_are_found_by_kind_and_name(database):
     """A project and a user with one name are different."""
-    wanted = [Name(kind, f"name {number}") for kind in (PROJECT, USER) for number in range(150)]
-    wanted += [Name(CONSUMER_TYPE, "T"), Name(AGGREGATE, AGGREGATES[0])]
-    assert database.read(lambda db: names.find(db, wanted)) == {}
-    database.write(lambda db: names.create(db, wanted[::2]))
-    found = database.read(lambda db: names.find(db, wanted))
-    assert set(found) == set(wanted[::2])
+    expected = [Name(kind, f"name {number}") for kind in (PROJECT, USER) for number in range(150)]
+    expected += [Name(CONSUMER_TYPE, "T"), Name(AGGREGATE, AGGREGATES[0])]
+    assert database.read(lambda db: names.find(db, expected)) == {}
+    database.write(lambda db: names.create(db, expected[::2]))
+    ids = database.read(lambda db: names.find(db, expected))
+    assert set(ids) == set(expected[::2])
     stored = database.read(lambda db: {row.external_id: row.id for row in db.execute(sa.select(users))})
-    assert {name.text: row_id for name, row_id in found.items() if name.kind == USER} == stored
+    assert {name.text: row_id for name, row_id in ids.items() if name.kind == USER} == stored
 
 
 def test_names_are_created_in_one_order_regardless_of_case(database):
@@ -372,7 +372,7 @@ def stored(database):
     return [set(database.read(lambda db, of=of: db.execute(sa.select(of)).scalars().all())) for of in columns]
 
 
-def test_a_sweep_marks_what_is_unused_and_the_next_one_removes_it(database, cloud, unused):
+def test_a_sweep_marks_unused_rows_and_the_next_one_removes_them(database, cloud, unused):
     swept = [(of.removed, of.marked) for of in sweep.sweep(database, grace=0)]
     assert swept == [(0, 1)] * 4
     assert stored(database) == unused
@@ -381,7 +381,7 @@ def test_a_sweep_marks_what_is_unused_and_the_next_one_removes_it(database, clou
     assert stored(database) == [{"KEPT"}] * 3 + [{AGGREGATES[0]}]
 
 
-def test_a_consumer_without_a_type_hides_no_type_that_is_unused(database, cloud, unused):
+def test_a_consumer_without_a_type_hides_no_unused_type(database, cloud, unused):
     database.write(lambda db: db.execute(sa.update(consumers).values(consumer_type_id=None)))
     swept = {of.table: of.marked for of in sweep.sweep(database, grace=0)}
     assert swept == {
@@ -392,7 +392,7 @@ def test_a_consumer_without_a_type_hides_no_type_that_is_unused(database, cloud,
     }
 
 
-def test_a_sweep_goes_through_all_that_is_unused(database, monkeypatch):
+def test_a_sweep_covers_every_unused_row(database, monkeypatch):
     """With any number of rows in one transaction."""
     monkeypatch.setattr(sweep, "BATCH_SIZE", 3)
     some = [Name(kind, f"NAME_{number}") for kind in (PROJECT, AGGREGATE) for number in range(8)]
@@ -420,7 +420,7 @@ def test_a_host_whose_clock_is_fast_removes_nothing_too_early(database, cloud, u
     assert stored(database) == unused
 
 
-def test_what_is_used_again_is_not_removed(database, cloud, unused):
+def test_a_row_in_use_again_is_not_removed(database, cloud, unused):
     sweep.sweep(database, grace=0)
     status, consumer = cloud.claim("GONE")
     assert status == 204
@@ -431,7 +431,7 @@ def test_what_is_used_again_is_not_removed(database, cloud, unused):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_what_is_used_again_at_the_last_moment_is_not_removed(database, cloud, unused):
+def test_a_row_in_use_again_at_the_last_moment_is_not_removed(database, cloud, unused):
     """Between the statement that finds unused rows and the one that removes them."""
     sweep.sweep(database, grace=0)
     claimed = []
@@ -448,7 +448,7 @@ def test_what_is_used_again_at_the_last_moment_is_not_removed(database, cloud, u
     assert cloud.owner(consumer) == ["GONE"] * 3
 
 
-def test_a_claim_uses_no_row_that_is_marked(database, cloud, unused):
+def test_a_claim_uses_no_marked_row(database, cloud, unused):
     """The sweep may remove the row before the claim is committed; another transaction removes the mark."""
     sweep.sweep(database, grace=0)
     seen = []

@@ -76,20 +76,20 @@ def test_threads_use_a_database_in_memory_one_at_a_time(monkeypatch, caplog, url
         def create():
             uuids = [str(uuid.uuid4()) for _ in range(8)]
             answers = []
-            for one in uuids:
-                answers.append(service("POST", "/resource_providers", 39, {"uuid": one, "name": one}))
-                answers.append(service("GET", f"/resource_providers/{one}"))
+            for uuid_ in uuids:
+                answers.append(service("POST", "/resource_providers", 39, {"uuid": uuid_, "name": uuid_}))
+                answers.append(service("GET", f"/resource_providers/{uuid_}"))
             return [answer.status for answer in answers]
 
         crowd = [Meanwhile(create) for _ in range(12)]
-        assert all(one.wait() for one in crowd)
-        assert [one.result for one in crowd] == [[200] * 16] * 12
+        assert all(thread.wait() for thread in crowd)
+        assert [thread.result for thread in crowd] == [[200] * 16] * 12
         assert len(service("GET", "/resource_providers").body["resource_providers"]) == 96
     assert "maintenance of the change feed failed" not in caplog.text
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_a_file_is_for_one_writer_from_its_first_look_on(database):
+def test_a_writer_locks_a_sqlite_file_before_its_first_read(database):
     """Otherwise its data has changed when it writes, and it starts again, possibly without end."""
     attempts = []
     with opened(database.url) as other:

@@ -61,8 +61,8 @@ class Cloud:
     @property
     def held(self):
         """The consumer that holds the node, and its record, as far as there are any."""
-        found = self.client.read(self.node)
-        both = {"instance": found.instance_uuid, "allocation": found.allocation_uuid}
+        node = self.client.read(self.node)
+        both = {"instance": node.instance_uuid, "allocation": node.allocation_uuid}
         return {name: value for name, value in both.items() if value is not None}
 
     def before_the_lock(self, act):
@@ -97,7 +97,7 @@ def remove(name):
     ],
     ids=["no holder", "assigned", "released", "another class", "another class of the holder"],
 )
-def test_a_patch_is_of_the_node_as_it_is(cloud, held, operation):
+def test_a_patch_applies_to_the_current_node(cloud, held, operation):
     """What another patch has added to the same mapping stays."""
     if held:
         cloud.claim(ME)
@@ -107,8 +107,8 @@ def test_a_patch_is_of_the_node_as_it_is(cloud, held, operation):
 
     with cloud.before_the_lock(meanwhile):
         cloud.patch(cloud.client, operation, add("extra/mine", 1))
-    found = cloud.client.read(cloud.node)
-    assert found.details["extra"] == {"theirs": 1, "mine": 1}
+    node = cloud.client.read(cloud.node)
+    assert node.details["extra"] == {"theirs": 1, "mine": 1}
 
 
 def test_a_patch_changes_the_class_that_was_changed_meanwhile(cloud):
@@ -205,7 +205,7 @@ def backfill(cloud, request):
     return cloud.database.write(work)
 
 
-def test_the_record_is_of_the_holder_that_counts(in_use):
+def test_the_record_is_of_the_first_holder(in_use):
     """Of two, after a Placement client has raised the total, the first one counts; it has changed meanwhile."""
     in_use.raise_total()
     in_use.claim(YOU, ME)

@@ -109,10 +109,10 @@ def made_by_nova(database, traits=()):
 def test_a_new_node_is_recorded_with_its_provider(database):
     node = document(name="n1", owner="red", lessee="blue", traits=["CUSTOM_A"], extra={"rack": 1}, description="old")
     assert not only(run(database, node)).exists
-    found = read(database)
-    assert (found.name, found.owner, found.lessee, found.available) == ("n1", "red", "blue", True)
-    assert found.details == {"extra": {"rack": 1}, "description": "old"}
-    assert database.read(lambda db: traits_of(db, [found.uuid])) == {NODE: ["CUSTOM_A"]}
+    node_read = read(database)
+    assert (node_read.name, node_read.owner, node_read.lessee, node_read.available) == ("n1", "red", "blue", True)
+    assert node_read.details == {"extra": {"rack": 1}, "description": "old"}
+    assert database.read(lambda db: traits_of(db, [node_read.uuid])) == {NODE: ["CUSTOM_A"]}
     assert inventories(database) == {"CUSTOM_BM_LARGE": (1, 0)}
 
 
@@ -122,7 +122,7 @@ def test_a_comparison_writes_nothing(database):
     assert held(database, ME) is None
 
 
-def test_what_differs_is_named_and_written(database):
+def test_differences_are_listed_and_written(database):
     run(database, document(name="n1", traits=["CUSTOM_A"], extra={"rack": 1}))
     now = document(name="n1", traits=["CUSTOM_B"], maintenance=True, power_state=None, extra={}, description="new")
     assert only(run(database, now)).differences == (
@@ -170,8 +170,8 @@ def test_a_field_is_written_compared_and_written_again(database, field):
     first, second, was, to = FIELDS[field]
 
     def stored():
-        found = read(database)
-        return getattr(found, field) if hasattr(found, field) else found.details.get(field)
+        node = read(database)
+        return getattr(node, field) if hasattr(node, field) else node.details.get(field)
 
     run(database, document(**{field: first}))
     assert stored() == first
@@ -191,9 +191,9 @@ def test_a_field_that_is_not_imported_is_not_compared(database):
 def test_a_node_in_use_gets_a_claim_of_its_instance(database):
     node = only(run(database, document(provision_state="active", instance_uuid=ME, owner="red")))
     assert node.unclaimed == ME
-    found = held(database, ME)
-    assert found.resources == {NODE: {"CUSTOM_BM_LARGE": 1}}
-    assert (found.project, found.user, found.consumer_type) == ("red", "importer", "INSTANCE")
+    holder = held(database, ME)
+    assert holder.resources == {NODE: {"CUSTOM_BM_LARGE": 1}}
+    assert (holder.project, holder.user, holder.consumer_type) == ("red", "importer", "INSTANCE")
     assert inventories(database) == {"CUSTOM_BM_LARGE": (1, 1)}
 
 
@@ -210,15 +210,15 @@ def test_a_node_in_use_is_not_available_before_its_claim(database):
 def test_an_active_allocation_becomes_a_record(database):
     there = [allocation(), allocation(YOU, name="failed", state="error")]
     run(database, document(instance_uuid=ME), allocations=there)
-    found = database.read(lambda db: Record.get(db, "web"))
-    assert (found.uuid, found.node_uuid, found.owner, found.extra) == (ME, NODE, "red", {"a": 1})
-    assert (found.traits, found.candidate_nodes) == (["CUSTOM_A"], [NODE])
+    record = database.read(lambda db: Record.get(db, "web"))
+    assert (record.uuid, record.node_uuid, record.owner, record.extra) == (ME, NODE, "red", {"a": 1})
+    assert (record.traits, record.candidate_nodes) == (["CUSTOM_A"], [NODE])
     assert held(database, ME).consumer_type == "BAREMETAL"
     assert held(database, ME).project == "red"
     assert database.read(lambda db: Record.find(db, "failed")) is None
 
 
-def test_a_record_is_added_to_a_claim_that_there_is(database):
+def test_a_record_is_added_to_an_existing_claim(database):
     run(database, document(instance_uuid=ME))
     node = only(run(database, document(instance_uuid=ME), allocations=[allocation()]))
     assert (node.unclaimed, node.allocation["uuid"]) == (None, ME)
@@ -286,7 +286,7 @@ def test_an_instance_that_holds_another_node_is_reported(database):
     assert read(database).instance_uuid is None
 
 
-def test_an_instance_that_is_no_uuid_is_reported(database):
+def test_an_instance_id_that_is_not_a_uuid_is_reported(database):
     node = only(run(database, document(instance_uuid="me")))
     assert node.findings == ("in use in Ironic by me, which is not a uuid",)
 
@@ -302,7 +302,7 @@ def test_nodes_exchange_their_names(database):
     assert [read(database, uuid).name for uuid in (NODE, OTHER)] == ["b", "a"]
 
 
-def test_a_name_of_a_node_that_is_only_here_excludes_the_node(database):
+def test_a_name_in_use_by_a_node_outside_of_the_import_excludes_the_node(database):
     run(database, document(OTHER, name="a"))
     comparison = run(database, document(name="a"))
     assert only(comparison).findings == (f"the name is taken by another node here, {OTHER}",)
@@ -380,21 +380,21 @@ class Guessed:
 
     def allocations(self, documents):
         """Allocations of some of the instances."""
-        taken = [node["instance_uuid"] for node in documents if node["instance_uuid"]]
-        chosen = self.random.sample(taken, self.random.randint(0, len(taken)))
+        instances = [node["instance_uuid"] for node in documents if node["instance_uuid"]]
+        chosen = self.random.sample(instances, self.random.randint(0, len(instances)))
         return [allocation(uuid, name=f"of-{uuid}") for uuid in chosen]
 
     def release(self, database):
         """Delete what a consumer holds, as a Placement client does."""
         consumer = self.random.choice(self.CONSUMERS)
-        if found := held(database, consumer):
-            given_up = Claim(consumer, {}, Owner("blue", "user"), generation=found.generation)
+        if held_ := held(database, consumer):
+            given_up = Claim(consumer, {}, Owner("blue", "user"), generation=held_.generation)
             database.write(lambda db: ClaimSet(db, [given_up]).place())
 
 
 def holders(database):
-    found = database.read(lambda db: Node.of_uuids(db, Guessed.UUIDS))
-    return {uuid: node.instance_uuid for uuid, node in found.items() if node.instance_uuid is not None}
+    nodes = database.read(lambda db: Node.of_uuids(db, Guessed.UUIDS))
+    return {uuid: node.instance_uuid for uuid, node in nodes.items() if node.instance_uuid is not None}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -408,14 +408,14 @@ def test_any_services_are_imported_in_turn(database, seed):
         after = holders(database)
         assert before.items() <= after.items()
         for node in comparison.nodes:
-            wanted = node.document
+            document = node.document
             if node.excluded:
                 continue
-            found = read(database, node.uuid)
-            assert (found.name, found.provision_state) == (wanted["name"], wanted["provision_state"])
-            assert found.resource_class == wanted["resource_class"]
-            assert after.get(node.uuid) == wanted["instance_uuid"] or node.findings
+            imported = read(database, node.uuid)
+            assert (imported.name, imported.provision_state) == (document["name"], document["provision_state"])
+            assert imported.resource_class == document["resource_class"]
+            assert after.get(node.uuid) == document["instance_uuid"] or node.findings
             ((total, reserved),) = inventories(database, node.uuid).values()
-            assert (total, reserved) == (1, 0 if found.available else 1)
+            assert (total, reserved) == (1, 0 if imported.available else 1)
         if guessed.random.random() < 0.7:
             guessed.release(database)

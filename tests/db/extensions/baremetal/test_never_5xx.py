@@ -42,9 +42,9 @@ def furnish(call):
 
 @pytest.fixture
 def target(synced_database):
-    found = Target(synced_database, furnish, baremetal__enabled=True)
-    yield found
-    found.close()
+    service = Target(synced_database, furnish, baremetal__enabled=True)
+    yield service
+    service.close()
 
 
 def assert_error(status, reported, content, request):
@@ -73,7 +73,7 @@ def test_no_request_breaks_the_service(backend, target):
     anything()
 
 
-def test_no_text_breaks_the_place_where_it_is_sent(backend, target):
+def test_no_text_breaks_the_service_wherever_it_is_sent(backend, target):
     """Each place gets a part of the texts, and each text goes to many places; long runs have all."""
     step = 12 if backend.kind == servers.SQLite.kind else 24
     for number, place in enumerate(bare_metal.places()):

@@ -71,14 +71,14 @@ def test_a_name_goes_to_one_node(client):
     assert len(client("GET", "/nodes").body["nodes"]) == 1
 
 
-def test_the_requests_that_did_not_get_a_name_have_left_no_class(client, database):
+def test_requests_that_lost_the_race_for_a_name_create_no_class(client, database):
     """Neither the class nor its event: all that is there is of the one that was granted."""
     body = {"driver": "ipmi", "name": "same"}
     answers = at_once(8, lambda number: client("POST", "/nodes", {**body, "resource_class": f"class{number}"}))
     assert sorted(answer.status for answer in answers) == [201, *[409] * 7]
     [granted] = [answer.body["resource_class"] for answer in answers if answer.status == 201]
     ask = placement(database)
-    classes = [one["name"] for one in ask("GET", "/resource_classes", 39).body["resource_classes"]]
+    classes = [row["name"] for row in ask("GET", "/resource_classes", 39).body["resource_classes"]]
     assert [name for name in classes if name.startswith("CUSTOM_")] == [f"CUSTOM_{granted.upper()}"]
     events = ask("GET", "/v1/events?kind=resource_class").body["events"]
     assert [event["name"] for event in events] == [f"CUSTOM_{granted.upper()}"]
@@ -97,9 +97,9 @@ def test_classes_change_while_holders_come_and_go(client, database):
         return client("PATCH", f"/nodes/{node}", [{"op": "remove", "path": "/instance_uuid"}]).status
 
     assert set(at_once(36, ask)) <= {200, 409}
-    shown = client("GET", f"/nodes/{node}").body
-    unit = f"CUSTOM_{shown['resource_class'].upper()}"
+    document = client("GET", f"/nodes/{node}").body
+    unit = f"CUSTOM_{document['resource_class'].upper()}"
     assert claims("GET", f"/resource_providers/{node}/inventories", 39).body["inventories"].keys() == {unit}
     held = claims("GET", f"/resource_providers/{node}/allocations", 39).body["allocations"]
-    expected = {shown["instance_uuid"]: {unit: 1}} if shown["instance_uuid"] else {}
-    assert {consumer: one["resources"] for consumer, one in held.items()} == expected
+    expected = {document["instance_uuid"]: {unit: 1}} if document["instance_uuid"] else {}
+    assert {consumer: allocation["resources"] for consumer, allocation in held.items()} == expected

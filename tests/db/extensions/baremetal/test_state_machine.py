@@ -152,9 +152,9 @@ class Clients(RuleBasedStateMachine):
         self.does(202, method, path, body, lambda: self.model.set(node, maintenance=on))
 
     def patch(self, number, name, value, predict):
-        one = {"op": "add", "value": value} if value is not None else {"op": "remove"}
-        one["path"] = f"/{name}"
-        self.does(200, "PATCH", f"{NODES}/{self.node(number)}", [one], predict)
+        operation = {"op": "add", "value": value} if value is not None else {"op": "remove"}
+        operation["path"] = f"/{name}"
+        self.does(200, "PATCH", f"{NODES}/{self.node(number)}", [operation], predict)
 
     @rule(number=NUMBER, resource_class=CLASS)
     def set_class(self, number, resource_class):
@@ -198,13 +198,13 @@ class Clients(RuleBasedStateMachine):
         resource_class=CLASS,
         owner=OWNER,
         traits=FEW_TRAITS,
-        among=st.just([]) | st.lists(NUMBER, min_size=1, max_size=3),
+        candidate_nodes=st.just([]) | st.lists(NUMBER, min_size=1, max_size=3),
         chosen=NUMBER,
     )
-    def allocate(self, uuid, name, resource_class, owner, traits, among, chosen):
+    def allocate(self, uuid, name, resource_class, owner, traits, candidate_nodes, chosen):
         self.choice.number = chosen
         uuid = self.new_uuid() if uuid is None else self.some_consumer(uuid)
-        record = Record(name, resource_class, owner, traits, [self.node(number) for number in among])
+        record = Record(name, resource_class, owner, traits, [self.node(number) for number in candidate_nodes])
         body = {"uuid": uuid, "name": name, "resource_class": resource_class, "owner": owner, "traits": traits}
         body["candidate_nodes"] = record.candidates
         fitting = set()
@@ -365,14 +365,14 @@ class Clients(RuleBasedStateMachine):
 
         It makes a provider again that a Placement client has deleted, and writes an inventory that one has changed.
         """
-        shown = {one["uuid"] for one in self.get("/resource_providers")["resource_providers"]}
+        shown = {row["uuid"] for row in self.get("/resource_providers")["resource_providers"]}
         for uuid in shown - self.model.providers.keys():
             self.model.make_provider_again(uuid)
         assert shown == {*self.model.providers}
         for uuid, known in self.model.providers.items():
             inventories = self.get(f"/resource_providers/{uuid}/inventories")["inventories"]
-            assert all(one["total"] == one["max_unit"] == 1 for one in inventories.values())
-            reserved = {name: one["reserved"] for name, one in inventories.items()}
+            assert all(inventory["total"] == inventory["max_unit"] == 1 for inventory in inventories.values())
+            reserved = {name: inventory["reserved"] for name, inventory in inventories.items()}
             node = self.model.nodes.get(uuid)
             if known.changed and node is not None and reserved != known.inventories:
                 assert reserved == {**known.inventories, node.unit: int(not node.available)}
@@ -381,13 +381,13 @@ class Clients(RuleBasedStateMachine):
 
     @invariant()
     def nodes_and_allocations_are_as_the_model_says(self):
-        shown = {one["uuid"]: one for one in self.get(ALLOCATIONS)["allocations"]}
+        shown = {allocation["uuid"]: allocation for allocation in self.get(ALLOCATIONS)["allocations"]}
         for uuid in [*self.model.may_return()]:
             self.model.records[uuid].ended = uuid not in shown
         assert shown.keys() == self.model.live().keys()
         for uuid, record in self.model.live().items():
             self.check_allocation(shown[uuid], record)
-        nodes = {one["uuid"]: one for one in self.get(f"{NODES}/detail")["nodes"]}
+        nodes = {node["uuid"]: node for node in self.get(f"{NODES}/detail")["nodes"]}
         assert nodes.keys() == self.model.nodes.keys()
         for uuid, node in self.model.nodes.items():
             shown_node = nodes[uuid]
@@ -397,22 +397,22 @@ class Clients(RuleBasedStateMachine):
             known = self.model.providers.get(uuid)
             assert set(shown_node["traits"]) == (known.traits if known else set())
             record = self.model.record_of(uuid)
-            found = self.get(f"{NODES}/{uuid}/allocation", 200 if record else 404)
-            assert record is None or found["uuid"] == record
+            document = self.get(f"{NODES}/{uuid}/allocation", 200 if record else 404)
+            assert record is None or document["uuid"] == record
 
-    def check_allocation(self, shown, record):
-        assert (shown["node_uuid"], shown["name"], shown["owner"]) == (record.node, record.name, record.owner)
-        assert (shown["resource_class"], shown["traits"]) == (record.resource_class, record.traits)
-        assert shown["state"] == ("error" if record.node is None else "active"), "nothing hangs in allocating"
+    def check_allocation(self, document, record):
+        assert (document["node_uuid"], document["name"], document["owner"]) == (record.node, record.name, record.owner)
+        assert (document["resource_class"], document["traits"]) == (record.resource_class, record.traits)
+        assert document["state"] == ("error" if record.node is None else "active"), "nothing hangs in allocating"
         if record.node is None:
-            assert shown["last_error"].startswith(record.last_error)
+            assert document["last_error"].startswith(record.last_error)
             return
-        assert shown["last_error"] is None
-        assert self.get(f"{NODES}/{record.node}")["instance_uuid"] == shown["uuid"]
-        assert self.get(f"/allocations/{shown['uuid']}")["allocations"].keys() >= {record.node}
+        assert document["last_error"] is None
+        assert self.get(f"{NODES}/{record.node}")["instance_uuid"] == document["uuid"]
+        assert self.get(f"/allocations/{document['uuid']}")["allocations"].keys() >= {record.node}
 
     @invariant()
-    def who_got_a_node_by_an_allocation_has_its_record(self):
+    def every_holder_by_an_allocation_has_its_record(self):
         for consumer, held in self.model.consumers.items():
             if consumer in self.model.live():
                 continue
@@ -427,16 +427,16 @@ class Clients(RuleBasedStateMachine):
 
 def clear(call):
     """Delete everything, even after a failure."""
-    for one in call("GET", "/resource_providers").body["resource_providers"]:
-        for consumer in call("GET", f"/resource_providers/{one['uuid']}/allocations").body["allocations"]:
+    for provider in call("GET", "/resource_providers").body["resource_providers"]:
+        for consumer in call("GET", f"/resource_providers/{provider['uuid']}/allocations").body["allocations"]:
             call("DELETE", f"/allocations/{consumer}")
-    for one in call("GET", ALLOCATIONS).body["allocations"]:
-        call("DELETE", f"{ALLOCATIONS}/{one['uuid']}")
-    for one in call("GET", NODES).body["nodes"]:
-        call("PUT", f"{NODES}/{one['uuid']}/maintenance", None, {})
-        call("DELETE", f"{NODES}/{one['uuid']}")
-    for one in call("GET", "/resource_providers").body["resource_providers"]:
-        call("DELETE", f"/resource_providers/{one['uuid']}")
+    for allocation in call("GET", ALLOCATIONS).body["allocations"]:
+        call("DELETE", f"{ALLOCATIONS}/{allocation['uuid']}")
+    for node in call("GET", NODES).body["nodes"]:
+        call("PUT", f"{NODES}/{node['uuid']}/maintenance", None, {})
+        call("DELETE", f"{NODES}/{node['uuid']}")
+    for provider in call("GET", "/resource_providers").body["resource_providers"]:
+        call("DELETE", f"/resource_providers/{provider['uuid']}")
 
 
 def run(call, choice, percentage, at_end):

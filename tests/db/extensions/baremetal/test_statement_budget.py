@@ -11,7 +11,7 @@ from tests.db.faults import Plan, planted
 NODE = 5
 
 
-def test_a_request_for_a_node(database, own_insert, monkeypatch):
+def test_a_request_for_a_node_is_within_the_budget(database, own_insert, monkeypatch):
     monkeypatch.setattr(placing, "MAX_SNAPSHOT_AGE", 3600)  # on a slow machine a newer snapshot would be read
     client = Client(database)
     for _ in range(3):

@@ -14,9 +14,9 @@ from tests.db.scenarios import Call, Write
 _NEWEST = 115
 
 
-def bare(what: str, body: Any = None) -> Call:
+def bare(target: str, body: Any = None) -> Call:
     """A request of the newest version; the path is below ``/baremetal/v1``."""
-    method, path = what.split()
+    method, path = target.split()
     return Call(f"{method} /baremetal/v1{path}", body, _NEWEST)
 
 
@@ -40,9 +40,9 @@ def allocation(consumer: str = "consumer", **columns: Any) -> Call:
     )
 
 
-def patch(what: str, path: str, value: Any = None) -> Call:
+def patch(target: str, path: str, value: Any = None) -> Call:
     operation = {"op": "remove"} if value is None else {"op": "add", "value": value}
-    return bare(f"PATCH {what}", [{**operation, "path": path}])
+    return bare(f"PATCH {target}", [{**operation, "path": path}])
 
 
 def maintenance(name: str = "node") -> Call:

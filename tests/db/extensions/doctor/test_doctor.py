@@ -63,12 +63,12 @@ _TIMES = {"created_at", "updated_at", "started_at", "seen_at"}
 
 def examined(database, *named, conf=None, index=None, **more):
     """Return the findings, by the name of the check."""
-    found = examine(Subject(conf or web.configuration(), database, index=index, **more), checks.CHECKS, named)
-    return [(check, finding) for check, finding in found.findings]
+    report = examine(Subject(conf or web.configuration(), database, index=index, **more), checks.CHECKS, named)
+    return [(check, finding) for check, finding in report.findings]
 
 
-def names(found):
-    return sorted({check for check, _ in found})
+def names(findings):
+    return sorted({check for check, _ in findings})
 
 
 def rows(database):
@@ -78,8 +78,8 @@ def rows(database):
         columns = [column for column in table.c if column.name not in _TIMES]
         return sorted(map(str, db.execute(sa.select(*columns))))
 
-    wanted = [table for table in tables.metadata.sorted_tables if table.name not in _FEED]
-    return database.read(lambda db: {table.name: of(db, table) for table in wanted})
+    compared = [table for table in tables.metadata.sorted_tables if table.name not in _FEED]
+    return database.read(lambda db: {table.name: of(db, table) for table in compared})
 
 
 @pytest.fixture
@@ -91,21 +91,23 @@ def call(database):
 def world(database, call):
     """Two trees, and three consumers, one of them with a lease: all of it right.  The ids of the providers, by uuid."""
 
-    def done(method, path, body, status):
+    def succeed(method, path, body, status):
         answer = call(method, path, 39, body)
         assert answer.status == status, answer
 
     stock = {"VCPU": {"total": 8}, "CUSTOM_FPGA": {"total": 2}}
-    done("PUT", "/resource_classes/CUSTOM_FPGA", None, 201)
+    succeed("PUT", "/resource_classes/CUSTOM_FPGA", None, 201)
     for provider, parent in ((HOST, None), (CHILD, HOST), (GRANDCHILD, CHILD), (OTHER, None)):
-        done("POST", "/resource_providers", {"uuid": provider, "name": provider, "parent_provider_uuid": parent}, 200)
+        succeed(
+            "POST", "/resource_providers", {"uuid": provider, "name": provider, "parent_provider_uuid": parent}, 200
+        )
         body = {"resource_provider_generation": 0, "inventories": stock}
-        done("PUT", f"/resource_providers/{provider}/inventories", body, 200)
+        succeed("PUT", f"/resource_providers/{provider}/inventories", body, 200)
     for consumer in (ONE, TWO, LEASED):
-        done("PUT", f"/allocations/{consumer}", claim(HOST, GRANDCHILD), 204)
-    done("POST", f"/v1/claims/{LEASED}/extend", {"expires_in": 3600}, 200)
-    found = database.read(lambda db: db.execute(sa.select(resource_providers.c.uuid, resource_providers.c.id)).all())
-    return dict(map(tuple, found))
+        succeed("PUT", f"/allocations/{consumer}", claim(HOST, GRANDCHILD), 204)
+    succeed("POST", f"/v1/claims/{LEASED}/extend", {"expires_in": 3600}, 200)
+    ids = database.read(lambda db: db.execute(sa.select(resource_providers.c.uuid, resource_providers.c.id)).all())
+    return dict(map(tuple, ids))
 
 
 def claim(*providers, generation=None):
@@ -167,8 +169,8 @@ def _user(db):
 
 
 def _set(db, provider, **columns):
-    done = db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == provider).values(**columns))
-    assert done.rowcount == 1
+    result = db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == provider).values(**columns))
+    assert result.rowcount == 1
 
 
 def rootless(db, world):
@@ -362,23 +364,23 @@ def plant(database, backend, world):
 @pytest.mark.every_database
 def test_a_sound_database_has_no_finding(database, world, backend):
     subject = Subject(web.configuration(), database, index=LiveIndex(database))
-    found = examine(subject, checks.CHECKS)
-    assert found.findings == []
-    not_made = {result.check for result in found.results if result.not_made}
+    report = examine(subject, checks.CHECKS)
+    assert report.findings == []
+    not_made = {result.check for result in report.results if result.not_made}
     of_servers = {"sqlite": {"isolation", "engine", "galera", "connections"}, "mariadb": {"galera"}}
     assert not_made == {"keystone", "metrics_directory"} | of_servers.get(backend.kind, {"engine", "galera"})
 
 
 @pytest.mark.parametrize("name", PLANTS)
-def test_what_is_planted_is_found(database, backend, plant, name):
+def test_every_planted_inconsistency_is_found(database, backend, plant, name):
     if not is_possible(name, backend.kind):
         with pytest.raises(sa.exc.IntegrityError):
             plant(name)
         return
     plant(name)
     _, check, severity, fixable, places = PLANTS[name]
-    found = examined(database)
-    of_check = [finding for named, finding in found if named == check]
+    findings = examined(database)
+    of_check = [finding for named, finding in findings if named == check]
     assert {finding.severity for finding in of_check} == {severity}
     assert {finding.fixable for finding in of_check} == {fixable}
     where = [place for finding in of_check for place in finding.where]
@@ -387,7 +389,7 @@ def test_what_is_planted_is_found(database, backend, plant, name):
         assert any(place in each for each in where), (place, where)
     assert all(finding.fix for finding in of_check)
     violated = {"foreign_keys"} if backend.kind == "sqlite" and name in VIOLATED else set()
-    assert set(names(found)) == {check, *BESIDE.get(name, ()), *violated}
+    assert set(names(findings)) == {check, *BESIDE.get(name, ()), *violated}
 
 
 def test_a_gap_of_one_number_is_no_range(database, plant):
@@ -426,15 +428,15 @@ def test_without_a_database_the_configuration_is_examined(tmp_path, in_process, 
     words = [word for name in named for word in ("--check", name)]
     ran = in_process(manage, "--config-file", str(path), "doctor", "--json", *words)
     assert (ran.code, "The database cannot be reached" in ran.err) == (1, True)
-    found = json.loads(ran.out)["findings"] if ran.out else []
-    assert [each["check"] for each in found] == ([] if named == ["clock"] else ["options"])
+    findings = json.loads(ran.out)["findings"] if ran.out else []
+    assert [each["check"] for each in findings] == ([] if named == ["clock"] else ["options"])
 
 
 FIXABLE = [name for name, (_, _, _, fixable, _) in PLANTS.items() if fixable]
 
 
 @pytest.mark.parametrize("name", FIXABLE)
-def test_what_is_mended_leaves_no_finding_and_all_that_was_right(database, plant, doctor, name):
+def test_a_fix_resolves_its_finding_and_leaves_consistent_rows_alone(database, plant, doctor, name):
     before = rows(database)
     plant(name)
     planted = rows(database)
@@ -482,7 +484,7 @@ RECORDED = {
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_what_is_mended_is_in_the_feed(database, world, plant, doctor, name):
+def test_a_fix_is_in_the_feed(database, world, plant, doctor, name):
     plant(name)
 
     def recorded():
@@ -490,9 +492,9 @@ def test_what_is_mended_is_in_the_feed(database, world, plant, doctor, name):
 
     before = recorded()
     assert doctor("--fix", "--yes").code == 0
-    new = {(provider_id, what) for _, _, provider_id, what in recorded() - before}
+    new = {(provider_id, change) for _, _, provider_id, change in recorded() - before}
     new.discard((feed.NO_PROVIDER, feed.USAGE))  # its events alone
-    assert new == {(world.get(provider, provider), what) for provider, what in RECORDED[name]}
+    assert new == {(world.get(provider, provider), change) for provider, change in RECORDED[name]}
 
 
 #: What the history says: kind and uuid, or name, with what has changed of it.
@@ -512,19 +514,19 @@ TOLD = {
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_what_is_mended_has_an_event(database, plant, doctor, name):
+def test_a_fix_has_an_event(database, plant, doctor, name):
     plant(name)
     before = len([*following(database)])
     assert doctor("--fix", "--yes").code == 0
-    told = [*following(database)][before:]
+    events = [*following(database)][before:]
     for kind, key, words in TOLD[name]:
-        [event] = [event for event in told if event.kind == kind and key in (event.uuid, event.name)][-1:]
+        [event] = [event for event in events if event.kind == kind and key in (event.uuid, event.name)][-1:]
         name_, _, value = words.partition(": ")
         assert not name_ or event.changes[name_][1] == value, event
         assert event.request, "who has mended it"
 
 
-def test_a_worker_follows_what_is_mended(database, plant, doctor):
+def test_the_index_of_a_worker_follows_fixes(database, plant, doctor):
     plant("rootless", "wrong_root", "lost_class", "lost_provider", "idle")
     index = LiveIndex(database)
     index.current()
@@ -544,7 +546,7 @@ def test_events_are_in_order_before_their_writer_is_ended(database, world, call,
     assert database.read(lambda db: db.execute(in_order).scalar()) >= before
 
 
-def test_everything_at_once_is_mended(database, backend, plant, doctor):
+def test_all_findings_are_fixed_together(database, backend, plant, doctor):
     """But for what decides about the use of resources."""
     everything = [name for name in FIXABLE if name not in ("rootless", "identity", "orphan")]
     plant(*everything, "disabled")
@@ -553,7 +555,7 @@ def test_everything_at_once_is_mended(database, backend, plant, doctor):
     assert ran.code == 0
 
 
-def test_allocations_of_a_standard_class_that_is_lost_stay(database, plant, doctor):
+def test_allocations_of_a_lost_standard_class_stay(database, plant, doctor):
     """Its row comes back with the same id, and they are right again."""
     before = rows(database)
     plant("lost_class", "standard_names")
@@ -565,7 +567,7 @@ def test_allocations_of_a_standard_class_that_is_lost_stay(database, plant, doct
 
 
 @plants("leases", Severity.WARNING)
-def test_leases_that_are_overdue_are_given_back(database, world, doctor):
+def test_overdue_leases_are_released(database, world, doctor):
     lease.expire(database, LEASED, 60)
     assert examined(database) == [], "requests have some minutes"
     lease.expire(database, LEASED, 600)
@@ -582,21 +584,21 @@ def test_leases_that_are_overdue_are_given_back(database, world, doctor):
 @contextlib.contextmanager
 def before_the_lock(engine, work):
     """Collect what ``work()`` returns, which is called once, before the first statement that locks rows or all."""
-    found = []
+    collected = []
 
     def note(_connection, _cursor, statement, *_):
-        if re.search(r"\bFOR (NO KEY )?UPDATE\b|^BEGIN IMMEDIATE", statement) and not found:
-            found.append(None)
-            found[0] = work()
+        if re.search(r"\bFOR (NO KEY )?UPDATE\b|^BEGIN IMMEDIATE", statement) and not collected:
+            collected.append(None)
+            collected[0] = work()
 
     sa.event.listen(engine, "before_cursor_execute", note)
     try:
-        yield found
+        yield collected
     finally:
         sa.event.remove(engine, "before_cursor_execute", note)
 
 
-def test_an_idle_consumer_that_claims_meanwhile_keeps_what_it_got(database, world, call):
+def test_an_idle_consumer_that_claims_meanwhile_keeps_its_allocations(database, world, call):
     """The rows are locked, and looked at again, before they are deleted."""
     claimant, idler = (str(uuid.UUID(int=number)) for number in (1001, 1002))
     with unchecked(database) as db:
@@ -613,7 +615,7 @@ def test_an_idle_consumer_that_claims_meanwhile_keeps_what_it_got(database, worl
     assert examined(database, "idle_consumers", "allocations_without_consumer") == []
 
 
-def test_consumers_that_claim_beside_the_deletion_of_idle_ones_keep_what_they_got(database, world, call):
+def test_consumers_that_claim_while_idle_ones_are_deleted_keep_their_allocations(database, world, call):
     many = [str(uuid.UUID(int=1000 + number)) for number in range(60)]
     with unchecked(database) as db:
         owner = {"project_id": _project(db), "user_id": _user(db)}
@@ -634,12 +636,12 @@ def test_consumers_that_claim_beside_the_deletion_of_idle_ones_keep_what_they_go
     sum(fixes._delete_idle(subject))
     assert {answer.status for answer in answers.values()} <= {204, 409}
     for consumer, answer in answers.items():
-        shown = call("GET", f"/allocations/{consumer}", 39)
-        assert (shown.body["allocations"] != {}) == (answer.status == 204), consumer
+        reply = call("GET", f"/allocations/{consumer}", 39)
+        assert (reply.body["allocations"] != {}) == (answer.status == 204), consumer
     assert examined(database, "idle_consumers", "allocations_without_consumer") == []
 
 
-def test_a_consumer_that_claims_meanwhile_loses_only_what_is_lost(database, world, call):
+def test_a_consumer_that_claims_meanwhile_loses_only_its_lost_allocations(database, world, call):
     many = [str(uuid.UUID(int=1000 + number)) for number in range(40)]
     with unchecked(database) as db:
         db.execute(sa.update(tables.inventories).values(total=1000, max_unit=1000))
@@ -662,12 +664,12 @@ def test_a_consumer_that_claims_meanwhile_loses_only_what_is_lost(database, worl
     sum(fixes._release_lost(subject))
     assert {answer.status for answer in answers.values()} <= {204, 409}
     for consumer, answer in answers.items():
-        shown = call("GET", f"/allocations/{consumer}", 39).body["allocations"]
-        assert {*shown} == {OTHER if answer.status == 204 else HOST}, consumer
+        allocations_ = call("GET", f"/allocations/{consumer}", 39).body["allocations"]
+        assert {*allocations_} == {OTHER if answer.status == 204 else HOST}, consumer
     assert examined(database) == []
 
 
-def test_roots_are_corrected_beside_moves(database, world, call):
+def test_roots_are_corrected_while_providers_move(database, world, call):
     """Whatever moves meanwhile, each provider has the root of its parents in the end."""
     stop = threading.Event()
     statuses = set()
@@ -697,7 +699,7 @@ def test_roots_are_corrected_beside_moves(database, world, call):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_move_between_the_look_and_the_lock_counts(database, world, call):
+def test_a_move_between_the_check_and_the_lock_is_respected(database, world, call):
     with unchecked(database) as db:
         _set(db, GRANDCHILD, root_provider_id=None)
 
@@ -712,7 +714,7 @@ def test_a_move_between_the_look_and_the_lock_counts(database, world, call):
 
 
 @pytest.mark.parametrize(("planted", "moved"), [("loop", CHILD), ("own_parent", OTHER)])
-def test_a_loop_is_mended_as_it_says(database, plant, call, planted, moved):
+def test_a_loop_is_fixed_as_the_finding_advises(database, plant, call, planted, moved):
     plant(planted)
     body = {"name": moved, "parent_provider_uuid": None}
     answer = call("PUT", f"/resource_providers/{moved}", 39, body)
@@ -720,14 +722,17 @@ def test_a_loop_is_mended_as_it_says(database, plant, call, planted, moved):
     assert examined(database, "parents") == []
 
 
-def test_an_orphan_is_a_root_afterwards(database, plant, call, doctor):
+def test_an_orphan_becomes_a_root(database, plant, call, doctor):
     """And so for what is below it."""
     plant("orphan_with_children")
     assert doctor("--check", "parents", "--fix", "--yes").code == 0
     assert examined(database) == []
-    shown = {each["uuid"]: each for each in call("GET", "/resource_providers", 39).body["resource_providers"]}
-    assert (shown[CHILD]["parent_provider_uuid"], shown[CHILD]["root_provider_uuid"]) == (None, CHILD)
-    assert (shown[GRANDCHILD]["parent_provider_uuid"], shown[GRANDCHILD]["root_provider_uuid"]) == (CHILD, CHILD)
+    providers = {each["uuid"]: each for each in call("GET", "/resource_providers", 39).body["resource_providers"]}
+    assert (providers[CHILD]["parent_provider_uuid"], providers[CHILD]["root_provider_uuid"]) == (None, CHILD)
+    assert (providers[GRANDCHILD]["parent_provider_uuid"], providers[GRANDCHILD]["root_provider_uuid"]) == (
+        CHILD,
+        CHILD,
+    )
     body = {"name": CHILD, "parent_provider_uuid": HOST}
     assert call("PUT", f"/resource_providers/{CHILD}", 39, body).status == 200
     assert examined(database) == []
@@ -769,13 +774,13 @@ def run(database, *statements):
     ],
     ids=["lacking", "revision", "foreign_keys"],
 )
-def test_a_check_in_memory_does_not_use_the_connection_while_another_thread_has_it(check):
+def test_a_check_waits_while_another_thread_uses_the_only_connection(check):
     """Those that use the engines themselves; of one that does not wait, giving back the connection rolls back."""
     with opened("sqlite://") as database:
         made.sync(database.engine)
         standard.insert(database)
-        found, users_of_connection = [], []
-        doctor = threading.Thread(target=lambda: found.append(check(Subject(web.configuration(), database))))
+        findings, users_of_connection = [], []
+        doctor = threading.Thread(target=lambda: findings.append(check(Subject(web.configuration(), database))))
 
         def read(db):
             db.execute(sa.select(1))
@@ -786,8 +791,8 @@ def test_a_check_in_memory_does_not_use_the_connection_while_another_thread_has_
         database.read(read)
         doctor.join(children.PATIENCE)
     assert users_of_connection == []
-    assert len(found) == 1
-    assert not found[0]
+    assert len(findings) == 1
+    assert not findings[0]
 
 
 @contextlib.contextmanager
@@ -810,44 +815,44 @@ def checkouts(database, seen):
 @plants("revision", Severity.ERROR)
 def test_an_older_revision_is_found(fresh):
     schema.stamp(fresh.engine, "a082b8bb98d0")
-    found = examine(Subject(web.configuration(), fresh), checks.CHECKS)
-    [(check, finding)] = found.findings
+    report = examine(Subject(web.configuration(), fresh), checks.CHECKS)
+    [(check, finding)] = report.findings
     assert (check, finding.severity, finding.fix) == ("revision", Severity.ERROR, "placement-manage db sync")
-    reasons = {result.not_made for result in found.results if result.check in ("roots", "standard_rows")}
+    reasons = {result.not_made for result in report.results if result.check in ("roots", "standard_rows")}
     assert reasons == {"The database does not have the tables that this version requires: see the check revision."}
 
 
-def test_a_check_that_could_not_be_made_is_not_good_news(fresh):
+def test_a_check_that_could_not_run_is_reported(fresh):
     """Who asks for it alone would read "No finding"."""
     fresh.write(lambda db: db.execute(sa.text("DROP TABLE usage_samples")))
-    found = examine(Subject(web.configuration(), fresh), checks.CHECKS, ["roots"])
-    assert found.worst is Severity.WARNING
-    assert [result.not_made for result in found.results] != [None]
+    report = examine(Subject(web.configuration(), fresh), checks.CHECKS, ["roots"])
+    assert report.worst is Severity.WARNING
+    assert [result.not_made for result in report.results] != [None]
 
 
 @pytest.mark.parametrize("kind", ["not UTF-8", "a directory"])
-def test_what_is_wrong_with_one_file_does_not_hide_what_others_have(database, world, tmp_path, kind):
+def test_an_error_in_one_file_does_not_hide_the_findings_of_others(database, world, tmp_path, kind):
     policy = tmp_path / "policy.yaml"
     policy.mkdir() if kind == "a directory" else policy.write_bytes(b"\xff")
     conf = web.configuration()
     conf.set_override("policy_file", str(policy), "oslo_policy")
-    found = examined(database, conf=conf)
-    assert {"policy"} <= set(names(found)) <= {"policy", "policy_format"}
+    findings = examined(database, conf=conf)
+    assert {"policy"} <= set(names(findings)) <= {"policy", "policy_format"}
 
 
-def test_a_check_that_fails_is_found_and_the_others_are_made(database, world, caplog):
+def test_a_failed_check_is_reported_and_the_others_run(database, world, caplog):
     """Its reason is in the log: it may have secrets of the configuration."""
 
     def broken(_subject):
         raise KeyError("a secret")
 
-    found = examine(Subject(web.configuration(), database), [Check("broken", broken, "data"), *checks.CHECKS])
-    [(name, finding)] = found.findings
+    report = examine(Subject(web.configuration(), database), [Check("broken", broken, "data"), *checks.CHECKS])
+    [(name, finding)] = report.findings
     assert (name, finding.severity) == ("broken", Severity.ERROR)
     assert "KeyError" in finding.what
     assert "a secret" not in finding.what
     assert "a secret" in caplog.text
-    assert len(found.results) == 1 + len(checks.CHECKS)
+    assert len(report.results) == 1 + len(checks.CHECKS)
 
 
 @pytest.fixture
@@ -858,7 +863,7 @@ def counts():
 
 
 def test_an_examination_publishes_its_findings(database, counts):
-    def found(_subject):
+    def several(_subject):
         yield error("a")
         yield error("b")
         yield info("c")
@@ -869,13 +874,13 @@ def test_an_examination_publishes_its_findings(database, counts):
     def not_made(_subject):
         raise NotMadeError("not here")
 
-    made = [Check("found", found, "data"), Check("none", none, "data"), Check("not_made", not_made, "data")]
+    made = [Check("several", several, "data"), Check("none", none, "data"), Check("not_made", not_made, "data")]
     examine(Subject(web.configuration(), database), made)
     of_none = {("none", severity): 0 for severity in ("info", "warning", "error")}
-    assert counts == [{("found", "error"): 2, ("found", "warning"): 0, ("found", "info"): 1, **of_none}]
+    assert counts == [{("several", "error"): 2, ("several", "warning"): 0, ("several", "info"): 1, **of_none}]
 
 
-def test_a_check_that_is_left_out_is_made_if_it_is_named_and_counts_only_then(database, counts):
+def test_a_check_left_out_by_default_runs_and_is_counted_only_if_named(database, counts):
     subject, check = Subject(web.configuration(), database), Check("one", lambda _: (), "data", needs_tables=False)
     made = [examine(subject, [check], named, {"one": "why"}).results[0].not_made for named in ((), ["one"])]
     assert made == ["why", None]
@@ -972,8 +977,8 @@ class TestSQLite:
     @plants("foreign_keys", Severity.WARNING)
     def test_violated_keys_are_found(self, database, plant):
         plant("orphan")
-        found = dict(examined(database))
-        [place] = found["foreign_keys"].where
+        findings = dict(examined(database))
+        [place] = findings["foreign_keys"].where
         assert place.startswith("resource_providers, row ")
 
 
@@ -1001,9 +1006,9 @@ def test_another_clock_of_the_database_is_found(fresh, backend):
                 cursor.execute(statement)
 
     sa.event.listen(fresh.reading_engine, "checkout", ahead)
-    found = dict(examined(fresh, "clock"))
-    assert found["clock"].severity is Severity.WARNING
-    assert " seconds behind the clock of the database" in found["clock"].what
+    findings = dict(examined(fresh, "clock"))
+    assert findings["clock"].severity is Severity.WARNING
+    assert " seconds behind the clock of the database" in findings["clock"].what
 
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
@@ -1012,15 +1017,15 @@ def test_a_server_with_few_connections_left_is_found(private_server):
     url = private_server.create_database()
     with opened(url, pool_size=0) as database:
         made.sync(database.engine)
-        used, most = (server._mysql if private_server.kind == "mariadb" else server._postgresql)(
+        used, limit = (server._mysql if private_server.kind == "mariadb" else server._postgresql)(
             Subject(web.configuration(), database)
         )
         with contextlib.ExitStack() as held:
-            for _ in range(int(most * 0.85) - used):
+            for _ in range(int(limit * 0.85) - used):
                 held.enter_context(database.engine.connect())
             [(check, finding)] = examined(database, "connections")
     assert (check, finding.severity) == ("connections", Severity.WARNING)
-    assert f"of the {most} connections" in finding.what
+    assert f"of the {limit} connections" in finding.what
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
@@ -1034,13 +1039,13 @@ def test_pools_that_are_larger_than_the_server_are_found(database):
 
 def test_a_node_of_a_cluster_is_examined(pair):
     node, _ = pair.databases
-    found = examined(node, "galera")
-    assert [finding.severity for _, finding in found] == [Severity.INFO], "two nodes have no majority without one"
+    findings = examined(node, "galera")
+    assert [finding.severity for _, finding in findings] == [Severity.INFO], "two nodes have no majority without one"
     run(node, "SET GLOBAL wsrep_desync = ON")
     try:
-        found = examined(node, "galera")
-        assert found[0][1].severity is Severity.WARNING
-        assert "not synchronised (Donor/Desynced)" in found[0][1].what
+        findings = examined(node, "galera")
+        assert findings[0][1].severity is Severity.WARNING
+        assert "not synchronised (Donor/Desynced)" in findings[0][1].what
     finally:
         run(node, "SET GLOBAL wsrep_desync = OFF")
 
@@ -1073,7 +1078,7 @@ def test_a_worker_shows_its_findings(database, plant, monkeypatch):
     assert (finding["count"], finding["fixable"], finding["severity"]) == (2, True, "warning")
 
 
-def test_a_worker_without_a_database_still_looks_at_its_configuration():
+def test_a_worker_without_a_database_still_checks_its_configuration():
     nowhere = f"mysql+pymysql://someone@127.0.0.1:{children.free_port()}/placement"
     with opened(nowhere) as database:
         assert examined(database, "options", "secrets") == []
@@ -1106,7 +1111,7 @@ def test_a_check_ends_between_two_statements(database, plant, monkeypatch):
 
 @pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True)
 class TestCommand:
-    def test_nothing_found_is_0(self, doctor, world):
+    def test_a_run_without_findings_exits_with_0(self, doctor, world):
         ran = doctor()
         assert ran.code == 0
         assert "| No findings. " in ran.out
@@ -1119,22 +1124,22 @@ class TestCommand:
         assert f"|   {IDLE} " in ran.out
         assert ran.out.index("Warning: feed_gaps") < ran.out.index("Info: idle_consumers"), "the worst is the first"
 
-    def test_information_alone_is_0(self, doctor, plant):
+    def test_information_alone_exits_with_0(self, doctor, plant):
         plant("idle")
         assert doctor().code == 0
 
-    def test_one_check_is_made(self, doctor, plant):
+    def test_one_check_can_be_selected(self, doctor, plant):
         plant("idle", "gap")
         ran = doctor("--check", "idle_consumers", "--check", "roots", "--json")
         assert [check["name"] for check in ran.document["checks"]] == ["roots", "idle_consumers"]
         assert (ran.code, len(ran.document["findings"])) == (0, 1)
 
-    def test_one_check_is_fixed(self, database, doctor, plant):
+    def test_one_check_can_be_fixed(self, database, doctor, plant):
         plant("idle", "lost_provider")
         assert doctor("--check", "idle_consumers", "--fix", "--yes").code == 0
         assert names(examined(database)) == ["allocations_without_consumer", "lost_allocations"]
 
-    def test_the_table_has_twenty_places_and_json_all(self, database, doctor, world):
+    def test_the_table_shows_twenty_places_and_json_all_of_them(self, database, doctor, world):
         with unchecked(database) as db:
             owner = {"project_id": _project(db), "user_id": _user(db)}
             many = [{"uuid": str(uuid.UUID(int=1000 + number)), **owner} for number in range(21)]
@@ -1143,11 +1148,11 @@ class TestCommand:
         assert len(doctor("--json").document["findings"][0]["where"]) == 21
 
     @pytest.mark.parametrize("words", [["--yes"], ["--check", "nothing"], ["--nonsense"]])
-    def test_wrong_arguments_are_2(self, doctor, words):
+    def test_invalid_arguments_exit_with_2(self, doctor, words):
         ran = doctor(*words)
         assert (ran.code, ran.out) == (2, "")
 
-    def test_no_database_is_1(self, backend, tmp_path, in_process):
+    def test_an_unreachable_database_exits_with_1(self, backend, tmp_path, in_process):
         path = tmp_path / "placement.conf"
         path.write_text("[placement_database]\nconnection = sqlite:////nowhere/at.all\nmax_retries = 0\n")
         ran = in_process(manage, "--config-file", str(path), "doctor")

@@ -53,10 +53,10 @@ def end_of_day(call):
 def shares(call):
     """Return what each project used at each sample of the day, by the time before its end."""
     end = end_of_day(call)
-    found = get(call, "/v1/usage?from=2d&by=project&limit=1000")["shares"]
+    shares_ = get(call, "/v1/usage?from=2d&by=project&limit=1000")["shares"]
     return {
         (resource_class, each["name"], end - moment(sample["at"])): sample["used"]
-        for resource_class, of in found.items()
+        for resource_class, of in shares_.items()
         for each in of
         for sample in each["samples"]
         if moment(sample["at"]) <= end
@@ -65,12 +65,12 @@ def shares(call):
 
 def everything(call):
     """Return all events, the oldest first."""
-    found, after = [], ""
+    events, after = [], ""
     while True:
         page = get(call, f"/v1/events?limit=1000{after}")
-        found += page["events"]
-        if not page["events"] or len(found) > 10_000:
-            return found
+        events += page["events"]
+        if not page["events"] or len(events) > 10_000:
+            return events
         after = f"&after={page['position']}"
 
 
@@ -91,14 +91,14 @@ def test_the_cloud_at_the_end_is_the_one_that_documents_show(filled):
 
 
 def test_it_has_a_sample_of_each_ten_minutes_of_a_day(filled):
-    found = get(filled, "/v1/usage?from=2d&by=project&limit=1000")
-    assert found["classes"].keys() == CLASSES
-    for samples in found["classes"].values():
+    history = get(filled, "/v1/usage?from=2d&by=project&limit=1000")
+    assert history["classes"].keys() == CLASSES
+    for samples in history["classes"].values():
         times = [moment(each["at"]) for each in samples[:-1]]
         assert len(times) == 145
         assert {later - earlier for earlier, later in itertools.pairwise(times)} == {datetime.timedelta(minutes=10)}
         assert times[-1] <= moment(samples[-1]["at"])
-    assert {each["name"] for each in found["shares"]["VCPU"]} == {
+    assert {each["name"] for each in history["shares"]["VCPU"]} == {
         *("webshop", "research", "analytics", "platform", "games")
     }
 
@@ -119,14 +119,14 @@ def test_a_sample_is_what_the_events_say_of_its_moment(filled):
 
 def test_events_are_of_the_day_and_in_order(filled):
     end = end_of_day(filled)
-    told = everything(filled)
-    times = [moment(each["at"]) for each in told]
+    events = everything(filled)
+    times = [moment(each["at"]) for each in events]
     assert times == sorted(times)
     assert end - datetime.timedelta(hours=26) < times[0] < end - datetime.timedelta(hours=24)
     assert times[-1] <= end
     # Requests one after the other, not all at a few moments.
     assert len(set(times)) > 400
-    born = {each["uuid"]: each["at"] for each in told if each["kind"] == "consumer"}
+    born = {each["uuid"]: each["at"] for each in events if each["kind"] == "consumer"}
     since = {each["uuid"]: moment(each["since"]) for each in get(filled, "/v1/consumers?limit=1000")["consumers"]}
     assert all(at <= moment(born[uuid]) for uuid, at in since.items())
     assert min(since.values()) < end - datetime.timedelta(hours=24)

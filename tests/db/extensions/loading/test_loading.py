@@ -52,7 +52,7 @@ def load(database, text, **options):
 def refused(database, text):
     with pytest.raises(InvalidFile) as refusal:
         load(database, text)
-    return [(found.line, found.text) for found in refusal.value.findings]
+    return [(finding.line, finding.text) for finding in refusal.value.findings]
 
 
 def claim(database, provider, **amounts):
@@ -174,10 +174,10 @@ def test_progress_counts_what_is_written_once(database):
 
 def test_a_dry_run_says_the_same_and_writes_nothing(database):
     before = everything(database)
-    shown = list(load(database, HOSTS, dry_run=True).lines())
+    lines = list(load(database, HOSTS, dry_run=True).lines())
     assert everything(database) == before
-    assert list(load(database, HOSTS).lines()) == shown
-    assert shown[:3] == ["resource class CUSTOM_NIC: new", "trait CUSTOM_SITE: new", "host1: new"]
+    assert list(load(database, HOSTS).lines()) == lines
+    assert lines[:3] == ["resource class CUSTOM_NIC: new", "trait CUSTOM_SITE: new", "host1: new"]
 
 
 def test_what_changes_is_written_and_shown(database):
@@ -226,8 +226,10 @@ def test_a_file_can_have_many_new_aggregates(database):
     uuids = [str(uuid.UUID(int=number)) for number in range(1, 21)]
     providers = [{"name": f"p{at}", "aggregates": [each]} for at, each in enumerate(uuids)]
     load(database, yaml.safe_dump({"providers": providers}))
-    found, _ = everything(database)
-    assert {name: each["aggregates"] for name, each in found.items()} == {f"p{at}": {u} for at, u in enumerate(uuids)}
+    providers_read, _ = everything(database)
+    assert {name: each["aggregates"] for name, each in providers_read.items()} == {
+        f"p{at}": {u} for at, u in enumerate(uuids)
+    }
 
 
 def test_a_provider_with_a_uuid_is_renamed(database):
@@ -268,8 +270,8 @@ def test_a_mistake_has_its_line_and_nothing_is_written(database, lines, line, wo
     with_claim = database.read(lambda db: ResourceProvider.named(db, ["host1"])[0])
     claim(database, with_claim, MEMORY_MB=1)
     before = everything(database)
-    ((found, sentence),) = refused(database, "\n".join(["providers:", *lines]))
-    assert (found, words in sentence) == (line, True), sentence
+    ((number, sentence),) = refused(database, "\n".join(["providers:", *lines]))
+    assert (number, words in sentence) == (line, True), sentence
     assert everything(database) == before
 
 
@@ -334,15 +336,15 @@ def test_after_any_files_the_database_is_as_the_last_says(synced_database, files
             text = yaml.safe_dump({"providers": providers})
             before = everything(database)
             try:
-                shown = list(load(database, text, dry_run=True).lines())
+                shown_lines = list(load(database, text, dry_run=True).lines())
             except InvalidFile:
                 assert everything(database) == before
                 continue
             assert everything(database) == before
-            assert list(load(database, text).lines()) == shown
-            found, _ = everything(database)
+            assert list(load(database, text).lines()) == shown_lines
+            providers_read, _ = everything(database)
             for stated in providers:
-                has = found[stated["name"]]
+                has = providers_read[stated["name"]]
                 assert has["parent"] == stated.get("parent", has["parent"])
                 assert {name: each["total"] for name, each in has["inventories"].items()} == stated.get(
                     "inventories", {name: each["total"] for name, each in has["inventories"].items()}
@@ -350,7 +352,7 @@ def test_after_any_files_the_database_is_as_the_last_says(synced_database, files
                 for part in ("traits", "aggregates"):
                     assert has[part] == set(stated.get(part, has[part]))
             assert not load(database, text).needed
-            assert everything(database)[0] == found
+            assert everything(database)[0] == providers_read
 
 
 class TestCommand:

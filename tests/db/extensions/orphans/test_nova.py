@@ -41,14 +41,14 @@ def compare(cloud, *words):
     return cloud.run("--nova", "here", *words, "--json")
 
 
-def found(ran):
+def findings(ran):
     """What was found: the kind and the reason, by consumer."""
     assert ran.out, ran.err
-    return {one["consumer"]: (one["kind"], one["reason"]) for one in json.loads(ran.out)["found"]}
+    return {finding["consumer"]: (finding["kind"], finding["reason"]) for finding in json.loads(ran.out)["found"]}
 
 
 def kinds(ran):
-    return {consumer: kind for consumer, (kind, _) in found(ran).items()}
+    return {consumer: kind for consumer, (kind, _) in findings(ran).items()}
 
 
 def errors(ran):
@@ -71,7 +71,7 @@ def test_a_cloud_in_order_has_no_findings(cloud, nova):
     for _ in range(10):
         server(cloud, nova)
     ran = compare(cloud)
-    assert (ran.code, found(ran), json.loads(ran.out)["summary"]["compared"]) == (0, {}, 10)
+    assert (ran.code, findings(ran), json.loads(ran.out)["summary"]["compared"]) == (0, {}, 10)
     # All pages, of all projects, at the one version.
     pages = [urllib.parse.parse_qs(urllib.parse.urlsplit(path).query) for path in nova.asked if "/detail" in path]
     assert [page.get("all_tenants") for page in pages] == [["1"]] * 4
@@ -104,7 +104,7 @@ def test_a_server_that_no_page_shows_is_no_orphan(cloud, nova):
     hidden = server(cloud, nova, status="SOFT_DELETED")
     nova.hidden[hidden] = nova.servers.pop(hidden)
     ran = compare(cloud, *RELEASE)
-    assert (ran.code, found(ran), cloud.held()) == (0, {}, {known, hidden})
+    assert (ran.code, findings(ran), cloud.held()) == (0, {}, {known, hidden})
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_migrates_is_no_orphan_and_no_double(cloud, nova, status):
     nova.migrate(moving, move, status)
     cloud.claim(move, kind="MIGRATION")
     ran = compare(cloud, *RELEASE)
-    assert (ran.code, found(ran), cloud.held()) == (0, {}, {moving, move})
+    assert (ran.code, findings(ran), cloud.held()) == (0, {}, {moving, move})
 
 
 def test_more_migrations_than_a_page_are_all_read(cloud, nova):
@@ -155,20 +155,20 @@ def test_an_evacuated_server_holds_on_both_hosts_until_the_old_one_is_back(cloud
 def test_an_instance_on_two_hosts_is_a_double(cloud, nova):
     twice = server(cloud, nova, "host2", held={"host1": FLAVOR, "host2": FLAVOR})
     ran = compare(cloud)
-    assert found(ran) == {
+    assert findings(ran) == {
         twice: ("double", "holds resources on host1 and host2; nova runs it on host2, without a migration"),
     }
-    [one] = json.loads(ran.out)["found"]
+    [finding] = json.loads(ran.out)["found"]
     unset = f"openstack resource provider allocation unset --provider {cloud.providers['host1']} {twice}"
-    assert one["hint"] == unset
+    assert finding["hint"] == unset
     assert f"    fix: {unset}\n" in cloud.run("--nova", "here").out
 
 
 def test_of_a_double_everything_on_the_other_host_is_unset(cloud, nova):
     held = {"host1": {"MEMORY_MB": 512}, "numa1": {"VCPU": 2}, "host2": FLAVOR, "pool": {"DISK_GB": 20}}
     twice = server(cloud, nova, "host2", held=held)
-    [one] = json.loads(compare(cloud).out)["found"]
-    command_line = one["hint"].split()
+    [finding] = json.loads(compare(cloud).out)["found"]
+    command_line = finding["hint"].split()
     assert command_line[:5] == ["openstack", "resource", "provider", "allocation", "unset"]
     assert command_line[5::2] == ["--provider", "--provider", twice]
     assert {*command_line[6::2]} == {cloud.providers["host1"], cloud.providers["numa1"]}
@@ -176,9 +176,9 @@ def test_of_a_double_everything_on_the_other_host_is_unset(cloud, nova):
 
 def test_of_a_double_without_anything_on_its_own_host_nothing_is_unset(cloud, nova):
     lost = server(cloud, nova, "host3", held={"host1": FLAVOR, "host2": FLAVOR})
-    [one] = json.loads(compare(cloud).out)["found"]
-    assert one["kind"] == "double"
-    assert one["hint"] == f"nova-manage placement heal_allocations --force --instance {lost}"
+    [finding] = json.loads(compare(cloud).out)["found"]
+    assert finding["kind"] == "double"
+    assert finding["hint"] == f"nova-manage placement heal_allocations --force --instance {lost}"
 
 
 def test_a_child_and_a_shared_pool_are_no_second_host(cloud, nova):
@@ -192,13 +192,13 @@ def test_a_provider_without_a_root_is_its_own_host(cloud, nova):
     moved = server(cloud, nova, "host2", held={"host1": FLAVOR})
     rootless = sa.update(resource_providers).where(resource_providers.c.name == "host1").values(root_provider_id=None)
     cloud.database.write(lambda db: db.execute(rootless))
-    assert found(compare(cloud)) == {moved: ("wrong-host", "holds resources on host1; nova runs it on host2")}
+    assert findings(compare(cloud)) == {moved: ("wrong-host", "holds resources on host1; nova runs it on host2")}
 
 
 def test_another_host(cloud, nova):
     moved = server(cloud, nova, "host2", held={"host1": FLAVOR})
     homeless = server(cloud, nova, "host2", held={"pool": {"DISK_GB": 20}})
-    assert found(compare(cloud)) == {
+    assert findings(compare(cloud)) == {
         moved: ("wrong-host", "holds resources on host1; nova runs it on host2"),
         homeless: ("wrong-host", "holds resources on no host; nova runs it on host2"),
     }
@@ -223,17 +223,17 @@ def test_a_server_that_runs_and_holds_nothing_is_missing(cloud, nova):
 def test_a_server_without_a_host_should_hold_nothing(cloud, nova):
     shelved = server(cloud, nova, None, held={"host1": FLAVOR}, status="SHELVED_OFFLOADED")
     server(cloud, nova, None, held={"host1": FLAVOR}, status="BUILD", **{fake.TASK: "scheduling"})
-    assert found(compare(cloud)) == {shelved: ("no-host", "nova runs it on no host (SHELVED_OFFLOADED)")}
+    assert findings(compare(cloud)) == {shelved: ("no-host", "nova runs it on no host (SHELVED_OFFLOADED)")}
     with cloud.database.engine.begin() as connection:  # another implementation may have such rows
         connection.execute(sa.update(allocations).where(allocations.c.consumer_id == shelved).values(used=0))
-    assert found(compare(cloud)) == {}
+    assert findings(compare(cloud)) == {}
 
 
 SPECS = {"hw:cpu_policy": "dedicated"}
 
 
 @pytest.mark.parametrize(
-    ("flavor", "held", "said"),
+    ("flavor", "held", "sentence"),
     [
         ({}, {**FLAVOR, "VCPU": 3}, "VCPU+PCPU 3 instead of 2"),
         ({}, {"VCPU": 2, "MEMORY_MB": 512}, "DISK_GB 0 instead of 20"),
@@ -250,10 +250,12 @@ SPECS = {"hw:cpu_policy": "dedicated"}
         ({"extra_specs": {"trait:HW_CPU_X86_AVX": "required"}}, FLAVOR, None),
     ],
 )
-def test_amounts_that_differ_from_the_flavor(cloud, nova, flavor, held, said):
-    one = server(cloud, nova, flavor=flavor, held={"host1": held})
-    expected = {} if said is None else {one: ("amounts", f"holds amounts that differ from its flavor's: {said}")}
-    assert found(compare(cloud)) == expected
+def test_amounts_that_differ_from_the_flavor(cloud, nova, flavor, held, sentence):
+    uuid = server(cloud, nova, flavor=flavor, held={"host1": held})
+    expected = (
+        {} if sentence is None else {uuid: ("amounts", f"holds amounts that differ from its flavor's: {sentence}")}
+    )
+    assert findings(compare(cloud)) == expected
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -322,9 +324,9 @@ class TestCellsThatDoNotAnswer:
     def test_no_page_shows_such_a_server_and_nova_has_it(self, cloud, nova, held):
         silent = server(cloud, nova)
         kept = ("id", "created", "links", "tenant_id", "user_id", "image", "flavor")
-        gone = nova.servers.pop(silent)
+        hidden = nova.servers.pop(silent)
         nothing = {"OS-EXT-AZ:availability_zone": "UNKNOWN", "OS-EXT-STS:power_state": 0}
-        nova.hidden[silent] = {**{name: gone[name] for name in kept}, **nothing, "status": "UNKNOWN"}
+        nova.hidden[silent] = {**{name: hidden[name] for name in kept}, **nothing, "status": "UNKNOWN"}
         self.check(cloud, held, silent)
 
     def test_a_server_is_resized_without_a_migration(self, cloud, nova, held):
@@ -355,7 +357,7 @@ def test_of_a_wrong_nova_the_orphans_are_not_even_asked_for(cloud, nova):
     known, others = server(cloud, nova), {cloud.claim() for _ in range(3)}
     ran = compare(cloud, "--release", "--older-than", "1d", "--yes")
     assert (ran.code, cloud.held()) == (1, {known, *others})
-    assert not [path for path in nova.asked if any(one in path for one in others)]
+    assert not [path for path in nova.asked if any(fragment in path for fragment in others)]
 
 
 def test_what_changes_meanwhile_is_not_judged(cloud, nova):
@@ -402,8 +404,8 @@ def test_a_nova_without_servers_is_refused(cloud, nova):
 
 @SQLITE
 def test_without_the_rights_of_an_administrator_it_is_refused(cloud, nova):
-    one = server(cloud, nova)
-    del nova.servers[one][fake.HOST]
+    uuid = server(cloud, nova)
+    del nova.servers[uuid][fake.HOST]
     ran = compare(cloud)
     assert (ran.code, ran.out) == (1, "")
     assert f"that an administrator sees: '{fake.HOST}' is missing" in ran.err
@@ -428,14 +430,14 @@ def test_replies_of_something_else_are_one_line(cloud, nova, monkeypatch, replie
     assert (ran.code, ran.out, len(errors(ran))) == (1, "", 1)
 
 
-def _with(reply, wanted, document):
-    return lambda path, version: (200, document) if wanted in path else reply(path, version)
+def _with(reply, route, document):
+    return lambda path, version: (200, document) if route in path else reply(path, version)
 
 
 @SQLITE
 def test_a_next_page_that_repeats_ends_the_command(cloud, nova, monkeypatch):
-    one = nova.add(uuids(1)[0], "host1")
-    page = {"servers": [one], "servers_links": [{"rel": "next", "href": "http://nova.invalid"}]}
+    document = nova.add(uuids(1)[0], "host1")
+    page = {"servers": [document], "servers_links": [{"rel": "next", "href": "http://nova.invalid"}]}
     monkeypatch.setattr(nova, "reply", _with(nova.reply, "/servers/detail", page))
     ran = compare(cloud)
     assert (ran.code, ran.out) == (1, "")

@@ -28,12 +28,12 @@ def cloud(database, tmp_path, monkeypatch, in_process):
     return Cloud(database, tmp_path, monkeypatch, in_process)
 
 
-def found(ran):
+def findings(ran):
     """What was found, by kind: sets of uuids."""
     document = json.loads(ran.out)
     kinds = {}
-    for one in document["found"]:
-        kinds.setdefault(one["kind"], set()).add(one["consumer"])
+    for finding in document["found"]:
+        kinds.setdefault(finding["kind"], set()).add(finding["consumer"])
     return kinds
 
 
@@ -43,20 +43,20 @@ class TestAll:
         second = cloud.claim(kind=None, project="blue", days=0)
         ran = cloud.run()
         assert ran.code == 0
-        header, one, two, number = ran.out.splitlines()
+        header, first_row, second_row, number = ran.out.splitlines()
         assert header.split() == ["consumer", "type", "project", "user", "age", "holds"]
-        assert one.split(None, 5) == [
+        assert first_row.split(None, 5) == [
             *(first, "INSTANCE", "red", "ann", "2d"),
             "host1: 2 VCPU, 512 MEMORY_MB; pool: 20 DISK_GB",
         ]
-        assert two.split()[:4] == [second, "unknown", "blue", "ann"]
-        assert re.fullmatch(r"\dm", two.split()[4])
+        assert second_row.split()[:4] == [second, "unknown", "blue", "ann"]
+        assert re.fullmatch(r"\dm", second_row.split()[4])
         assert number == "2 consumers"
 
     def test_as_json(self, cloud):
         made = [cloud.claim(), cloud.claim()]
         documents = json.loads(cloud.run("--json").out)["consumers"]
-        assert [one["consumer"] for one in documents] == made
+        assert [document["consumer"] for document in documents] == made
         host = cloud.providers["host1"]
         assert documents[0]["allocations"] == {host: {"name": "host1", "resources": FLAVOR}}
         assert (documents[0]["type"], documents[0]["project"], documents[0]["user"]) == ("INSTANCE", "red", "ann")
@@ -67,7 +67,7 @@ class TestAll:
     def test_as_comma_separated_values(self, cloud):
         made = cloud.claim(host1={"VCPU": 2, "MEMORY_MB": 512})
         rows = [*csv.DictReader(io.StringIO(cloud.run("--csv").out))]
-        assert [(one["consumer"], one["provider_name"], one["resource_class"], one["used"]) for one in rows] == [
+        assert [(row["consumer"], row["provider_name"], row["resource_class"], row["used"]) for row in rows] == [
             (made, "host1", "VCPU", "2"),
             (made, "host1", "MEMORY_MB", "512"),
         ]
@@ -84,21 +84,21 @@ class TestAll:
         red, blue = cloud.claim(), cloud.claim(project="blue")
         moved, untyped = cloud.claim(kind="MIGRATION", days=40), cloud.claim(kind=None, days=0)
 
-        def shown(*words):
-            return [one["consumer"] for one in json.loads(cloud.run("--json", *words).out)["consumers"]]
+        def consumers(*words):
+            return [consumer["consumer"] for consumer in json.loads(cloud.run("--json", *words).out)["consumers"]]
 
-        assert shown("--project", "blue") == [blue]
-        assert shown("--project", "nobody") == []
-        assert shown("--type", "MIGRATION") == [moved]
-        assert shown("--type", "MIGRATION", "--type", "unknown") == [moved, untyped]
-        assert shown("--older-than", "30d") == [moved]
-        assert shown("--older-than", "47h") == [red, blue, moved]
+        assert consumers("--project", "blue") == [blue]
+        assert consumers("--project", "nobody") == []
+        assert consumers("--type", "MIGRATION") == [moved]
+        assert consumers("--type", "MIGRATION", "--type", "unknown") == [moved, untyped]
+        assert consumers("--older-than", "30d") == [moved]
+        assert consumers("--older-than", "47h") == [red, blue, moved]
 
     def test_a_consumer_is_as_old_as_its_last_change(self, cloud):
-        one = cloud.claim(days=40)
-        cloud.age(one, 1, "updated_at")
+        consumer = cloud.claim(days=40)
+        cloud.age(consumer, 1, "updated_at")
         assert json.loads(cloud.run("--json", "--older-than", "2d").out)["consumers"] == []
-        cloud.age(one, None)
+        cloud.age(consumer, None)
         assert json.loads(cloud.run("--json", "--older-than", "1m").out)["consumers"] == []
         assert json.loads(cloud.run("--json").out)["consumers"][0]["age_seconds"] is None
 
@@ -111,12 +111,12 @@ class TestAll:
         made = [cloud.claim() for _ in range(5)]
         seen = []
         with sql_hooks.statements(cloud.database.reading_engine, seen.append):
-            found = [one.holder.uuid for one in reading.read(cloud.database, consumer_pages.ConsumerFilter())]
-        assert found == made
+            holders = [page.holder.uuid for page in reading.read(cloud.database, consumer_pages.ConsumerFilter())]
+        assert holders == made
         # The time; then three pages with the names, the bound, the consumers and their trees.
-        selects = [one for one in seen if one.startswith("SELECT")]
+        selects = [statement for statement in seen if statement.startswith("SELECT")]
         assert len(selects) == 1 + 3 * 4
-        assert sum("FROM allocations" in one or "JOIN allocations" in one for one in selects) == 3
+        assert sum("FROM allocations" in statement or "JOIN allocations" in statement for statement in selects) == 3
 
 
 class TestLists:
@@ -124,7 +124,7 @@ class TestLists:
         known, orphan, young = cloud.claim(), cloud.claim(), cloud.claim(days=0)
         ran = cloud.run("--not-in", cloud.file("# servers", "", known, OTHER), "--json")
         assert ran.code == command.FOUND
-        assert found(ran) == {"orphan": {orphan}, "young": {young}}
+        assert findings(ran) == {"orphan": {orphan}, "young": {young}}
         summary = json.loads(ran.out)["summary"]
         assert (summary["compared"], summary["named_and_hold_nothing"]) == (3, 1)
         assert summary["found"]["orphan"] == 1
@@ -140,7 +140,7 @@ class TestLists:
         first, second, third = cloud.claim(), cloud.claim(), cloud.claim()
         monkeypatch.setattr("sys.stdin", io.StringIO(f"{first}\n"))
         ran = cloud.run("--not-in", "-", "--not-in", cloud.file(second), "--json")
-        assert found(ran) == {"orphan": {third}}
+        assert findings(ran) == {"orphan": {third}}
 
     def test_a_uuid_is_recognized_in_another_form(self, cloud):
         made = [cloud.claim(), cloud.claim(), cloud.claim()]
@@ -179,7 +179,7 @@ class TestLists:
         known, move = cloud.claim(), cloud.claim(kind="MIGRATION")
         ran = cloud.run("--not-in", cloud.file(known), "--json")
         assert (ran.code, json.loads(ran.out)["summary"]["not_compared"]) == (0, {"MIGRATION": 1})
-        assert found(cloud.run("--not-in", cloud.file(known), "--type", "MIGRATION", "--json")) == {"orphan": {move}}
+        assert findings(cloud.run("--not-in", cloud.file(known), "--type", "MIGRATION", "--json")) == {"orphan": {move}}
 
     def test_types_of_which_a_file_names_none_are_not_compared(self, cloud):
         """A list of servers says nothing of jobs."""
@@ -187,19 +187,19 @@ class TestLists:
         jobs = [cloud.claim(kind="JOB") for _ in range(2)]
         words = ("--not-in", cloud.file(known), "--json")
         ran = cloud.run(*words)
-        assert found(ran) == {"orphan": {orphan}}
+        assert findings(ran) == {"orphan": {orphan}}
         summary = json.loads(ran.out)["summary"]
         assert (summary["compared"], summary["not_compared"]) == (2, {"JOB": 2})
-        assert found(cloud.run("--not-in", cloud.file(known, jobs[0]), "--json")) == {"orphan": {orphan, jobs[1]}}
-        assert found(cloud.run("--not-in", cloud.file(known), "--type", "JOB", "--json")) == {"orphan": {*jobs}}
-        assert found(cloud.run("--not-in", cloud.file(), "--allow-empty", "--json")) == {"orphan": cloud.held()}
+        assert findings(cloud.run("--not-in", cloud.file(known, jobs[0]), "--json")) == {"orphan": {orphan, jobs[1]}}
+        assert findings(cloud.run("--not-in", cloud.file(known), "--type", "JOB", "--json")) == {"orphan": {*jobs}}
+        assert findings(cloud.run("--not-in", cloud.file(), "--allow-empty", "--json")) == {"orphan": cloud.held()}
         text = cloud.run("--not-in", cloud.file(known)).out
         assert "Not compared, because of their type: 2 JOB.  Choose types with --type." in text
 
     def test_a_list_that_names_no_consumer_at_all_is_of_another_cloud(self, cloud):
         made = {cloud.claim(), cloud.claim(kind="JOB")}
         path = cloud.file(OTHER)
-        assert found(cloud.run("--not-in", path, "--json")) == {"orphan": made}
+        assert findings(cloud.run("--not-in", path, "--json")) == {"orphan": made}
         ran = cloud.run("--not-in", path, "--release", "--older-than", "1d", "--yes")
         assert (ran.code, cloud.held()) == (1, made)
         assert "incomplete" in ran.err
@@ -215,7 +215,7 @@ class TestLists:
 
         monkeypatch.setattr("sys.stdin", slowly())
         ran = cloud.run("--not-in", "-", "--release", "--older-than", "2s", "--yes", "--force", "--json")
-        assert found(ran) == {"young": {OTHER}}
+        assert findings(ran) == {"young": {OTHER}}
         assert cloud.held() == {known, OTHER}
 
     def test_one_project_and_one_type(self, cloud):
@@ -223,8 +223,8 @@ class TestLists:
         blue, lease = cloud.claim(project="blue"), cloud.claim(kind="LEASE", project="blue")
         known = [cloud.claim(), cloud.claim(kind="LEASE")]
         words = ("--not-in", cloud.file(*known), "--project", "blue", "--json")
-        assert found(cloud.run(*words)) == {"orphan": {blue, lease}}
-        assert found(cloud.run(*words, "--type", "LEASE")) == {"orphan": {lease}}
+        assert findings(cloud.run(*words)) == {"orphan": {blue, lease}}
+        assert findings(cloud.run(*words, "--type", "LEASE")) == {"orphan": {lease}}
 
     def test_as_text_and_as_comma_separated_values(self, cloud):
         known, orphan = cloud.claim(), cloud.claim()
@@ -274,8 +274,8 @@ class TestRelease:
         known, orphan = cloud.claim(), cloud.claim()
         assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == 0
         cloud.database.recorder.order()
-        wanted = event.EventFilter(uuids=(orphan,))
-        last = cloud.database.snapshot(lambda db: event.page(db, wanted, 1, newest_first=True)).events[0]
+        condition = event.EventFilter(uuids=(orphan,))
+        last = cloud.database.snapshot(lambda db: event.page(db, condition, 1, newest_first=True)).events[0]
         assert last.generations[1] is None
         assert (last.request["api"], last.request["route"]) == ("placement-manage", "consumers")
 
@@ -332,19 +332,19 @@ class TestRelease:
         monkeypatch.setattr(release, "BATCH", 1)
         known = [cloud.claim(), cloud.claim()]
         orphans = [cloud.claim(), cloud.claim()]
-        end, done = release.end, []
+        end, released = release.end, []
 
         def fails(db, ending):
-            if done:
+            if released:
                 raise KeyboardInterrupt
-            done.append(ending)
+            released.append(ending)
             end(db, ending)
 
         monkeypatch.setattr(release, "end", fails)
         ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes", "--json")
         assert ran.code == 130
-        done = json.loads(ran.out)["release"]
-        assert (done["released"], done["kept"], done["not_reached"]) == (orphans[:1], [], orphans[1:])
+        released = json.loads(ran.out)["release"]
+        assert (released["released"], released["kept"], released["not_reached"]) == (orphans[:1], [], orphans[1:])
         assert cloud.held() == {*known, orphans[1]}
 
     @pytest.mark.every_database
@@ -384,7 +384,7 @@ def _changes(cloud):
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True, scope="session")
 class TestArguments:
     @pytest.mark.parametrize(
-        ("words", "said"),
+        ("words", "sentence"),
         [
             (["--release", "--older-than", "1d"], "--release requires --not-in, --nova or --ironic"),
             (["--release", "--not-in", "x"], "--release requires --older-than"),
@@ -400,10 +400,10 @@ class TestArguments:
             ),
         ],
     )
-    def test_arguments_that_do_not_go_together(self, cloud, words, said):
+    def test_arguments_that_do_not_go_together(self, cloud, words, sentence):
         ran = cloud.run(*words)
         assert (ran.code, ran.out) == (2, "")
-        assert said in ran.err
+        assert sentence in ran.err
 
     def test_a_database_without_tables_is_named(self, database_url, in_process, monkeypatch):
         monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", database_url)

@@ -92,7 +92,7 @@ def test_drivers_are_those_of_the_configuration(path):
 
 
 @pytest.mark.parametrize(
-    ("query", "version", "shown"),
+    ("query", "version", "expected"),
     [
         ("type=dynamic", "1.30", ["name", "hosts", "type"]),
         ("type=classic", "1.30", None),
@@ -101,10 +101,10 @@ def test_drivers_are_those_of_the_configuration(path):
         ("fields=name&fields=hosts", "1.115", ["name", "hosts"]),
     ],
 )
-def test_drivers_by_type_and_with_some_fields(app, query, version, shown):
+def test_drivers_by_type_and_with_some_fields(app, query, version, expected):
     answer = web.ask(app, "GET", f"/baremetal/v1/drivers?{query}", {VERSION: version})
     assert answer.status_int == 200
-    assert [[*driver] for driver in answer.json["drivers"][:1]] == ([shown] if shown else [])
+    assert [[*driver] for driver in answer.json["drivers"][:1]] == ([expected] if expected else [])
 
 
 @pytest.mark.parametrize(
@@ -211,8 +211,8 @@ def test_a_page_of_another_origin_is_no_administrator(app, method):
 def test_a_page_of_an_allowed_origin_may_state_and_read_versions():
     app = web.mounted(*apis.ALL, conf=web.configuration(cors__allowed_origin=["https://example.net"]))
     page = {"origin": "https://example.net"}
-    asked = {"access-control-request-method": "PATCH", "access-control-request-headers": f"{VERSION},x-auth-token"}
-    answer = web.ask(app, "OPTIONS", "/baremetal/v1/nodes/n", page | asked)
+    headers = {"access-control-request-method": "PATCH", "access-control-request-headers": f"{VERSION},x-auth-token"}
+    answer = web.ask(app, "OPTIONS", "/baremetal/v1/nodes/n", page | headers)
     assert (answer.status_int, answer.headers["access-control-allow-headers"]) == (200, f"{VERSION},x-auth-token")
     answer = web.ask(app, "GET", "/baremetal/v1/drivers", page | {"x-auth-token": "admin", VERSION: "1.60"})
     exposed = answer.headers["access-control-expose-headers"].lower().split(",")

@@ -207,9 +207,9 @@ def test_no_request_waits_for_the_connection_of_another(kind):
             kind(f"http://127.0.0.1:{server.server_port}", patience=0, timeout=PATIENCE) as client,
             concurrent.futures.ThreadPoolExecutor(number) as pool,
         ):
-            found = [*pool.map(lambda _: client.position(), range(number))]
+            positions = [*pool.map(lambda _: client.position(), range(number))]
         server.shutdown()
-    assert found == ["1"] * number
+    assert positions == ["1"] * number
 
 
 class Session:

@@ -65,7 +65,7 @@ def test_all_names_are_there_and_the_types_are_declared():
 
 
 def test_an_object_and_a_text_are_the_same_query():
-    asked = {
+    search = {
         "groups": {
             "": {"resources": {"VCPU": 2, "MEMORY_MB": 512}, "required": ["A,!B", "in:C,D"], "in_tree": "host 1"},
             "_x": {"resources": {"PGPU": 1}, "member_of": ["in:6f0e5b0a-0000-4000-8000-000000000001,!in:x"]},
@@ -75,7 +75,7 @@ def test_an_object_and_a_text_are_the_same_query():
         "same_subtree": [["_x", "_y"], ["_x"]],
         "root_required": ["!COMPUTE_STATUS_DISABLED"],
     }
-    text = query.text(asked, [("limit", 3), ("until", None)])
+    text = query.text(search, [("limit", 3), ("until", None)])
     assert text == "&".join(
         [
             *["resources=VCPU%3A2%2CMEMORY_MB%3A512", "required=A%2C%21B", "required=in%3AC%2CD", "in_tree=host+1"],

@@ -50,11 +50,11 @@ def reply(status=200, document=None, **headers):
 
 def performed(operation, replies, clock):
     """Return the result of an operation, and its steps; a reply may be a function of the call, or an exception."""
-    taken, answers = [], iter(replies)
+    steps, answers = [], iter(replies)
     try:
         step = next(operation)
         while True:
-            taken.append(step)
+            steps.append(step)
             if isinstance(step, Pause):
                 clock.sleep(step.seconds)
                 step = operation.send(None)
@@ -66,7 +66,7 @@ def performed(operation, replies, clock):
             else:
                 step = operation.send(dataclasses.replace(answer, sent=sent))
     except StopIteration as done:
-        return done.value, taken
+        return done.value, steps
 
 
 def taking(clock, seconds, answer):
@@ -83,8 +83,8 @@ def placing(**outcomes):
     """Answer POST /v1/claims: what comes of each consumer by its name."""
 
     def answer(call):
-        asked = [request["consumer"] for request in call.body["requests"]]
-        results = [result(consumer, outcomes[consumer]) for consumer in asked]
+        consumers = [request["consumer"] for request in call.body["requests"]]
+        results = [result(consumer, outcomes[consumer]) for consumer in consumers]
         status = 200 if any(each["status"] == 200 for each in results) else 409
         return reply(status, {"results": results, "claimed": 0, "added": 1})
 
@@ -102,9 +102,9 @@ def result(consumer, outcome):
 def claims(names, replies, clock, patience=60.0, **options):
     """Return what came of each consumer, and the consumers of each call."""
     requests = [Request(name, "resources=VCPU:1", **OWNER) for name in names]
-    found, taken = performed(Operations(patience).claims(requests, **options), replies, clock)
-    asked = [[each["consumer"] for each in step.body["requests"]] for step in taken if isinstance(step, Call)]
-    return [type(each) for each in found], asked
+    outcomes, steps = performed(Operations(patience).claims(requests, **options), replies, clock)
+    calls = [[each["consumer"] for each in step.body["requests"]] for step in steps if isinstance(step, Call)]
+    return [type(each) for each in outcomes], calls
 
 
 def test_what_collided_is_asked_for_again_and_nothing_else(clock):
@@ -114,17 +114,17 @@ def test_what_collided_is_asked_for_again_and_nothing_else(clock):
 
 
 def test_what_collides_again_and_again_is_refused_in_the_end(clock):
-    found, asked = claims("ab", itertools.repeat(placing(a="claimed", b="collided")), clock)
-    assert found == [Claim, Refused]
-    assert len(asked) > 5
+    outcomes, calls = claims("ab", itertools.repeat(placing(a="claimed", b="collided")), clock)
+    assert outcomes == [Claim, Refused]
+    assert len(calls) > 5
     assert clock.now <= 60
 
 
 def test_a_move_of_another_generation_is_not_repeated(clock):
     move = Request("a", "resources=VCPU:1", **OWNER, keep=False, consumer_generation=3)
-    [found], taken = performed(Operations(60).claims([move]), [placing(a="collided")], clock)
-    assert (type(found), len(taken)) == (Refused, 1)
-    assert taken[0].body["requests"][0]["consumer_generation"] == 3
+    [outcome], steps = performed(Operations(60).claims([move]), [placing(a="collided")], clock)
+    assert (type(outcome), len(steps)) == (Refused, 1)
+    assert steps[0].body["requests"][0]["consumer_generation"] == 3
 
 
 def test_what_is_undecided_gets_a_call_of_its_own_while_that_decides_something(clock):
@@ -139,16 +139,16 @@ def test_what_is_undecided_gets_a_call_of_its_own_while_that_decides_something(c
 
 def test_all_or_nothing_is_repeated_as_a_whole(clock):
     replies = [placing(a="nothing", b="collided"), placing(a="nothing", b="undecided")]
-    found = claims("ab", replies, clock, all_or_nothing=True)
-    assert found == ([NothingPlaced, Undecided], [["a", "b"]] * 2)
+    result_ = claims("ab", replies, clock, all_or_nothing=True)
+    assert result_ == ([NothingPlaced, Undecided], [["a", "b"]] * 2)
 
 
 def test_a_request_is_repeated_with_its_id_until_it_is_answered(clock):
     refusals = [reply(503, {}, retry_after="7"), reply(429, {}), reply(502), reply(503, retry_after="tomorrow")]
     answers = [NoReply("away"), *refusals, reply(200, {"position": "3"})]
-    found, taken = performed(Operations(60).position(), answers, clock)
-    assert found == "3"
-    calls = [step for step in taken if isinstance(step, Call)]
+    position, steps = performed(Operations(60).position(), answers, clock)
+    assert position == "3"
+    calls = [step for step in steps if isinstance(step, Call)]
     assert len({call.request_id for call in calls}) == 1
     assert calls[0].headers["X-Openstack-Request-Id"] == calls[0].request_id
     assert clock.pauses[1] == 7
@@ -194,16 +194,16 @@ def test_events_are_followed_past_those_that_are_not_asked_for(clock):
         *[page("6", "7", reached="9"), page("10", reached="10")],
     ]
     answers = iter(pages)
-    first, taken = performed(following.next(), answers, clock)
+    first, steps = performed(following.next(), answers, clock)
     assert (first.position, following.position) == ("6", "6")
-    assert [call.path.partition("?")[2] for call in taken if isinstance(call, Call)] == [
+    assert [call.path.partition("?")[2] for call in steps if isinstance(call, Call)] == [
         *["kind=node&after=1&wait=60"] * 4,
         "kind=node&after=5&wait=60",
     ]
     assert len(clock.pauses) == 3
     assert clock.pauses[0] < clock.pauses[1]
-    second, taken = performed(following.next(), answers, clock)
-    assert (second.position, following.position, taken) == ("7", "9", [])
+    second, steps = performed(following.next(), answers, clock)
+    assert (second.position, following.position, steps) == ("7", "9", [])
     third, [call] = performed(following.next(), answers, clock)
     assert (third.position, call.path) == ("10", "/v1/events?kind=node&after=9&wait=60")
 
@@ -218,8 +218,8 @@ def test_all_pages_of_consumers_are_read(clock):
         reply(200, {"consumers": [], "next": f"{following}8"}),
         reply(200, {"consumers": [{**consumer, **here, "uuid": "b"}], "next": None}),
     ]
-    found, calls = performed(Operations(60).consumers(project="p"), pages, clock)
-    assert [each.uuid for each in found] == ["a", "b"]
+    consumers, calls = performed(Operations(60).consumers(project="p"), pages, clock)
+    assert [each.uuid for each in consumers] == ["a", "b"]
     assert [call.path for call in calls] == [
         "/v1/consumers?limit=1000&project=p",
         "/v1/consumers?project=p&after=7",
@@ -228,11 +228,11 @@ def test_all_pages_of_consumers_are_read(clock):
 
 
 def test_one_uuid_in_place_of_many_is_refused(clock):
-    client, one = Operations(60), JOB
+    client, uuid = Operations(60), JOB
     for operation in (
-        client.release(one),
-        client.claims([], apart_from=one),
-        client.claim(one, "resources=VCPU:1", **OWNER, together_with=one),
+        client.release(uuid),
+        client.claims([], apart_from=uuid),
+        client.claim(uuid, "resources=VCPU:1", **OWNER, together_with=uuid),
     ):
         with pytest.raises(TypeError, match="uuids"):
             performed(operation, [], clock)

@@ -22,7 +22,7 @@ def snapshot():
 
 @pytest.mark.parametrize("part", ["gpu", "GPU", "Gpu"])
 @pytest.mark.parametrize(
-    ("what", "names"),
+    ("kind", "names"),
     [
         ("classes", ["GPU_A", "GPU_B", "CUSTOM_GPU"]),
         ("traits", ["GPU_A", "GPU_B", "HW_GPU"]),
@@ -30,9 +30,9 @@ def snapshot():
         ("providers", ["GPU-1", "gpu-2", "a-gpu"]),
     ],
 )
-def test_names_that_begin_with_the_text_come_before_those_that_have_it_elsewhere(snapshot, what, names, part):
-    assert suggestions.suggest(snapshot, what, part) == names
-    assert suggestions.suggest(snapshot, what, f"{part}x") == []
+def test_names_that_begin_with_the_text_come_before_those_that_have_it_elsewhere(snapshot, kind, names, part):
+    assert suggestions.suggest(snapshot, kind, part) == names
+    assert suggestions.suggest(snapshot, kind, f"{part}x") == []
 
 
 def test_of_many_names_the_first_are_suggested():

@@ -110,13 +110,13 @@ def test_the_fullest_class_comes_first():
 
 def test_points_are_spread_over_the_picture_and_their_bands_cover_it():
     drawn = chart(*((hour / 10, 100, hour) for hour in range(100)))
-    found = drawn.points(5)
-    assert [point.at for point in found] == [START + hour / 10 * HOUR for hour in (19, 39, 59, 79, 99)]
-    assert found[0].left == 0
-    for one, other in itertools.pairwise(found):
-        assert one.left + one.width == pytest.approx(other.left)
-        assert one.left <= one.x <= one.left + one.width
-    assert found[-1].left + found[-1].width == 100
+    points = drawn.points(5)
+    assert [point.at for point in points] == [START + hour / 10 * HOUR for hour in (19, 39, 59, 79, 99)]
+    assert points[0].left == 0
+    for left, right in itertools.pairwise(points):
+        assert left.left + left.width == pytest.approx(right.left)
+        assert left.left <= left.x <= left.left + left.width
+    assert points[-1].left + points[-1].width == 100
 
 
 def test_a_point_has_the_height_of_each_line_and_says_its_amount():

@@ -66,8 +66,8 @@ def test_a_host_that_is_disabled_is_no_empty_one_while_there_are_others():
     world = World()
     world.host("closed", VCPU=Stock(10, used=0), traits=["COMPUTE_STATUS_DISABLED"])
     world.host("open", VCPU=Stock(10, used=9))
-    found = cloud.host_levels(world.snapshot(), "VCPU").emptiest(2)
-    assert [(host.name, is_disabled) for host, _, is_disabled in found] == [("open", False), ("closed", True)]
+    hosts = cloud.host_levels(world.snapshot(), "VCPU").emptiest(2)
+    assert [(host.name, is_disabled) for host, _, is_disabled in hosts] == [("open", False), ("closed", True)]
 
 
 def a_row_of_racks():
@@ -93,10 +93,10 @@ def test_hosts_are_grouped_by_aggregates_and_by_beginnings_of_traits_that_differ
 
 
 def test_hosts_may_stand_in_the_order_of_how_full_they_are():
-    found = cloud.host_levels(a_rack(), "VCPU", cloud.FULLEST)
-    assert [host.name for host in found.hosts] == [f"h{tenth:02}" for tenth in reversed(range(12))]
-    assert found.groups == [("", 12)]
-    assert found.is_over == [True] + [False] * 11
+    levels = cloud.host_levels(a_rack(), "VCPU", cloud.FULLEST)
+    assert [host.name for host in levels.hosts] == [f"h{tenth:02}" for tenth in reversed(range(12))]
+    assert levels.groups == [("", 12)]
+    assert levels.is_over == [True] + [False] * 11
 
 
 def test_classes_come_by_pressure():
@@ -105,7 +105,7 @@ def test_classes_come_by_pressure():
 
 
 @pytest.mark.parametrize(
-    ("amount", "resource_class", "shown"),
+    ("amount", "resource_class", "expected"),
     [
         (2_859_008, "MEMORY_MB", "2.73 TiB memory"),
         (512, "MEMORY_MB", "512 MiB memory"),
@@ -117,8 +117,8 @@ def test_classes_come_by_pressure():
         (0, "DISK_GB", "0 disk"),
     ],
 )
-def test_an_amount_has_the_unit_that_people_read(amount, resource_class, shown):
-    assert units.amount_of(amount, resource_class).replace("\N{NARROW NO-BREAK SPACE}", " ") == shown
+def test_an_amount_has_the_unit_that_people_read(amount, resource_class, expected):
+    assert units.amount_of(amount, resource_class).replace("\N{NARROW NO-BREAK SPACE}", " ") == expected
 
 
 def test_a_tenth_holds_its_lower_end_and_what_is_full_is_not_over():
@@ -138,8 +138,8 @@ def test_examples_of_what_needs_attention_are_the_first_by_name():
     for name in ("b", "c", "a"):
         world.host(name, VCPU=Stock(1, used=1), traits=["COMPUTE_STATUS_DISABLED"])
     world.host("idle", VCPU=1, traits=["COMPUTE_STATUS_DISABLED"])
-    found = cloud.disabled_in_use(world.snapshot(), 2)
-    assert (found.count, [each.name for each, _ in found.examples]) == (3, ["a", "b"])
+    examples = cloud.disabled_in_use(world.snapshot(), 2)
+    assert (examples.count, [each.name for each, _ in examples.examples]) == (3, ["a", "b"])
 
 
 def test_the_own_tree_of_a_candidate_comes_before_those_of_sharing_providers():

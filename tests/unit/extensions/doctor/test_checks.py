@@ -47,9 +47,9 @@ def named(code: types.CodeType) -> Iterator[str]:
 
 
 def of(check: Any) -> set[Severity]:
-    found = set(severities(check.run, set()))
-    assert found
-    return found
+    severities_ = set(severities(check.run, set()))
+    assert severities_
+    return severities_
 
 
 def rows() -> Iterator[tuple[str, str, str]]:

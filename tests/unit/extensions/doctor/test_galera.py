@@ -20,16 +20,16 @@ SOUND = {
 }
 
 
-def found(variables, status):
+def findings(variables, status):
     """Return what the check finds if the node has these variables and this status."""
     check = Check("galera", lambda _: of_node(variables, status), checks.DATABASE, needs_tables=False)
     return [finding for _, finding in examine(Subject(None, None), [check]).findings]
 
 
 def test_a_sound_node_has_no_finding():
-    assert found(NODE, SOUND) == []
-    assert found(NODE | {"wsrep_cluster_address": "gcomm://"}, SOUND) == []
-    assert found(NODE | {"wsrep_cluster_address": "gcomm://db1,db2,db3?gmcast.segment=1"}, SOUND) == []
+    assert findings(NODE, SOUND) == []
+    assert findings(NODE | {"wsrep_cluster_address": "gcomm://"}, SOUND) == []
+    assert findings(NODE | {"wsrep_cluster_address": "gcomm://db1,db2,db3?gmcast.segment=1"}, SOUND) == []
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_sound_node_has_no_finding():
 )
 @plants("galera", Severity.WARNING, Severity.ERROR)
 def test_what_is_wrong_is_found(status, severity, words):
-    [finding] = found(NODE, SOUND | status)
+    [finding] = findings(NODE, SOUND | status)
     assert finding.severity is severity
     assert words in finding.what
     assert finding.fix
@@ -52,5 +52,5 @@ def test_what_is_wrong_is_found(status, severity, words):
 
 @plants("galera", Severity.INFO)
 def test_two_nodes_are_told_of():
-    [finding] = found(NODE | {"wsrep_cluster_address": "gcomm://db1,db2"}, SOUND | {"wsrep_cluster_size": "2"})
+    [finding] = findings(NODE | {"wsrep_cluster_address": "gcomm://db1,db2"}, SOUND | {"wsrep_cluster_size": "2"})
     assert finding.severity is Severity.INFO

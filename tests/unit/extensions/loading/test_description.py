@@ -33,7 +33,7 @@ def findings(text):
     try:
         entries(text)
     except InvalidFile as refused:
-        return [(found.line, found.text) for found in refused.findings]
+        return [(finding.line, finding.text) for finding in refused.findings]
     return []
 
 
@@ -84,25 +84,25 @@ def test_numbers_in_a_name_are_written_out(pattern, expected):
 def test_children_are_named_after_their_parents():
     cards = {"name": "{parent}-g"}
     nodes = {"name": "{parent}-n0", "children": [cards]}
-    found = entries(json.dumps({"providers": [{"name": "h[1-2]", "children": [nodes]}]}))
-    assert [(entry.name, entry.parent) for entry in found] == [
+    entries_ = entries(json.dumps({"providers": [{"name": "h[1-2]", "children": [nodes]}]}))
+    assert [(entry.name, entry.parent) for entry in entries_] == [
         *(("h1", None), ("h1-n0", "h1"), ("h1-n0-g", "h1-n0")),
         *(("h2", None), ("h2-n0", "h2"), ("h2-n0-g", "h2-n0")),
     ]
 
 
 def test_parents_come_before_their_children():
-    found = entries(f"providers: [{{name: c, parent: b}}, {{name: b, parent: {UUID}}}, {{name: a, uuid: {UUID}}}]")
-    assert [(entry.name, entry.parent) for entry in found] == [("a", None), ("b", "a"), ("c", "b")]
+    entries_ = entries(f"providers: [{{name: c, parent: b}}, {{name: b, parent: {UUID}}}, {{name: a, uuid: {UUID}}}]")
+    assert [(entry.name, entry.parent) for entry in entries_] == [("a", None), ("b", "a"), ("c", "b")]
 
 
 @given(st.permutations(["a", "a1", "a11", "a12", "b", "b1"]))
 def test_the_order_in_a_file_means_nothing(ordered):
     """Each provider is below that whose name is the beginning of its own."""
     stated = [{"name": name, **({"parent": name[:-1]} if len(name) > 1 else {})} for name in ordered]
-    found = entries(yaml.safe_dump({"providers": stated}))
-    assert {entry.name: entry.parent for entry in found} == {name: name[:-1] or None for name in ordered}
-    places = {entry.name: place for place, entry in enumerate(found)}
+    entries_ = entries(yaml.safe_dump({"providers": stated}))
+    assert {entry.name: entry.parent for entry in entries_} == {name: name[:-1] or None for name in ordered}
+    places = {entry.name: place for place, entry in enumerate(entries_)}
     assert all(places[name[:-1]] < places[name] for name in ordered if len(name) > 1)
 
 
@@ -150,9 +150,9 @@ def test_an_empty_file_is_a_mistake():
     ],
 )
 def test_a_mistake_has_its_line(lines, line, words):
-    (found, *_) = findings("\n".join(["providers:", *lines]))
-    assert found[0] == line
-    assert words in found[1]
+    (finding, *_) = findings("\n".join(["providers:", *lines]))
+    assert finding[0] == line
+    assert words in finding[1]
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "providers", "providers: {}", "providers: [1]", "a: 1"])

@@ -16,7 +16,7 @@ def findings(text):
     try:
         YamlSource(text)
     except InvalidFile as refused:
-        return [(found.line, found.text) for found in refused.findings]
+        return [(finding.line, finding.text) for finding in refused.findings]
     return []
 
 
@@ -72,8 +72,8 @@ def test_a_value_that_many_aliases_name_is_made_once():
 )
 def test_aliases_that_stand_for_too_much(text, line, words):
     """Ten aliases of ten aliases ... of a list would be ten thousand million values for a reader that follows them."""
-    ((found, sentence),) = findings(text)
-    assert (found, words in sentence) == (line, True), sentence
+    ((number, sentence),) = findings(text)
+    assert (number, words in sentence) == (line, True), sentence
 
 
 def test_keys_that_are_merged_many_times_are_merged_once():
@@ -120,8 +120,8 @@ def test_merged_keys_are_counted(monkeypatch):
     ],
 )
 def test_a_mistake_has_its_line(text, line, words):
-    ((found, sentence),) = findings(text)
-    assert found == line
+    ((number, sentence),) = findings(text)
+    assert number == line
     assert words in sentence
 
 

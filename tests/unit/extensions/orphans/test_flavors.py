@@ -11,8 +11,8 @@ SMALL = {"vcpus": 2, "ram": 512, "disk": 20, "ephemeral": 0, "swap": 0, "extra_s
 
 def demand(specs=None, *, boots_from_volume=False, **fields):
     flavor = {**SMALL, "extra_specs": specs or {}, **fields}
-    found = flavors.demand(flavor, boots_from_volume=boots_from_volume)
-    return dict(found.exact), dict(found.least)
+    demand_ = flavors.demand(flavor, boots_from_volume=boots_from_volume)
+    return dict(demand_.exact), dict(demand_.least)
 
 
 def exactly(processors=2, memory=512, disk=20):
@@ -66,11 +66,11 @@ def test_without_extra_specs_nothing_is_known():
 
 
 def test_differences():
-    wanted = flavors.FlavorDemand(exactly(), {"VGPU": 1})
+    expected = flavors.FlavorDemand(exactly(), {"VGPU": 1})
     assert [
-        *wanted.differences({"VCPU": 1, "PCPU": 1, "MEMORY_MB": 512, "DISK_GB": 20, "VGPU": 2, "IPV4_ADDRESS": 1})
+        *expected.differences({"VCPU": 1, "PCPU": 1, "MEMORY_MB": 512, "DISK_GB": 20, "VGPU": 2, "IPV4_ADDRESS": 1})
     ] == []
-    assert [*wanted.differences({"VCPU": 3, "MEMORY_MB": 512})] == [
+    assert [*expected.differences({"VCPU": 3, "MEMORY_MB": 512})] == [
         ("VCPU+PCPU", 2, 3),
         ("DISK_GB", 20, 0),
         ("VGPU", 1, 0),

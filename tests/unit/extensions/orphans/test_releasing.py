@@ -19,13 +19,13 @@ def orphans(**numbers):
 
 
 def test_a_consumer_as_old_as_the_bound_is_old_enough():
-    (one,) = orphans(INSTANCE=1)
+    (orphan,) = orphans(INSTANCE=1)
     second = datetime.timedelta(seconds=1)
-    assert [one.is_older_than(one.age + more) for more in (-second, 0 * second, second)] == [True, True, False]
+    assert [orphan.is_older_than(orphan.age + more) for more in (-second, 0 * second, second)] == [True, True, False]
 
 
 @pytest.mark.parametrize(
-    ("compared", "chosen", "most"),
+    ("compared", "chosen", "limit"),
     [
         ({"INSTANCE": 4}, {"INSTANCE": 2}, False),
         ({"INSTANCE": 4}, {"INSTANCE": 3}, True),
@@ -40,5 +40,5 @@ def test_a_consumer_as_old_as_the_bound_is_old_enough():
         ({"INSTANCE": 4}, {}, False),
     ],
 )
-def test_more_than_half_of_all_or_of_a_type_are_too_many(compared, chosen, most):
-    assert is_suspicious(Review(compared=Counter(compared)), orphans(**chosen)) is most
+def test_more_than_half_of_all_or_of_a_type_are_too_many(compared, chosen, limit):
+    assert is_suspicious(Review(compared=Counter(compared)), orphans(**chosen)) is limit

@@ -19,7 +19,7 @@ def directory(tmp_path, monkeypatch):
     return tmp_path
 
 
-def found(*words, **environment):
+def located(*words, **environment):
     parser = argparse.ArgumentParser()
     address.add_arguments(parser)
     place = address.find(parser.parse_args(words), environment)
@@ -32,31 +32,31 @@ def basic(name, password):
 
 def test_options_go_before_the_environment():
     environment = {"OS_ENDPOINT": "http://other", "OS_TOKEN": "other"}
-    assert found("--url", f"{URL}/", "--token", "t", **environment) == (URL, {"X-Auth-Token": "t"})
-    assert found(**environment) == ("http://other", {"X-Auth-Token": "other"})
+    assert located("--url", f"{URL}/", "--token", "t", **environment) == (URL, {"X-Auth-Token": "t"})
+    assert located(**environment) == ("http://other", {"X-Auth-Token": "other"})
 
 
 def test_without_a_token_none_is_sent():
-    assert found("--url", URL) == (URL, {})
+    assert located("--url", URL) == (URL, {})
 
 
 def test_a_service_of_this_directory_is_found(directory):
     (directory / "var").mkdir()
     (directory / address.ADDRESS_FILE).write_text(f"{URL}\n")
-    assert found() == (URL, {})
-    assert found("--token", "t") == (URL, {"X-Auth-Token": "t"})
-    assert found("--url", "http://other") == ("http://other", {})
+    assert located() == (URL, {})
+    assert located("--token", "t") == (URL, {"X-Auth-Token": "t"})
+    assert located("--url", "http://other") == ("http://other", {})
 
 
 def test_a_user_name_is_for_http_basic():
-    assert found("--url", URL, "--username", "me", OS_PASSWORD="s\u00e9") == (URL, basic("me", "s\u00e9"))
+    assert located("--url", URL, "--username", "me", OS_PASSWORD="s\u00e9") == (URL, basic("me", "s\u00e9"))
     # Bytes that are no UTF-8 are sent as they are.
-    assert found("--url", URL, "--username", "me", OS_PASSWORD="\udcff") == (URL, {"Authorization": "Basic bWU6/w=="})
+    assert located("--url", URL, "--username", "me", OS_PASSWORD="\udcff") == (URL, {"Authorization": "Basic bWU6/w=="})
     environment = {"OS_AUTH_TYPE": "http_basic", "OS_USERNAME": "me", "OS_PASSWORD": "s", "OS_ENDPOINT": URL}
-    assert found(**environment) == (URL, basic("me", "s"))
-    assert found("--token", "t", **environment) == (URL, {"X-Auth-Token": "t"})
+    assert located(**environment) == (URL, basic("me", "s"))
+    assert located("--token", "t", **environment) == (URL, {"X-Auth-Token": "t"})
     # The name of another kind of authentication is not sent.
-    assert found(**{**environment, "OS_AUTH_TYPE": "password"}) == (URL, {})
+    assert located(**{**environment, "OS_AUTH_TYPE": "password"}) == (URL, {})
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_user_name_is_for_http_basic():
 )
 def test_what_is_missing_is_named(words, sentence):
     with pytest.raises(UsageError, match=sentence):
-        found(*words)
+        located(*words)
 
 
 def test_the_options_of_the_client_of_openstack():
@@ -104,5 +104,5 @@ def test_the_options_of_the_client_of_openstack():
 @pytest.mark.parametrize("seconds", ["0", "-1", "x", "nan", "inf", "1e9"])
 def test_a_timeout_is_a_number_of_seconds(seconds, capsys):
     with pytest.raises(SystemExit):
-        found("--url", URL, "--timeout", seconds)
+        located("--url", URL, "--timeout", seconds)
     assert "use a number of seconds" in capsys.readouterr().err

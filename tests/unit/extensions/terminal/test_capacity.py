@@ -32,11 +32,11 @@ def document(count, at_most):
     ],
 )
 def test_a_count_is_shown_with_what_it_is_at_most(count, at_most, line):
-    found = document(count, at_most)
-    first, _, header, total = capacity.lines(found, Style())
+    reply = document(count, at_most)
+    first, _, header, total = capacity.lines(reply, Style())
     assert (first, header.split()) == (line, [*capacity.COLUMNS])
     assert total.endswith("  Because.")
-    assert dict(zip(capacity.COLUMNS, next(capacity.rows(found)), strict=True))["at_most"] == at_most
+    assert dict(zip(capacity.COLUMNS, next(capacity.rows(reply)), strict=True))["at_most"] == at_most
 
 
 def test_options_are_parameters():

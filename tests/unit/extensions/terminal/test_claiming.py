@@ -163,13 +163,13 @@ def test_an_extension():
 
 
 @pytest.mark.parametrize(
-    ("words", "what"),
+    ("words", "advice"),
     [
         (["--consumer", CONSUMER], f"repeat the command with --consumer {CONSUMER},"),
         (["--move", CONSUMER], "the command consumers shows"),
         (["--file", "-"], "repeat the command, which claims only what is missing."),
     ],
 )
-def test_what_to_do_after_a_request_without_an_answer(words, what):
+def test_what_to_do_after_a_request_without_an_answer(words, advice):
     repetition = claiming.repetition(parsed(claiming.add_claim, *words), {"requests": [ONE]})
-    assert repetition.startswith(f"The claim may or may not have been made: {what}")
+    assert repetition.startswith(f"The claim may or may not have been made: {advice}")

@@ -72,15 +72,15 @@ def test_a_parameter_of_the_route_has_an_option(name):
     method, path = ROUTES[name]
     endpoint = TABLE[path][method]
     schemas = [each.render(OLDEST) for each in (endpoint.query, endpoint.body) if each]
-    taken = {
+    parameters = {
         *properties(schemas),
         *(suffixed(pattern) for each in schemas for pattern in each.get("patternProperties", ())),
     }
     without = {part for command, part in WITHOUT if command == name}
-    assert without <= taken
+    assert without <= parameters
     arguments = [action for action in COMMANDS[name]._actions if not action.option_strings]
     offered = {*options(name), *(part for each in arguments for part in (each.dest, each.metavar.strip("<>")))}
-    names = {part: RENAMED.get(part, f"--{part.replace('_', '-')}") for part in taken - without}
+    names = {part: RENAMED.get(part, f"--{part.replace('_', '-')}") for part in parameters - without}
     assert [part for part, option in sorted(names.items()) if not {option, part} & offered] == []
 
 

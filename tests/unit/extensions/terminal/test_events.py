@@ -45,8 +45,8 @@ class Service:
         yield self.get(path, "&".join("=".join(pair) for pair in query))
 
 
-def page(position, *found):
-    return {"events": [*found], "position": position}
+def page(position, *events):
+    return {"events": [*events], "position": position}
 
 
 def arguments(**given):
@@ -78,8 +78,8 @@ def test_events_are_read_to_the_end():
     """A page without events is not the last one while the position moves."""
     service = Service(page("1-a", event()), page("9-b"), page("9-b"))
     assert len([*events.events(service, arguments(project="red"), print)]) == 1
-    assert [asked.get("after") for asked in service.asked] == [None, "1-a", "9-b"]
-    assert {asked["project"] for asked in service.asked} == {"red"}
+    assert [query.get("after") for query in service.asked] == [None, "1-a", "9-b"]
+    assert {query["project"] for query in service.asked} == {"red"}
 
 
 def test_a_limit_ends_the_events():
@@ -92,8 +92,8 @@ def test_a_follower_begins_with_the_next_event_and_waits():
     service = Service(page("4-a"), page("4-a"), page("5-b", event(5)))
     following = events.events(service, arguments(follow=True), print)
     assert next(following)["position"] == "5-00000000"
-    assert [asked["after"] for asked in service.asked] == ["now", "4-a", "4-a"]
-    assert {asked["wait"] for asked in service.asked} == {"50"}
+    assert [query["after"] for query in service.asked] == ["now", "4-a", "4-a"]
+    assert {query["wait"] for query in service.asked} == {"50"}
 
 
 def test_a_follower_goes_on_after_the_service_was_away():
@@ -102,7 +102,7 @@ def test_a_follower_goes_on_after_the_service_was_away():
     service = Service(page("4-a", event(4)), *away, page("5-b", event(5)), away[0], page("6-c", event(6)))
     following = events.events(service, arguments(follow=True, after="3-z"), notices.append)
     assert [next(following)["position"][0] for _ in range(3)] == ["4", "5", "6"]
-    assert [asked["after"] for asked in service.asked] == ["3-z", "4-a", "4-a", "4-a", "5-b", "5-b"]
+    assert [query["after"] for query in service.asked] == ["3-z", "4-a", "4-a", "4-a", "5-b", "5-b"]
     assert len(notices) == 2
 
 
@@ -119,19 +119,19 @@ def test_a_follower_asks_at_most_once_a_second_unless_there_is_more(clock):
         (0, ServiceError("It cannot be reached.")),
         (0, page("5-b", event(5))),
     ]
-    begun = []
+    started = []
 
     class Slow(Service):
         def get(self, path, query):
-            seconds, answer = script[len(begun)]
-            begun.append(clock.now)
+            seconds, answer = script[len(started)]
+            started.append(clock.now)
             clock.now += seconds
             self.answers = [answer]
             return super().get(path, query)
 
     following = events.events(Slow(), arguments(follow=True), lambda _: None)
     assert [next(following)["position"][0] for _ in range(2)] == ["1", "5"]
-    assert begun == [0, 1, 1, 1, 2, 3, 33, 34, 35]
+    assert started == [0, 1, 1, 1, 2, 3, 33, 34, 35]
 
 
 @pytest.mark.parametrize("error", [ServiceError("410 Gone: x", 410), ServiceError("403 Forbidden: x", 403)])
@@ -153,9 +153,9 @@ def test_a_history_without_events_goes_on_from_before_it_was_asked_for():
     service = Service(page("4-a"), {"uuid": HOST, "events": []}, page("6-b", others, its), page("7-c", event(7)))
     following = events.history_and_more(service, arguments(follow=True, object="host1", newest=False), print)
     assert [next(following)["position"] for _ in range(2)] == [its["position"], "7-00000000"]
-    now, story, *asked = service.asked
+    now, story, *queries = service.asked
     assert (now["after"], story["order"]) == ("now", "oldest")
-    assert [(one["after"], one.get("provider"), one.get("consumer")) for one in asked] == [
+    assert [(query["after"], query.get("provider"), query.get("consumer")) for query in queries] == [
         ("4-a", None, None),
         ("6-b", None, None),
     ]

@@ -16,8 +16,8 @@ from placement.extensions.terminal import query
 def parsed(*words):
     parser = argparse.ArgumentParser(exit_on_error=False)
     query.add_arguments(parser)
-    found = parser.parse_args(words)
-    return query.query_string(found.query, found.terms)
+    arguments = parser.parse_args(words)
+    return query.query_string(arguments.query, arguments.terms)
 
 
 @pytest.mark.parametrize(

@@ -32,10 +32,10 @@ def test_a_block_is_as_high_as_a_class_is_full(used, capacity, block):
 
 
 def test_a_class_without_capacity_has_no_percentage():
-    ((*_, percent, least, most, _),) = usage_history.rows(
+    ((*_, percent, least, highest, _),) = usage_history.rows(
         {"classes": {"VCPU": [sample(0, 1, 0), sample(1, 3, 0)]}}, None, Style()
     )
-    assert (percent, least, most) == (None, 1, 3)
+    assert (percent, least, highest) == (None, 1, 3)
 
 
 def test_a_trend_is_never_folded():
