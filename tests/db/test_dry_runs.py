@@ -1,6 +1,6 @@
-"""A dry run answers what the write answers, shows the room that it leaves, and changes nothing in any table.
+"""A dry run returns the response of the write, shows the remaining capacity, and changes no table.
 
-The writes are scenarios of requests (tests/db/writes.py), and random sequences of them, as test_state_machine.py has.
+The writes are scenarios of requests (tests/db/writes.py), and random sequences like in test_state_machine.py.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.db.writes import ALL, CLAIMED, FULL, HOST, OTHER, VARIANTS, aggregate
 from tests.db.writes import traits as has_traits
 from tests.made import opened
 
-#: What layers add to any reply, and the date of a reply that is as old as itself.
+#: Headers that layers add to any response, and the date of an uncached one.
 OF_EVERY_REPLY = {
     "x-content-type-options",
     "content-length",
@@ -46,12 +46,12 @@ OF_EVERY_REPLY = {
 }
 
 
-#: All routes that may have one, by path.
+#: All routes that may support dry runs, by path.
 ROUTES = {api.prefix + path: methods for api in apis.WRITTEN for path, methods in api.routes.items()}
 
 
 def has_dry_run(method, path):
-    """Whether the tables of routes have a dry run for this request."""
+    """Whether the tables of routes declare a dry run for this request."""
     for template, methods in ROUTES.items():
         if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path.partition("?")[0]):
             return getattr(methods.get(method), "dry_run", None) is not None
@@ -76,15 +76,15 @@ def dry(path):
 
 
 def compared(answer):
-    """Return what a dry run shows of an answer, without what is different in each reply."""
+    """Return the parts of a response that a dry run shows, without those that differ in each response."""
     headers = {name: value for name, value in answer.headers.items() if name not in OF_EVERY_REPLY}
     return answer.status, headers, without_id(answer.body)
 
 
 def without_id(body):
-    """Return the body without what is another one in each reply: ids of requests, and dates after now.
+    """Return the body without values that differ in each response: ids of requests, and dates in the future.
 
-    Refusals in a list of results are compared without their reasons: those of a write are read after it.
+    Refusals in a list of results lose their reasons, which a write reads after its transaction.
     """
     if isinstance(body, list):
         return [without_id(each) for each in body]
@@ -99,7 +99,7 @@ def without_id(body):
 
 
 def shown(answer):
-    """Return the answer that a dry run shows, in the form of ``compared``."""
+    """Return the response that a dry run predicts, in the form of ``compared``."""
     assert answer.status == 200, answer
     jsonschema.validate(answer.body, replies.DRY_RUN.render(mv.LATEST))
     of = answer.body["dry_run"]
@@ -107,7 +107,7 @@ def shown(answer):
 
 
 def room(call, uuids):
-    """Return the room in these providers, from the routes that show inventories and usages."""
+    """Return the free capacity of these providers, read from their inventories and usages."""
     room_ = {}
     for uuid in uuids:
         path = f"/resource_providers/{uuid}"
@@ -120,7 +120,7 @@ def room(call, uuids):
 
 
 def rehearsed(call, database):
-    """Return a caller that sends each write that has one as a dry run first, and compares."""
+    """Return a caller that sends each write as a dry run first, where supported, and compares the responses."""
 
     def first_dry(method, path, minor=None, body=None):
         if not has_dry_run(method, path):
@@ -180,16 +180,16 @@ def test_the_stories_are_of_all_endpoints_with_a_dry_run():
 def test_random_writes_are_answered_by_their_dry_runs(backend, database):
     conf = web.configuration(placement_database__connection=str(database.engine.url))
     call = rehearsed(caller.inside(deploy.loadapp(conf, database)), database)
-    # The state after each write is that of the model in the model's own test; here the rows are compared.
+    # The model's own test compares the state after each write; here the rows are compared.
     unread = {"all_is_as_the_model_says": lambda _machine: None}
     run(Writers, call, 15 if backend.kind == servers.SQLite.kind else 5, **unread)
 
 
-# --- what a write commits beside its transaction ----------------------------------------------------------------------
+# --- prerequisites of a write ----------------------------------------------------------------------------------------
 
 
 class Cloud:
-    """A service, and the names of one scenario; each call of a write is preceded by its dry run."""
+    """A service, and the names of one scenario; each write is preceded by its dry run."""
 
     def __init__(self, database):
         self.database, self.names = database, Names()
@@ -197,17 +197,17 @@ class Cloud:
         self.both = rehearsed(self.ask, database)
 
     def does(self, *scenarios):
-        """Send requests as they are; each has to succeed."""
+        """Send requests without a dry run; each must succeed."""
         for call in scenarios:
             assert self.ask(*self.names.fill(call)).status < 300
 
     def tries(self, call):
-        """Return the answer of the dry run."""
+        """Send the dry run of a request; return the response."""
         method, path, minor, body = self.names.fill(call)
         return self.ask(method, dry(path), minor, body)
 
     def tries_and_does(self, call):
-        """Return the answer of the write, after its dry run was compared with it."""
+        """Send the dry run and the write, and compare them; return the response of the write."""
         return self.both(*self.names.fill(call))
 
     def usage(self, name):
@@ -309,7 +309,7 @@ def test_a_write_sees_those_before_it_but_for_the_refused_ones(database):
 
 @pytest.mark.every_database
 def test_rows_of_names_are_not_even_locked(database, cloud):
-    """Two clients that wait for a name which is then rolled back would deadlock in MariaDB."""
+    """Two clients that wait for a name that is then rolled back would deadlock in MariaDB."""
     cloud.does(*HOST)
     with sql_hooks.writes(database.engine) as written:
         assert cloud.tries(claim(host={"VCPU": 1})).body["dry_run"]["status"] == 204
@@ -349,7 +349,7 @@ def test_a_change_of_another_client_during_the_dry_run_counts(database, cloud):
 
 @pytest.mark.every_database
 def test_dry_runs_and_claims_at_once(database, cloud):
-    """Dry runs are answered and leave nothing, and claims are granted exactly as far as they fit."""
+    """Dry runs leave nothing, and claims are granted exactly up to the capacity."""
     cloud.does(*HOST)
     answers, tried = [], []
 
@@ -372,7 +372,7 @@ def test_dry_runs_and_claims_at_once(database, cloud):
         assert "tried" not in connection.execute(sa.select(projects.c.external_id)).scalars().all()
 
 
-# --- what is shown and counted ----------------------------------------------------------------------------------------
+# --- responses and metrics -------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -400,12 +400,12 @@ def test_dry_runs_are_counted_apart_from_claims(cloud):
 
     assert (count("200"), count("400")) == (2, 1)
     names = {sample.name for metric in registry.collect() for sample in metric.samples if sample.value}
-    names -= {name for name in names if name.endswith("_created")}  # when the metric was made
+    names -= {name for name in names if name.endswith("_created")}  # when the metric was created
     assert not {name for name in names if name.startswith(("placement_claims", "placement_conflicts"))}
 
 
 def test_a_refused_write_shows_the_room_of_what_it_names(cloud):
-    """It changes nothing, so that it is asked about by its names only."""
+    """The request changes nothing, so the providers are those that it names."""
     cloud.does(*FULL, *OTHER)
     full, free = {"capacity": 8, "used": 8, "free": 0}, {"capacity": 8, "used": 0, "free": 8}
     refused = (
@@ -427,7 +427,7 @@ def test_a_refused_write_shows_the_room_of_what_it_names(cloud):
 @pytest.mark.parametrize("seen", [None, {}], ids=["before the decision", "after it"])
 @pytest.mark.parametrize("failure", [errors.AllocationsChanged, errors.DatabaseUnavailable])
 def test_what_is_no_decision_about_the_write_is_raised(failure, seen):
-    """Collisions in every attempt, and a database that cannot be reached."""
+    """Such failures are collisions in every attempt, and an unreachable database."""
     run = DryRun(None, lambda _db: {})
     run.seen = seen
 

@@ -1,4 +1,4 @@
-"""/healthcheck: 200 while this process can serve, otherwise 503 with the reason."""
+"""/healthcheck: 200 while the process can serve requests, otherwise 503 with the reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEXT = {"accept": "text/plain"}
 
 
 def wait_until_well(app):
-    """Return once the database answers within the time of a check."""
+    """Wait until the database answers within the time of a check."""
     until = time.monotonic() + PATIENCE
     while web.ask(app, "GET", "/healthcheck").status_int != 200:
         assert time.monotonic() < until
@@ -61,8 +61,8 @@ def test_it_reports_an_unreachable_database_until_it_is_back(private_server):
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
 def test_a_frozen_database_is_reported_within_seconds(private_server):
-    """For all concurrent checks; they have a connection of their own, and take none from the service."""
-    # The service itself gives a silent server more time than a test has.
+    """This holds for all concurrent checks, which use their own connection and none of the service."""
+    # The service's own timeout is longer than the test.
     with opened(private_server.create_database(), read_timeout=3600) as database:
         made.sync(database.engine)
         app = serve(database)
@@ -87,7 +87,7 @@ def test_locks_of_other_sessions_do_not_matter(database):
 
 
 def test_a_database_without_tables_is_reported(database_url):
-    """Dropped, or downgraded for another Placement, while the service runs."""
+    """The tables were dropped, or downgraded for another Placement, while the service runs."""
     with opened(database_url) as database:
         made.sync(database.engine)
         app = serve(database)
@@ -125,7 +125,7 @@ def test_an_operator_may_take_it_out_of_service_with_a_file(database, tmp_path):
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_a_client_without_address_is_not_an_allowed_source(database):
-    """A proxy may name several, or one with its port; and a socket in the file system has none."""
+    """A proxy may name several addresses, or one with its port; a Unix socket has no address."""
     app = serve(
         database,
         healthcheck__allowed_source_ranges=["192.0.2.0/24"],

@@ -14,19 +14,19 @@ from tests.nonsense.odd_values import NOWHERE
 
 @pytest.fixture
 def call(database):
-    """Calls the service."""
+    """Return a function that sends requests to the service."""
     return placement(database)
 
 
 @pytest.fixture
 def other(database):
-    """Calls another process of the service, with other caches."""
+    """Return a function that sends requests to another process of the service, which has its own caches."""
     with opened(database.url) as elsewhere:
         yield placement(elsewhere)
 
 
 def provider(call, **totals):
-    """A new provider with so much of each class."""
+    """Create a provider with these amounts of each class; return its uuid."""
     name = str(uuid.uuid4())
     assert call("POST", "/resource_providers", 39, {"uuid": name, "name": name}).status == 200
     assert call("PUT", f"/resource_providers/{name}/inventories", 39, has(0, **totals)).status == 200
@@ -39,7 +39,7 @@ def has(generation, **totals):
 
 
 def takes(held, generation=None, project="project", user="user"):
-    """A claim of a consumer."""
+    """Return the body of a claim."""
     return {
         "allocations": {name: {"resources": amounts} for name, amounts in held.items()},
         "project_id": project,
@@ -50,7 +50,7 @@ def takes(held, generation=None, project="project", user="user"):
 
 
 def test_a_reshape_may_claim_of_a_provider_whose_inventory_it_leaves_alone(call):
-    """LP 1783130: a provider was looked for among the inventories of the reshape, and a KeyError found."""
+    """LP 1783130: a provider that was missing in the inventories of the reshape caused a KeyError."""
     host, other_host = provider(call, VCPU=4, VGPU=2), provider(call, DISK_GB=10)
     device = provider(call, PGPU=1)
     consumer = str(uuid.uuid4())
@@ -86,7 +86,7 @@ def test_a_class_is_the_one_that_has_the_name_now(call, other):
 
 
 def test_an_id_that_became_another_class_is_not_the_old_class(call, other):
-    """Story 2006232 once more: the highest id is given again."""
+    """Story 2006232, with a reused id: the highest id is assigned again."""
     assert call("PUT", "/resource_classes/CUSTOM_GONE", 7).status == 201
     deleted = provider(call, CUSTOM_GONE=1)
     assert other("DELETE", f"/resource_providers/{deleted}").status == 204

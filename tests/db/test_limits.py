@@ -1,4 +1,4 @@
-"""A request beyond a limit is refused with a sentence; one at the limit is served."""
+"""Limits of requests: a request at a limit is served, and one beyond it refused with a sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
 @pytest.fixture
 def serve(database):
-    """Returns a service with these options, on a host with two devices, all of one class."""
+    """Return a function that starts a service with options, on a host with two devices of one class."""
 
     def served(**options):
         named = {f"placement__{name}": value for name, value in options.items()}

@@ -1,4 +1,4 @@
-"""The log line of each request that searches says how much it found, or which rule left nothing."""
+"""The log line of a search contains the number of results, or the rule that excluded the last one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def served(database, **options):
 
 
 def facts(app, caplog, path):
-    """Return what the log line of a request says of its search."""
+    """Return the facts of a search in the log line of its request."""
     caplog.clear()
     with caplog.at_level(logging.INFO, LOGGER):
         reply = web.ask(app, "GET", path, caller.ADMIN | {"OpenStack-API-Version": "placement 1.39"})

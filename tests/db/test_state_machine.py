@@ -1,8 +1,8 @@
-"""Any sequence of writes is answered as a model of a few dictionaries predicts, and reads show the model's state.
+"""Any sequence of writes gets the responses that a model of a few dictionaries predicts, and reads show its state.
 
-The dictionaries are tests/model.  In process on each kind of database; with PLACEMENT_TEST_URL in the environment the
-same requests go to that service, of any implementation.  PLACEMENT_TEST_REFERENCE=1 marks the reference implementation:
-requests that leave consumers without allocations there (docs: api-consumers) are left out.
+The dictionaries are in tests/model.  The service runs in process on each kind of database; with PLACEMENT_TEST_URL in
+the environment the same requests go to that service, of any implementation.  PLACEMENT_TEST_REFERENCE=1 marks the
+reference implementation, and omits requests that leave consumers without allocations there (docs: api-consumers).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NEW = {True: 201, False: 204}
 
 
 class Writers(Clients):
-    """All writes of clients that are well formed."""
+    """The well-formed writes of all clients."""
 
     # --- providers ---
 
@@ -113,7 +113,7 @@ class Writers(Clients):
 
     @rule(which=WHICH, off=OFF, minor=minors(0, 39))
     def set_the_same_inventories(self, which, off, minor):
-        """As the periodic reports of agents."""
+        """Repeat the current inventories, like the periodic reports of agents."""
         known = self.model.providers.get(self.provider(which))
         self.set_inventories(which, dict(known.inventories) if known else {}, off, minor)
 
@@ -139,7 +139,7 @@ class Writers(Clients):
     @rule(which=WHICH, index=WHICH, amount=st.integers(1, 3), minor=minors(0, 39))
     @when(lambda self: self.model.consumers)
     def shrinks(self, which, index, amount, minor):
-        """Mostly to less than the usage, as when a device breaks."""
+        """Shrink an inventory, mostly below the usage, as when a device breaks."""
         _, held = self.holder(which)
         uuid, name = one_of(held, index)
         generation = self.generation(uuid)
@@ -151,7 +151,7 @@ class Writers(Clients):
 
     @rule(which=WHICH, which_class=st.none() | WHICH, minor=minors(5, 39))
     def remove_inventory(self, which, which_class, minor):
-        """One, or all."""
+        """Delete one inventory, or all."""
         uuid = self.provider(which)
         path = f"/resource_providers/{uuid}/inventories"
         if which_class is None:
@@ -221,14 +221,14 @@ class Writers(Clients):
 
     @rule(number=CONSUMER, which=WHICH, which_class=WHICH, amount=st.integers(0, 2), minor=minors(28, 39), **WHO)
     def claim_a_little(self, number, which, which_class, amount, minor, **who):
-        """A claim that most probably fits, or an empty one."""
+        """Make a small claim, which mostly fits, or an empty one."""
         held = self.held([(which % NOT_THERE, which_class % NOT_THERE, amount)]) if amount else {}
         self.put(self.claim(self.uuid("c", number), held, minor, **who), minor)
 
     @rule(which=WHICH, index=WHICH, by=st.sampled_from((-1, 0, 0, 1)), minor=minors(1, 12, 28, 39), **WHO)
     @when(lambda self: self.model.consumers)
     def resizes(self, which, index, by, minor, **who):
-        """A consumer keeps its allocations except for one, of which it takes a little less or more."""
+        """Change one allocation of a consumer by a small amount."""
         consumer, held = self.holder(which)
         provider, name = one_of(held, index)
         held[provider][name] = max(1, held[provider][name] + by)
@@ -241,7 +241,7 @@ class Writers(Clients):
     @rule(which=WHICH, number=CONSUMER, to=st.none() | WHICH, minor=minors(13, 28, 39), **WHO)
     @when(lambda self: self.model.consumers)
     def moves(self, which, number, to, minor, **who):
-        """As in the migration of a server: another consumer takes over its allocations; it gets the same elsewhere."""
+        """Migrate a server: another consumer takes over its allocations, and it claims the same elsewhere."""
         consumer, held = self.holder(which)
         other = self.uuid("c", number)
         amounts = {name: amount for resources in held.values() for name, amount in resources.items()}
@@ -292,7 +292,7 @@ class Writers(Clients):
 
     @rule(which=WHICH, which_class=WHICH, to=WHICH, inventory=INVENTORY, minor=minors(30, 39), **WHO)
     def moves_a_class(self, which, which_class, to, inventory, minor, **who):
-        """As when a device becomes a provider of its own: inventory and all claims on it move there."""
+        """Move an inventory and all claims on it to another provider, as when a device becomes a provider."""
         here, there = self.provider(which), self.provider(to)
         if here == there or not {here, there} <= self.model.providers.keys():
             return
@@ -320,7 +320,7 @@ class Writers(Clients):
 
 
 def one_of(held, index):
-    """A provider and a class with an allocation."""
+    """Return a provider and a class with an allocation."""
     pairs = [(uuid, name) for uuid in sorted(held) for name in sorted(held[uuid])]
     return pairs[index % len(pairs)]
 

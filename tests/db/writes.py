@@ -140,7 +140,7 @@ ALLOCATIONS = (
     Write("empty a claim", CLAIMED, claim(1), {"host": USAGE}),
     Write(
         "claim in an old version",
-        (*HOST, OLD_CLAIM),  # its owner's rows exist from now on
+        (*HOST, OLD_CLAIM),  # creates the rows of its owner
         dataclasses.replace(OLD_CLAIM, what="PUT /allocations/$consumer"),
         {"host": USAGE},
     ),
@@ -208,8 +208,8 @@ REFUSED = (
     ),
 )
 
-#: Modules with the writes of extensions: ACCEPTED and REFUSED, the names of those TRIED and DEADLY, MALFORMED requests,
-#: and tables for the HOUSEKEEPING, which a request changes that only reads.
+#: Modules with the writes of extensions: ACCEPTED and REFUSED, the names in TRIED and DEADLY, MALFORMED requests, and
+#: #: the tables of HOUSEKEEPING, which even reads change.
 ADDED = extended.modules("db", "writes")
 ACCEPTED = (*PROVIDERS, *INVENTORIES, *NAMED, *ALLOCATIONS, *(write for each in ADDED for write in each.ACCEPTED))
 REFUSED = (*REFUSED, *(write for each in ADDED for write in each.REFUSED))
@@ -228,7 +228,7 @@ _TRIED = {
     *("a claim beyond capacity", "a reshape that does not fit"),
     *(name for each in ADDED for name in each.TRIED),
 }
-#: One for each way through a dry run; they change nothing.
+#: Dry runs, one for each of their paths; they change nothing.
 DRY_RUNS = tuple(tried(write) for write in ALL if write.name in _TRIED)
 
 OLDER_CLAIM = {name: value for name, value in holding(None, other={"VCPU": 2}).items() if "consumer" not in name}

@@ -1,4 +1,4 @@
-"""placement-manage: deployment tools read its output and its exit codes (docs: commands)."""
+"""The output and the exit codes of placement-manage, which deployment tools read (docs: commands)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def database(database_url):
 
 
 def fill(database, rootless=0, ownerless=0):
-    """Rows as an old Placement left them; each consumer holds two allocations."""
+    """Insert rows as an old Placement left them; each consumer has two allocations."""
     providers = [{"uuid": f"p{number}", "name": f"p{number}"} for number in range(rootless)]
     allocations = [
         {"resource_provider_id": 1, "resource_class_id": kind, "used": 1, "consumer_id": f"c{number}"}
@@ -50,7 +50,7 @@ def fill(database, rootless=0, ownerless=0):
 
 
 def frame(**rows):
-    """The table at the end: per migration, found and completed."""
+    """Return the table at the end: the numbers of matching and completed rows of each migration."""
     width = max(map(len, rows))
     rule = f"+-{'-' * width}-+-------------+-----------+\n"
     lines = "".join(
@@ -120,7 +120,7 @@ class TestSchema:
 
 
 class TestRelease:
-    """What it does to tables and rows is in test_existing_databases.py."""
+    """Its effect on tables and rows is tested in test_existing_databases.py."""
 
     @pytest.mark.parametrize(
         ("words", "revision"),
@@ -143,7 +143,7 @@ class TestRelease:
 
     @pytest.mark.every_database
     def test_is_refused_while_a_service_writes(self, run, database, monkeypatch):
-        """For two minutes after the last renewal, which is due once a minute; here for a day."""
+        """A writer is active for two minutes after its last renewal, which is due once a minute; here for a day."""
         assert schema.QUIET_PERIOD == 120
         monkeypatch.setattr(schema, "QUIET_PERIOD", 86400)
         run("db", "sync")
@@ -189,7 +189,7 @@ class TestRelease:
         assert run("db", "release").code == 0, "a claim without an end is kept by every implementation"
 
     def test_under_a_running_service_is_reported_and_undone_by_sync(self, run, database):
-        """With force: the response to a write, and the health check, name the remedy."""
+        """With --force the response to a write and the health check name the remedy."""
         run("db", "sync")
         standard.insert(database)
         service = in_process.placement(database)
@@ -240,7 +240,7 @@ class TestOnlineDataMigrations:
     @pytest.mark.every_database
     @pytest.mark.parametrize("revision", [INITIAL, "head"])
     def test_all_rows_are_completed_in_batches_of_fifty(self, run, database, revision):
-        """On the first revision too: later ones refuse a database that needs this."""
+        """This includes the first revision, since later ones refuse a database that needs the migrations."""
         made.sync(database.engine, revision)
         fill(database, rootless=70, ownerless=120)
         ran = run("db", "online_data_migrations")
@@ -304,7 +304,7 @@ class TestOnlineDataMigrations:
         feed = execute(
             database.engine, sa.select(tables.provider_changes.c.provider_id, tables.provider_changes.c.what)
         )
-        assert [tuple(row) for row in feed] == [(second, "shape")], "running services must hear of it"
+        assert [tuple(row) for row in feed] == [(second, "shape")], "running services must read the change"
 
     @pytest.mark.every_database
     def test_missing_consumers_are_created_with_the_incomplete_project_and_user(self, run, database):
@@ -335,7 +335,7 @@ class TestOnlineDataMigrations:
         assert ages == []
 
     def test_a_batch_begins_where_the_previous_one_ended_and_misses_no_row(self, database):
-        """A batch does not begin at the start again; rows that were added there are found at the end."""
+        """Rows that were added before the start of a batch are found at the end."""
         made.sync(database.engine)
         fill(database, ownerless=5)
         migrate = online.IncompleteConsumers(OWNER, OWNER)
@@ -402,21 +402,21 @@ class TestOnlineDataMigrations:
 
 @pytest.fixture
 def elsewhere(tmp_path):
-    """A configuration without a database, for tests that need none."""
+    """Write a configuration without a database."""
     return lambda url, more="": written(tmp_path, url, more)
 
 
 @pytest.fixture
 def command(main, tmp_path, monkeypatch):
-    """Run a command where nothing is configured; it needs no database."""
+    """Return a function that runs a command without a database in a directory without configuration."""
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in [name for name in os.environ if name.startswith("OS_")]:
         monkeypatch.delenv(name)
     return main
 
 
-class TestWords:
-    """Command lines of an operator."""
+class TestCommandLine:
+    """Arguments, configuration and help."""
 
     def test_a_command_line_without_arguments_shows_the_help_and_fails(self, command):
         ran = command()
@@ -441,13 +441,13 @@ class TestWords:
         assert ran.err.startswith("usage: placement-manage ")
 
     def test_a_completion_that_cannot_be_written_is_reported_in_one_line(self, command):
-        """Releases of oslo.config lack the file that it is made from, and older ones the option."""
+        """Releases of oslo.config lack the template of the completion, and older releases also the option."""
         ran = command("--shell_completion", "bash")
         assert ran.code == 0 or ran.err.splitlines()[-1].startswith("placement-manage: ")
         assert "Traceback" not in ran.err
 
     def test_version(self):
-        """In a process of its own, as in operation."""
+        """Run the command in its own process."""
         argv = [sys.executable, "-m", "placement.cmd.manage", "--version"]
         ran = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parents[3], timeout=PATIENCE)
         assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{package.version()}\n", "")
@@ -460,7 +460,7 @@ class TestWords:
         assert (ran.code, ran.out) == (0, "None\n")
 
     def test_the_directory_named_by_the_environment_is_read(self, command, elsewhere, tmp_path, monkeypatch):
-        """It is where the service looks, so a command without it would work on another database."""
+        """The service reads the same directory; otherwise a command would change another database."""
         elsewhere(f"sqlite:///{tmp_path}/a.sqlite")
         monkeypatch.setenv("OS_PLACEMENT_CONFIG_DIR", str(tmp_path))
         ran = command("db", "version")
@@ -473,7 +473,7 @@ class TestWords:
 
 
 class TestErrors:
-    """Errors are one line with the reason, without a traceback."""
+    """Errors are reported in one line with the reason, without a traceback."""
 
     @staticmethod
     def complaint(ran):

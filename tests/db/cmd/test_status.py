@@ -1,4 +1,4 @@
-"""placement-status: deployment tools read its table and its exit codes (docs: commands)."""
+"""The table and the exit codes of placement-status, which deployment tools read (docs: commands)."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def database(database_url):
 
 @pytest.fixture
 def check(tmp_path, database_url, in_process):
-    """Run the checks on the database of the test; ``config`` goes into the configuration."""
+    """Return a function that runs the checks on the test's database; ``config`` is appended to the configuration."""
 
     def check(*words, url=database_url, config="", command=("upgrade", "check")):
         path = tmp_path / "placement.conf"
@@ -132,7 +132,7 @@ def test_a_new_database_passes_every_check(check, database):
 def test_inconsistent_rows_of_openstack_placement_are_reported(check, filled):
     ran = check()
     assert ran.out == MUCH_IS_NOT
-    assert ran.code == 2, "the worst of them"
+    assert ran.code == 2, "the exit code is that of the worst result"
 
 
 def test_the_checks_run_before_and_after_the_switch(check, filled):
@@ -198,7 +198,7 @@ def test_json_contains_every_check_and_place(check, filled):
 
 
 def test_consumers_are_counted_and_not_their_allocations(filled):
-    """OWNERLESS has two allocations; GHOST has a row and none."""
+    """OWNERLESS has two allocations and no row; GHOST has a row and no allocation."""
     assert filled.read(online.ownerless) == 1
     with filled.engine.begin() as connection:
         connection.execute(sa.text(f"DELETE FROM consumers WHERE uuid = '{GHOST}'"))
@@ -211,7 +211,7 @@ def test_consumers_are_counted_and_not_their_allocations(filled):
 class TestOverCommitment:
     @pytest.fixture
     def above(self, filled):
-        """Return the findings, by provider and class."""
+        """Return a function that returns the findings, by provider and class."""
 
         def above():
             findings = OverCommitment.all(filled, lambda _: None)
@@ -224,10 +224,10 @@ class TestOverCommitment:
             connection.execute(sa.text(statement))
 
     def test_capacity_is_not_truncated_to_a_whole_number(self, filled, above):
-        """A capacity of 7.7 allows a usage of 7, not of 8; ratio and reserved amount count."""
+        """A capacity of 7.7 allows a usage of 7, not of 8; the ratio and the reserved amount count."""
         assert above() == {(FULL, "VCPU"): (14, 8), (FULL, "MEMORY_MB"): (64, 0)}
         self.change(filled, "UPDATE inventories SET allocation_ratio = 1.75 WHERE resource_provider_id = 5")
-        assert above() == {(FULL, "MEMORY_MB"): (64, 0)}, "14 of 14 is not above"
+        assert above() == {(FULL, "MEMORY_MB"): (64, 0)}, "14 of 14 is not over-committed"
         self.change(filled, "UPDATE allocations SET used = 8 WHERE resource_provider_id = 3")
         assert above()[openstack_database.NUMA1, "VCPU"] == (8, 7)
 
@@ -265,7 +265,7 @@ class TestOverCommitment:
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 class TestPolicy:
-    """The database only has to exist."""
+    """The check of the policy; the rows of the database do not matter."""
 
     @pytest.fixture(autouse=True)
     def _synced(self, database):

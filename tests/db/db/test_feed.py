@@ -1,4 +1,4 @@
-"""The feed: each change that a search can see leaves rows with its commit, in order (docs/adr/0004)."""
+"""The feed: each change that affects searches adds rows in the same commit, in order (docs/adr/0004)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.made import opened
 
 @pytest.mark.parametrize("write", writes.ALL, ids=lambda write: write.name)
 def test_a_write_leaves_a_row_for_each_provider_it_changes(database, write):
-    """A refused write leaves none."""
+    """A refused write leaves no row."""
     story_run = ScenarioRun(write, database)
     before = story_run.state()
     answer = story_run.ask(placement(database))
@@ -37,7 +37,7 @@ def test_a_write_leaves_a_row_for_each_provider_it_changes(database, write):
 
 
 def rows(database):
-    """Return writer, sequence number and provider of each row."""
+    """Return the writer, the sequence number and the provider of each row."""
     query = sa.select(provider_changes.c.writer_id, provider_changes.c.seq, provider_changes.c.provider_id)
     return sorted(tuple(row) for row in database.read(lambda db: db.execute(query).all()))
 
@@ -107,12 +107,12 @@ def test_transactions_that_overlap_have_different_writers(database):
     writer_of = {provider: writer for writer, _, provider in rows(database)}
     assert writer_of[1] != writer_of[2]
     assert writer_of[3] in (writer_of[1], writer_of[2])
-    assert writer_of[4] == writer_of[3], "no more writers are in use than necessary"
+    assert writer_of[4] == writer_of[3], "no more writers are registered than necessary"
 
 
 @pytest.mark.parametrize("answer_only", [False, True])
 def test_a_writer_whose_commit_was_not_answered_does_not_write_again(database, answer_only):
-    """Its sequence number may still appear."""
+    """The transaction with its sequence number may still be committed."""
     touch(database, 1)
     planted(database, Plan(at="COMMIT", faults=[faults.lose], answer_only=answer_only))
     with pytest.raises(errors.OutcomeUnknown):
@@ -130,7 +130,7 @@ INTERRUPTED = {"mariadb": "KILL QUERY CONNECTION_ID()", "postgresql": "SELECT pg
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_an_interrupted_statement_costs_no_writer(database, backend):
-    """The connection is intact.  Every search reads the number of each writer, so writers must not be wasted."""
+    """The connection is intact.  Every search reads the number of each writer, so superfluous writers cost time."""
     touch(database, 1)
     for _ in range(3):
         with pytest.raises(errors.DatabaseUnavailable):
@@ -145,7 +145,7 @@ UNHEARD_OF = {"mariadb": faults._signal(1105, "HY000", rolls_back=False), "postg
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_writer_whose_commit_ended_in_an_unknown_error_does_not_write_again(database, backend):
-    """It may be committed, so its number may be in use."""
+    """The transaction may be committed, so its number may be in use."""
     touch(database, 1)
     planted(database, Plan(at="COMMIT", faults=[UNHEARD_OF[backend.kind]], answer_only=True))
     with pytest.raises(sa.exc.DBAPIError):
@@ -156,7 +156,7 @@ def test_a_writer_whose_commit_ended_in_an_unknown_error_does_not_write_again(da
 
 
 def test_a_lost_connection_replaces_all_writers_of_the_process(database):
-    """The database may have lost their commits."""
+    """The database may have lost commits of these writers."""
     touch(database, 1)
     planted(database, Plan(at="SELECT", faults=[faults.lose]))
 
@@ -180,7 +180,7 @@ def test_a_commit_without_an_answer_replaces_all_writers_of_the_process(database
 
 
 def test_the_id_of_a_writer_whose_registration_was_lost_is_not_reused(database):
-    """Its process may go on, and would write under the same id as another one."""
+    """Its process may continue, and would share the id with another process."""
     state = rewound.noted(database)
     rewound.put_back(database, state)
     with opened(database.url) as first, opened(database.url) as second:
@@ -193,12 +193,12 @@ def test_the_id_of_a_writer_whose_registration_was_lost_is_not_reused(database):
     assert [(seq, provider) for _, seq, provider in sorted(rows(database), key=lambda row: row[2])] == [(1, 2), (1, 3)]
 
 
-# --- tidying ---------------------------------------------------------------------------------------------------------
+# --- maintenance -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The feed's clock; there is maintenance with every write."""
+    """Return the feed's clock; every write does the maintenance."""
     clock = Clock()
     monkeypatch.setattr(feed, "time", clock)
     monkeypatch.setattr(feed, "MAINTENANCE_INTERVAL", -1.0)
@@ -215,7 +215,7 @@ def test_a_writer_deletes_its_old_rows_except_the_newest(database, clock):
     assert rows(database) == [(writer, 1, 1), (writer, 2, 2), (writer, 3, 3)], "kept for ten minutes"
     clock.now = 603
     touch(database, 4)
-    assert rows(database) == [(writer, 3, 3), (writer, 4, 4)], "a reader that stands at 3 finds it for ten minutes more"
+    assert rows(database) == [(writer, 3, 3), (writer, 4, 4)], "readers at 3 can read it for ten more minutes"
     clock.now = 1204
     touch(database)
     assert rows(database) == [(writer, 4, 4)]
@@ -225,14 +225,14 @@ def test_a_writer_deletes_its_old_rows_except_the_newest(database, clock):
 
 
 def see(database, writer, ago):
-    """Set the time when the writer was last seen to so many seconds ago."""
+    """Set the writer's last renewal to ``ago`` seconds before now."""
     then = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - datetime.timedelta(seconds=ago)
     execute(database, sa.update(change_writers).where(change_writers.c.id == writer).values(seen_at=then))
 
 
 @pytest.fixture
 def dead_writer(database):
-    """The id of a writer of another process, which has written 1 and 2."""
+    """Return the id of a writer of another process, which has written the numbers 1 and 2."""
     with opened(database.url) as dead:
         touch(dead, 1)
         touch(dead, 1)
@@ -247,7 +247,7 @@ def test_an_abandoned_writer_is_ended_and_its_number_kept_for_the_same_time(data
     see(database, dead_writer, 3 * 3600)
     touch(database, 3)
     (own,) = writers(database) - {dead_writer, idle_writer}
-    assert len(rows(database)) == 4, "three hours are not long"
+    assert len(rows(database)) == 4, "three hours are below the limit"
     see(database, dead_writer, 4 * 3600 + 9)
     touch(database, 4)
     ended = (own, 3, feed.NO_PROVIDER)
@@ -289,13 +289,13 @@ def test_a_writer_that_is_seen_just_before_it_is_ended_goes_on(database, clock, 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_the_number_kept_is_that_of_the_last_commit(database, clock, monkeypatch):
-    """The writer was suspended, and commits while another one ends it."""
+    """The writer was suspended, and commits while another writer ends it."""
     recorded, go_on = threading.Event(), threading.Event()
     due = feed.Writer.maintenance_due
     with opened(database.url) as sleeper:
         touch(sleeper, 1)
         (writer,) = writers(database)
-        # It does not renew its lease after that commit: that would be in time for some of the runs.
+        # It does not renew its lease after that commit, which would succeed in some runs.
         monkeypatch.setattr(feed.Writer, "maintenance_due", lambda writer_: writer_.id != writer and due(writer_))
         see(database, writer, 5 * 3600)
         last = threading.Thread(target=touch, args=[sleeper, 2])
@@ -308,7 +308,7 @@ def test_the_number_kept_is_that_of_the_last_commit(database, clock, monkeypatch
         sa.event.listen(sleeper.engine, "after_cursor_execute", hold)
         last.start()
         assert recorded.wait(PATIENCE)
-        # The commit comes once the other transaction waits for the row of the writer.
+        # The commit follows once the other transaction waits for the row of the writer.
         waits = threading.Thread(target=lambda: (wait_for_lock(database), go_on.set()))
         with just_before(database, LOCKED, waits.start):
             touch(database, 3)
@@ -319,14 +319,14 @@ def test_the_number_kept_is_that_of_the_last_commit(database, clock, monkeypatch
 
 
 def test_events_alone_are_recorded_as_a_kind_that_older_releases_know(database):
-    """Their workers read the feed during an upgrade, and fail on any other word."""
+    """Their workers read the feed during an upgrade, and fail on an unknown kind."""
     with opened(database.url, recorded=True) as recording:
         for name in ("CUSTOM_A", "CUSTOM_B"):
             recording.write(lambda db, name=name: db.note("trait", name, {("name",): (None, name)}))
     recorded = sa.select(provider_changes.c.provider_id, provider_changes.c.what)
     assert {tuple(row) for row in database.read(lambda db: db.execute(recorded).all())} == {(0, "usage")}
     before = feed.stronger("usage", "names"), feed.stronger("names", "usage")
-    assert before == ("names", "names"), "what a search can see is not hidden by it"
+    assert before == ("names", "names"), "a change that affects searches takes precedence"
 
 
 def test_an_ended_writer_leaves_the_maintenance_to_others(database, clock, caplog):
@@ -350,7 +350,7 @@ def test_a_writer_renews_its_lease(database, clock):
 
 
 def test_a_writer_that_was_idle_for_half_its_lease_does_not_write_again(database, clock):
-    """Others may be about to end it.  A writer that keeps writing is never ended."""
+    """Another writer may be ending it.  A writer that keeps writing is never ended."""
     touch(database, 1)
     (old,) = writers(database)
     for _ in range(5):
@@ -363,7 +363,7 @@ def test_a_writer_that_was_idle_for_half_its_lease_does_not_write_again(database
 
 
 def test_a_writer_does_the_maintenance_once_a_minute(database, monkeypatch):
-    monkeypatch.undo()  # the interval is that of operation
+    monkeypatch.undo()  # the interval of the service
     clock = Clock()
     monkeypatch.setattr(feed, "time", clock)
     tidied = []
@@ -387,7 +387,7 @@ def test_a_writer_returns_to_the_pool_if_no_connection_is_available(database_url
 
 
 def test_a_write_whose_writer_was_deleted_uses_a_new_one(database):
-    """The process was suspended, and other writers have ended its writer."""
+    """The process was suspended, and other writers ended its writer."""
     touch(database, 1)
     (old,) = writers(database)
     execute(database, sa.delete(provider_changes))
@@ -400,7 +400,7 @@ def test_a_write_whose_writer_was_deleted_uses_a_new_one(database):
 
     database.write(work)
     (new,) = writers(database)
-    assert new != old, "a number is never given twice: readers remember the old one"
+    assert new != old, "an id is never reused: readers remember the old writer"
     assert len(attempts) == 2
     assert rows(database) == [(new, 1, 2)]
     touch(database, 3)

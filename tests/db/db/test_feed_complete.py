@@ -1,7 +1,7 @@
-"""The feed is complete for the writes of every route: each commit names all its changes of what the index reads.
+"""The feed is complete for the writes of every route: each commit records all its changes of indexed data.
 
-The writes are scenarios of requests (tests/db/writes.py), at least one for each endpoint of the table of routes; what a
-commit has changed is found by comparing tables (tests/db/feed_audit.py), not from what the code says about itself.
+The writes are scenarios of requests (tests/db/writes.py), at least one for each endpoint of the table of routes.  The
+changes of a commit are found by comparing tables (tests/db/feed_audit.py), independently of the code under test.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ each = pytest.mark.parametrize("write", every_tenth(CHANGING))
 
 
 def begun(write, database):
-    """The request of the write, as a function without arguments, after all that comes before it."""
+    """Send the preconditions of the write; return a function that sends its request."""
     names, service = Names(), placement(database)
     for call in write.before:
         answer = service(*names.fill(call))
@@ -40,7 +40,7 @@ def begun(write, database):
 
 @pytest.mark.parametrize("write", [*ALL, *VARIANTS], ids=lambda write: write.name)
 def test_each_commit_names_what_it_changes(database, write):
-    """The scenario and the request, and an index that follows the feed is the one that is built anew."""
+    """An index that follows the feed equals a rebuilt one."""
     reader = Reader(database)
     with audited(database) as commits:
         request = begun(write, database)
@@ -79,7 +79,7 @@ def changed_of(commits):
 
 
 def writing_endpoints():
-    """(method, path, endpoint) of every endpoint of all APIs that is not for GET."""
+    """Yield method, path and endpoint of every endpoint of all APIs except those for GET."""
     for api in apis.WRITTEN:
         for path, methods in api.routes.items():
             for method, declared in methods.items():
@@ -89,7 +89,7 @@ def writing_endpoints():
 
 
 def endpoint_of(write: Write):
-    """The endpoint that serves the write's request."""
+    """Return the endpoint that serves the write's request."""
     method, path = write.call.what.partition("?")[0].split()
     version = mv.Version(1, write.call.minor)
     for served, template, endpoint in writing_endpoints():
@@ -105,7 +105,7 @@ def test_every_endpoint_that_writes_has_a_scenario():
 
 
 def test_the_audit_compares_every_table_that_the_index_reads(database):
-    """Tables of the feed aside, and those that only tell whether a lease is due."""
+    """Except the feed itself, and tables that only show whether a lease is due."""
     names, service = Names(), placement(database)
     for call in (
         *HOST,

@@ -1,4 +1,4 @@
-"""A service that is started once and then forked, as uWSGI does: each process has connections and writers of its own.
+"""A service that is started once and then forked, as uWSGI does: each process has its own connections and writers.
 
 uWSGI forks in C, so Python's own hooks for forks do not run; this test forks in the same way.
 """
@@ -19,7 +19,7 @@ CONNECTION = {"mysql": "SELECT CONNECTION_ID()", "postgresql": "SELECT pg_backen
 
 
 def look(database):
-    """Return the writer, and the connections of a write and a read."""
+    """Return the writer and the connections used by a write and a read."""
     name = CONNECTION.get(database.url.get_backend_name())
 
     def which(db):
@@ -40,7 +40,7 @@ def say(looks):
 
 
 def fork_and_look(url):
-    """Print the results of the parent before, of both children, and of the parent after."""
+    """Print the results of the parent before the forks, of both children, and of the parent afterwards."""
     with opened(url) as database:
         look(database)
         for _ in range(2):

@@ -1,6 +1,6 @@
-"""Two Galera nodes that are both written to: a lock of one is unknown to the other until its transaction is certified.
+"""Two Galera nodes that both accept writes: a lock of one is unknown to the other until its transaction is certified.
 
-Every test has two requests that are certainly concurrent: while the slow node applies a long change, the commits of the
+The two requests of every test are always concurrent: while the slow node applies a long change, the commits of the
 quick node wait in its queue, and a request at the slow node neither sees them nor waits for their locks.
 """
 
@@ -97,7 +97,7 @@ def test_inventory_is_deleted_only_if_it_is_not_claimed_at_the_other_node(pair, 
 
 
 def swept(table):
-    """Return the numbers of rows that a sweep removes and marks."""
+    """Return a function that sweeps a database and returns the numbers of removed and marked rows."""
 
     def work(database):
         [sweep] = [each for each in made.swept(database, grace=0) if each.table == table]
@@ -107,7 +107,7 @@ def swept(table):
 
 
 def owned(pair, consumer, **owner):
-    """A claim for this owner."""
+    """Return a claim for this owner."""
     call = claim([pair.provider(VCPU=1)], consumer=consumer)
     return call._replace(body={**call.body, **owner})
 
@@ -119,22 +119,22 @@ class Owner:
         self._pair, self._owner = pair, {kind: name("OWNER")}
 
     def used(self):
-        """What uses the name."""
+        """Return a request that uses the name."""
         self._consumer = new()
         return owned(self._pair, self._consumer, **self._owner)
 
     def unused(self):
-        """What uses it no more."""
+        """Return a request after which the name is unused."""
         return Call("DELETE", f"/allocations/{self._consumer}")
 
     def check(self):
-        """The last use has this name."""
+        """Check that the last request used this name."""
         shown = self._pair.ask(Call("GET", f"/allocations/{self._consumer}")).body
         assert self._owner.items() <= shown.items()
 
 
 class Aggregate:
-    """An aggregate, and the providers that are gathered under it."""
+    """An aggregate, and the providers in it."""
 
     def __init__(self, pair, _):
         self._pair, self._aggregate = pair, new()
@@ -151,7 +151,7 @@ class Aggregate:
         assert shown["aggregates"] == [self._aggregate]
 
 
-#: By table: what refers to it, and by what a client names it.
+#: By table: the kind of its users, and the field in which a client names it.
 NAMES = {
     "projects": (Owner, "project_id"),
     "users": (Owner, "user_id"),
@@ -162,7 +162,7 @@ NAMES = {
 
 @pytest.fixture
 def nothing_unused(pair):
-    """The sweep finds only rows of the test."""
+    """Remove unused rows of other tests before the test."""
     for _ in range(2):
         made.swept(pair.databases[0], grace=0)
     pair.settle()
@@ -172,7 +172,7 @@ def nothing_unused(pair):
 @either_first
 @pytest.mark.parametrize("table", NAMES)
 def test_a_name_that_is_in_use_again_is_not_removed(pair, nothing_unused, table, order):
-    """It was marked long ago: one node removes it while the other uses it."""
+    """It was marked long ago; one node removes it while the other uses it."""
     kind, field = NAMES[table]
     names = kind(pair, field)
     for call in (names.used(), names.unused()):
@@ -188,7 +188,7 @@ def test_a_name_that_is_in_use_again_is_not_removed(pair, nothing_unused, table,
 @either_first
 @pytest.mark.parametrize("table", NAMES)
 def test_a_name_that_is_marked_while_it_gets_used_stays(pair, nothing_unused, table, order):
-    """A sweep does not see that it is used again, or its use that it is marked; the sweep after it sees both."""
+    """The sweep does not see the use, or the use does not see the mark; the next sweep sees both."""
     kind, field = NAMES[table]
     names = kind(pair, field)
     for call in (names.used(), names.unused()):
@@ -231,7 +231,7 @@ USES = {
 @either_first
 @pytest.mark.parametrize("use", USES)
 def test_a_provider_is_deleted_with_everything_that_refers_to_it(pair, use, order):
-    """It is deleted completely; with a child, it stays."""
+    """It is deleted completely; with a child it stays."""
     provider = pair.provider()
     name = TRAIT if use == "traits" else AGGREGATE
     deleted, used = pair.meet(*[delete(provider), USES[use](provider, name)][::order])[::order]
@@ -251,7 +251,7 @@ def test_a_provider_that_is_claimed_at_the_other_node_stays(pair, order):
 
 @met
 def test_the_last_request_determines_the_aggregates(pair):
-    """Two requests without a generation: each replaces the state."""
+    """Two requests without a generation each replace the state."""
     provider = pair.provider()
     assert pair.meet(aggregates(provider, AGGREGATE), aggregates(provider, OTHER)) == [200, 200]
     assert pair.ask(Call("GET", f"/resource_providers/{provider}/aggregates")).body["aggregates"] == [OTHER]
@@ -262,7 +262,7 @@ def test_the_last_request_determines_the_aggregates(pair):
 
 @pytest.fixture
 def same_second(pair, monkeypatch):
-    """A date that every row has and will have, so that a row whose other columns stay what they are is not written."""
+    """Give every row, old and new, the same date, so that a row without other changes is not written."""
     date = datetime.datetime(2026, 1, 1)
     monkeypatch.setattr(resource_providers.c.updated_at.onupdate, "arg", lambda _context: date)
     return lambda: pair.databases[0].write(lambda db: db.execute(sa.update(resource_providers)))
@@ -283,7 +283,7 @@ def test_two_moves_create_no_loop(pair, same_second, trees, below):
 @either_first
 @pytest.mark.parametrize("moving", ["parent", "grandparent"])
 def test_a_child_moves_along_with_its_parent(pair, moving, order):
-    """Or is created there afterwards: it has the root of its parent."""
+    """A child created there afterwards has the root of its parent, too."""
     root, target = pair.provider(), pair.provider()
     middle = pair.provider(root)
     parent = pair.provider(middle)
@@ -328,7 +328,7 @@ ADDING = {
 @either_first
 @pytest.mark.parametrize("how", ADDING)
 def test_a_class_is_deleted_only_if_no_provider_gets_inventory_of_it(pair, how, order):
-    """15 of 80 inventories were left, and the next class inherited them."""
+    """Without a lock, 15 of 80 inventories remained, and the next class inherited them."""
     resource_class = pair.named(Call("PUT", f"/resource_classes/{name('C')}"))
     provider = pair.provider()
     calls = [Call("DELETE", f"/resource_classes/{resource_class}"), ADDING[how](provider, resource_class)]

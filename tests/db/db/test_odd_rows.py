@@ -1,4 +1,4 @@
-"""Inconsistent rows that this service never writes: after lost commits, and of other programs or manual changes.
+"""Inconsistent rows that this service never writes: after lost commits, by other programs, or by manual changes.
 
 They cause no 5xx, and searches find everything that is consistent.
 """
@@ -35,7 +35,7 @@ from tests.index.rewound import unchecked
 from tests.reply_conformance import Described
 from tests.synced import NOWHERE
 
-#: The first of the ids that are inserted: a counter has not come this far, or has passed all of them.
+#: The first of the inserted ids, which a counter has not reached, or has passed entirely.
 FIRST = 1_000_000
 SOUND = str(uuid.UUID(int=1))
 ODD = {
@@ -49,7 +49,7 @@ ODD = {
         2,
     )
 }
-#: Special values that PostgreSQL and SQLite store; MariaDB's largest is that of single precision.
+#: Special values that PostgreSQL and SQLite store; MariaDB's largest value is single-precision.
 RATIOS = {
     "mariadb": {"great ratio": 3e38, "no ratio": 0.0, "endless ratio": -3e38},
     "postgresql": {"great ratio": 1e308, "no ratio": float("nan"), "endless ratio": float("-inf")},
@@ -65,7 +65,7 @@ def insert(db, table, *rows):
 
 
 def spoil(database, kind):
-    """One consistent host, and every inconsistency beside it."""
+    """Create one consistent host, and every inconsistency beside it."""
 
     def sound(db):
         provider = LockedProvider.create(db, uuid=SOUND, name="sound")
@@ -175,7 +175,7 @@ def test_a_refreshed_index_equals_a_rebuilt_one(database, ids):
 
 
 def test_an_unrecorded_child_moves_with_its_parent(database, ids):
-    """The feed names the providers whose row has the root of the tree that moves."""
+    """The feed records only the providers whose row names the root of the moving tree."""
     indexed = database.snapshot(loaded)
     body = {"name": "sound", "parent_provider_uuid": ODD["steps of zero"]}
     assert placement(database)("PUT", f"/resource_providers/{SOUND}", body=body).status == 200
@@ -216,9 +216,9 @@ def described(database, ids):
 
 
 def held_to_documents(database, **options):
-    """Return the service, whose replies are compared with their descriptions.
+    """Return the service, whose responses are validated against the OpenAPI documents.
 
-    These promise that no usage is negative, so the row that is has to go.
+    The documents exclude negative usage, so the row with one is deleted.
     """
     with database.engine.begin() as connection:
         connection.execute(sa.delete(allocations).where(allocations.c.used < 0))
@@ -261,7 +261,7 @@ def test_no_write_fails(database, ids):
         ask("POST", "/resource_providers", {"name": f"below {name}", "parent_provider_uuid": uuid_})
         ask("PUT", path, {"name": name, "parent_provider_uuid": SOUND})
         ask("DELETE", path)
-    assert number == len(ODD) - 2, "allocated too much, and a class that is not there"
+    assert number == len(ODD) - 2, "an over-committed class, and an unknown class"
     held = call("GET", f"/allocations/{CONSUMER}", minor=36)
     assert held.status == 200
     for method, path, body in (

@@ -1,4 +1,4 @@
-"""The events of real work: causes, counts, and the time of each statement."""
+"""The signals published by requests: causes, counts, and the time of each statement."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_index_publishes_missed_changes_and_the_reason_for_a_full_read(datab
     assert refresh() == ([], 0, 1)
     host(service)
     assert refresh() == ([], 2, 2)  # the provider, and its inventory
-    # Usage of a provider that was deleted without a row in the feed.
+    # Usage of a provider that was deleted without a row in the feed
     deleted_id = database.read(lambda db: db.execute(sa.select(sa.func.max(resource_providers.c.id))).scalar())
     with database.engine.begin() as connection:
         connection.execute(sa.delete(inventories).where(inventories.c.resource_provider_id == deleted_id))
@@ -138,7 +138,7 @@ def test_a_deadlock_is_published_as_one(database, received):
             attempts.append(None)
             db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == first).values(name=first))
             if len(attempts) == 1:
-                barrier.wait(PATIENCE)  # each holds one lock, and waits for the other
+                barrier.wait(PATIENCE)  # each transaction holds one lock, and waits for the other
             db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == second).values(name=second))
 
         database.write(work)
@@ -151,7 +151,7 @@ def test_a_deadlock_is_published_as_one(database, received):
         thread.start()
     for thread in threads:
         thread.join()
-    # The attempt that is run again may collide a second time.
+    # The second attempt may collide, too.
     assert set(received.of("driver_error")) == {("deadlock",)}
     assert received.of("retried") == received.of("driver_error")
 

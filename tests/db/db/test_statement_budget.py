@@ -1,4 +1,4 @@
-"""The number of statements of a claim, which take a round trip each, and most of its time (docs/architecture.rst).
+"""The number of statements of a claim, whose round trips take most of its time (docs/architecture.rst).
 
 COMMIT counts.  BEGIN, which opens the transaction, does not: PyMySQL never sends it, psycopg does.  Rows that are
 inserted together count once.
@@ -33,7 +33,7 @@ def budget(own_insert):
 
 @pytest.fixture
 def names(service):
-    """On a provider with capacity, where a consumer of the same project has an allocation: all names have ids."""
+    """Create a provider with an allocation of the same project, so that all names have ids."""
     names = Names()
     for call in (*HOST, claim(consumer="consumer_before", **OWN)):
         assert service(*names.fill(call)).status in (200, 204)
@@ -142,9 +142,9 @@ def test_every_endpoint_that_reads_a_body_has_a_malformed_example():
 
 @pytest.mark.parametrize(("method", "path", "body"), MALFORMED)
 def test_a_malformed_body_takes_no_lock(database, service, names, method, path, body):
-    """One look at whether the provider exists, where its 404 goes first; no transaction."""
+    """A missing provider goes first, so one read looks it up; no transaction begins."""
     sent = names.fill(Call(f"{method} {path}", body, None))
-    service(*sent)  # a new connection asks the server about itself
+    service(*sent)  # a new connection sends its own queries
     plan = Plan()
     planted(database, plan)
     assert service(*sent).status == 400

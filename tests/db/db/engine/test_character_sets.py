@@ -1,7 +1,7 @@
-"""Databases whose columns hold fewer characters than clients send: MySQL refuses to compare what it cannot convert.
+"""Databases whose character set lacks characters that clients send: MySQL refuses comparisons that it cannot convert.
 
-Most databases of this API were made with latin1 or utf8mb3.  Each text that a client sends, alone and as the second of
-two, is compared or stored: the answer is a refusal in words, or what is true of a name that nothing can have.
+Most databases of this API were created with latin1 or utf8mb3.  Each text of a client, alone and as the second of two,
+is compared or stored: the response is a refusal with a sentence, or that for an unknown name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.every_database
 
 UUID = "11111111-1111-4111-8111-111111111111"
 OTHER = "22222222-2222-4222-8222-222222222222"
-#: A character that each character set lacks, and one that the other has.
+#: A character missing in each character set, and one that the other set contains.
 LACKS = {"latin1": "\N{SNOWMAN}", "utf8mb3": "\N{GRINNING FACE}"}
 
 

@@ -1,4 +1,4 @@
-"""Compiled statements do what SQLAlchemy does with the same statement: rows, counts, errors, lost connections."""
+"""Compiled statements behave like SQLAlchemy with the same statement: rows, counts, errors, lost connections."""
 
 import datetime
 
@@ -24,7 +24,7 @@ UPDATE = sa.update(traits).where(AMONG).values(updated_at=sa.bindparam("now"))
 
 @pytest.fixture
 def connection(database):
-    """A connection in a transaction."""
+    """Return a connection in a transaction."""
     with database.engine.connect() as connection:
         connection.begin()
         yield connection
@@ -65,7 +65,7 @@ def check_ids(connection, number):
 
 @pytest.mark.parametrize("number", [1, 16, 17, 1001])
 def test_rows_of_several_tables_are_inserted_together(connection, number):
-    """Values of one table are not those of the other, though their columns have the same names."""
+    """The values of the tables are not confused, although their columns have the same names."""
     other = CompiledInsert(resource_classes, "created_at", "id", "name")
     names = [f"CUSTOM_{row:05}_'%_:x" for row in range(number)]
     later = NOW + datetime.timedelta(days=1)
@@ -81,7 +81,7 @@ def test_rows_of_several_tables_are_inserted_together(connection, number):
 
 
 def test_rows_inserted_together_are_stored_all_or_not_at_all(database):
-    """The transaction fails as that of one table does."""
+    """The transaction fails like that of a single table."""
     other = CompiledInsert(resource_classes, "created_at", "id", "name")
     twice = [{**row, "id": 20_000 + place} for place, row in enumerate(rows("CUSTOM_B", "CUSTOM_B"))]
     both = [(INSERT, rows("CUSTOM_A")), (other, twice)]
@@ -94,7 +94,7 @@ def test_rows_inserted_together_are_stored_all_or_not_at_all(database):
 
 
 def test_a_row_may_contain_any_value_of_its_columns(connection):
-    """Null, quotes, JSON within JSON, fractions of seconds; a text that is too long fails, and is not cut."""
+    """Null, quotes, JSON within JSON, fractions of seconds; a text that is too long is refused, not truncated."""
     owner = {"project_id": 1, "user_id": 1, "generation": 1}
     connection.execute(sa.insert(consumers), [{"id": number, "uuid": str(number), **owner} for number in (1, 2)])
     insert = CompiledInsert(claims, "consumer_id", "content", "generation", "mappings", "expires_at")
@@ -117,7 +117,7 @@ def test_a_row_may_contain_any_value_of_its_columns(connection):
 
 
 def test_a_statement_is_executed_with_any_number_of_values(connection):
-    """The text of the first number is not that of the others."""
+    """The statement text depends on the number of values."""
     select = CompiledStatement(SELECT)
     INSERT.execute(connection, rows("CUSTOM_A", "CUSTOM_B"))
     names_of_runs = [["CUSTOM_A"], ["CUSTOM_A", "CUSTOM_B"], ["CUSTOM_B"], [], ["CUSTOM_A", *map(str, range(200))]]
@@ -127,7 +127,7 @@ def test_a_statement_is_executed_with_any_number_of_values(connection):
 
 
 def test_a_change_counts_the_rows_that_it_matches(connection):
-    """Not those that become different: MySQL counts these unless it is told otherwise."""
+    """By default MySQL counts only the rows that become different."""
     update = CompiledStatement(UPDATE)
     INSERT.execute(connection, rows("CUSTOM_A", "CUSTOM_B"))
     for _ in range(2):
@@ -152,7 +152,7 @@ def test_values_are_converted_as_the_types_of_the_columns_say(connection):
 
 
 def test_values_are_stored_as_sqlalchemy_stores_them(connection):
-    """SQLite's driver writes dates in another form; a list in a JSON column is one value, whatever its length."""
+    """SQLite's driver writes dates in another form; a list of any length in a JSON column is one value."""
     INSERT.execute(connection, rows("CUSTOM_A"))
     connection.execute(sa.insert(traits), {"name": "CUSTOM_B", "created_at": NOW})
     stored = connection.exec_driver_sql("SELECT DISTINCT created_at FROM traits WHERE name LIKE 'CUSTOM%%'").all()
@@ -198,7 +198,7 @@ def test_a_lost_connection_is_not_used_again(connection, loss):
 
 
 def test_a_connection_that_was_interrupted_is_not_used_again(connection, monkeypatch):
-    """The answer would be taken for that of the next statement."""
+    """Otherwise the response would be read as that of the next statement."""
 
     class Interrupted(BaseException):
         pass
@@ -220,7 +220,7 @@ def test_a_connection_that_was_interrupted_is_not_used_again(connection, monkeyp
 
 
 def test_a_write_survives_one_lost_connection(database):
-    """The attempt is run again as after an error of any other statement."""
+    """The attempt is retried as after an error of any other statement."""
     attempts = []
 
     def work(db):

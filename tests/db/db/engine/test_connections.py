@@ -18,7 +18,7 @@ from tests.made import opened
 
 @pytest.fixture
 def connected(database_url):
-    """Returns the database with options of the test."""
+    """Return a function that opens the database with options of the test."""
     with contextlib.ExitStack() as stack:
 
         def open_with(**options):
@@ -32,7 +32,7 @@ def connected(database_url):
 
 
 def taken(database, attempts):
-    """Return how many of ``most`` connections for writes can be open at a time."""
+    """Return how many of ``attempts`` connections for writes can be open at once."""
     with contextlib.ExitStack() as stack:
         for number in range(attempts):
             try:
@@ -69,7 +69,7 @@ def test_an_old_connection_is_replaced(connected, age, same):
 
 
 def used(url):
-    """Write, read and probe; return the driver's connections that were opened, and those that were closed."""
+    """Write, read and probe; return the driver connections opened and those closed."""
     connected, closed = [], []
     with opened(url) as database:
         for engine in {database.engine, database.reading_engine, database._probing_engine}:
@@ -90,7 +90,7 @@ def test_no_connection_is_left_open_at_the_end(database):
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:/one?vfs=memdb&uri=true"])
 def test_a_database_in_memory_has_one_connection(url):
-    """Otherwise it would find no tables, or locks would not be waited for."""
+    """A second connection would find no tables, or would not wait for locks."""
     connected, _ = used(url)
     assert len(connected) == 1
 

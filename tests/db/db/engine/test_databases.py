@@ -1,4 +1,4 @@
-"""What the tests rely on: a database is clean each time, and a server keeps what was committed, even after SIGKILL."""
+"""Assumptions of the tests: each database is clean, and a server keeps committed data even after SIGKILL."""
 
 import pytest
 import sqlalchemy as sa

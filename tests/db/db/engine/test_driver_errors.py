@@ -1,4 +1,4 @@
-"""Driver errors are answered by class: a mistake of the client, or an unavailable server; none is an internal error."""
+"""Driver errors are reported as client errors or as an unavailable server, never as internal errors."""
 
 import contextlib
 import sqlite3
@@ -43,8 +43,8 @@ def test_unsupported_characters_are_the_clients_fault(database_url, charset):
 @pytest.mark.parametrize("limit", ["max_page_count = 1", "query_only = ON"])
 @pytest.mark.parametrize("attempts", [1, 10])
 def test_a_full_or_read_only_disk_is_not_an_internal_error(database, limit, attempts):
-    """Nor is it a conflict if only one attempt is allowed."""
-    # What earlier tests have deleted left free pages, which a full disk does not take away.
+    """Nor is it a conflict, even if only one attempt is allowed."""
+    # Deletions of earlier tests left free pages, which can be used even on a full disk.
     with contextlib.closing(sqlite3.connect(database.url.database)) as connection:
         connection.execute("VACUUM")
 
@@ -81,7 +81,7 @@ def test_a_postgresql_that_cannot_continue_is_not_an_internal_error(database, st
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("wrong", ["password", "database"])
 def test_refused_credentials_are_not_an_unreachable_server(database_url, wrong):
-    """At start, waiting does not help; and a password that is changed later is no internal error."""
+    """Waiting at the start does not help, and a password that is changed later is not an internal error."""
     changes = {"username": "nobody", "password": "wrong"} if wrong == "password" else {"database": "nowhere"}
     with opened(sa.make_url(database_url).set(**changes)) as database:
         with pytest.raises(errors.DatabaseRefuses):

@@ -1,4 +1,4 @@
-"""Every code of the tables means what it should when the real server raises it through the real driver."""
+"""Every code of the tables has its class when the real server raises it through the real driver."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 
-#: A second list of the codes, so that an entry that is lost or changed is noticed.
+#: A second list of the codes, which detects lost or changed entries.
 MYSQL = {
     ErrorClass.COLLISION: "1020 1022 1205 1213 1412 1615 1689 3101 3572",
     ErrorClass.LOST: "1015 1021 1023 1024 1026 1028 1030 1032 1034 1036 1037 1038 1039 1040 1041 1042 1043 1047 1053 "
@@ -50,9 +50,9 @@ RAISE = "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{}'; END $$"
 
 
 def raised(database, code):
-    """The error that the server raises with this code, as the driver and SQLAlchemy pass it on."""
+    """Return the error that the server raises with this code, as the driver and SQLAlchemy raise it."""
     mariadb = database.url.get_backend_name() == "mysql"
-    # MySQL gives a deadlock the state of PostgreSQL's serialization failure.
+    # In MySQL a deadlock has the SQLSTATE of PostgreSQL's serialization failure.
     statement = SIGNAL.format("40001" if code == "1213" else "HY000", code) if mariadb else RAISE.format(code)
     with database.engine.connect() as connection, pytest.raises(exc.DBAPIError) as error:
         connection.exec_driver_sql(statement)
@@ -98,7 +98,7 @@ def test_a_condition_deeper_than_sqlite_allows_is_the_clients_fault(database):
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_a_database_file_that_cannot_grow_refuses_writes_and_serves_reads(database):
-    """An error of the file system, as a full disk or a quota is one; in a process of its own, which has the limit."""
+    """The file size limit of a child process stands in for a full disk or a quota."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
         refused, served = process.submit(write_without_room, str(database.url)).result(PATIENCE)
     assert refused == ("DatabaseUnavailable", "disk I/O error")
@@ -107,7 +107,7 @@ def test_a_database_file_that_cannot_grow_refuses_writes_and_serves_reads(databa
 
 
 def write_without_room(url):
-    """Return the outcome of a write whose file cannot grow, and whether reads, and later writes, succeed."""
+    """Return the outcome of a write whose file cannot grow, and whether later reads and writes succeed."""
     with opened(url) as database:
         database.read(lambda db: ResourceProvider.find(db, "x"))
         _, hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -1,4 +1,4 @@
-"""Which connections are replaced before they are used again, and when a server is asked whether it takes writes."""
+"""The replacement of connections after a loss, and the check whether a server accepts writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def clock(monkeypatch):
 
 
 def test_connections_are_replaced_once_for_each_server_that_is_lost(clock, tmp_path):
-    """Threads that notice the loss later, in work that began before, do not discard new connections."""
+    """Threads that notice the loss later, in work that had already begun, do not discard new connections."""
     fresh, engine = Freshness(), sa.create_engine(f"sqlite:///{tmp_path}/file")
     fresh.watch(engine, reads=False)
 

@@ -1,4 +1,4 @@
-"""mysqlclient, the recommended driver of MariaDB and MySQL, behaves as PyMySQL, which all other tests use."""
+"""mysqlclient, the recommended driver of MariaDB and MySQL, behaves like PyMySQL, which all other tests use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 
 @pytest.fixture(autouse=True)
 def driver(backend):
-    """The driver, where the database is among those to be tested."""
+    """Return the driver, if the run tests its database."""
     if importlib.util.find_spec("MySQLdb") is None:
         raise servers.Missing(
             "mysqlclient is not installed: `make servers` gets what it is compiled with, then pip install mysqlclient"
@@ -35,13 +35,13 @@ def with_mysqlclient(url: str | sa.URL) -> sa.URL:
 
 @pytest.fixture
 def mysqlclient(database):
-    """The database, through mysqlclient."""
+    """Return the database, accessed through mysqlclient."""
     with opened(with_mysqlclient(database.url)) as same:
         yield same
 
 
 def test_both_drivers_return_the_same_values(database, mysqlclient):
-    """What one writes the other shows: amounts, ratios, dates, generations."""
+    """Each driver reads the values that the other writes: amounts, ratios, dates, generations."""
     names, shown = Names(), []
     for call in (*HOST, claim(**OWN), claim(consumer="other", **OWN)):
         assert placement(mysqlclient)(*names.fill(call)).status in (200, 204)

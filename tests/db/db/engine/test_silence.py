@@ -1,4 +1,4 @@
-"""A server that accepts connections and sends nothing - frozen, or cut off - blocks no thread without a limit."""
+"""A server that accepts connections and sends nothing (frozen, or cut off) blocks no thread forever."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ LONG = int(2 * PATIENCE)
 
 @pytest.fixture
 def patient_by_default(monkeypatch):
-    """A limit that is not the test's own is longer than the test waits."""
+    """Make every limit that the test does not set longer than the test."""
     monkeypatch.setitem(dialects.Setup.of.__kwdefaults__, "read_timeout", LONG)
     monkeypatch.setattr(Timeouts.__init__, "__defaults__", (Timeouts().connect, LONG))
 
 
 def is_given_up(run, work):
-    """Whether the database is given up; without a limit this would not return."""
+    """Whether the work ends with an unavailable database; without a limit this would not return."""
     with pytest.raises(errors.DatabaseUnavailable):
         run(work)
     return True
@@ -49,7 +49,7 @@ def create(name):
 
 
 def insisting(run):
-    """Return what ``run(number)`` returns once the server has answered in its short time, on a busy machine too."""
+    """Repeat ``run(number)`` until a busy machine meets the short time limit; return the result."""
     until = time.monotonic() + PATIENCE
     numbers = itertools.count()
     while True:
@@ -60,7 +60,7 @@ def insisting(run):
 
 
 def created(database, name):
-    """Create a provider, and again under another name if the server took longer than its limit; return the name."""
+    """Create a provider, under another name if the server exceeded the limit; return the name."""
 
     def run(number):
         database.write(create(f"{name}{number}"))
@@ -78,7 +78,7 @@ def check(database, silent):
         waiting = [threads.submit(is_given_up, *work) for work in works]
         assert [future.result(PATIENCE) for future in waiting] == [True] * 3
     created(database, "after")
-    # The late answer to a statement is not that of the next one.
+    # The late response to a statement is not read as that of the next one.
     with insisting(lambda _: database.reading_engine.connect()) as connection:
         with silent(), pytest.raises(sa.exc.DBAPIError) as lost:
             connection.execute(sa.select(1))
@@ -105,7 +105,7 @@ def test_a_server_whose_packets_are_dropped_is_lost(backend, database):
         check(cut_off, proxy.silent)
 
 
-#: A statement that takes the server so many seconds, in which it sends nothing.
+#: A statement during which the server sends nothing, by kind; the parameter is in seconds.
 SLOW = {"mariadb": "SELECT SLEEP({})", "postgresql": "SELECT pg_sleep({})"}
 
 
@@ -113,16 +113,16 @@ SLOW = {"mariadb": "SELECT SLEEP({})", "postgresql": "SELECT pg_sleep({})"}
 @pytest.mark.usefixtures("patient_by_default")
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_changes_of_the_schema_have_no_time_limit(backend, database):
-    # Shorter than LONG, so that it ends by itself where the limit is ignored; longer than this process may be held up.
+    # Shorter than LONG, so that it ends if the limit is ignored; longer than this process may be delayed.
     endless, slow = (sa.text(SLOW[backend.kind].format(duration)) for duration in (int(PATIENCE), 2))
     with opened(database.url, **SHORT | {"connect_timeout": int(PATIENCE)}) as bounded:
-        insisting(lambda _: bounded.write(lambda db: db.execute(sa.select(1))))  # so that it is connected
+        insisting(lambda _: bounded.write(lambda db: db.execute(sa.select(1))))  # opens the connection
         assert is_given_up(bounded.write, lambda db: db.execute(endless))
         with bounded.unbounded_engine() as engine, engine.begin() as connection:
             connection.execute(slow)
 
 
-#: The server's own limits, for silent clients and for statements that no client waits for.
+#: The server's own limits for silent clients and for abandoned statements.
 LIMITS = {
     "mariadb": "SELECT @@lock_wait_timeout, @@innodb_lock_wait_timeout, @@idle_transaction_timeout, "
     "@@max_statement_time",
@@ -130,7 +130,7 @@ LIMITS = {
     "current_setting('statement_timeout')",
 }
 IN_READS = {"mariadb": (10, 10, 60, 40), "postgresql": ("10s", "1min", "40s")}
-# If a limit ends a COMMIT, its outcome is unknown.
+# If a limit ended a COMMIT, its outcome would be unknown.
 IN_WRITES = {"mariadb": (10, 10, 60, 0), "postgresql": ("10s", "1min", "0")}
 IN_COMMANDS = {"mariadb": (86400, 10, 0, 0), "postgresql": ("10s", "0", "0")}
 
@@ -169,7 +169,7 @@ def test_a_start_that_changes_the_schema_waits_as_long_as_it_takes(backend, data
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 def test_a_connection_has_a_timeout_as_long_as_it_is_open(database):
-    """The handshake has a limit of its own."""
+    """The limit of the handshake is a different one."""
     with opened(database.url, connect_timeout=3, read_timeout=40) as bounded, bounded.engine.connect() as connection:
         driver = connection.connection.dbapi_connection
         assert (driver._read_timeout, driver._write_timeout) == (40, 40)

@@ -1,4 +1,4 @@
-"""A database of OpenStack Placement is taken over, served and given back (docs: commands, database-schema)."""
+"""A database of OpenStack Placement is adopted, served and released (docs: commands, database-schema)."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def taken_over(database):
 
 @pytest.fixture
 def service(taken_over):
-    """The service on the database, at version 1.39; requests may change rows."""
+    """Return a function that sends requests at version 1.39 to the service on the database."""
     call = in_process.placement(taken_over)
     return lambda method, path, body=None: call(method, path, 39, body)
 
 
 @pytest.fixture(scope="module")
 def read(backend):
-    """The body of the answer to a GET at version 1.39."""
+    """Return a function that returns the body of a GET at version 1.39."""
     url = backend.create_database()
     with opened(url) as database:
         openstack_database.make(database.engine, openstack_database.OLDER)
@@ -74,7 +74,7 @@ def read(backend):
 
 
 def rows(database):
-    """Every row of every table that the original has, as it is stored."""
+    """Return every stored row of the tables of OpenStack Placement."""
     with database.engine.connect() as connection:
         return {
             name: sorted(map(repr, connection.execute(sa.text(f"SELECT * FROM {name}"))))
@@ -101,7 +101,7 @@ class TestSync:
         assert after.keys() - tables_before.keys() == made.OURS
         removed = indexes(tables_before) - indexes(after)
         assert len(removed) == (0 if revision == openstack_database.NEWEST else 5), (
-            "which the newest revision of the original drops"
+            "dropped by the newest revision of OpenStack Placement"
         )
         for table, lines in tables_before.items():
             assert [line for line in lines if (table, line.split()[1]) not in removed] == after[table]
@@ -122,7 +122,7 @@ class TestSync:
 
 
 class TestRead:
-    """Requests and their responses; the original answers the same, except where a comment says otherwise."""
+    """Requests and responses, the same as those of OpenStack Placement except where a comment says otherwise."""
 
     def test_consumers_have_their_allocations(self, read):
         held = read(f"/allocations/{INSTANCE}")
@@ -151,13 +151,13 @@ class TestRead:
         assert read(f"/allocations/{OWNERLESS}") == {"allocations": {}}
 
     def test_usage_of_a_deleted_provider_counts_for_its_consumer(self, read):
-        """The usages of a project are those of its consumers (docs: api-usage-rules)."""
+        """The usages of a project are the usages of its consumers (docs: api-usage-rules)."""
         usages = read("/usages?project_id=project-a&user_id=alice&consumer_type=all")["usages"]
         assert usages["all"] == {"consumer_count": 2, "VCPU": 5, "MEMORY_MB": 2048, "DISK_GB": 20}
 
     def test_candidates_ignore_allocations_of_deleted_objects(self, read):
         candidates = read("/allocation_candidates?resources=VCPU:1&required=CUSTOM_GOLD")
-        assert candidates == {"allocation_requests": [], "provider_summaries": {}}, "there are 7.7, of which 7 are used"
+        assert candidates == {"allocation_requests": [], "provider_summaries": {}}, "the capacity is 7.7, and 7 is used"
         candidates = read("/allocation_candidates?resources=VCPU:1")
         assert [set(request["allocations"]) for request in candidates["allocation_requests"]] == [{NUMA0}]
         assert candidates["provider_summaries"][NUMA0]["resources"] == {"VCPU": {"capacity": 128, "used": 6}}
@@ -169,10 +169,10 @@ class TestRead:
 
 @pytest.mark.parametrize("revision", [openstack_database.OLDER])
 class TestServed:
-    """The rows that races of the original have left."""
+    """Inconsistent rows left by races of OpenStack Placement."""
 
     def test_a_provider_without_a_root_is_shown_and_becomes_its_own_root(self, taken_over, service):
-        """The original hides it until ``online_data_migrations`` has run."""
+        """OpenStack Placement hides it until ``online_data_migrations`` has run."""
         path = f"/resource_providers/{ROOTLESS}"
         assert service("GET", path).body["root_provider_uuid"] is None
         assert [provider["uuid"] for provider in service("GET", f"{LIST}?name=rootless").body[LISTED]] == [ROOTLESS]
@@ -198,7 +198,7 @@ class TestServed:
         assert claim(CROWD, 7).status == 409
         assert claim(CROWD, 5).status == 204
         assert claim(SECOND, 3).status == 204
-        assert claim(CROWD, 6).status == 409, "now it is full, and nothing above"
+        assert claim(CROWD, 6).status == 409, "now it is full, and not over-committed"
 
     def test_a_class_deleted_while_in_use_causes_no_failure(self, taken_over, service):
         with taken_over.engine.begin() as connection:
@@ -272,7 +272,7 @@ class TestRelease:
 
     @pytest.mark.parametrize("revision", [openstack_database.NEWEST])
     def test_a_service_left_running_writes_nothing(self, taken_over, service):
-        """Neither would see the changes of the other."""
+        """Neither the service nor OpenStack Placement would see the other's changes."""
         made.release(taken_over.engine, force=True)
         before = rows(taken_over)
         assert service("DELETE", f"/allocations/{INSTANCE}").status == 503
@@ -280,7 +280,7 @@ class TestRelease:
 
     @pytest.mark.parametrize("revision", [openstack_database.OLDER])
     def test_continues_after_a_power_cut(self, taken_over, revision):
-        """On MySQL the tables dropped up to then stay dropped; the others roll back."""
+        """On MySQL, dropped tables stay dropped; other databases roll back."""
         with sql_hooks.writes(taken_over.engine) as statements:
             made.release(taken_over.engine, revision, force=True)
         made.sync(taken_over.engine)

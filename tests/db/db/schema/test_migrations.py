@@ -1,4 +1,4 @@
-"""Every way to create the schema gives the same one, that of other Placements (docs: database-schema)."""
+"""Every way to create the schema yields the schema of OpenStack Placement and our tables (docs: database-schema)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UUID = "11111111-1111-4111-8111-111111111111"
 
 @pytest.fixture
 def database(database_url):
-    """A database without a single table."""
+    """Return a database without tables."""
     with opened(database_url) as empty:
         yield empty
 
@@ -93,7 +93,7 @@ def test_a_database_stamped_back_returns_with_a_new_feed(engine):
     made.sync(engine)
     assert schema.version(engine) == schema.HEAD
     (feed_after,) = execute(engine, "SELECT uuid FROM feed_instance")
-    assert feed_after != feed, "what happened meanwhile is not in the feed: its readers must begin anew"
+    assert feed_after != feed, "the feed lacks the changes made meanwhile: its readers must reload everything"
 
 
 def test_tables_are_added_to_a_served_database_and_nothing_else_changes(engine):
@@ -107,7 +107,7 @@ def test_tables_are_added_to_a_served_database_and_nothing_else_changes(engine):
     assert after.keys() - before.keys() == {"claims", *(table.name for each in made.ADDITIONS for table in each.tables)}
     ours = ("claims", "alembic_version", *(after.keys() - before.keys()))
     assert [statement for statement in statements if not any(name in statement for name in ours)] == []
-    assert execute(engine, "SELECT uuid FROM feed_instance") == [feed], "workers go on meanwhile"
+    assert execute(engine, "SELECT uuid FROM feed_instance") == [feed], "workers continue meanwhile"
 
 
 def test_a_second_sync_does_nothing(engine):
@@ -139,7 +139,7 @@ def test_sync_refuses_incomplete_rows_and_names_the_remedy(engine, flaw, remedy)
 
 
 def test_sync_continues_after_a_power_cut_at_any_statement(engine):
-    """MySQL keeps the steps before a power cut, so there is one after each step; the others start again."""
+    """MySQL keeps the steps before a power cut, so each step is followed by one; other databases start over."""
     keeps_steps = engine.dialect.name == "mysql"
     cuts = 0
     for attempt in itertools.count(1):
@@ -207,7 +207,7 @@ def test_each_state_of_a_schema_has_a_finding(engine):
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 def test_sync_where_named_locks_are_forbidden(engine):
-    """Some Galera clusters do this."""
+    """Some Galera clusters forbid them."""
 
     def forbid(statement):
         if "get_lock" in statement.lower():
@@ -255,7 +255,7 @@ def _things(*columns):
 
 
 def test_missing_parts_of_an_addition_are_detected_and_added(engine, caplog):
-    """A table, then a column and an index of it."""
+    """First a table, then a column and an index of it."""
     caplog.set_level("INFO")
     first = schema.Addition((_things(),))
     schema.sync(engine)

@@ -35,7 +35,7 @@ syncing = pytest.mark.parametrize("sync", [True, False], ids=["sync_on_startup",
 
 @pytest.fixture
 def database(database_url):
-    """A database without a single table."""
+    """Return a database without tables."""
     with opened(database_url) as empty:
         yield empty
 
@@ -48,7 +48,7 @@ def migrated(database, *statements):
 
 
 def started(database, sync):
-    """The service on this database, as a caller."""
+    """Start the service on this database; return a function that sends requests to it."""
     options = {"placement_database__connection": database.url, "placement_database__sync_on_startup": sync}
     return caller.inside(deploy.loadapp(web.configuration(**options), database))
 
@@ -110,7 +110,7 @@ def test_the_schema_of_another_placement_is_upgraded_only_with_sync_on_startup(d
 
 @contextlib.contextmanager
 def lost_at(backend, url, numbers):
-    """A block in which the server ends all connections at the statements of these numbers, from 1 on."""
+    """End all connections of the server at the statements with these numbers, counted from 1, in the block."""
     count = 0
 
     def end(connection, *_):

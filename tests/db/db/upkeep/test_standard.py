@@ -48,7 +48,7 @@ CLASSES = [
 
 @pytest.fixture
 def database(database_url):
-    """A database with its schema, and no rows except the feed's identity."""
+    """Return a database with its schema, and no rows except the feed's identity."""
     with opened(database_url) as synced:
         made.sync(synced.engine)
         yield synced
@@ -173,7 +173,7 @@ def test_two_starters_agree_on_the_identity_of_the_feed(database, database_url):
         def other_starts(statement):
             if "INTO feed_instance" in statement:
                 starter.start()
-                starter.join(0.5)  # it has to wait for us
+                starter.join(0.5)  # the other process waits for our transaction
 
         with sql_hooks.statements(database.engine, other_starts):
             standard.insert(database)
@@ -233,7 +233,7 @@ def start(wait, url):
 
 
 def vanish(database):
-    """As if the database had been dropped, and only its schema created again."""
+    """Delete the rows, as if the database had been dropped and only its schema created again."""
     execute(database, sa.delete(resource_classes), sa.delete(traits), sa.delete(feed_instance))
 
 

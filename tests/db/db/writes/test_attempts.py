@@ -1,4 +1,4 @@
-"""How often, and for how long, a write is attempted before it is refused; and the start, before it fails."""
+"""The number and the duration of attempts: of a write before it is refused, and of the start before it fails."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def memory():
-    """A database with the tables that a transaction needs."""
+    """Return a database with the tables that a transaction needs."""
     with opened("sqlite://") as database:
         made.sync(database.engine)
         yield database
 
 
 def tried(run, work, refused, **options):
-    """Return the number of attempts until the refusal."""
+    """Run the work until it is refused; return the number of attempts."""
     attempts = []
 
     def attempt(db):
@@ -93,14 +93,14 @@ def test_between_two_attempts_is_a_short_random_pause_that_grows(memory, clock):
 
 
 def test_a_pause_after_very_many_attempts_is_as_short(clock):
-    """A request for a node that loses every race has as many rounds as fit into a minute."""
+    """A request for a node that loses every race is repeated for a minute."""
     retry.pause(5000)
     (pause,) = clock.pauses
     assert 0 <= pause <= 0.1
 
 
 def test_a_writer_whose_transaction_gets_no_connection_is_kept(memory, monkeypatch):
-    """Another one would be one more row that every refresh of an index reads."""
+    """Every refresh of an index would read the row of a superfluous writer."""
     memory.write(lambda _: None)
     writers = [*memory.writers.idle]
 
@@ -138,7 +138,7 @@ def test_prerequisites_count_towards_the_minute(memory, clock):
 
 
 def test_the_work_is_run_once_more_after_its_first_prerequisite(memory, clock):
-    """Otherwise a slow server would answer no request that has to make something first."""
+    """Otherwise no request with a prerequisite would succeed on a slow server."""
     made = []
 
     def work(db):
@@ -152,7 +152,7 @@ def test_the_work_is_run_once_more_after_its_first_prerequisite(memory, clock):
 
 @pytest.mark.parametrize("is_dry", [False, True], ids=["write", "dry run"])
 def test_a_write_may_have_several_prerequisites(memory, no_pauses, is_dry):
-    """As many as fit into the minute: thousands of expired leases are given back in parts."""
+    """Prerequisites may take up to a minute: thousands of expired leases are released in batches."""
     attempts = []
 
     def work(db):
@@ -193,7 +193,7 @@ def test_a_connection_may_be_lost_once_between_collisions(memory, clock, collide
 
 
 def test_a_database_in_memory_is_read_between_writes_and_within_one(memory, monkeypatch):
-    """It has one connection: another thread would read what is not committed."""
+    """It has one connection, so another thread would read uncommitted data."""
     monkeypatch.setattr(attempt, "LOCK_TIMEOUT", 0.01)
     refused = []
 
@@ -275,5 +275,5 @@ def test_permanent_errors_are_not_retried_at_the_start(backend, database, clock,
 
 
 def test_the_longest_wait_for_a_lock_is_ten_seconds():
-    """As the documents say; the settings of the sessions are tested in test_silence.py."""
+    """This is documented; the settings of the sessions are tested in test_silence.py."""
     assert timeouts.LOCK_TIMEOUT == 10

@@ -1,4 +1,4 @@
-"""A process killed at any statement of a write, or at its COMMIT, leaves nothing or everything (failure-modes 2.5)."""
+"""A process killed at any statement of a write, or at its COMMIT, leaves no or all changes (failure-modes 2.5)."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def test_a_process_killed_at_any_statement_leaves_nothing_or_everything(database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("name", DEADLY if LONG else ("claim for several", "delete a provider"))
 def test_the_same_where_a_server_has_to_notice_that_its_client_has_died(database, name):
-    """It takes some time."""
+    """This takes longer."""
     check(database, name)

@@ -1,4 +1,4 @@
-"""Every attempt of a write collides: the response to the client, and the number of attempts."""
+"""Writes whose every attempt collides: the response, and the number of attempts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.db.in_process import placement
 from tests.db.scenarios import Call, Names
 from tests.db.writes import CLAIMED, HOST, RESOURCE_CLASS, claim, holding, inventories, stock
 
-# Attempts are the same on all databases.
+# The attempts do not depend on the database.
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
 ALLOCATING = "Inventory and/or allocations changed while attempting to allocate: "
@@ -49,7 +49,7 @@ RESHAPE = {
     ids=["claim", "claims", "release", "reshape", "inventories", "move", "creation", "class"],
 )
 def test_exhausted_attempts_are_a_conflict(database, no_pauses, before, call, sentence, attempts):
-    """With the code by which clients know that the same request may succeed."""
+    """The error code shows clients that the same request may succeed later."""
     names, service = Names(), placement(database)
     for precondition in before:
         assert service(*names.fill(precondition)).status < 300

@@ -19,7 +19,7 @@ from tests.db.db.writes.test_waiting import Meanwhile
 from tests.db.in_process import placement
 from tests.db.interleaving import wait_for_lock
 
-#: How often each thread does what it does.
+#: Repetitions of each thread's function.
 ROUNDS = 40
 
 pytestmark = [
@@ -30,7 +30,7 @@ pytestmark = [
 
 
 class Forest:
-    """Trees in a database, and the service that changes them."""
+    """Trees in a database, and requests that change them."""
 
     def __init__(self, database):
         self.engine = database.engine
@@ -64,7 +64,7 @@ class Forest:
 
     @contextlib.contextmanager
     def locked(self, provider):
-        """Lock the row of the provider in another transaction, for the length of the block."""
+        """Lock the row of the provider in another transaction during the block."""
         with self.engine.connect() as connection:
             connection.execute(_LOCK, {"uuid": provider})
             yield
@@ -92,13 +92,13 @@ def forest(database):
 
 @pytest.fixture
 def refused():
-    """The labels of the driver errors."""
+    """Record the labels of driver errors."""
     with received.facts(signals.driver_error) as words:
         yield words
 
 
 def repeated(*works):
-    """Run each function repeatedly in a thread of its own; return all results."""
+    """Run each function repeatedly in its own thread; return all results."""
     with ThreadPoolExecutor(len(works)) as threads:
         of_each = threads.map(lambda work: [work() for _ in range(ROUNDS)], works)
         return [result for results in of_each for result in results]
@@ -109,7 +109,7 @@ def new():
 
 
 def test_new_consumers_and_claims_do_not_deadlock(forest, refused):
-    """37 of 44 children were refused: the INSERT held the parent's lock, and its foreign key waited for the root."""
+    """Once 37 of 44 children were refused: INSERT held the parent's lock, and its foreign key waited for the root."""
     root = forest.provider()
     parent = forest.provider(root)
     births = [lambda: forest.bear(new(), parent)]
@@ -119,7 +119,7 @@ def test_new_consumers_and_claims_do_not_deadlock(forest, refused):
 
 
 def test_dry_runs_and_claims_do_not_deadlock(forest, refused):
-    """Each owner is new, and claimed for by two clients and tried by two at the same time."""
+    """Two claims and two dry runs create each new owner concurrently."""
     provider, another = forest.provider(), forest.provider()
     owners = [itertools.count() for _ in range(4)]
 
@@ -136,7 +136,7 @@ def test_dry_runs_and_claims_do_not_deadlock(forest, refused):
 
 @pytest.mark.parametrize("change_kind", ["moved", "renamed"])
 def test_an_update_that_names_a_parent_is_not_starved_by_new_children(forest, change_kind):
-    """12 of 13 were refused: there was always one child more in the tree than had been read."""
+    """Once 12 of 13 were refused: the tree always had one child more than had been read."""
     old, there = forest.provider(), forest.provider()
     child = forest.provider(old)
     turns = itertools.cycle([there, old])
@@ -152,7 +152,7 @@ def test_an_update_that_names_a_parent_is_not_starved_by_new_children(forest, ch
 @pytest.mark.parametrize("root_is", ["older", "younger"])
 @pytest.mark.parametrize("act", ["bear", "move"])
 def test_a_transaction_that_waits_for_a_provider_has_locked_none_of_a_higher_id(forest, database, act, root_is):
-    """Otherwise it deadlocks with a transaction that holds the second lock and waits for the first."""
+    """Otherwise it deadlocks with a transaction that takes the locks in the order of ids."""
     if root_is == "older":
         root = forest.provider()
         parent = forest.provider(root)
@@ -184,7 +184,7 @@ SEVERAL = [write for write in writes.ALL if write.name in ("move a subtree", "cl
 
 @pytest.mark.parametrize("write", SEVERAL, ids=lambda write: write.name)
 def test_several_rows_are_locked_in_the_order_of_their_ids(database, write):
-    """With any query plan: roots and parents of a move, and providers of a claim."""
+    """This holds for any query plan: for the roots and parents of a move, and the providers of a claim."""
     names, service, seen = scenarios.Names(), placement(database), []
     for call in write.before:
         assert service(*names.fill(call)).status < 300

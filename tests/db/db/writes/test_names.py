@@ -37,7 +37,7 @@ REFERRING = (allocations, consumers, resource_provider_aggregates)
 
 
 class Cloud:
-    """A host with inventory, and a service."""
+    """A service on a database with a host."""
 
     def __init__(self, database, room=1000):
         self.database, self.call = database, placement(database)
@@ -58,13 +58,13 @@ class Cloud:
         }
 
     def claim(self, owner, call=None, **more):
-        """Return the status, and the consumer."""
+        """Claim for a new consumer; return the status and the consumer."""
         consumer = str(uuid.uuid4())
         answer = (call or self.call)("PUT", f"/allocations/{consumer}", 39, self.holding(owner, **more))
         return answer.status, consumer
 
     def owner(self, consumer):
-        """Return project, user and type, as responses show them."""
+        """Return the project, user and type of the consumer in responses."""
         body = self.call("GET", f"/allocations/{consumer}").body
         return [body.get(name) for name in ("project_id", "user_id", "consumer_type")]
 
@@ -86,9 +86,9 @@ def cloud(database):
 
 
 def lose(database):
-    """Undo the creation of names, and everything after it, like a database that loses its last commits.
+    """Delete the names and everything after them, like a database that loses its last commits.
 
-    The ids of the rows are kept, by table and name.
+    Return the ids of the deleted rows by table and name.
     """
 
     def work(db):
@@ -103,7 +103,7 @@ def lose(database):
 
 
 def reassign(database, ids, old, new):
-    """Give the ids of a name to another one, as the database does when they are free."""
+    """Give the ids of a name to another name, as the database does with free ids."""
 
     def work(db):
         for table, column in zip(NAMED, ("external_id", "external_id", "name", "uuid"), strict=True):
@@ -132,7 +132,7 @@ def test_an_owner_whose_ids_were_reassigned_gets_its_own_rows(database, cloud):
 
 
 def test_a_claim_for_an_owner_whose_rows_are_lost_restores_them(database, cloud):
-    """Also if it changes the owner of a consumer, with another statement."""
+    """This includes a claim that changes the owner of a consumer, which uses another statement."""
     assert cloud.claim(OWNERS[0])[0] == 204
     lose(database)
     status, consumer = cloud.claim(OWNERS[0])
@@ -153,7 +153,7 @@ def test_an_aggregate_whose_id_was_reassigned_gets_its_own_row(database, cloud):
 
 
 def test_no_provider_is_in_an_aggregate_without_a_row(database, cloud):
-    """There is no foreign key that would refuse it."""
+    """No foreign key would refuse the row."""
     assert cloud.gather(AGGREGATES, 1) == 200
     lose(database)
     assert cloud.gather(AGGREGATES, 2) == 200
@@ -166,7 +166,7 @@ def test_no_provider_is_in_an_aggregate_without_a_row(database, cloud):
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_a_restored_file(database, cloud, tmp_path):
-    """The same with a backup that is restored while the service is connected, and a second worker."""
+    """Rows are lost by restoring a backup while the service and a second worker are connected."""
     path, backup = database.url.database, tmp_path / "backup"
     with sqlite3.connect(path) as live, sqlite3.connect(backup) as kept:
         live.backup(kept)
@@ -189,7 +189,7 @@ def test_a_restored_file(database, cloud, tmp_path):
 
 @pytest.fixture
 def losing_server(request):
-    """A server on a disk: in /dev/shm its log is mapped memory, of which a crash loses nothing."""
+    """Start a server on a disk: in /dev/shm its log is mapped memory, which survives a crash."""
     if "mariadb" not in chosen(request.config):
         pytest.skip("mariadb is not among --databases")
     with tempfile.TemporaryDirectory(prefix="placement-") as place:
@@ -198,9 +198,9 @@ def losing_server(request):
             yield server
 
 
-@pytest.mark.long  # it takes a server of its own
+@pytest.mark.long  # starts its own server
 def test_a_crash_of_a_server_that_does_not_flush(losing_server):
-    """The same with commits that the server really loses."""
+    """Here the server really loses commits."""
     url = losing_server.create_database()
     with opened(url) as database, opened(url) as elsewhere:
         made.sync(database.engine)
@@ -224,7 +224,7 @@ def test_a_crash_of_a_server_that_does_not_flush(losing_server):
         assert cloud.aggregates() == AGGREGATES[:1]
 
 
-# --- what a refused request leaves behind ----------------------------------------------------------------------------
+# --- refused requests ------------------------------------------------------------------------------------------------
 
 
 def rows(database):
@@ -310,7 +310,7 @@ def test_a_prerequisite_has_its_own_attempts(database):
     assert tried == [1, 2, 3]
 
 
-# --- what is one name ------------------------------------------------------------------------------------------------
+# --- equal names -----------------------------------------------------------------------------------------------------
 
 
 def test_names_that_the_database_considers_equal_are_one(database, cloud):
@@ -328,7 +328,7 @@ def test_names_that_the_database_considers_equal_are_one(database, cloud):
 
 
 def test_ids_are_found_by_kind_and_name(database):
-    """A project and a user with one name are different."""
+    """A project and a user with the same name have different ids."""
     expected = [Name(kind, f"name {number}") for kind in (PROJECT, USER) for number in range(150)]
     expected += [Name(CONSUMER_TYPE, "T"), Name(AGGREGATE, AGGREGATES[0])]
     assert database.read(lambda db: names.find(db, expected)) == {}
@@ -340,7 +340,7 @@ def test_ids_are_found_by_kind_and_name(database):
 
 
 def test_names_are_created_in_one_order_regardless_of_case(database):
-    """Otherwise two transactions deadlock where the collation holds the names equal."""
+    """Otherwise two transactions deadlock if the collation considers the names equal."""
     made = []
 
     @sa.event.listens_for(database.engine, "before_execute")
@@ -352,12 +352,12 @@ def test_names_are_created_in_one_order_regardless_of_case(database):
     assert made == ["a", "A2", "b", "B2"]
 
 
-# --- what nothing refers to ------------------------------------------------------------------------------------------
+# --- unused names ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def unused(database, cloud):
-    """An owner and an aggregate without references; returns the names that are in use."""
+    """Create an owner and an aggregate without references; return the names in use."""
     _, consumer = cloud.claim("GONE")
     assert cloud.call("DELETE", f"/allocations/{consumer}").status == 204
     assert cloud.gather(AGGREGATES, cloud.generation()) == 200
@@ -393,7 +393,7 @@ def test_a_consumer_without_a_type_hides_no_unused_type(database, cloud, unused)
 
 
 def test_a_sweep_covers_every_unused_row(database, monkeypatch):
-    """With any number of rows in one transaction."""
+    """This holds for any number of rows in one transaction."""
     monkeypatch.setattr(sweep, "BATCH_SIZE", 3)
     some = [Name(kind, f"NAME_{number}") for kind in (PROJECT, AGGREGATE) for number in range(8)]
     database.write(lambda db: names.create(db, some))
@@ -432,7 +432,7 @@ def test_a_row_in_use_again_is_not_removed(database, cloud, unused):
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_row_in_use_again_at_the_last_moment_is_not_removed(database, cloud, unused):
-    """Between the statement that finds unused rows and the one that removes them."""
+    """The use begins between the statement that finds unused rows and the one that removes them."""
     sweep.sweep(database, grace=0)
     claimed = []
 
@@ -449,7 +449,7 @@ def test_a_row_in_use_again_at_the_last_moment_is_not_removed(database, cloud, u
 
 
 def test_a_claim_uses_no_marked_row(database, cloud, unused):
-    """The sweep may remove the row before the claim is committed; another transaction removes the mark."""
+    """The sweep may remove the row before the claim is committed, so another transaction removes the mark first."""
     sweep.sweep(database, grace=0)
     seen = []
     with sql_hooks.statements(database.engine, seen.append):

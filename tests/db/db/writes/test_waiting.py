@@ -20,14 +20,14 @@ from tests.made import opened
 
 
 class Meanwhile:
-    """Run a function in a thread of its own, while the block runs."""
+    """A function that runs in its own thread during the block."""
 
     def __init__(self, work, *arguments, **options):
         self._thread = threading.Thread(target=lambda: setattr(self, "result", work(*arguments, **options)))
         self._thread.start()
 
     def wait(self, seconds=PATIENCE):
-        """Whether it ends within the time."""
+        """Whether the function ends within the time."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
@@ -65,7 +65,7 @@ def test_a_request_that_waited_for_a_move_sees_the_new_tree(database, waiting):
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///file:/crowd?vfs=memdb&uri=true"])
 def test_threads_use_a_database_in_memory_one_at_a_time(monkeypatch, caplog, url):
-    """It is one connection, which the maintenance of the feed uses, too."""
+    """The maintenance of the feed uses the only connection, too."""
     monkeypatch.setattr(feed, "MAINTENANCE_INTERVAL", -1.0)
     monkeypatch.setattr(attempt, "LOCK_TIMEOUT", PATIENCE)
     with opened(url) as database:
@@ -90,7 +90,7 @@ def test_threads_use_a_database_in_memory_one_at_a_time(monkeypatch, caplog, url
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_a_writer_locks_a_sqlite_file_before_its_first_read(database):
-    """Otherwise its data has changed when it writes, and it starts again, possibly without end."""
+    """Otherwise the data changes before the write, which is then retried, possibly forever."""
     attempts = []
     with opened(database.url) as other:
 

@@ -1,4 +1,4 @@
-"""Rows of nodes and allocation records, as the snapshots of a test have them."""
+"""Rows of nodes and allocation records in the snapshots of tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The routes of allocations: bodies and queries that no gabbit sends, the statements, collisions and events."""
+"""The routes of allocations: bodies and queries beyond the gabbits, statements, collisions and events."""
 
 from __future__ import annotations
 
@@ -96,17 +96,17 @@ def test_a_uuid_in_capitals_is_the_same(client):
     assert client("GET", f"/allocations/{MISSING.upper()}").body == allocation
 
 
-#: One for the choice, and seven for a claim on a known provider, events included.  The node is read and written; the
-#: record is two: what else has its name, its uuid or its node, and its row.
+#: One statement for the choice, seven for a claim on a known provider with events, two for the read and the write of
+#: #: the node, and two for the record: a search for its name, uuid and node, and its row.
 _STATEMENTS = 12
 
 
 def test_the_number_of_statements(client, own_insert, monkeypatch):
-    """They take a round trip each, and most of the time; see test_statement_budget."""
+    """Each takes a round trip, and together most of the time; see test_statement_budget."""
     monkeypatch.setattr(placing, "MAX_SNAPSHOT_AGE", 3600)  # on a slow machine a newer snapshot would be read
     for _ in range(3):
         client.node()
-    client.created()  # from here on the names of project and user have ids
+    client.created()  # creates the names of the project and the user
     plan = Plan()
     planted(client.database, plan)
     assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201

@@ -1,4 +1,4 @@
-"""Allocations of nodes: claim and record are one transaction, and both end together."""
+"""Allocations of nodes: the claim and the record are written in one transaction, and end together."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_order_of_candidates_is_no_preference(metal, name):
 
 @pytest.mark.parametrize("sample", [1000, 2])
 def test_nodes_of_other_spellings_and_owners_hide_no_match(metal, monkeypatch, sample):
-    """All of a few free nodes are read; of many, a sample, and those that an indexed query finds."""
+    """A few free nodes are all read; from many, a sample and the result of an indexed query are read."""
     for name, value in {"SAMPLE_SIZE": 1, "LARGER_SAMPLE_SIZE": 2, "FIRST_ROWS": 3, "MAX_SAMPLED": sample}.items():
         monkeypatch.setattr(candidates, name, value)
     for number in range(50):
@@ -56,7 +56,7 @@ def test_nodes_of_other_spellings_and_owners_hide_no_match(metal, monkeypatch, s
 
 @pytest.mark.parametrize("sample", [1000, 2])
 def test_nodes_that_the_request_does_not_name_hide_no_match(metal, monkeypatch, sample):
-    """The rows that fit are many, too, and the first of them are of nodes that may not be chosen."""
+    """Many rows match, and the first ones belong to nodes that may not be chosen."""
     for name, value in {"SAMPLE_SIZE": 1, "LARGER_SAMPLE_SIZE": 2, "FIRST_ROWS": 3, "MAX_SAMPLED": sample}.items():
         monkeypatch.setattr(candidates, name, value)
     foreign = [metal.node(owner="you") for _ in range(40)]
@@ -66,7 +66,7 @@ def test_nodes_that_the_request_does_not_name_hide_no_match(metal, monkeypatch, 
 
 
 def test_a_node_that_matches_by_its_rows_meets_the_requirements(metal):
-    """The choice and the check of the claim have the same rules."""
+    """The choice and the check of the claim apply the same rules."""
     values = {
         "resource_class": ["bm", "BM", None],
         "provision_state": ["available", "active"],
@@ -210,7 +210,7 @@ def test_the_holder_of_a_node_in_use_stays(metal):
 
 
 def test_a_holder_that_ends_while_its_node_gets_a_record(metal, monkeypatch):
-    """DELETE /allocations locks no provider: what it ends is not there any more under the lock of the node."""
+    """DELETE /allocations locks no provider, so the holder may be gone once the node is locked."""
     node, instance = metal.node(), str(uuid.uuid4())
     metal.claim(instance, node)
     metal.change(node, **IN_USE)
@@ -228,7 +228,7 @@ def test_a_holder_that_ends_while_its_node_gets_a_record(metal, monkeypatch):
     assert (record.uuid, record.state) == (instance, "active")
 
 
-# --- the end ---------------------------------------------------------------------------------------------------------
+# --- deletion --------------------------------------------------------------------------------------------------------
 
 
 def test_a_deleted_record_does_not_come_back_with_its_consumer(metal):
@@ -267,7 +267,7 @@ def test_the_state_of_the_node_may_not_allow_the_end(metal, columns, ends):
 
 
 def test_the_end_of_a_record_leaves_another_consumer_its_part(metal):
-    """A Placement client has raised the total, and the other consumer counts as the holder: it keeps its part."""
+    """A Placement client has raised the total, and the other consumer, which counts as the holder, keeps its unit."""
     node, elsewhere, other = metal.node(), metal.node(resource_class="x"), str(uuid.uuid4())
     record = metal.allocate()
     inventory = Inventory("CUSTOM_BM", total=2, max_unit=2)
@@ -283,7 +283,7 @@ def test_the_end_of_a_record_leaves_another_consumer_its_part(metal):
     with pytest.raises(failures.AllocationNeeded):
         metal.end(record.uuid)
     metal.change(node, provision_state="available")
-    # What it keeps is more than could be claimed now.
+    # It keeps more than it could claim again.
     small = Inventory("CUSTOM_X", total=4, min_unit=2)
     metal.database.write(lambda db: LockedProvider.lock(db, elsewhere).update_inventory(small))
     metal.end(record.uuid)

@@ -1,4 +1,4 @@
-"""The import of nodes: what differs between a document and the database is shown, and written once."""
+"""The import of nodes: differences between the documents and the database are listed, and written once."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tests.db.extensions import bare_metal
 from tests.db.extensions.bare_metal import ME, NODE, OTHER, YOU, inventories
 
 DEFAULT = Owner("default", "importer")
-#: Claims an instance of another project as a Placement client does.
+#: Claims by an instance of another project, like a Placement client's.
 claim = functools.partial(bare_metal.claim, owner=Owner("blue", "user", "INSTANCE"))
 
 
 def document(uuid=NODE, **fields):
-    """A node as Ironic shows it: available, unless the fields say otherwise."""
+    """Return a node as Ironic shows it, available unless the fields state otherwise."""
     return {
         "uuid": uuid,
         "name": None,
@@ -68,7 +68,7 @@ def compare(database, *documents, allocations=()):
 
 
 def run(database, *documents, allocations=()):
-    """Import the documents, and return what differed."""
+    """Import the documents; return the differences."""
     comparison = compare(database, *documents, allocations=allocations)
     importing.free_names(database, comparison)
     for node in comparison.nodes:
@@ -93,7 +93,7 @@ def held(database, consumer):
 
 
 def made_by_nova(database, traits=()):
-    """A provider of the node that nova has made before the node was imported."""
+    """Create the provider of the node like nova, before the node is imported."""
     database.write(lambda db: ResourceClass.create(db, "CUSTOM_BM_LARGE"))
     for name in traits:
         database.write(lambda db, name=name: Trait.create(db, name))
@@ -136,7 +136,7 @@ def test_differences_are_listed_and_written(database):
     assert read(database).details == {"description": "new"}
 
 
-#: Two values of each field that an import writes, and the texts that a comparison shows for them; None for no text.
+#: Two values of each imported field, and their texts in a comparison; None for no text.
 FIELDS = {
     "name": ("n1", "n2", "n1", "n2"),
     "driver": ("ipmi", "redfish", "ipmi", "redfish"),
@@ -181,7 +181,7 @@ def test_a_field_is_written_compared_and_written_again(database, field):
 
 
 def test_a_field_that_is_not_imported_is_not_compared(database):
-    """Least of all what drivers work with, in which passwords are masked."""
+    """This excludes the data of drivers, whose passwords are masked."""
     more = {"driver_info": {"ipmi_password": "******"}, "instance_info": {"a": 1}, "reservation": "here"}
     run(database, document())
     assert only(run(database, document(**more))).differences == ()
@@ -226,7 +226,7 @@ def test_a_record_is_added_to_an_existing_claim(database):
 
 
 def test_a_consumer_that_has_ended_since_the_comparison_gets_no_record(database):
-    """The row would be shown once the consumer holds the node again."""
+    """The row would appear once the consumer holds the node again."""
     run(database, document(instance_uuid=ME))
     comparison = compare(database, document(instance_uuid=ME), allocations=[allocation()])
     database.write(lambda db: release.end_consumer(db, ME))
@@ -236,7 +236,7 @@ def test_a_consumer_that_has_ended_since_the_comparison_gets_no_record(database)
 
 
 def test_a_consumer_whose_record_has_ended_is_claimed_without_it(database):
-    """Its row would be shown again with the claim."""
+    """Its row would appear again with the claim."""
     run(database, document(instance_uuid=ME), allocations=[allocation()])
     database.write(lambda db: release.end_consumer(db, ME))
     run(database, document(instance_uuid=ME))
@@ -350,7 +350,7 @@ def test_a_node_that_was_claimed_since_the_comparison_fails_alone(database):
 
 
 class Guessed:
-    """Documents at random, as two Ironic services in turn could have them, and what Placement clients do meanwhile."""
+    """Random documents of two Ironic services in turn, and the writes of Placement clients in between."""
 
     UUIDS = tuple(f"6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0a{number}" for number in range(4))
     CONSUMERS = tuple(f"11111111-1111-4111-8111-11111111111{number}" for number in range(4))
@@ -359,7 +359,7 @@ class Guessed:
         self.random = random.Random(seed)
 
     def documents(self):
-        """Some of the nodes, with names and instances that are unique, as those of one service are."""
+        """Return some of the nodes, with names and instances that are unique, as in one service."""
         uuids = self.random.sample(self.UUIDS, self.random.randint(1, 4))
         names = self.random.sample(["a", "b", "c", "d"], len(uuids))
         instances = self.random.sample(self.CONSUMERS, len(uuids))
@@ -379,13 +379,13 @@ class Guessed:
         ]
 
     def allocations(self, documents):
-        """Allocations of some of the instances."""
+        """Return allocations of some of the instances."""
         instances = [node["instance_uuid"] for node in documents if node["instance_uuid"]]
         chosen = self.random.sample(instances, self.random.randint(0, len(instances)))
         return [allocation(uuid, name=f"of-{uuid}") for uuid in chosen]
 
     def release(self, database):
-        """Delete what a consumer holds, as a Placement client does."""
+        """Delete the allocations of a consumer, like a Placement client."""
         consumer = self.random.choice(self.CONSUMERS)
         if held_ := held(database, consumer):
             given_up = Claim(consumer, {}, Owner("blue", "user"), generation=held_.generation)
@@ -399,7 +399,7 @@ def holders(database):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_any_services_are_imported_in_turn(database, seed):
-    """With any earlier state an import ends, reports what it could not do, and keeps all holders."""
+    """From any earlier state an import ends, reports the nodes that it excluded, and keeps all holders."""
     guessed = Guessed(seed)
     for _ in range(12):
         documents = guessed.documents()

@@ -1,6 +1,6 @@
-"""How deep, long and many values of the Bare Metal API may be: larger ones are 400.
+"""The limits of the Bare Metal API on the depth, length and number of values: values beyond them are refused with 400.
 
-The deepest values and the longest keys are those that each database stores.
+The limits of depth and of key length are those of the databases.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DEEPEST = 30
 
 
 def nested(depth, inner=1):
-    """Return objects and lists in each other, ``depth`` levels of them, the outermost an object."""
+    """Return nested objects and lists, ``depth`` levels deep; the outermost is an object."""
     return functools.reduce(lambda value, number: {"a": value} if number % 2 else [value], range(depth), inner)
 
 
@@ -53,7 +53,7 @@ def test_a_value_has_a_maximum_depth(client, path, depth):
         assert answer.status == 201, answer
         assert client("PATCH", f"{path}/n0", [operation("/extra/b", 1)]).status == 200
         assert client("GET", f"{path}/n0").body["extra"] == {**value, "b": 1}
-    # Filters that look into the values.
+    # Filters that read the values.
     for query in ("description_contains=x", "retired=false", "sort_key=description"):
         assert client("GET", f"/nodes?{query}").status == 200
 
@@ -107,7 +107,7 @@ def test_the_details_of_a_node_have_a_maximum_size(client):
 
 
 def test_a_node_beyond_the_maximum_can_be_changed(client):
-    """A claim writes its traits at any size; changes of other fields, and changes that reduce the details, succeed."""
+    """A claim writes traits of any size; changes of other fields, and changes that shrink the details, succeed."""
     uuid = client.node("n0", details={"extra": {"a": "x" * LARGEST}, "properties": {"a": 1}})
     assert client("PATCH", f"/nodes/{uuid}", [operation("/owner", "me")]).status == 200
     assert client("PATCH", f"/nodes/{uuid}", [{"op": "remove", "path": "/properties/a"}]).status == 200

@@ -35,13 +35,13 @@ def _patch(client, node, **values):
 
 
 def _respell_and_release(client, node, _consumer):
-    """The class is another one, whose unit is the same."""
+    """Rename the class to another spelling of the same unit."""
     return _patch(client, node, resource_class="BM", instance_uuid=None)
 
 
 @pytest.mark.parametrize(("act", "status"), [(_adopt, 201), (_reclassify_and_assign, 200), (_respell_and_release, 200)])
 def test_a_change_of_a_node_that_waits_for_a_consumer_has_no_provider(database, act, status):
-    """PUT /allocations locks the consumer first: in the other order they deadlock."""
+    """PUT /allocations locks the consumer first: the other order would deadlock."""
     client, forest, consumer = Client(database), Forest(database), new()
     elsewhere, node = forest.provider(), forest.provider()
     body = {
@@ -52,7 +52,7 @@ def test_a_change_of_a_node_that_waits_for_a_consumer_has_no_provider(database, 
         "consumer_type": "INSTANCE",
     }
     assert forest.ask("PUT", f"/allocations/{consumer}", 39, body).status == 204
-    assert _adopt(client, forest.provider(), new()) == 201, "the class exists, so that one attempt will do"
+    assert _adopt(client, forest.provider(), new()) == 201, "the class exists, so one attempt suffices"
     if act is not _adopt:
         assert _adopt(client, node, consumer if act is _respell_and_release else None) == 201
     assert _patch(client, node, resource_class="other") in (200, 404)

@@ -1,4 +1,4 @@
-"""The tables of the Bare Metal API in databases of all kinds and ages."""
+"""The tables of the Bare Metal API in databases of every kind and revision."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UUID = "11111111-1111-4111-8111-111111111111"
 
 @pytest.fixture
 def database(database_url):
-    """A database without a single table."""
+    """Return a database without tables."""
     with opened(database_url) as empty:
         yield empty
 
@@ -94,7 +94,7 @@ def test_bare_metal_texts_are_exact_and_complete_in_any_database(engine, charset
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 @pytest.mark.parametrize("charset", ["latin1", "utf8mb3", "utf8mb4"])
 def test_bare_metal_uuids_are_joined_under_any_default_collation(engine, charset):
-    """It is another one than that of the tables after a backup was restored into a new database."""
+    """The default differs from the tables' collation after a backup is restored into a new database."""
     execute(engine, f"ALTER DATABASE CHARACTER SET {charset}")
     made.sync(engine, FEED)
     execute(engine, "ALTER DATABASE CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci")

@@ -1,4 +1,4 @@
-"""The routes of nodes: versions, bodies, queries and states that no gabbit has, and what Placement shows."""
+"""The routes of nodes: versions, bodies, queries and states beyond the gabbits, and the state in Placement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DRIVER = "fake-hardware"
 
 @pytest.fixture
 def claims(database):
-    """Calls the Placement API of the same database."""
+    """Return a function that sends requests to the Placement API on the same database."""
     return placement(database)
 
 
@@ -27,7 +27,7 @@ def create(client, name="n0", **body):
 
 
 def ready(client, name="n0", **body):
-    """Create a node that can be given away."""
+    """Create an available node."""
     node = create(client, name, **body)
     provision(client, node, "manage", "provide")
     assert client("PUT", f"/nodes/{name}/states/power", {"target": "power on"}).status == 202
@@ -66,7 +66,7 @@ FIRST = {
     *("provision_state", "provision_updated_at", "reservation", "target_power_state", "target_provision_state"),
     *("updated_at", "uuid"),
 }
-#: What each version adds to the document, as a real Ironic does; without links to routes that are missing here.
+#: Fields that each version adds to the document, as in Ironic; without links to routes that are missing here.
 ADDED = {
     3: {"driver_internal_info"},
     5: {"name"},
@@ -312,7 +312,7 @@ def test_an_invalid_query_of_nodes_is_refused(client, query):
 )
 def test_filters_before_their_versions_are_not_acceptable(client, query, since):
     assert client("GET", f"/nodes?{query}", version=f"1.{since - 1}").status == 406
-    known = query != "fault=x"  # the only one of them with a fixed set of values
+    known = query != "fault=x"  # the only filter with a fixed set of values
     assert client("GET", f"/nodes?{query}", version=f"1.{since}").status == (200 if known else 400)
 
 
@@ -476,7 +476,7 @@ def test_an_invalid_patch_is_refused(client, operations):
 @pytest.mark.every_database
 @pytest.mark.parametrize("provider", ["as it is", "without inventory", "deleted"])
 def test_a_refused_patch_leaves_nothing(client, claims, provider):
-    """Neither a class, nor what of the node's provider was deleted by a Placement client, nor an event."""
+    """It leaves no class, no event, and does not restore the parts of the provider that a Placement client deleted."""
     create(client, "taken")
     node = create(client)["uuid"]
     if provider != "as it is":
@@ -679,7 +679,7 @@ def test_a_fault_ends_with_maintenance(client, by_patch):
 
 
 def test_the_next_verb_clears_a_failure(client):
-    """Such nodes are imported."""
+    """Imported nodes may have failures."""
     failed = {"provision_state": "clean failed", "target_provision_state": "available"}
     node = client.node(**failed, target_power_state="power off", details={"last_error": "disk"})
     assert client("PUT", f"/nodes/{node}/states/provision", {"target": "manage"}).status == 202
@@ -741,12 +741,12 @@ def test_a_node_with_more_than_fifty_traits_of_a_placement_client_can_lose_some(
     assert len(client("GET", "/nodes/n0/traits").body["traits"]) == 50
 
 
-# --- who holds it ----------------------------------------------------------------------------------------------------
+# --- holders ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def allocated(client):
-    """A node with an allocation of the name "mine"."""
+    """Create a node with an allocation named "mine"."""
     ready(client)
     client.created(name="mine", candidate_nodes=["n0"])
     node = client("GET", "/nodes/n0").body
@@ -786,7 +786,7 @@ MEMBER = {"HTTP_X_AUTH_TOKEN": "user:tenant", "HTTP_X_ROLES": "member,reader"}
 
 
 def test_a_member_cannot_use_a_consumer_of_another_project(client, claims, allocated):
-    """Neither by PATCH nor by a backfill; the record that it had is not deleted either."""
+    """This holds for PATCH and for a backfill; the consumer's record is not deleted either."""
     consumer, other = allocated["instance_uuid"], str(uuid.uuid4())
     body = {"uuid": other, "name": "cn"}
     assert claims("POST", "/resource_providers", 39, body).status == 200
@@ -805,7 +805,7 @@ def test_a_member_cannot_use_a_consumer_of_another_project(client, claims, alloc
     answer = client("POST", "/allocations", {"node": "n1", "uuid": consumer}, headers=MEMBER)
     assert (answer.status, consumer in sentence(answer)) == (409, True)
     assert claims("GET", f"/allocations/{consumer}", 39).body == before
-    # The consumer comes back to the node, and with it the record.
+    # The consumer claims the node again, and its record is active again.
     back = {**before, "allocations": {allocated["uuid"]: {"resources": {"CUSTOM_BM": 1}}}}
     assert claims("PUT", f"/allocations/{consumer}", 39, back).status == 204
     assert holder(client) == (consumer, consumer)

@@ -1,4 +1,4 @@
-"""Nodes and their providers: what changes one is in the other, and every holder is a consumer of Placement."""
+"""Nodes and their providers: changes of one appear in the other, and every holder is a consumer of Placement."""
 
 from __future__ import annotations
 
@@ -64,18 +64,18 @@ def provider(database, uuid=NODE):
 
 
 def replace_inventory(database, inventory):
-    """Write an inventory as a Placement client does."""
+    """Write an inventory like a Placement client."""
     database.write(lambda db: LockedProvider.lock(db, NODE).update_inventory(inventory))
 
 
 def held(database, uuid=NODE):
-    """Return what is held on the provider, by consumer."""
+    """Return the allocations on the provider, by consumer."""
     allocations = database.read(lambda db: ProviderAllocations.of_provider(db, ResourceProvider.get(db, uuid)))
     return {consumer: share.resources for consumer, share in allocations.shares.items()}
 
 
 def listed(database, consumer):
-    """Return the nodes that a list limited to this instance shows."""
+    """Return the nodes in a list filtered by this instance."""
     condition = NodeFilter(instance_uuid=consumer)
     rows = database.read(lambda db: node_page.read(db, Paging(5), ["uuid"], condition))
     return [row["uuid"] for row in rows]
@@ -105,7 +105,7 @@ def test_a_change_without_effect_on_claims_leaves_the_generation(database):
     ],
 )
 def test_a_change_that_affects_requests_increments_the_generation(database, change):
-    """Also if the unit stays as it is: a request that found no node reads again what has another generation."""
+    """The unit may stay the same: a request without a match reads nodes with a new generation again."""
     create(database, **READY)
     before = provider(database).generation
     update(database, **change)
@@ -178,7 +178,7 @@ def test_a_deleted_provider_is_created_again_by_the_next_change(database):
     assert assign(database).instance_uuid == ME
 
 
-# --- who holds it ---
+# --- holders ---
 
 
 def test_the_first_of_several_holders_is_the_instance(database):
@@ -231,7 +231,7 @@ def test_a_consumer_keeps_other_allocations_and_gets_no_second_node(database):
 
 
 def held_elsewhere(database):
-    """Give ME something on a provider that is no node; return the provider's uuid."""
+    """Claim for ME on a provider without a node; return the provider's uuid."""
     other = str(uuid.uuid4())
     database.write(
         lambda db: LockedProvider.create(db, uuid=other, name="cn").replace_inventories([Inventory("VCPU", 4)])
@@ -241,7 +241,7 @@ def held_elsewhere(database):
 
 
 def test_allocations_of_the_consumer_elsewhere_are_not_checked_again(database):
-    """It may be more, or less, than could be claimed now."""
+    """They may be above or below the amounts that could be claimed now."""
     create(database, **READY)
     other = held_elsewhere(database)
     database.write(lambda db: LockedProvider.lock(db, other).update_inventory(Inventory("VCPU", 4, 4, min_unit=2)))
@@ -279,7 +279,7 @@ def test_a_unit_that_cannot_be_held_alone_is_not_available(database):
 
 
 def test_a_node_can_be_assigned_to_the_consumer_that_holds_it(database):
-    """It keeps what else it has of the provider."""
+    """It keeps its other allocations on the provider."""
     create(database, **READY)
     database.write(lambda db: LockedProvider.lock(db, NODE).add_inventory(Inventory("VCPU", 4)))
     claim(database, YOU, {NODE: {"CUSTOM_BM_LARGE": 1, "VCPU": 2}})

@@ -1,4 +1,4 @@
-"""Clients that change one node or one allocation at the same time: no change is lost, and one of them gets the node."""
+"""Concurrent changes of one node or one allocation: no change is lost, and one client gets the node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ THREADS = 6
 
 
 def at_once(count, ask):
-    """Return what ``ask(number)`` returns, for all numbers, asked by threads."""
+    """Call ``ask(number)`` for all numbers in threads; return the results."""
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(ask, range(count)))
 
@@ -72,7 +72,7 @@ def test_a_name_goes_to_one_node(client):
 
 
 def test_requests_that_lost_the_race_for_a_name_create_no_class(client, database):
-    """Neither the class nor its event: all that is there is of the one that was granted."""
+    """Neither a class nor an event remains, except those of the request that won."""
     body = {"driver": "ipmi", "name": "same"}
     answers = at_once(8, lambda number: client("POST", "/nodes", {**body, "resource_class": f"class{number}"}))
     assert sorted(answer.status for answer in answers) == [201, *[409] * 7]
@@ -85,7 +85,7 @@ def test_requests_that_lost_the_race_for_a_name_create_no_class(client, database
 
 
 def test_classes_change_while_holders_come_and_go(client, database):
-    """In any order, the unit and what is held are of the node's class."""
+    """In any order, the unit and its allocation are of the node's class."""
     node = client.node()
     claims = placement(database)
 

@@ -1,4 +1,4 @@
-"""Requests for nodes at the same time: each gets one as long as there are enough, and no node has two holders."""
+"""Concurrent requests for nodes: each gets a node while there are enough, and no node has two holders."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NODES = 12
 
 
 def holders(metal):
-    """Return the consumers that hold something, by the provider, each list ordered."""
+    """Return the sorted consumers with allocations, by provider."""
     query = sa.select(resource_providers.c.uuid, allocations.c.consumer_id).join_from(
         allocations, resource_providers, resource_providers.c.id == allocations.c.resource_provider_id
     )
@@ -40,7 +40,7 @@ def holders(metal):
 
 
 def check(metal, active, error=0):
-    """Records, consumers and nodes agree, and so many records are active and in error."""
+    """Check that records, consumers and nodes agree, and the numbers of active records and records in error."""
     records = metal.page()
     assert sorted(record.state for record in records) == ["active"] * active + ["error"] * error
     held = {record.node_uuid: [record.uuid] for record in records if record.node_uuid}
@@ -51,7 +51,7 @@ def check(metal, active, error=0):
 
 
 def run(works):
-    """Run the functions in threads that begin together, and return what they raised."""
+    """Run the functions in threads that start together; return the exceptions."""
     return [result for result in together(works) if isinstance(result, Exception)]
 
 
@@ -60,7 +60,7 @@ def requesters(processes, threads, url):
 
 
 def requester(wait, threads, url):
-    """Make one request in each of several threads, and return the failures."""
+    """Make one request in each of several threads; return the failures."""
     with opened(url) as database:
         index = LiveIndex(database)
         index.current()
@@ -103,7 +103,7 @@ def test_one_of_many_requests_gets_the_name(metal):
 
 
 def test_a_placement_client_claims_the_same_nodes(metal):
-    """Every node is given once; the client, which names its nodes, gets a conflict where it comes second."""
+    """Every node is allocated once; the client, which names its nodes, gets a conflict if it comes second."""
     nodes = [metal.node() for _ in range(NODES)]
     consumers = [str(uuid.uuid4()) for _ in nodes]
     claims = [
@@ -260,7 +260,7 @@ def test_a_node_that_was_lost_is_counted(metal, others, outcome):
 
 
 def test_a_provider_created_again_is_claimed(metal):
-    """It has another id."""
+    """The new provider has another id."""
     node = metal.node(traits=["CUSTOM_A"], owner="me")
 
     def again(node):
@@ -272,7 +272,7 @@ def test_a_provider_created_again_is_claimed(metal):
 
 
 def test_a_node_that_is_free_again_is_chosen_again(metal, monkeypatch):
-    """One that was taken between choice and claim can be chosen later."""
+    """A node that was taken between the choice and the claim can be chosen later."""
     node, consumer = metal.node(), str(uuid.uuid4())
     metal.index.current()
     current = metal.index.current
@@ -288,7 +288,7 @@ def test_a_node_that_is_free_again_is_chosen_again(metal, monkeypatch):
 
 
 def test_a_request_succeeds_while_the_only_free_node_keeps_changing(metal, monkeypatch):
-    """One is given back before the other one is taken: at every moment a node is free, so no request ends in error."""
+    """One node is released before the other is claimed, so a node is always free and no request ends in error."""
     first, second, consumer = metal.node(), metal.node(), str(uuid.uuid4())
     metal.claim(consumer, second)
     current, called = metal.index.current, []

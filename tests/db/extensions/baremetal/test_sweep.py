@@ -31,7 +31,7 @@ REFERRING = (allocations, consumers, resource_provider_aggregates)
 
 
 class Records(Cloud):
-    """Providers as nodes, and rows of records; the API that writes these is not needed."""
+    """Providers as nodes, and rows of records, written without the API."""
 
     def node(self):
         """Create a provider with inventory; return its uuid."""
@@ -46,7 +46,7 @@ class Records(Cloud):
         return consumer
 
     def swept(self):
-        """Sweep; return the uuids of the records that are gone."""
+        """Sweep; return the uuids of the deleted records."""
         before = self.present()
         removed = {of.table: of.removed for of in made.swept(self.database)}[RECORDS.name]
         missing = before - self.present()
@@ -82,7 +82,7 @@ def test_a_sweep_removes_records_whose_consumer_has_no_allocation_on_the_node(re
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_record_whose_node_is_claimed_again_at_the_last_moment_is_kept(records):
-    """Between the statement that finds ended records and the one that removes them."""
+    """The claim comes between the statement that finds ended records and the one that removes them."""
     holds = {records.host: {"resources": {"VCPU": 1}}}
     consumer = records.record(records.host)
     other = records.record(records.node())

@@ -1,4 +1,4 @@
-"""Requests in the first version of the Bare Metal API that has them, and in the version before it."""
+"""Requests in the first version of the Bare Metal API that supports them, and in the version before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The findings that tests plant; tests/unit/extensions/doctor/test_checks.py compares them with the checks."""
+"""Declarations of planted findings, which tests/unit/extensions/doctor/test_checks.py compares with the checks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from placement.checks.finding import Severity
 from placement.extensions.doctor import signals
 
-#: The check and the severity of each.
+#: The check and the severity of each planted finding.
 PLANTED: set[tuple[str, Severity]] = set()
 
 
 def plants(check: str, *severities: Severity) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Declare what a test plants; each run of the test fails if the doctor finds none of it."""
+    """Declare the findings that a test plants; a run of the test fails if the doctor reports none of them."""
     expected = {(check, severity) for severity in severities}
     PLANTED.update(expected)
 

@@ -1,4 +1,4 @@
-"""The doctor: every finding is planted and found, and what it mends leaves everything else as it was (docs: doctor)."""
+"""The doctor: every planted finding is reported, and a fix changes nothing else (docs: doctor)."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ from tests.synced import NOWHERE
 
 HOST, CHILD, GRANDCHILD, OTHER = (str(uuid.UUID(int=number)) for number in range(1, 5))
 ONE, TWO, LEASED = (str(uuid.UUID(int=number)) for number in range(11, 14))
-#: Consumers that are planted.
+#: Planted consumers.
 IDLE, OWNERLESS, LOST = (str(uuid.UUID(int=number)) for number in range(21, 24))
-#: An id of a custom class that is not there.
+#: The id of a missing custom class.
 NO_CLASS = standard.FIRST_CUSTOM_ID + NOWHERE
-#: What changes in other ways than what it says.
+#: Columns and tables whose changes do not matter.
 _FEED = {"change_writers", "provider_changes", "feed_instance"} | {
     name for name in tables.metadata.tables if "event" in name
 }
@@ -72,7 +72,7 @@ def names(findings):
 
 
 def rows(database):
-    """Return all rows that are no feed's, without times."""
+    """Return all rows outside of the feed, without times."""
 
     def of(db, table):
         columns = [column for column in table.c if column.name not in _TIMES]
@@ -89,7 +89,7 @@ def call(database):
 
 @pytest.fixture
 def world(database, call):
-    """Two trees, and three consumers, one of them with a lease: all of it right.  The ids of the providers, by uuid."""
+    """Create two consistent trees, and three consumers, one with a lease; return the ids of the providers by uuid."""
 
     def succeed(method, path, body, status):
         answer = call(method, path, 39, body)
@@ -120,7 +120,7 @@ def claim(*providers, generation=None):
     }
 
 
-# --- what is planted in the data --------------------------------------------------------------------------------------
+# --- planted data -----------------------------------------------------------------------------------------------------
 
 
 def allocation(consumer, provider_id, class_id=0):
@@ -136,7 +136,7 @@ def ownerless(db, world):
 
 
 def lost_provider(db, world):
-    """Of a consumer without a row, and of one that holds something else."""
+    """Insert allocations on a lost provider: of a consumer without a row, and of one with other allocations."""
     db.execute(sa.insert(allocations), [allocation(LOST, NOWHERE), allocation(ONE, NOWHERE)])
 
 
@@ -174,13 +174,13 @@ def _set(db, provider, **columns):
 
 
 def rootless(db, world):
-    """A root, and a provider below another one."""
+    """Remove the roots of a root provider and of a child."""
     _set(db, OTHER, root_provider_id=None)
     _set(db, GRANDCHILD, root_provider_id=None)
 
 
 def wrong_root(db, world):
-    """One that has another tree's, and one whose root does not exist."""
+    """Set a root of another tree, and a root that does not exist."""
     _set(db, CHILD, root_provider_id=world[OTHER])
     _set(db, GRANDCHILD, root_provider_id=NOWHERE)
 
@@ -208,7 +208,7 @@ def same_names(db, world):
 
 def disabled(db, world):
     trait = db.execute(sa.select(traits.c.id).where(traits.c.name == "COMPUTE_STATUS_DISABLED")).scalar_one()
-    for provider in (HOST, OTHER):  # nothing is held on the other one
+    for provider in (HOST, OTHER):  # the other provider has no allocations
         db.execute(
             sa.insert(tables.resource_provider_traits).values(trait_id=trait, resource_provider_id=world[provider])
         )
@@ -220,7 +220,7 @@ def incomplete(db, world):
 
 
 def impossible(db, world):
-    """Each number of its own kind, a ratio that is not finite among them."""
+    """Store an impossible value of every kind, including an infinite ratio."""
     numbers = [
         {"step_size": 0},
         {"allocation_ratio": 0.0},
@@ -242,7 +242,7 @@ def lost_inventory(db, world):
 
 
 def repeated(db, world):
-    """Three times, which is one place."""
+    """Insert an aggregate three times, which is one place of the finding."""
     db.execute(sa.insert(allocations), [allocation(ONE, world[HOST])] * 2)
 
 
@@ -260,7 +260,7 @@ def gap(db, world):
 
 
 def expired_writer(db, world):
-    """It is of the database's clock, which a zone of this host does not change."""
+    """Insert an expired writer, by the database's clock, which does not depend on this host's time zone."""
     seen = tables.utcnow() - datetime.timedelta(seconds=feed.LIFETIME + 3600)
     db.execute(sa.insert(change_writers).values(id=WRITER, seen_at=seen))
     row = {"writer_id": WRITER, "seq": 7, "provider_id": world[HOST], "what": feed.USAGE}
@@ -268,7 +268,7 @@ def expired_writer(db, world):
 
 
 def standard_names(db, world):
-    """A class in use, one that is not, and a trait."""
+    """Delete a class in use, an unused class, and a trait."""
     db.execute(sa.delete(resource_classes).where(resource_classes.c.name.in_(["VCPU", "PCPU"])))
     db.execute(sa.delete(traits).where(traits.c.name == "HW_CPU_X86_AVX"))
 
@@ -281,7 +281,7 @@ def taken_id(db, world):
     db.execute(sa.update(resource_classes).where(resource_classes.c.name == "PGPU").values(name="CUSTOM_TAKEN"))
 
 
-#: What is planted: by which function, which check finds it, how bad it is, whether it is mended, words of its places.
+#: By name: the planting function, the check, the severity, whether it is fixable, and words of the places.
 PLANTS = {
     plant.__name__: (plant, check, severity, fixable, places)
     for plant, check, severity, fixable, places in (
@@ -336,8 +336,8 @@ PLANTS = {
     )
 }
 PLANTED.update((check, severity) for _, check, severity, _, _ in PLANTS.values())
-#: Findings that a plant has beside its own: SQLite is asked which foreign keys are violated; an allocation of a class
-#: or a provider that is not there exceeds what there is; a lost provider leaves a consumer without a row.
+#: Further findings of a plant: SQLite reports violated foreign keys; an allocation of a missing class or provider
+#: #: exceeds the capacity; a lost provider leaves a consumer without a row.
 BESIDE = {
     "lost_provider": {"allocations_without_consumer"},
     "lost_class": {"over_commitment"},
@@ -347,7 +347,7 @@ VIOLATED = {"wrong_root", "orphan", "orphan_with_children", "without_project"}
 
 
 def is_possible(name, kind):
-    """MariaDB's collation keeps names from differing in case only."""
+    """Whether the database can contain the finding: MariaDB's collation prevents names that differ only in case."""
     return not (name == "same_names" and kind == "mariadb")
 
 
@@ -398,12 +398,12 @@ def test_a_gap_of_one_number_is_no_range(database, plant):
     assert finding.where == (f"writer {WRITER}: 9 to 10", f"writer {WRITER}: 12")
 
 
-# --- what is mended ---------------------------------------------------------------------------------------------------
+# --- fixes ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def doctor(tmp_path, database, in_process):
-    """Run the command on the database of the test; return its exit code, and its document."""
+    """Return a function that runs the command on the test's database, and returns its result with the document."""
 
     def doctor(*words):
         path = tmp_path / "placement.conf"
@@ -456,22 +456,22 @@ def test_a_fix_resolves_its_finding_and_leaves_consistent_rows_alone(database, p
         for kind in ("projects", "users"):
             assert set(after.pop(kind)) > set(before[kind])
         before = {table: kept for table, kept in before.items() if table in after}
-    if name == "lost_provider":  # a consumer without a row first gets one, of the project of such
+    if name == "lost_provider":  # a consumer without a row first gets one, with the incomplete project and user
         for kind in ("projects", "users"):
             assert set(after[kind]) >= set(before[kind])
             after[kind] = before[kind]
-    if name == "orphan_with_children":  # the tree is another one
+    if name == "orphan_with_children":  # the tree changes
         for tables_of in (after, before):
             kept = [row for row in tables_of.pop("resource_providers") if CHILD not in row and GRANDCHILD not in row]
             tables_of["other providers"] = kept
-    if name == "standard_names":  # ids of traits are the database's
+    if name == "standard_names":  # the database assigns the ids of traits
         assert len(after.pop("traits")) == len(before.pop("traits"))
     assert after == before
     assert examined(database, index=LiveIndex(database)) == []
-    assert doctor("--fix", "--yes").code == 0, "once more changes nothing"
+    assert doctor("--fix", "--yes").code == 0, "a second run changes nothing"
 
 
-#: What the feed says once something is mended: the providers by their uuids, or ids.
+#: The changes that a fix records in the feed, with the providers by uuid or id.
 RECORDED = {
     "lost_class": {(HOST, feed.USAGE)},
     "lost_provider": {(NOWHERE, feed.USAGE)},
@@ -493,11 +493,11 @@ def test_a_fix_is_in_the_feed(database, world, plant, doctor, name):
     before = recorded()
     assert doctor("--fix", "--yes").code == 0
     new = {(provider_id, change) for _, _, provider_id, change in recorded() - before}
-    new.discard((feed.NO_PROVIDER, feed.USAGE))  # its events alone
+    new.discard((feed.NO_PROVIDER, feed.USAGE))  # the row of its events
     assert new == {(world.get(provider, provider), change) for provider, change in RECORDED[name]}
 
 
-#: What the history says: kind and uuid, or name, with what has changed of it.
+#: The events of a fix: kind, uuid or name, and a change.
 TOLD = {
     "lost_class": {("consumer", LOST, "reason: lost"), ("consumer", TWO, "reason: lost")},
     "lost_provider": {("consumer", LOST, "reason: lost"), ("consumer", ONE, "reason: lost")},
@@ -523,7 +523,7 @@ def test_a_fix_has_an_event(database, plant, doctor, name):
         [event] = [event for event in events if event.kind == kind and key in (event.uuid, event.name)][-1:]
         name_, _, value = words.partition(": ")
         assert not name_ or event.changes[name_][1] == value, event
-        assert event.request, "who has mended it"
+        assert event.request, "the event names the command"
 
 
 def test_the_index_of_a_worker_follows_fixes(database, plant, doctor):
@@ -535,11 +535,11 @@ def test_the_index_of_a_worker_follows_fixes(database, plant, doctor):
 
 
 def test_events_are_in_order_before_their_writer_is_ended(database, world, call, doctor):
-    """Of a writer that is cleared none would be found any more."""
+    """The events of a deleted writer would be lost."""
     before = database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(events)).scalar())
     assert before
     old = datetime.datetime(2020, 1, 1)
-    for _ in range(2):  # it is ended, and then cleared
+    for _ in range(2):  # first ended, then deleted
         database.write(lambda db: db.execute(sa.update(change_writers).values(seen_at=old)))
         doctor("--fix", "--yes")
     in_order = sa.select(sa.func.sum(event_order.c.events))
@@ -547,7 +547,7 @@ def test_events_are_in_order_before_their_writer_is_ended(database, world, call,
 
 
 def test_all_findings_are_fixed_together(database, backend, plant, doctor):
-    """But for what decides about the use of resources."""
+    """Except findings whose fix would affect the use of resources."""
     everything = [name for name in FIXABLE if name not in ("rootless", "identity", "orphan")]
     plant(*everything, "disabled")
     ran = doctor("--fix", "--yes", "--json")
@@ -556,7 +556,7 @@ def test_all_findings_are_fixed_together(database, backend, plant, doctor):
 
 
 def test_allocations_of_a_lost_standard_class_stay(database, plant, doctor):
-    """Its row comes back with the same id, and they are right again."""
+    """The class is restored with the same id, which makes them consistent again."""
     before = rows(database)
     plant("lost_class", "standard_names")
     assert doctor("--check", "lost_allocations", "--fix", "--yes").code == 0
@@ -569,7 +569,7 @@ def test_allocations_of_a_lost_standard_class_stay(database, plant, doctor):
 @plants("leases", Severity.WARNING)
 def test_overdue_leases_are_released(database, world, doctor):
     lease.expire(database, LEASED, 60)
-    assert examined(database) == [], "requests have some minutes"
+    assert examined(database) == [], "requests have a few minutes to release it"
     lease.expire(database, LEASED, 600)
     [(check, finding)] = examined(database)
     assert (check, finding.severity, finding.fixable) == ("leases", Severity.WARNING, True)
@@ -583,7 +583,7 @@ def test_overdue_leases_are_released(database, world, doctor):
 
 @contextlib.contextmanager
 def before_the_lock(engine, work):
-    """Collect what ``work()`` returns, which is called once, before the first statement that locks rows or all."""
+    """Call ``work()`` once, before the first statement that locks rows or the database; collect its result."""
     collected = []
 
     def note(_connection, _cursor, statement, *_):
@@ -599,7 +599,7 @@ def before_the_lock(engine, work):
 
 
 def test_an_idle_consumer_that_claims_meanwhile_keeps_its_allocations(database, world, call):
-    """The rows are locked, and looked at again, before they are deleted."""
+    """The rows are locked and read again before they are deleted."""
     claimant, idler = (str(uuid.UUID(int=number)) for number in (1001, 1002))
     with unchecked(database) as db:
         owner = {"project_id": _project(db), "user_id": _user(db)}
@@ -670,7 +670,7 @@ def test_a_consumer_that_claims_meanwhile_loses_only_its_lost_allocations(databa
 
 
 def test_roots_are_corrected_while_providers_move(database, world, call):
-    """Whatever moves meanwhile, each provider has the root of its parents in the end."""
+    """Whatever moves meanwhile, each provider finally has the root of its parent."""
     stop = threading.Event()
     statuses = set()
 
@@ -723,7 +723,7 @@ def test_a_loop_is_fixed_as_the_finding_advises(database, plant, call, planted, 
 
 
 def test_an_orphan_becomes_a_root(database, plant, call, doctor):
-    """And so for what is below it."""
+    """Its descendants get it as their root."""
     plant("orphan_with_children")
     assert doctor("--check", "parents", "--fix", "--yes").code == 0
     assert examined(database) == []
@@ -751,7 +751,7 @@ def test_tables_are_read_in_batches(database, plant, monkeypatch):
 
 @pytest.fixture
 def fresh(database_url):
-    """A database of the test's own, whose schema it may change."""
+    """Return a separate database, whose schema the test may change."""
     with opened(database_url) as fresh:
         made.sync(fresh.engine)
         standard.insert(fresh)
@@ -769,13 +769,13 @@ def run(database, *statements):
     [
         reason_without_tables,
         lambda subject: [*database_checks.revision(subject)],
-        # In foreign_keys another read comes before it.
+        # In foreign_keys it follows another read.
         lambda subject: [*database_checks._unchecked(subject)],
     ],
     ids=["lacking", "revision", "foreign_keys"],
 )
 def test_a_check_waits_while_another_thread_uses_the_only_connection(check):
-    """Those that use the engines themselves; of one that does not wait, giving back the connection rolls back."""
+    """Otherwise returning the connection of the check would roll back the transaction of the thread."""
     with opened("sqlite://") as database:
         made.sync(database.engine)
         standard.insert(database)
@@ -797,7 +797,7 @@ def test_a_check_waits_while_another_thread_uses_the_only_connection(check):
 
 @contextlib.contextmanager
 def checkouts(database, seen):
-    """Call ``seen`` whenever a thread takes a connection."""
+    """Call ``seen`` whenever a thread checks out a connection."""
 
     def taken(*_):
         seen()
@@ -823,7 +823,7 @@ def test_an_older_revision_is_found(fresh):
 
 
 def test_a_check_that_could_not_run_is_reported(fresh):
-    """Who asks for it alone would read "No finding"."""
+    """A run of this check alone would otherwise print "No finding"."""
     fresh.write(lambda db: db.execute(sa.text("DROP TABLE usage_samples")))
     report = examine(Subject(web.configuration(), fresh), checks.CHECKS, ["roots"])
     assert report.worst is Severity.WARNING
@@ -841,7 +841,7 @@ def test_an_error_in_one_file_does_not_hide_the_findings_of_others(database, wor
 
 
 def test_a_failed_check_is_reported_and_the_others_run(database, world, caplog):
-    """Its reason is in the log: it may have secrets of the configuration."""
+    """The reason is only logged: it may contain secrets of the configuration."""
 
     def broken(_subject):
         raise KeyError("a secret")
@@ -857,7 +857,7 @@ def test_a_failed_check_is_reported_and_the_others_run(database, world, caplog):
 
 @pytest.fixture
 def counts():
-    """The numbers that examinations publish."""
+    """Record the numbers that examinations publish."""
     with received.facts(signals.examined) as counts:
         yield counts
 
@@ -948,7 +948,7 @@ def test_a_missing_foreign_key_is_found(fresh, backend):
     )
     ours, _ = (finding for _, finding in examined(fresh))
     assert ours.severity is Severity.ERROR
-    assert ours.where == ("claims (consumer_id) -> consumers (id)",), "without ON DELETE CASCADE it is another one"
+    assert ours.where == ("claims (consumer_id) -> consumers (id)",), "without ON DELETE CASCADE it is a different key"
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
@@ -1040,7 +1040,7 @@ def test_pools_that_are_larger_than_the_server_are_found(database):
 def test_a_node_of_a_cluster_is_examined(pair):
     node, _ = pair.databases
     findings = examined(node, "galera")
-    assert [finding.severity for _, finding in findings] == [Severity.INFO], "two nodes have no majority without one"
+    assert [finding.severity for _, finding in findings] == [Severity.INFO], "two nodes have no majority if one fails"
     run(node, "SET GLOBAL wsrep_desync = ON")
     try:
         findings = examined(node, "galera")
@@ -1122,7 +1122,7 @@ class TestCommand:
         ran = doctor()
         assert ran.code == 3
         assert f"|   {IDLE} " in ran.out
-        assert ran.out.index("Warning: feed_gaps") < ran.out.index("Info: idle_consumers"), "the worst is the first"
+        assert ran.out.index("Warning: feed_gaps") < ran.out.index("Info: idle_consumers"), "the worst comes first"
 
     def test_information_alone_exits_with_0(self, doctor, plant):
         plant("idle")

@@ -1,4 +1,4 @@
-"""The cloud of ``placement-serve --demo``: what stands at the end, and the day behind it."""
+"""The cloud of ``placement-serve --demo``: its final state, and the history of one day."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ CLASSES = {"CUSTOM_LARGE", "DISK_GB", "MEMORY_MB", "PGPU", "SRIOV_NET_VF", "VCPU
 
 @pytest.fixture(scope="module")
 def filled(module_database_url):
-    """Calls the service of the demonstration."""
+    """Return a function that sends requests to the service of the demonstration."""
     return demonstration(module_database_url)
 
 
 def demonstration(url):
-    """Fill an empty database, and return what calls its service."""
+    """Fill an empty database; return a function that sends requests to its service."""
     connection = {"placement_database__connection": url, "placement_database__sync_on_startup": True}
     application = deploy.loadapp(web.configuration(baremetal__enabled=True, **connection))
     with opened(url) as database:
@@ -46,12 +46,12 @@ def moment(text):
 
 
 def end_of_day(call):
-    """Return the date of the last sample of the day, after which there may be more."""
+    """Return the date of the last sample of the day; the service may have taken later ones."""
     return moment(get(call, "/v1/usage?from=2d&limit=1000&class=VCPU")["classes"]["VCPU"][144]["at"])
 
 
 def shares(call):
-    """Return what each project used at each sample of the day, by the time before its end."""
+    """Return the usage of each project at each sample of the day, by the time before the day's end."""
     end = end_of_day(call)
     shares_ = get(call, "/v1/usage?from=2d&by=project&limit=1000")["shares"]
     return {
@@ -75,7 +75,7 @@ def everything(call):
 
 
 def used_at(call, at):
-    """Return what was used of VCPU at a moment, by the events since."""
+    """Return the usage of VCPU at a point in time, computed from the events since."""
     providers = get(call, f"/v1/overview?at={at}")["providers"]
     return sum(each["inventories"].get("VCPU", {}).get("used", 0) for each in providers)
 
@@ -124,7 +124,7 @@ def test_events_are_of_the_day_and_in_order(filled):
     assert times == sorted(times)
     assert end - datetime.timedelta(hours=26) < times[0] < end - datetime.timedelta(hours=24)
     assert times[-1] <= end
-    # Requests one after the other, not all at a few moments.
+    # The requests are spread over the day.
     assert len(set(times)) > 400
     born = {each["uuid"]: each["at"] for each in events if each["kind"] == "consumer"}
     since = {each["uuid"]: moment(each["since"]) for each in get(filled, "/v1/consumers?limit=1000")["consumers"]}
@@ -163,6 +163,6 @@ def test_it_is_the_same_each_time(filled, database_url):
 
 
 def test_it_is_the_same_if_writes_take_samples(filled, database_url, monkeypatch):
-    """As it is where filling takes longer than the interval."""
+    """Writes take samples if filling takes longer than the interval."""
     monkeypatch.setattr(feed, "MAINTENANCE_INTERVAL", -1.0)
     assert shares(demonstration(database_url)) == shares(filled)

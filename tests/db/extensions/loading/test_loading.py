@@ -1,4 +1,4 @@
-"""placement-manage load: the database becomes what the file says, or stays as it is (docs: load)."""
+"""placement-manage load: the database matches the file afterwards, or is unchanged (docs: load)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def claim(database, provider, **amounts):
 
 
 def everything(database):
-    """All providers by name with all that they have, and the number of classes, traits and aggregates."""
+    """Return all providers by name with their data, and the numbers of classes, traits and aggregates."""
 
     def read(db):
         records = [ResourceProvider(*row) for row in db.execute(SELECT)]
@@ -126,7 +126,7 @@ def test_the_index_sees_a_load(database):
 
 
 def test_loads_and_claims_at_once(database):
-    """All of them succeed, and the last state is that of one of the files."""
+    """All of them succeed, and the final state is that of one file."""
     load(database, HOSTS)
     wide = HOSTS.replace("VCPU: 8", "VCPU: 16").replace("[CUSTOM_SITE]", "[CUSTOM_OTHER]")
     hosts = database.read(lambda db: ResourceProvider.named(db, [f"host{h}-numa{n}" for h in (1, 2) for n in (0, 1)]))
@@ -165,7 +165,7 @@ def test_loads_and_claims_at_once(database):
 
 
 def test_progress_counts_what_is_written_once(database):
-    """The first attempt has no rows for the aggregates, is rolled back, and runs again."""
+    """The first attempt lacks the rows of the aggregates, is rolled back, and is repeated."""
     counts = []
     load(database, HOSTS, advance=counts.append)
     assert sum(counts) == 6
@@ -207,7 +207,7 @@ providers:
     assert after["host1"]["traits"] == {"CUSTOM_OTHER"}
     assert after["host1"]["inventories"].keys() == {"MEMORY_MB", "DISK_GB"}
     assert (after["host1-numa1"]["parent"], after["host2-numa0"]["parent"]) == (None, "host1-numa1")
-    # What the file leaves out stays, also the generation.
+    # Omitted fields stay, and so does the generation.
     assert after["host1-numa1"]["traits"] == {"HW_NUMA_ROOT"}
     assert {name: after[name] for name in ("host2", "host1-numa0", "host2-numa1")} == {
         name: before[name] for name in ("host2", "host1-numa0", "host2-numa1")
@@ -294,7 +294,7 @@ def test_a_database_that_is_lost_is_no_mistake_of_the_file(database):
 
 
 def test_what_changed_since_the_comparison_is_read_again_under_the_lock(database, monkeypatch):
-    """Another writer gives the provider a trait after the file was compared: it is compared again, and taken away."""
+    """Another writer adds a trait after the comparison; the provider is compared again, and the trait removed."""
     load(database, HOSTS)
     lock_all = LockedProvider.lock_all.__func__
 
@@ -356,11 +356,11 @@ def test_after_any_files_the_database_is_as_the_last_says(synced_database, files
 
 
 class TestCommand:
-    """The command itself, by its arguments, its output and its exit code."""
+    """The command: its arguments, output and exit code."""
 
     @pytest.fixture
     def run(self, tmp_path, database, in_process, monkeypatch):
-        """Run the command on a file with this text."""
+        """Return a function that runs the command on a file with a text."""
         url = database.url.render_as_string(hide_password=False)
         monkeypatch.setenv(CONNECTION, url)
 

@@ -1,4 +1,4 @@
-"""placement-manage consumers --nova: openstacksdk reads a nova whose replies its published schemas allow."""
+"""placement-manage consumers --nova: openstacksdk reads a fake nova whose responses conform to nova's schemas."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests import closed
 from tests.db.cloud import FLAVOR, Cloud, uuids
 from tests.nova import fake
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # those of the SDK itself
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the SDK itself
 RELEASE = ("--release", "--older-than", "1d", "--yes", "--force")
-#: What does not depend on the kind of database.
+#: A mark for tests that do not depend on the kind of database.
 SQLITE = pytest.mark.parametrize("backend", ["sqlite"], indirect=True, scope="session")
 
 
@@ -42,7 +42,7 @@ def compare(cloud, *words):
 
 
 def findings(ran):
-    """What was found: the kind and the reason, by consumer."""
+    """Return the kind and the reason of each finding, by consumer."""
     assert ran.out, ran.err
     return {finding["consumer"]: (finding["kind"], finding["reason"]) for finding in json.loads(ran.out)["found"]}
 
@@ -52,12 +52,12 @@ def kinds(ran):
 
 
 def errors(ran):
-    """The lines on stderr, without the progress that is printed on a busy machine."""
+    """Return the lines on stderr without the progress, which is printed on a busy machine."""
     return [line for line in ran.err.splitlines() if not line.startswith("consumers: ")]
 
 
 def server(cloud, nova, host="host1", flavor=None, held=None, **fields):
-    """Make a server with the allocations that it should have, or with others; return its uuid."""
+    """Create a server with the allocations of its flavor, or with others; return its uuid."""
     [uuid] = uuids(1)
     nova.add(uuid, host, flavor, **fields)
     if held is None:
@@ -72,7 +72,7 @@ def test_a_cloud_in_order_has_no_findings(cloud, nova):
         server(cloud, nova)
     ran = compare(cloud)
     assert (ran.code, findings(ran), json.loads(ran.out)["summary"]["compared"]) == (0, {}, 10)
-    # All pages, of all projects, at the one version.
+    # All pages, of all projects, at one version.
     pages = [urllib.parse.parse_qs(urllib.parse.urlsplit(path).query) for path in nova.asked if "/detail" in path]
     assert [page.get("all_tenants") for page in pages] == [["1"]] * 4
     assert ["marker" in page for page in pages] == [False, True, True, True]
@@ -94,12 +94,12 @@ def test_a_list_and_a_nova_are_one_list(cloud, nova):
     listed, orphan, lease = cloud.claim(), cloud.claim(), cloud.claim(kind="LEASE")
     file = cloud.file(listed)
     assert kinds(compare(cloud, "--not-in", file)) == {orphan: "orphan"}
-    # What other programs have is compared only by who says so.
+    # Consumers of other programs are compared only if their type is named.
     assert kinds(compare(cloud, "--not-in", file, "--type", "LEASE")) == {lease: "orphan"}
 
 
 def test_a_server_that_no_page_shows_is_no_orphan(cloud, nova):
-    """One that is deleted and can be restored, or is in a cell that does not answer."""
+    """The server is soft-deleted, or in a cell that does not answer."""
     known = server(cloud, nova)
     hidden = server(cloud, nova, status="SOFT_DELETED")
     nova.hidden[hidden] = nova.servers.pop(hidden)
@@ -187,7 +187,7 @@ def test_a_child_and_a_shared_pool_are_no_second_host(cloud, nova):
 
 
 def test_a_provider_without_a_root_is_its_own_host(cloud, nova):
-    """As releases have left it that knew no roots."""
+    """Old releases stored no roots."""
     server(cloud, nova)
     moved = server(cloud, nova, "host2", held={"host1": FLAVOR})
     rootless = sa.update(resource_providers).where(resource_providers.c.name == "host1").values(root_provider_id=None)
@@ -224,7 +224,7 @@ def test_a_server_without_a_host_should_hold_nothing(cloud, nova):
     shelved = server(cloud, nova, None, held={"host1": FLAVOR}, status="SHELVED_OFFLOADED")
     server(cloud, nova, None, held={"host1": FLAVOR}, status="BUILD", **{fake.TASK: "scheduling"})
     assert findings(compare(cloud)) == {shelved: ("no-host", "nova runs it on no host (SHELVED_OFFLOADED)")}
-    with cloud.database.engine.begin() as connection:  # another implementation may have such rows
+    with cloud.database.engine.begin() as connection:  # another implementation may write such rows
         connection.execute(sa.update(allocations).where(allocations.c.consumer_id == shelved).values(used=0))
     assert findings(compare(cloud)) == {}
 
@@ -260,7 +260,7 @@ def test_amounts_that_differ_from_the_flavor(cloud, nova, flavor, held, sentence
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_all_recorded_replies_as_they_are(cloud, nova, more):
-    """Whatever else the schemas allow: flavors of any size, with swap and volumes, and all states."""
+    """The schemas allow flavors of any size, with swap and volumes, and all states."""
     differing = set()
     for document in fake.RECORDED["servers"]:
         uuid = document["id"]
@@ -287,7 +287,7 @@ def test_a_root_disk_on_a_volume_takes_no_room(cloud, nova):
 def test_what_nova_does_not_tell_is_not_compared(cloud, nova):
     hidden = server(cloud, nova, held={"host1": {"VCPU": 99}})
     del nova.servers[hidden]["flavor"]["extra_specs"]
-    # In a cell that does not answer.
+    # in a cell that does not answer
     silent = server(cloud, nova, held={"host1": {"VCPU": 99}, "host2": {"VCPU": 99}})
     kept = ("id", "created", "links", "tenant_id")
     nova.servers[silent] = {**{name: nova.servers[silent][name] for name in kept}, "status": "UNKNOWN"}
@@ -296,11 +296,11 @@ def test_what_nova_does_not_tell_is_not_compared(cloud, nova):
 
 
 class TestCellsThatDoNotAnswer:
-    """nova's replies lack their migrations without a word, and a migration cannot be asked for by its uuid."""
+    """nova's responses silently lack the migrations of such cells, and a migration cannot be read by its uuid."""
 
     @pytest.fixture
     def held(self, cloud, nova):
-        """A server, an orphan that is no migration, and two that may be one."""
+        """Create a server, an orphan, and two consumers that may be migrations."""
         known, orphan = server(cloud, nova), cloud.claim()
         moves = {cloud.claim(kind="MIGRATION"), cloud.claim(kind=None)}
         return known, orphan, moves
@@ -337,7 +337,7 @@ class TestCellsThatDoNotAnswer:
 
 
 def test_what_is_younger_than_the_reading_is_no_orphan(cloud, nova, monkeypatch):
-    """A migration that begins while nova is read is in no page."""
+    """A migration that begins during the reading is on no page."""
     known, move = server(cloud, nova), cloud.claim(kind="MIGRATION", days=0.5)
     assert kinds(compare(cloud, "--older-than", "1h")) == {move: "orphan"}
     ask, clock = command._read_sources, command.time.monotonic
@@ -353,7 +353,7 @@ def test_what_is_younger_than_the_reading_is_no_orphan(cloud, nova, monkeypatch)
 
 
 def test_of_a_wrong_nova_the_orphans_are_not_even_asked_for(cloud, nova):
-    """There may be hundreds of thousands, each of them a request."""
+    """Hundreds of thousands of orphans would each take a request."""
     known, others = server(cloud, nova), {cloud.claim() for _ in range(3)}
     ran = compare(cloud, "--release", "--older-than", "1d", "--yes")
     assert (ran.code, cloud.held()) == (1, {known, *others})
@@ -365,7 +365,7 @@ def test_what_changes_meanwhile_is_not_judged(cloud, nova):
     nova.changed.add(moved)
     ran = compare(cloud)
     assert (kinds(ran), json.loads(ran.out)["summary"]["changed_meanwhile"]) == ({other: "missing"}, 1)
-    with cloud.database.engine.begin() as connection:  # as another implementation may spell it
+    with cloud.database.engine.begin() as connection:  # a spelling that another implementation may store
         for column in (consumers.c.uuid, allocations.c.consumer_id):
             connection.execute(sa.update(column.table).where(column == moved).values({column.name: moved.upper()}))
     assert kinds(compare(cloud)) == {other: "missing"}

@@ -1,4 +1,4 @@
-"""placement-manage consumers, with lists of those that should exist: what nobody knows is found and given back."""
+"""placement-manage consumers with lists of known consumers: unknown ones are found and released."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cloud(database, tmp_path, monkeypatch, in_process):
 
 
 def findings(ran):
-    """What was found, by kind: sets of uuids."""
+    """Return the uuids of the findings, by kind."""
     document = json.loads(ran.out)
     kinds = {}
     for finding in document["found"]:
@@ -113,7 +113,7 @@ class TestAll:
         with sql_hooks.statements(cloud.database.reading_engine, seen.append):
             holders = [page.holder.uuid for page in reading.read(cloud.database, consumer_pages.ConsumerFilter())]
         assert holders == made
-        # The time; then three pages with the names, the bound, the consumers and their trees.
+        # The time, and three pages of four statements: names, bound, consumers and trees.
         selects = [statement for statement in seen if statement.startswith("SELECT")]
         assert len(selects) == 1 + 3 * 4
         assert sum("FROM allocations" in statement or "JOIN allocations" in statement for statement in selects) == 3
@@ -182,7 +182,7 @@ class TestLists:
         assert findings(cloud.run("--not-in", cloud.file(known), "--type", "MIGRATION", "--json")) == {"orphan": {move}}
 
     def test_types_of_which_a_file_names_none_are_not_compared(self, cloud):
-        """A list of servers says nothing of jobs."""
+        """A list of servers does not cover jobs."""
         known, orphan = cloud.claim(), cloud.claim()
         jobs = [cloud.claim(kind="JOB") for _ in range(2)]
         words = ("--not-in", cloud.file(known), "--json")
@@ -205,7 +205,7 @@ class TestLists:
         assert "incomplete" in ran.err
 
     def test_the_time_in_which_a_list_is_read_is_no_age(self, cloud, monkeypatch):
-        """A server that is created after its page of the list was sent is in none, and younger than the command."""
+        """A server created after its page was sent is in no page, and is younger than the command."""
         known = cloud.claim()
 
         def slowly():
@@ -243,7 +243,7 @@ class TestRelease:
         known = [cloud.claim(), cloud.claim(), cloud.claim()]
         cloud.claim(host2={"VCPU": 7}, pool={"DISK_GB": 3})
         cloud.claim(project="blue", host2={"VCPU": 1})
-        # The command opens engines of its own.
+        # The command opens its own engines.
         with sql_hooks.writes(sa.Engine) as written:
             ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS)
         assert (ran.code, written, len(cloud.held())) == (command.FOUND, [], 5)
@@ -264,7 +264,7 @@ class TestRelease:
         assert ran.code == 0
         assert "5 of 5 consumers were released.\n" in ran.out
         assert cloud.held() == {*known, young}
-        # A change of usage for each of the three transactions.
+        # One change of usage for each of the three transactions.
         assert _changes(cloud) - before == 3
         again = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes", "--json")
         assert (again.code, json.loads(again.out)["release"]["released"]) == (0, [])
@@ -349,7 +349,7 @@ class TestRelease:
 
     @pytest.mark.every_database
     def test_one_that_ended_and_came_back_is_another_one(self, cloud, monkeypatch):
-        """It has the generation that was read, holds what it held, and on SQLite it has the same id."""
+        """It has the same generation, the same allocations, and on SQLite the same id."""
         known, orphan = cloud.claim(), cloud.claim()
         give_back = command.releasing.release_orphans
 
@@ -363,7 +363,7 @@ class TestRelease:
         assert cloud.held() == {known, orphan}
 
     def test_of_more_than_half_of_a_type_it_is_refused(self, cloud):
-        """They may be few beside the others: most likely their program was not asked, or shows only some."""
+        """Most likely the list of their program is missing or incomplete, even if they are few among all consumers."""
         known = [*(cloud.claim() for _ in range(30)), cloud.claim(kind="LEASE")]
         leases = {cloud.claim(kind="LEASE") for _ in range(11)}
         words = ("--not-in", cloud.file(*known), *self.WORDS, "--yes")
