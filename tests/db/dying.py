@@ -26,7 +26,7 @@ DEADLY = (
     "move a subtree",
     "delete a provider",
     "claim for several",
-    "give back",
+    "release",
     "reshape",
     *(name for each in writes.ADDED for name in each.DEADLY),
 )

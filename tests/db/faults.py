@@ -56,7 +56,7 @@ class Plan:
     def step(self, statement: str, connection: Any, execute: Callable[[], None]) -> None:
         """Handle a statement or COMMIT that is about to be executed.
 
-        Statements that differ only in numbers are equal, because for some drivers the text of a statement contains numbers
+        Statements that differ only in numbers are equal, because for some drivers the text contains numbers
         (``placement.db.engine.compiled``), which differ in the next attempt.
         """
         statement = _NUMBER.sub("#", statement)

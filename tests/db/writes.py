@@ -157,7 +157,7 @@ ALLOCATIONS = (
         ),
         {"host": USAGE, "other": USAGE},
     ),
-    Write("give back", CLAIMED, Call("DELETE /allocations/$consumer"), {"host": USAGE}),
+    Write("release", CLAIMED, Call("DELETE /allocations/$consumer"), {"host": USAGE}),
     Write(
         "reshape",
         (*CLAIMED, provider("child", "host")),
@@ -176,7 +176,7 @@ REFUSED = (
     Write("a claim beyond capacity", FULL, claim(host={"VCPU": 1, "DISK_GB": 1}), status=409),
     Write("a claim with a wrong generation", CLAIMED, claim(7, host={"VCPU": 1}), status=409),
     Write("a claim on an unknown provider", HOST, claim(host={"VCPU": 1}, nowhere={"VCPU": 1}), status=400),
-    Write("nothing to give back", HOST, Call("DELETE /allocations/$consumer"), status=404),
+    Write("release of nothing", HOST, Call("DELETE /allocations/$consumer"), status=404),
     Write("deleting a parent", TREE, Call("DELETE /resource_providers/$middle"), status=409),
     Write("deleting a provider in use", FULL, Call("DELETE /resource_providers/$host"), status=409),
     Write("inventories with a wrong generation", HOST, stock("host", 7, VCPU=1), status=409),
@@ -305,7 +305,7 @@ VARIANTS = (
     Write("empty a claim by POST", CLAIMED, Call("POST /allocations", {"$consumer": holding(1)})),
     Write("claim the same again", CLAIMED, claim(1, host={"VCPU": 1, "MEMORY_MB": 64})),
     Write(
-        "give back on two providers",
+        "release on two providers",
         (*HOST, *OTHER, claim(host={"VCPU": 1}, other={"VCPU": 1})),
         Call("DELETE /allocations/$consumer"),
     ),

@@ -24,7 +24,7 @@ def test_every_block_of_a_page_is_run_or_checked(page, tmp_path):
     assert not wrong, "\n".join(wrong)
 
 
-def test_an_entry_has_blocks_that_no_entry_before_it_has():
+def test_every_entry_matches_blocks_that_no_earlier_entry_matches():
     blocks_ = [(page, block) for page in PAGES for block in blocks(PAGES[page])]
     assert {run_by.run_by(*each) for each in blocks_} - {None} == {*run_by.RUN}
     assert {run_by.checked_for(*each) for each in blocks_} - {None} == {*run_by.CHECKED}
@@ -38,7 +38,7 @@ def test_the_tests_that_run_blocks_name_their_pages():
     assert all((ROOT / runs.test).exists() for runs in run_by.RUN)
 
 
-def test_what_is_run_needs_no_reason():
+def test_a_block_that_is_run_has_no_reason():
     both = [
         (page, block.line)
         for page in PAGES
@@ -139,6 +139,6 @@ def test_blocks_are_found_with_their_lines_and_captions():
         ("shell", "python3 other.py", "not known"),
     ],
 )
-def test_what_is_wrong_in_a_block_is_found(kind, text, reason, tmp_path):
+def test_every_kind_of_error_in_a_block_is_found(kind, text, reason, tmp_path):
     with pytest.raises(Exception, match=re.escape(reason)):
         checks.check("docs/page.rst", Block(1, kind, "", text + "\n"), tmp_path)

@@ -44,12 +44,12 @@ def validated(path: Path, schema: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_has_the_form_that_its_reader_expects(name):
+def test_a_file_conforms_to_the_schema_of_its_reader(name):
     result = validated(ROOT / name, FILES[name])
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_every_form_and_workflow_is_validated():
+def test_every_form_and_workflow_has_a_schema():
     files = {str(path.relative_to(ROOT)) for path in (ROOT / ".github").glob("*/*") if path.is_file()}
     assert files - {*FILES} == set()
 
@@ -63,7 +63,7 @@ def steps(workflow: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_a_workflow_only_reads_unless_a_job_says_otherwise_and_ends(name):
+def test_a_workflow_has_a_timeout_and_only_reads_unless_a_job_states_otherwise(name):
     workflow = loaded(name)
     assert workflow["permissions"] in ({}, {"contents": "read"})  # a job may have more
     assert all(0 < job["timeout-minutes"] < 360 for job in workflow["jobs"].values())
@@ -76,7 +76,7 @@ def test_an_action_has_a_complete_version(name):
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_what_a_workflow_runs_of_the_repository_exists(name):
+def test_the_commands_and_files_of_a_workflow_exist(name):
     workflow = loaded(name)
     scripts = {row["run"] for job in workflow["jobs"].values() for row in _rows(job) if "run" in row}
     scripts |= {step["run"] for step in steps(workflow) if "run" in step}

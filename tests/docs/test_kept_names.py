@@ -174,12 +174,12 @@ def recorded() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_a_release_had_is_still_there(kind):
+def test_every_name_of_a_release_still_exists(kind):
     assert len(recorded()[kind]) > 5
     assert sorted({*recorded()[kind]} - {*KINDS[kind]()}) == []
 
 
-def test_a_new_column_has_a_value_where_the_version_before_writes_a_row():
+def test_a_new_column_has_a_default_for_rows_of_the_previous_version():
     """Both versions serve one database during an upgrade."""
     known = {*recorded()["columns"]}
     of_old_tables = {name.partition(".")[0] for name in known}

@@ -51,7 +51,7 @@ def test_every_fragment_is_one_entry_of_a_list():
     ("text", "expected"),
     [("One, \n``two``.", True), ("", False), ("Title\n=====\n\nText.", False), ("One.\n\n* Two.", True)],
 )
-def test_one_entry_is_distinguished(text, expected):
+def test_a_single_entry_is_recognized(text, expected):
     try:
         assert is_one_entry(text) is expected
     except docutils.utils.SystemMessage:

@@ -49,7 +49,7 @@ def app():
 # --- the layers ---
 
 
-def test_a_failure_that_a_layer_raises_is_rendered_as_the_apis():
+def test_a_failure_of_a_layer_is_rendered_in_the_form_of_the_api():
     def refusing(_application, _service):
         return lambda *_request: conflict.handler(None)
 

@@ -55,19 +55,19 @@ def names(conf):
     return [each.name for each in extension.enabled(conf)]
 
 
-def test_without_a_list_all_that_are_installed_are_enabled(read):
+def test_without_a_list_all_installed_extensions_are_enabled(read):
     conf = read("[first]\nword = hi\n")
     assert names(conf) == ["first", "second"]
     assert (conf.first.word, conf.placement.noun) == ("hi", "world")
 
 
 @pytest.mark.parametrize("enabled", ["", "enabled ="])
-def test_an_empty_list_is_no_missing_one(read, enabled):
+def test_an_empty_list_enables_no_extension(read, enabled):
     conf = read(f"[extensions]\n{enabled}\n")
     assert names(conf) == ([] if enabled else ["first", "second"])
 
 
-def test_options_of_one_that_is_left_out_do_not_exist(read):
+def test_options_of_a_disabled_extension_do_not_exist(read):
     conf = read("[extensions]\nenabled =\n[first]\nword = hi\n")
     assert "first" not in conf or "word" not in conf.first
     assert "noun" not in conf.placement
@@ -75,14 +75,14 @@ def test_options_of_one_that_is_left_out_do_not_exist(read):
     assert [str(each) for each in options.unknown(conf)] == []
 
 
-def test_browsers_may_use_the_headers_of_those_that_are_enabled(read):
+def test_browsers_may_use_the_headers_of_enabled_extensions(read):
     assert [read(text).cors.expose_headers[-1] for text in ("", "[extensions]\nenabled =\n")] == [
         "X-First",
         "OpenStack-API-Version",
     ]
 
 
-def test_the_last_argument_says_which_are_enabled(read):
+def test_the_last_configuration_file_determines_the_enabled_extensions(read):
     conf = read("[extensions]\nenabled =\n", "[extensions]\nenabled = first\n")
     assert names(conf) == ["first"]
     assert conf.first.word == "hello"
@@ -92,12 +92,12 @@ def test_the_last_argument_says_which_are_enabled(read):
     ("enabled", "reason"),
     [("first,third", "not installed: third; installed: first, second"), ("second", "second needs first")],
 )
-def test_a_list_that_cannot_be_is_refused(read, enabled, reason):
+def test_an_invalid_list_of_extensions_is_refused(read, enabled, reason):
     with pytest.raises(cfg.Error, match=reason):
         read(f"[extensions]\nenabled = {enabled}\n")
 
 
-def test_an_api_with_an_option_of_its_own_is_served_only_if_that_is_true(read):
+def test_an_api_with_an_enabling_option_is_served_only_if_it_is_true(read):
     conf = read("")
     silent = Extension(name="first", options={"first": WORD}, api=object)
     assert not silent.is_served(conf)
@@ -114,7 +114,7 @@ def test_an_api_with_an_option_of_its_own_is_served_only_if_that_is_true(read):
         ("placement.routes:PLACEMENT", "is named placement, but its entry point wrong"),
     ],
 )
-def test_one_that_cannot_be_loaded_is_named(monkeypatch, value, reason):
+def test_an_extension_that_cannot_be_loaded_is_named(monkeypatch, value, reason):
     wrong = metadata.EntryPoint("wrong", value, extension.ENTRY_POINTS)
     monkeypatch.setattr(metadata, "entry_points", lambda **_: [wrong])
     with pytest.raises(cfg.Error, match=reason):

@@ -80,7 +80,7 @@ def test_an_installed_extension_is_served_as_the_page_shows(run):
     run(EXAMPLES)
 
 
-def test_its_option_and_its_rule_count(run):
+def test_its_option_and_its_rule_take_effect(run):
     served = json.loads(run(CHILD, "[extensions]", "enabled = hello", "[hello]", "word = Good morning"))
     assert served == {
         "status": 200,
@@ -98,7 +98,7 @@ def test_a_policy_file_may_override_its_rule(run, tmp_path):
 
 
 @pytest.mark.parametrize("enabled", sorted({"", ", ".join(extension.installed())}))
-def test_of_an_extension_that_is_not_enabled_there_is_nothing(run, enabled):
+def test_a_disabled_extension_has_no_routes_options_or_rules(run, enabled):
     left_out = json.loads(run(CHILD, "[extensions]", f"enabled = {enabled}"))
     assert (left_out["status"], left_out["has option"], left_out["has rule"]) == (404, False, False)
 

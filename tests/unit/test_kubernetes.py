@@ -78,7 +78,7 @@ def test_the_network_policy_is_about_all_pods(manifests, pods):
     assert chosen(pods, manifests["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"]) == {"Deployment", "Job"}
 
 
-def test_the_ports_are_that_of_the_image(manifests, pods):
+def test_the_ports_are_those_of_the_image(manifests, pods):
     serving = container(pods["Deployment"])
     (port,) = serving["ports"]
     assert f"EXPOSE {port['containerPort']}\n" in CONTAINERFILE
@@ -145,7 +145,7 @@ def test_the_file_and_the_secret_of_the_page_are_a_whole_configuration(monkeypat
     assert (keystone._auth._username, keystone._auth._password) == ("placement", "secret")
 
 
-def test_the_commands_of_the_page_name_what_there_is(manifests):
+def test_the_commands_of_the_page_name_existing_resources(manifests):
     (block,) = (each for each in blocks(PAGES[PAGE]) if each.text.startswith("kubectl "))
     named = {tuple(word.split("/")) for word in block.text.split() if "/" in word}
     there = {(kind.lower(), manifest["metadata"]["name"]) for kind, manifest in manifests.items()}

@@ -51,7 +51,7 @@ def imported(tmp_path, *path):
     return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE)
 
 
-def test_the_original_in_the_same_directory_is_refused_in_a_sentence(site, tmp_path):
+def test_openstack_placement_in_the_same_directory_is_refused_with_a_sentence(site, tmp_path):
     distribution(site, "openstack-placement", "14.0.0")
     result = imported(tmp_path, site)
     assert (result.returncode, result.stdout) == (1, "")
@@ -67,14 +67,14 @@ def test_the_package_can_be_imported_from_an_archive(site, tmp_path):
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_other_distributions_in_the_directory_are_not(site, tmp_path):
+def test_other_distributions_in_the_directory_are_not_refused(site, tmp_path):
     for name in ("osc-placement", "openstackclient"):
         distribution(site, name, "1.0")
     result = imported(tmp_path, site)
     assert (result.returncode, result.stdout, result.stderr) == (0, "9.8.7\n", "")
 
 
-def test_the_original_of_the_system_does_not_matter_to_a_virtual_environment_before_it(site, tmp_path):
+def test_openstack_placement_of_the_system_does_not_affect_a_virtual_environment(site, tmp_path):
     """Neither has files of the other, and Python finds this one first."""
     system = tmp_path / "dist-packages"
     distribution(system, "openstack-placement", "14.0.0")
@@ -110,7 +110,7 @@ def test_the_command_for_an_extra_names_what_the_extra_requires(declared):
 
 
 @pytest.mark.parametrize("executable", ["/usr/bin/python3", "", None])
-def test_it_installs_into_the_environment_of_the_program(declared, tmp_path, monkeypatch, executable):
+def test_the_command_installs_into_the_environment_of_the_program(declared, tmp_path, monkeypatch, executable):
     """A Python within a web server may not know its executable, or name that of the system."""
     declared('Requires-Dist: first; extra == "more"')
     (tmp_path / "bin").mkdir()
@@ -121,7 +121,7 @@ def test_it_installs_into_the_environment_of_the_program(declared, tmp_path, mon
     assert package.install("more") == f"{tmp_path}/bin/pip install first"
 
 
-def test_code_that_is_not_installed_can_be_installed_from_its_directory(monkeypatch):
+def test_uninstalled_code_can_be_installed_from_its_directory(monkeypatch):
     monkeypatch.setattr(package, "NAME", "no-such-package")
     assert package.install("metrics") == "pip install '.[metrics]', in a checkout"
 

@@ -78,13 +78,13 @@ def needed(paths, listed=frozenset()):
     return {min(names & listed or names) for names in alternatives}
 
 
-def test_the_requirements_are_what_the_service_imports():
+def test_the_requirements_match_the_imports_of_the_service():
     always = set(PACKAGE.rglob("*.py")).difference(*OPTIONAL.values())
     assert needed(always) == required(SETUP["options"]["install_requires"])
 
 
 @pytest.mark.parametrize("extra", OPTIONAL)
-def test_an_extra_requires_what_its_modules_import(extra):
+def test_an_extra_requires_the_imports_of_its_modules(extra):
     listed = required(SETUP["options.extras_require"][extra])
     additional = needed(OPTIONAL[extra], listed) - required(SETUP["options"]["install_requires"])
     assert additional

@@ -75,7 +75,7 @@ def test_the_configuration_sample_is_up_to_date(generated):
             assert kept[group, owner] == text, f"[{group}] is stale: run `make samples`"
 
 
-def test_the_sample_shows_the_defaults_of_library_options_in_this_service():
+def test_the_sample_shows_the_services_defaults_of_library_options():
     """Only the defaults are compared: the other text of library options changes with the library's version."""
     kept = blocks((SAMPLES / "placement.conf.sample").read_text())
     conf = web.configuration()

@@ -51,7 +51,7 @@ def test_no_module_function_or_class_has_an_avoided_name():
     assert named == []
 
 
-def test_no_variable_has_a_name_that_tells_nothing():
+def test_no_variable_has_a_meaningless_name():
     named = []
     for path, module in modules().items():
         # Fields have the names of the fields of responses.

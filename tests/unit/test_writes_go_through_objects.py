@@ -132,7 +132,7 @@ def test_only_the_listed_modules_write_to_tables_of_the_core():
     }
 
 
-def test_unchecked_writes_are_used_only_by_objects_that_check():
+def test_unchecked_writes_are_called_only_by_objects_that_check():
     assert importers("placement.objects.provider_rows") == REPAIRS | {
         *("objects/claims/claim_set", "objects/locked_provider", "objects/tree"),
     }

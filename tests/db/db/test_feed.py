@@ -25,12 +25,12 @@ from tests.made import opened
 @pytest.mark.parametrize("write", writes.ALL, ids=lambda write: write.name)
 def test_a_write_leaves_a_row_for_each_provider_it_changes(database, write):
     """A refused write leaves no row."""
-    story_run = ScenarioRun(write, database)
-    before = story_run.state()
-    answer = story_run.ask(placement(database))
+    scenario_run = ScenarioRun(write, database)
+    before = scenario_run.state()
+    answer = scenario_run.ask(placement(database))
     assert answer.status == write.status, answer
-    assert story_run.changes() == write.changes
-    assert (story_run.state() == before) == (write in writes.REFUSED)
+    assert scenario_run.changes() == write.changes
+    assert (scenario_run.state() == before) == (write in writes.REFUSED)
 
 
 # --- writers and their numbers ---------------------------------------------------------------------------------------

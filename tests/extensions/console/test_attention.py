@@ -27,7 +27,7 @@ def page(app, path):
     return reply.text
 
 
-def test_leases_that_end_within_the_hour_are_counted(database_url, monkeypatch):
+def test_leases_that_expire_within_the_hour_are_counted(database_url, monkeypatch):
     """An expired lease is not counted, even before it is given back."""
     app = console(database_url)
     provider(app, "host", DISK_GB=100)
@@ -46,7 +46,7 @@ def test_leases_that_end_within_the_hour_are_counted(database_url, monkeypatch):
     assert ending() == [("1", "lease expires within the hour")]
 
 
-def test_the_leases_that_end_within_the_hour_are_one_click_away(database_url):
+def test_the_overview_links_to_the_leases_that_expire_within_the_hour(database_url):
     app = console(database_url)
     provider(app, "host", DISK_GB=100)
     later, soon = fleet.lease(app, 7200), fleet.lease(app, 1800)
@@ -57,7 +57,7 @@ def test_the_leases_that_end_within_the_hour_are_one_click_away(database_url):
     assert re.search(r'<input id="ends_within" name="ends_within" value="1h"', listed)
 
 
-def test_errors_that_the_doctor_finds_are_counted_and_the_number_kept_for_a_minute(database_url, monkeypatch):
+def test_errors_found_by_the_doctor_are_counted_once_a_minute(database_url, monkeypatch):
     clock = Clock(time.monotonic())
     monkeypatch.setattr("placement.extensions.v1.worker_examination.time", clock)
     app = console(database_url)

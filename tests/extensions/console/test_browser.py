@@ -328,7 +328,7 @@ def test_events_are_followed_and_the_page_ends_to_follow(open_page, app):
     expect(first).to_contain_text("Trait CUSTOM_FOLLOWED deleted")
 
 
-def test_what_has_the_focus_stays_while_events_come(open_page, app):
+def test_the_focus_stays_while_events_arrive(open_page, app):
     page = open_page("/events?kind=provider")
     page.get_by_role("button", name="Follow").click()
     link = page.locator(".timeline a").first
@@ -341,7 +341,7 @@ def test_what_has_the_focus_stays_while_events_come(open_page, app):
     send(app, "DELETE", f"/resource_providers/{made['uuid']}")
 
 
-def test_events_that_cannot_be_followed_say_so(open_page):
+def test_a_failure_to_follow_events_is_reported(open_page):
     page = open_page("/events")
     page.route("**/events/rows?**", lambda route: route.fulfill(status=410, body=""))
     page.get_by_role("button", name="Follow").click()
@@ -349,7 +349,7 @@ def test_events_that_cannot_be_followed_say_so(open_page):
     assert page.get_by_role("button", name="Follow").get_attribute("aria-pressed") == "false"
 
 
-def test_older_events_are_reached_without_javascript(open_page, database_url):
+def test_older_events_can_be_read_without_javascript(open_page, database_url):
     """In a database of its own, with more events than a page has."""
     app = console(database_url)
     for number in range(60):
@@ -429,7 +429,7 @@ def test_a_column_of_dates_is_sorted_by_the_second(open_page, database_url):
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_the_menu_and_the_filters_are_folded_on_a_narrow_screen_only(open_page, scripts):
+def test_the_menu_and_the_filters_are_folded_only_on_a_narrow_screen(open_page, scripts):
     page = open_page("/providers", viewport={"width": 360, "height": 640}, java_script_enabled=scripts)
     link, field = page.get_by_role("link", name="Query"), page.get_by_label("Trait")
     assert (link.is_visible(), field.is_visible()) == (False, False)
@@ -444,7 +444,7 @@ def test_the_menu_and_the_filters_are_folded_on_a_narrow_screen_only(open_page, 
     page.wait_for_url("**/query")
 
 
-def test_a_command_is_copied_by_a_click(open_page):
+def test_a_click_copies_a_command(open_page):
     page = open_page(CANDIDATES, permissions=["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy: Explanation with placement-ask").click()
     page.get_by_text("Copied").first.wait_for()
@@ -777,7 +777,7 @@ def test_a_point_is_followed_with_a_token(open_page, by_token, keystone):
     wait_for_heading(page, "Gone")
 
 
-def test_the_heat_map_of_the_past_leads_to_providers_then(open_page, shared, app):
+def test_the_past_heat_map_links_to_past_provider_pages(open_page, shared, app):
     newest = send(app, "GET", "/v1/events?limit=1000")["events"][-1]["at"]
     page = open_page(f"/?at={newest}")
     canvas = page.locator("canvas")

@@ -81,7 +81,7 @@ def test_each_candidate_can_be_tried_and_the_room_is_what_the_api_says(app, uuid
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_a_claim_that_has_no_room_is_refused_with_the_reason_and_the_room_that_there_is(app, uuids):
+def test_a_claim_beyond_the_capacity_is_refused_with_the_reason_and_the_room(app, uuids):
     claim = json.loads(claims(app)[0])
     gpu = next(uuid for uuid, of in claim["allocations"].items() if "VGPU" in of["resources"])
     claim["allocations"][gpu]["resources"]["VGPU"] = 5
@@ -126,7 +126,7 @@ def test_a_form_without_a_claim_is_refused(app, uuids, claim):
         ('{"allocations": {"x": {}}}', "allocations.x is unknown; "),
     ],
 )
-def test_a_claim_that_makes_no_sense_is_shown_with_the_reason(app, uuids, claim, reason):
+def test_an_invalid_claim_is_shown_with_the_reason(app, uuids, claim, reason):
     section = post(app, QUERY, {"claim": claim})
     assert "would be refused" in section
     assert "400 Bad Request" in section
@@ -170,7 +170,7 @@ def takes(section):
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_the_place_that_the_service_would_choose_is_drawn_with_the_room_that_would_be_left(app, uuids):
+def test_the_place_that_the_service_would_choose_is_drawn_with_the_remaining_room(app, uuids):
     query = "resources1=VCPU:4&resources2=VGPU:1&group_policy=none&same_subtree=1,2&limit=1"
     section = choice(app, query)
     assert "Dry run: this claim would be accepted" in section
@@ -253,7 +253,7 @@ def test_an_inventory_that_would_be_refused_is_shown_with_the_reason(app, uuids,
 # --- who may ---
 
 
-def test_only_who_may_write_can_try_a_write(module_database_url, uuids, tmp_path):
+def test_only_callers_who_may_write_can_try_a_write(module_database_url, uuids, tmp_path):
     path = tmp_path / "policy.yaml"
     seeing = ("allocation_candidates:list", "v1:providers:show")
     path.write_text("".join(f'"placement:{rule}": "role:reader"\n' for rule in seeing))
@@ -270,7 +270,7 @@ def test_only_who_may_write_can_try_a_write(module_database_url, uuids, tmp_path
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_a_form_has_the_limits_of_a_body(app, uuids):
+def test_a_form_has_the_limits_of_a_request_body(app, uuids):
     assert "more than 500000 values" in post(app, "/query", [("a", "")] * 500_002, 413)
     assert "more than 500000 values" in post(app, "/query", {"claim": f"[{'1,' * 500_001}1]"}, 413)
     assert "nested too deeply" in post(app, "/query", {"claim": '{"a":' * 500 + "1" + "}" * 500}, 400)
@@ -295,7 +295,7 @@ def test_a_page_of_another_origin_cannot_try_anything(app, uuids, path, headers)
     assert unknown.status_int == 403
 
 
-def test_a_page_of_the_console_is_an_administrator_with_noauth2(app, uuids):
+def test_a_page_of_the_console_acts_as_an_administrator_with_noauth2(app, uuids):
     headers = {**FORM, "origin": "http://localhost:80", "host": "localhost:80"}
     reply = web.ask(app, "POST", f"/console{QUERY}", headers, urlencode({"claim": claims(app)[0]}).encode())
     assert reply.status_int == 200

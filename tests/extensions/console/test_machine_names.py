@@ -108,7 +108,7 @@ def test_a_query_in_the_tree_of_a_machine_names_it(app, rack, ident):
     assert names_[uuid] == name
 
 
-def test_sentences_and_what_consumers_hold_name_the_machine(app, rack):
+def test_sentences_and_allocations_name_the_machine(app, rack):
     """A machine whose node has the name of a provider keeps its uuid."""
     requests = [
         {"query": f"resources=CUSTOM_BM:1&in_tree={uuid}", "consumer": consumer, **OWNER}

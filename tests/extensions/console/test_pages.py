@@ -71,12 +71,12 @@ def test_a_reply_forbids_what_the_service_does_not_serve(app, uuids, path):
 
 @pytest.mark.parametrize("path", [*PAGES, "/hosts", "/query/form", "/nothing", "/providers/nothing", "/assets/nothing"])
 @pytest.mark.parametrize("caller", [{}, {"x-auth-token": "stranger"}, {"origin": "https://example.org"}])
-def test_a_page_is_kept_by_no_cache(app, uuids, path, caller):
+def test_no_cache_stores_a_page(app, uuids, path, caller):
     assert web.ask(app, "GET", f"/console{path}", caller).headers.getall("cache-control") == ["no-store"]
 
 
 @pytest.mark.parametrize("path", ["/", "/providers", "/providers?name=script"])
-def test_a_name_is_text_whatever_it_holds(app, uuids, path):
+def test_a_name_is_always_text(app, uuids, path):
     text = page(app, path)
     assert HOSTILE not in text
     assert ESCAPED in text
@@ -90,13 +90,13 @@ def test_a_hostile_name_is_text_on_its_own_page_and_in_its_own_error(app, uuids)
 
 
 @pytest.mark.parametrize("field", ["name", "class", "trait", "aggregate"])
-def test_what_was_searched_for_is_text(app, uuids, field):
+def test_a_search_term_is_text(app, uuids, field):
     text = page(app, f"/providers?{field}=" + quote('"><script>1</script>'))
     assert "<script>1" not in text
     assert "0 providers" in text
 
 
-def test_what_was_queried_is_text(app, uuids):
+def test_a_query_is_shown_as_text(app, uuids):
     text = page(app, "/query?raw=" + quote('resources="><script>1</script>'), 400)
     assert "<script>1" not in text
 
@@ -145,7 +145,7 @@ TYPED = [
 
 
 @pytest.mark.parametrize("path", TYPED)
-def test_what_was_typed_never_becomes_an_element(app, uuids, path):
+def test_input_never_becomes_an_element(app, uuids, path):
     reply = web.ask(app, "GET", "/console" + path.replace("{}", quote(ELEMENT, safe="")))
     assert reply.status_int in (200, 400, 404, 406)
     assert reply.headers["content-type"].startswith("text/html")
@@ -187,7 +187,7 @@ def test_the_overview_sums_each_class(app, uuids):
     assert numbers["VGPU"] == ("0", "8")
 
 
-def test_hosts_are_shown_by_the_class_that_was_chosen(app, uuids):
+def test_hosts_are_shown_by_the_chosen_class(app, uuids):
     text = page(app, "/?class=DISK_GB")
     assert "DISK_GB on 1 host</h2>" in text
     fullest = text.partition('<h2 id="fullest">')[2].partition("</section>")[0]
@@ -195,7 +195,7 @@ def test_hosts_are_shown_by_the_class_that_was_chosen(app, uuids):
     assert "VCPU on 2 hosts</h2>" in page(app, "/")
 
 
-def test_the_overview_names_what_needs_attention(app, uuids):
+def test_the_overview_names_providers_that_need_attention(app, uuids):
     line = page(app, "/").partition('<p class="acts"')[2].partition("</p>")[0]
     assert [
         (ident, words(sentence_))
@@ -283,7 +283,7 @@ def test_providers_that_are_named_by_their_uuid_come_last(database_url):
 
 
 @pytest.mark.parametrize(("rows", "pages"), [(3, 3), (4, 2), (8, 1)])
-def test_the_pages_of_the_list_have_each_provider_once(app, uuids, monkeypatch, rows, pages):
+def test_the_pages_of_the_list_contain_each_provider_once(app, uuids, monkeypatch, rows, pages):
     """No page is empty where the last one is full."""
     monkeypatch.setattr("placement.extensions.console.handlers.provider.ROWS", rows)
     address, names, steps = "/providers?class=&name=", [], 0
@@ -311,7 +311,7 @@ def test_a_page_after_the_last_one_leads_back_to_it(app, uuids, monkeypatch):
 @pytest.mark.parametrize(
     "query", ["sort=colour", "page=0", "page=-1", "page=x", "page=", "colour=red", "name=" + "x" * 300, "name=%00"]
 )
-def test_a_search_that_makes_no_sense_is_refused(app, query):
+def test_an_invalid_search_is_refused(app, query):
     page(app, f"/providers?{query}", 400)
 
 
@@ -333,7 +333,7 @@ def test_a_tree_is_drawn_with_bars_depth_and_sharing(app, uuids):
     assert f'<a href="/console/providers/{uuids["cn1"]}">cn1</a>' in pool
 
 
-def test_a_provider_shows_who_holds_what_in_its_tree(app, uuids):
+def test_a_provider_shows_the_allocations_in_its_tree(app, uuids):
     text = page(app, f"/providers/{uuids['cn1-numa0-gpu']}")
     assert "0 here, 1 in the tree" in text
     [row] = [row for row in text.split("<tr")[1:] if "/console/consumers/" in row]
@@ -370,7 +370,7 @@ def test_consumers_are_found(app, uuids, query, expected):
 @pytest.mark.parametrize(
     "query", ["provider=nothing", "class=NOTHING", "older_than=yesterday", "colour=red", "after=x", "type=a%3Cb"]
 )
-def test_a_search_for_consumers_that_makes_no_sense_is_shown_with_the_reason(app, uuids, query):
+def test_an_invalid_search_for_consumers_is_shown_with_the_reason(app, uuids, query):
     text = page(app, f"/consumers?{query}", 400)
     assert 'role="alert"' in text
     assert CONSUMER not in text
@@ -381,7 +381,7 @@ def test_a_reader_sees_no_consumers(app, uuids):
         assert CONSUMER not in page(app, path, 403, **{"x-auth-token": "ann:blue", "x-roles": "reader"})
 
 
-def test_a_policy_may_let_a_reader_see_the_consumers_of_the_own_project_and_of_no_other(relaxed, uuids):
+def test_a_policy_may_let_readers_see_only_the_consumers_of_their_own_project(relaxed, uuids):
     app, reader = relaxed, {"x-roles": "reader"}
     assert CONSUMER in page(app, "/consumers", **{"x-auth-token": "ann:blue"}, **reader)
     assert 'value="blue"' in page(app, "/consumers", **{"x-auth-token": "ann:blue"}, **reader)
@@ -390,7 +390,7 @@ def test_a_policy_may_let_a_reader_see_the_consumers_of_the_own_project_and_of_n
 
 
 @pytest.mark.parametrize("given", [CONSUMER, CONSUMER.upper(), CONSUMER.replace("-", "")])
-def test_a_consumer_has_a_page_with_all_that_it_holds(app, uuids, given):
+def test_a_consumer_has_a_page_with_its_allocations(app, uuids, given):
     text = page(app, f"/consumers/{given}")
     held = text.partition('<h2 id="held">')[2].partition("</section>")[0]
     assert re.sub(r"\s+", " ", re.sub("<[^>]*>", "", held)).strip().endswith(f"{ESCAPED}: 16 VCPU")
@@ -400,7 +400,7 @@ def test_a_consumer_has_a_page_with_all_that_it_holds(app, uuids, given):
 
 
 @pytest.mark.parametrize("given", ["nobody", "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8afff"])
-def test_a_consumer_that_never_was_has_no_page(app, uuids, given):
+def test_an_unknown_consumer_has_no_page(app, uuids, given):
     assert "the history records no event of one" in page(app, f"/consumers/{given}", 404)
 
 
@@ -454,7 +454,7 @@ def test_a_provider_has_its_history_the_newest_first(app, uuids):
     assert "max unit 2 147 483 647, step size 1" in events[5].replace("\N{NARROW NO-BREAK SPACE}", " ")
 
 
-def test_a_provider_that_is_gone_has_its_last_name_and_what_was_taken_away_is_gone(database_url):
+def test_a_deleted_provider_keeps_its_last_name_in_events(database_url):
     app = console(database_url)
     first, child = provider(app, "first name"), "c0ffee00-0000-4000-8000-000000000001"
     send(app, "POST", "/resource_providers", {"name": "kid", "uuid": child, "parent_provider_uuid": first})
@@ -495,7 +495,7 @@ def test_a_consumer_has_its_history(app, uuids):
         ),
     ],
 )
-def test_what_is_gone_has_a_page_that_says_so(app, uuids, path, sentences):
+def test_a_deleted_object_has_a_page_that_says_so(app, uuids, path, sentences):
     text = page(app, path)
     name = GONE if "providers" in path else GONE_CONSUMER
     assert f"<h1>{html.escape(name)}</h1>" in text
@@ -503,7 +503,7 @@ def test_what_is_gone_has_a_page_that_says_so(app, uuids, path, sentences):
     assert heads(text) == sentences
 
 
-def test_the_first_page_about_what_is_gone_may_have_no_events(app, uuids, monkeypatch):
+def test_the_first_page_of_a_deleted_object_may_have_no_events(app, uuids, monkeypatch):
     """It looks at one event, and those of the consumer are earlier ones."""
     monkeypatch.setattr("placement.extensions.v1.history.event.WINDOW", 1)
     text = page(app, f"/consumers/{GONE_CONSUMER}")
@@ -511,7 +511,7 @@ def test_the_first_page_about_what_is_gone_may_have_no_events(app, uuids, monkey
     assert 'rel="next"' in text
 
 
-def test_the_pages_of_a_history_have_each_event_once(app, uuids, monkeypatch):
+def test_the_pages_of_a_history_contain_each_event_once(app, uuids, monkeypatch):
     everything = event_texts(page(app, "/providers/pool"))
     monkeypatch.setattr("placement.extensions.console.timeline.ROWS", 3)
     address, events, steps = "/providers/pool", [], 0
@@ -525,7 +525,7 @@ def test_the_pages_of_a_history_have_each_event_once(app, uuids, monkeypatch):
     assert steps >= 3
 
 
-def test_events_are_the_newest_of_all_and_come_in_pages(app, uuids, monkeypatch):
+def test_events_are_listed_newest_first_in_pages(app, uuids, monkeypatch):
     monkeypatch.setattr("placement.extensions.console.handlers.event.ROWS", 7)
     listed = web.ask(app, "GET", "/v1/events?limit=1000", {"x-auth-token": "admin"}).json["events"]
     address, requests = "/events", []
@@ -563,7 +563,7 @@ def test_events_are_found(app, uuids, query, sentences):
 @pytest.mark.parametrize(
     "query", ["kind=cloud", "provider=nothing", "consumer=x", "colour=red", "after=x", "kind=trait&provider=pool"]
 )
-def test_a_search_for_events_that_makes_no_sense_is_shown_with_the_reason(app, uuids, query):
+def test_an_invalid_search_for_events_is_shown_with_the_reason(app, uuids, query):
     text = page(app, f"/events?{query}", 400)
     assert 'role="alert"' in text
     assert "timeline" not in text
@@ -574,7 +574,7 @@ def test_a_page_of_events_that_were_removed_says_so(app, uuids, path):
     assert "The history has no such position" in page(app, path, 410)
 
 
-def test_rows_come_at_once_if_there_is_news_and_else_after_a_while(database_url, monkeypatch):
+def test_new_rows_are_sent_at_once_or_an_empty_reply_after_a_while(database_url, monkeypatch):
     """In a database of its own: what it writes stays in the history."""
     app = console(database_url)
     send(app, "PUT", "/traits/CUSTOM_OLD")
@@ -638,7 +638,7 @@ def test_a_period_is_chosen(app, uuids, period, least):
     assert f'period={period}&amp;class=VCPU" aria-current="true"' in text
 
 
-def test_the_samples_of_one_class_are_a_table_too(app, uuids):
+def test_the_samples_of_one_class_are_shown_in_a_table_too(app, uuids):
     text = page(app, "/usage?class=VCPU")
     table = text.partition("<summary>All samples as a table</summary>")[2]
     used = [int(each) for each in re.findall(r'</time></th><td class="number">(\d+)</td>', table)]
@@ -649,7 +649,7 @@ def test_the_samples_of_one_class_are_a_table_too(app, uuids):
     assert "No usage of NOTHING was recorded" in page(app, "/usage?class=NOTHING")
 
 
-def test_a_period_that_there_is_not_is_refused(app):
+def test_an_unknown_period_is_refused(app):
     page(app, "/usage?period=century", 400)
 
 
@@ -678,7 +678,7 @@ def test_the_doctor_shows_what_the_api_finds(app, uuids):
 # --- queries ---
 
 
-def test_candidates_say_what_they_take_of_which_provider(app, uuids):
+def test_candidates_show_the_amounts_from_each_provider(app, uuids):
     text = page(app, "/query?resources1=VCPU:4&resources2=VGPU:1&group_policy=none&same_subtree=1,2")
     assert "2 candidates</h2>" in text
     first, second = (words(each) for each in text.split('<li class="candidate">')[1:])
@@ -789,14 +789,14 @@ def test_the_form_holds_any_text(app, uuids):
 @pytest.mark.parametrize(
     "query", ["resources=VCPU", "resources=NOPE:1", "required=CUSTOM_NOPE&resources=VCPU:1", "limit=0", "colour=red"]
 )
-def test_a_query_that_is_none_is_shown_with_the_reason(app, uuids, query):
+def test_an_invalid_query_is_shown_with_the_reason(app, uuids, query):
     text = page(app, f"/query?{query}", 400)
     assert 'role="alert"' in text
     assert query.partition("&")[0].partition("=")[2] in html.unescape(text)
 
 
 @pytest.mark.parametrize("query", ["raw=%25ff", "%ff", "raw=a%00b"])
-def test_bytes_that_are_no_text_are_refused(app, query):
+def test_bytes_that_are_not_utf_8_are_refused(app, query):
     page(app, f"/query?{query}", 400)
 
 
@@ -828,7 +828,7 @@ def test_the_explanation_is_that_of_the_api_and_each_relaxation_helps(app, uuids
         assert '<li class="candidate">' in page(app, link)
 
 
-def test_an_unknown_name_is_refused_with_what_is_spelled_nearly_the_same(app, uuids):
+def test_an_unknown_name_is_refused_with_similar_names(app, uuids):
     text = page(app, "/query?resources=VCPU:1&required=CUSTOM_RAD", 400)
     assert "CUSTOM_RED" in text.partition('id="refused"')[2]
 
@@ -841,7 +841,7 @@ def test_the_count_is_that_of_the_api(app, uuids):
     assert counted["why"] in html.unescape(page(app, f"/query?{query}"))
 
 
-def test_a_count_of_hosts_that_are_all_disabled_says_why_it_is_none(database_url):
+def test_a_count_of_disabled_hosts_explains_why_it_is_zero(database_url):
     app = console(database_url)
     provider(app, "closed", traits=("COMPUTE_STATUS_DISABLED",), VCPU=4)
     text = page(app, "/query?resources=VCPU:1")
@@ -893,7 +893,7 @@ def operation(app, query, ident):
     return html.unescape(text)
 
 
-def test_the_reference_says_since_when_there_are_operations_and_parameters(app):
+def test_the_reference_shows_the_first_version_of_operations_and_parameters(app):
     text = operation(app, "of=placement", "allocation_candidate.list_candidates")
     assert "<p>Since 1.10. Policy rule <code>placement:allocation_candidates:list</code>" in text
     rows = re.findall(r"<code>(\w+)</code>(?: <span class=\"flag\">required</span>)?</th>.*?</tr>", text)
@@ -906,7 +906,7 @@ def test_the_reference_says_since_when_there_are_operations_and_parameters(app):
     assert "Since" not in operation(app, "of=v1", "capacity.show")
 
 
-def test_the_reference_names_what_each_version_changed(app):
+def test_the_reference_lists_the_changes_of_each_version(app):
     text = html.unescape(page(app, "/api?of=placement&version=1.20"))
     for change in mv.HISTORY:
         assert f'version={change.version}">{change.version}</a></th><td>{change.sentence}</td>' in text
@@ -938,7 +938,7 @@ def test_the_reference_shows_whole_examples(app, api, query):
 
 
 @pytest.mark.parametrize("query", ["of=other", "of=placement&version=9.9", "of=placement&version=x"])
-def test_a_description_that_does_not_exist(app, query):
+def test_an_unknown_description_is_not_found(app, query):
     text = web.ask(app, "GET", f"/console/api?{query}")
     assert text.status_int in (400, 406)
 
@@ -955,11 +955,11 @@ def test_a_caller_without_a_role_sees_nothing(app, uuids, path):
     assert uuids["pool"] not in text
 
 
-def test_a_page_of_another_origin_is_no_administrator(app, uuids):
+def test_a_page_of_another_origin_is_not_an_administrator(app, uuids):
     assert "cn1" not in page(app, "/providers", 401, origin="https://example.org")
 
 
-def test_an_asset_is_sent_once(app):
+def test_an_unchanged_asset_is_not_sent_again(app):
     first = web.ask(app, "GET", "/console/assets/console.js")
     assert (first.status_int, first.headers["cache-control"]) == (200, "no-cache")
     again = web.ask(app, "GET", "/console/assets/console.js", {"if-none-match": first.headers["etag"]})

@@ -167,7 +167,7 @@ def test_a_page_needs_exactly_the_rules_of_the_table(granting, uuids, rules):
             check_hidden(refused, uuids)
 
 
-def test_who_may_only_search_sees_neither_count_nor_explanation_nor_button(granting, uuids):
+def test_a_caller_who_may_only_search_sees_no_count_explanation_or_button(granting, uuids):
     app = granting(CANDIDATES)
     reader = {"x-auth-token": "caller:blue", "x-roles": "reader"}
     for headers, whole in ((reader, False), (reader | {"x-roles": "admin,reader"}, True)):
@@ -188,7 +188,7 @@ def test_who_may_only_search_sees_neither_count_nor_explanation_nor_button(grant
         (f"/consumers/{GONE_CONSUMER}", HELD, True),
     ],
 )
-def test_the_history_of_a_thing_needs_its_own_rule(granting, uuids, path, rule, hidden):
+def test_the_history_of_an_object_requires_its_own_rule(granting, uuids, path, rule, hidden):
     reader = {"x-auth-token": "caller:blue", "x-roles": "reader"}
     without = web.ask(granting(rule), "GET", f"/console{path}", reader)
     assert without.status_int == (404 if hidden else 200)
@@ -230,9 +230,7 @@ def test_an_overview_has_no_events_and_leases_of_other_projects(module_database_
     assert "Latest changes" in text.text
 
 
-def test_a_policy_may_let_a_reader_see_the_events_of_the_own_project_and_of_no_other(
-    module_database_url, tmp_path, uuids
-):
+def test_a_policy_may_let_readers_see_only_the_events_of_their_own_project(module_database_url, tmp_path, uuids):
     path = tmp_path / "policy.yaml"
     path.write_text(f'"{EVENTS}": "rule:admin_or_project_reader_or_service_api"\n')
     app = console(module_database_url, oslo_policy__policy_file=str(path))
@@ -261,7 +259,7 @@ def test_a_policy_may_let_a_reader_see_the_events_of_the_own_project_and_of_no_o
         assert web.ask(app, "GET", f"/console/events?{query}", identity).status_int == status
 
 
-def test_a_reader_is_not_shown_what_a_consumer_was_to_another_project(app, module_database_url, tmp_path, uuids):
+def test_a_reader_does_not_see_events_of_a_consumer_in_another_project(app, module_database_url, tmp_path, uuids):
     consumer = "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8a003"
     for project, user, generation in (("orange", "bob", None), ("violet", "eve", 1)):
         owner = {"project_id": project, "user_id": user, "consumer_type": "INSTANCE", "consumer_generation": generation}
@@ -291,7 +289,7 @@ def by_password(module_database_url, tmp_path_factory):
 
 
 @EVERY_PAGE
-def test_who_has_no_password_sees_what_needs_none(by_password, uuids, page):
+def test_without_a_password_only_open_pages_are_shown(by_password, uuids, page):
     reply = ask(by_password, page, {})
     assert reply.status_int == (401 if page.rules else STATUSES.get(page.path, 200))
     if page.rules:
@@ -301,7 +299,7 @@ def test_who_has_no_password_sees_what_needs_none(by_password, uuids, page):
 
 
 @pytest.mark.parametrize(("password", "status"), [("s3cret", 200), ("wrong", 401)])
-def test_a_password_is_that_of_the_api(by_password, uuids, password, status):
+def test_the_password_is_that_of_the_api(by_password, uuids, password, status):
     pair = base64.b64encode(f"ann:{password}".encode()).decode()
     for path in ("/console/providers", "/v1/overview"):
         assert web.ask(by_password, "GET", path, {"authorization": f"Basic {pair}"}).status_int == status

@@ -46,7 +46,7 @@ def test_a_refusal_is_wrong_if_as_much_was_free_later(
 @pytest.mark.parametrize(
     ("in_one_call", "path"), [(False, b"GET /allocation_candidates?"), (True, b"POST /v1/claims ")]
 )
-def test_a_place_is_found_and_claimed_or_both_in_one_call(module: Any, in_one_call: bool, path: bytes) -> None:
+def test_a_host_is_searched_and_claimed_in_two_requests_or_one(module: Any, in_one_call: bool, path: bytes) -> None:
     replies = module("placing_requests").Replies() if in_one_call else None
     cloud = module("until_full").Cloud(hosts=10, until=0.95, replies=replies)
     server = object.__new__(module("load").Server)
@@ -62,7 +62,7 @@ def answer(load: Any, status: int, document: Any) -> Any:
     return load.Answer(status, json.dumps(document).encode() if document is not None else b"<html>")
 
 
-def test_results_are_counted_and_not_calls(module: Any) -> None:
+def test_results_are_counted_rather_than_requests(module: Any) -> None:
     replies, load = module("placing_requests").Replies(), module("load")
     claimed = {"consumer": FIRST, "status": 200, "allocations": {"p": {"resources": {"VCPU": 1}, "generation": 2}}}
     refused = {"consumer": SECOND, "status": 409, "error": {"code": "placement.v1.no_room"}}
@@ -105,7 +105,7 @@ def stored(tmp_path: Path) -> Stored:
     return Stored(f"sqlite:///{tmp_path}/placement.sqlite")
 
 
-def test_a_database_as_it_should_be(module: Any, stored: Stored) -> None:
+def test_a_consistent_database_passes(module: Any, stored: Stored) -> None:
     stored.use(FIRST, 2, 8)
     held = {FIRST: {"p2": {"VCPU": 8}}}
     assert module("placing_checks").failures(stored.url, held, together=True) == []
@@ -125,13 +125,15 @@ def test_usage_without_an_inventory_is_found(module: Any, stored: Stored) -> Non
 @pytest.mark.parametrize(
     "requested", [{"p2": {"VCPU": 2}}, {"p4": {"VCPU": 1}}, {"p2": {"VCPU": 1}, "p4": {"VCPU": 1}}]
 )
-def test_a_consumer_that_holds_other_than_it_was_told_is_found(module: Any, stored: Stored, requested: Any) -> None:
+def test_a_consumer_whose_allocations_differ_from_its_responses_is_found(
+    module: Any, stored: Stored, requested: Any
+) -> None:
     stored.use(FIRST, 2, 1)
     (sentence,) = module("placing_checks").failures(stored.url, {FIRST: requested}, together=False)
     assert sentence == f"consumer {FIRST} holds {{'p2': {{'VCPU': 1}}}}, but the response said {requested}"
 
 
-def test_a_consumer_of_two_nodes_is_found(module: Any, stored: Stored) -> None:
+def test_a_consumer_with_allocations_on_two_nodes_is_found(module: Any, stored: Stored) -> None:
     stored.use(FIRST, 4, 1)
     stored.use(FIRST, 5, 1)
     held = {FIRST: {"p4": {"VCPU": 1}, "p5": {"VCPU": 1}}}

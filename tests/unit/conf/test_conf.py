@@ -187,7 +187,7 @@ def test_every_option_is_listed_and_explained():
             assert option.name in (conf if group is None else conf[group])
 
 
-def test_changes_to_listed_options_do_not_change_ours():
+def test_changes_of_listed_options_do_not_affect_the_service():
     before = {group: [option.default for option in listed] for group, listed in options.list_opts()}
     for _, listed in options.list_opts():
         for option in listed:
@@ -264,7 +264,7 @@ def test_a_file_that_is_a_directory_is_named(directory):
         options.load()
 
 
-def test_the_error_for_a_missing_connection_names_where_it_was_looked_for(error_line, directory, tmp_path, monkeypatch):
+def test_the_error_for_a_missing_connection_names_the_places_searched(error_line, directory, tmp_path, monkeypatch):
     assert error_line("").endswith(f"set it in {directory}/placement.conf or in $OS_PLACEMENT_DATABASE__CONNECTION")
     monkeypatch.delenv(options.CONFIG_DIR_VARIABLE)
     monkeypatch.setenv("HOME", str(tmp_path / "empty"))

@@ -215,7 +215,7 @@ def test_noauth2_accepts_requests_without_a_token_as_admin_if_the_api_allows_it(
 
 
 @pytest.mark.parametrize("path", ["/metal/user", "/pages/user"])
-def test_noauth2_takes_no_page_for_an_administrator_but_those_of_the_api_itself(path):
+def test_noauth2_accepts_only_pages_of_the_api_itself_as_an_administrator(path):
     app = web.mounted(PLACEMENT, METAL, dataclasses.replace(METAL, prefix="/pages", has_pages=True))
     own, other = ({"origin": f"http://{host}", "host": "here:8778"} for host in ("here:8778", "there:8778"))
     assert web.ask(app, "GET", path, other).status_int == 401
@@ -290,7 +290,7 @@ def test_a_stream_is_sent_without_a_length(app):
 
 
 @pytest.mark.parametrize("path", ["/user", "/metal/user", "/metal/conflict", "/nope", "/metal/streamed"])
-def test_no_reply_is_taken_for_a_document_of_another_type(app, path):
+def test_no_reply_can_be_sniffed_as_another_type(app, path):
     assert web.ask(app, "GET", path, ADMIN).headers.getall("x-content-type-options") == ["nosniff"]
 
 

@@ -20,14 +20,14 @@ def service(conf="conf"):
     return Service(conf, "database", "policy", "index", ())
 
 
-def test_what_is_kept_is_made_once_of_what_the_service_has():
+def test_a_kept_object_is_created_once_from_the_services_parts():
     service_ = service()
     kept = service_.shared(Shared)
     assert kept.made_of == ("conf", "database", "index")
     assert service_.shared(Shared) is kept
 
 
-def test_each_kind_and_each_service_has_its_own():
+def test_each_class_and_each_service_has_its_own_object():
     first, second = service(), service("other conf")
     assert type(first.shared(Other)) is Other
     assert type(first.shared(Shared)) is Shared

@@ -65,7 +65,7 @@ def test_counts_of_ended_processes_are_kept_and_their_files_removed(directory):
     assert lines(directory)[0] == 'placement_claims_total{outcome="placed"} 15.0'
 
 
-def test_of_gauges_that_are_kept_the_newest_counts(directory):
+def test_the_newest_value_of_a_kept_gauge_counts(directory):
     """The last process that has set it may have ended before others that set it earlier."""
     for process, value, when in ((NO_PROCESS, 7, 20.0), (NO_PROCESS + 1, 8, 30.0), (NO_PROCESS + 2, 9, 10.0)):
         (directory.path / f"{process}.alive").touch()

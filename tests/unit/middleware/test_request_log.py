@@ -86,7 +86,7 @@ def lines(caplog, level):
         ("0", "microversion: 1.0 found: 0 obstacle: resources", {"found": 0, "obstacle": "resources"}),
     ],
 )
-def test_the_line_of_a_search_has_what_it_found(app, caplog, result, ends, facts):
+def test_the_line_of_a_search_contains_its_result(app, caplog, result, ends, facts):
     caplog.set_level(logging.INFO)
     web.ask(app, "GET", f"/searching/{result}", ADMIN)
     web.ask(app, "GET", "/nothing", ADMIN)

@@ -313,7 +313,7 @@ def test_repeated_items_are_reported_before_errors_in_the_items(twice):
 
 
 @pytest.mark.parametrize("once", [[1, True], [0, False], ["1", 1], [{"a": 1}, '{"a": 1}'], [[], {}]])
-def test_values_of_two_types_are_no_repetition(once):
+def test_equal_values_of_two_types_are_not_repetitions(once):
     assert "has non-unique elements" not in refusal(aggregate.REPLACE, [UUID, *once], mv.AGGREGATES)
 
 
@@ -478,13 +478,13 @@ def test_location_of_an_error_in_a_large_value_is_found(schema, version, value, 
         schema.validate(value, version)
 
 
-def test_a_missing_property_of_a_large_value_goes_before_an_error_inside_of_it():
+def test_a_missing_property_of_a_large_value_is_reported_before_an_error_inside_it():
     wrong = {"allocations": {UUID: {"resources": {**A_CLAIM_OF_MANY[UUID]["resources"], "CUSTOM_X": 0}}}}
     with pytest.raises(errors.InvalidBody, match=r"^JSON does not validate: the value does not conform"):
         allocation.REPLACE.validate(wrong, mv.LATEST)
 
 
-def test_an_infinite_ratio_is_explained_as_no_number():
+def test_an_infinite_ratio_is_refused_as_not_a_number():
     records = {"VCPU": {"total": 1, "allocation_ratio": float("inf")}}
     with pytest.raises(errors.InvalidBody, match=r"^JSON does not validate: inf is not of type 'number'"):
         inventory.REPLACE.validate({"resource_provider_generation": 0, "inventories": records}, mv.LATEST)

@@ -87,7 +87,7 @@ def test_the_field_and_what_is_valid_there_are_named(value, field, problem, expe
     assert expected is None or failure.expected == expected
 
 
-def test_all_names_are_listed_where_none_is_meant():
+def test_all_names_are_listed_if_none_is_similar():
     failure = refused({"things": [{"uuid": SOME, "zzz": 1}]})
     assert failure.expected == ("one of uuid, count, least, names, kind, flag, when, place, owner and amounts")
 
@@ -101,7 +101,7 @@ def test_a_long_value_is_cut_and_a_long_list_too():
     assert caught.value.expected.endswith("k11 and 88 others")
 
 
-def test_a_value_that_is_too_large_to_be_looked_at_has_its_field():
+def test_a_value_too_large_to_validate_is_reported_with_its_field():
     failure = refused({"things": [{"uuid": SOME, "names": ["x"] * 10_000 + [1]}]})
     assert failure.field == "things[0].names"
     assert "too large" in failure.line

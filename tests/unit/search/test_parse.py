@@ -58,7 +58,7 @@ def uuids(name: str) -> str:
 
 
 @given(data=st.data(), world=worlds())
-def test_a_query_is_the_same_after_it_was_a_query_string(data: st.DataObject, world: World) -> None:
+def test_a_query_survives_a_round_trip_as_a_query_string(data: st.DataObject, world: World) -> None:
     """All but groups without any parameter, which no query string has, and the names, which become uuids.
 
     A subtree of such a group would be refused, so no query with one is drawn.

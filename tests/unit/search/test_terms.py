@@ -77,7 +77,7 @@ def test_malformed_resources_are_refused(value, quoted):
 
 
 @pytest.mark.parametrize("amount", ["", "x", "1.0", "1_0", "--1", "- 1", "٣", "1e3", "0x1"])
-def test_an_amount_that_is_no_integer_is_refused(amount):
+def test_an_amount_that_is_not_an_integer_is_refused(amount):
     sentence = f"Requested resource VCPU expected positive integer amount. Got: {amount}."
     assert refusal(parse.resources, f"MEMORY_MB:1,VCPU:{amount}", "resources") == sentence
 
@@ -259,7 +259,7 @@ def test_member_of_is_parsed_as_required_sets_and_forbidden_aggregates(since, va
         (f"in:in:{A}", f"in:{A}"),
     ],
 )
-def test_an_aggregate_that_is_no_uuid_is_refused(version, value, quoted):
+def test_an_aggregate_that_is_not_a_uuid_is_refused(version, value, quoted):
     assert refusal(parse.aggregates, [value], version) == (
         f"Invalid query string parameters: Expected 'member_of' parameter to contain valid UUID(s). Got: {quoted}"
     )

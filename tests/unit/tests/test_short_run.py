@@ -68,7 +68,7 @@ def test_with_one_database_each_test_runs_on_it(run):
     assert run(items) == (items, [])
 
 
-def test_a_long_run_and_a_test_of_every_database_have_all(run):
+def test_a_long_run_and_tests_of_every_database_are_complete(run):
     items = collected(4)
     assert run(items, long=True) == (items, [])
     items = collected(4, mark="every_database")

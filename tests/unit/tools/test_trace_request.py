@@ -61,7 +61,7 @@ def test_the_calls_are_listed_in_order_with_their_depth():
 
 
 @pytest.mark.skipif("v1" not in extension.installed(), reason="the extension v1 is not there")
-def test_a_claim_is_traced_with_and_without_a_guess():
+def test_a_claim_is_traced_with_and_without_an_optimistic_claim():
     claims = "  extensions/v1/claims/engine.py"
     optimistic, in_rounds = (functions_of(f"POST /v1/claims, {name}")[1] for name in ("optimistic", "in rounds"))
     assert ("    Claiming.run_optimistically" in optimistic, "    Claiming.run" in optimistic) == (True, False)
@@ -69,7 +69,7 @@ def test_a_claim_is_traced_with_and_without_a_guess():
     assert claims in optimistic
 
 
-def test_a_name_that_no_request_has_is_an_error():
+def test_an_unknown_name_of_a_request_is_an_error():
     command = [sys.executable, "tools/trace_request.py", "put"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (result.returncode, result.stdout) == (2, "")

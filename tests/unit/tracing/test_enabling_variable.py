@@ -29,7 +29,7 @@ COLLECTOR = "http://127.0.0.1:4318"
         ({"OTEL_SERVICE_NAME": "placement", "OTEL_METRICS_EXPORTER": "otlp"}, None),
     ],
 )
-def test_which_variable_asks(environment, variable):
+def test_certain_variables_enable_traces(environment, variable):
     assert enabling_variable(environment) == variable
 
 
@@ -57,7 +57,7 @@ def started(before="", **variables):
     return result.stdout.splitlines()
 
 
-def test_nothing_of_it_is_imported_unless_it_is_asked_for():
+def test_opentelemetry_is_imported_only_if_enabled():
     """A library may import OpenTelemetry all the same: oslo.middleware does, where it is installed."""
     assert started() == ["imported:"]
     assert started(OTEL_TRACES_EXPORTER="none") == ["imported:"]
@@ -65,7 +65,7 @@ def test_nothing_of_it_is_imported_unless_it_is_asked_for():
     assert "placement.tracing.provider" in started(OTEL_TRACES_EXPORTER="otlp")[0]
 
 
-def test_without_the_extra_a_line_says_so_and_requests_are_served():
+def test_a_missing_extra_is_reported_in_one_line_and_requests_are_served():
     output, imported = started("sys.modules['opentelemetry'] = None", OTEL_TRACES_EXPORTER="otlp")
     advice = package.install("opentelemetry")
     assert output.startswith("placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: ")
@@ -88,12 +88,12 @@ def test_without_the_extra_a_line_says_so_and_requests_are_served():
         ),
     ],
 )
-def test_what_is_not_installed_is_said_at_start_and_requests_are_served(variables, sentence):
+def test_a_missing_library_is_reported_at_start_and_requests_are_served(variables, sentence):
     [output, _] = started(**variables)
     assert output == f"placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: {sentence}"
 
 
-def test_an_exporter_that_cannot_be_loaded_is_said_at_start_and_requests_are_served(tmp_path):
+def test_a_broken_exporter_is_reported_at_start_and_requests_are_served(tmp_path):
     (tmp_path / "broken.py").write_text("raise TypeError('Descriptors cannot be created directly.')\n")
     metadata = tmp_path / "broken-1.0.dist-info"
     metadata.mkdir()
@@ -104,7 +104,7 @@ def test_an_exporter_that_cannot_be_loaded_is_said_at_start_and_requests_are_ser
     assert output == f"placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: {reason}"
 
 
-def test_a_provider_that_cannot_be_made_is_said_once_and_requests_are_served():
+def test_a_provider_that_cannot_be_created_is_reported_once_and_requests_are_served():
     variables = {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_MAX_QUEUE_SIZE": "1"}  # fewer than a batch has
     [output, _] = started(**variables)
     assert output.startswith("placement.tracing.provider Nothing is traced: max_export_batch_size must be ")

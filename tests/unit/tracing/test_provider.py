@@ -23,7 +23,7 @@ from tests.clock import PATIENCE, Clock
         ({"OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=test"}, "placement"),
     ],
 )
-def test_the_service_has_a_name_and_a_version_unless_the_environment_says_others(monkeypatch, variables, name):
+def test_the_service_has_a_name_and_a_version_unless_the_environment_sets_them(monkeypatch, variables, name):
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
     attributes = provider._resource().attributes
@@ -45,7 +45,7 @@ def test_the_service_has_a_name_and_a_version_unless_the_environment_says_others
         ({"OTEL_TRACES_EXPORTER": "console, otlp"}, [ConsoleSpanExporter, OTLPSpanExporter]),
     ],
 )
-def test_the_exporters_are_those_that_the_environment_names(monkeypatch, variables, exporters):
+def test_the_environment_determines_the_exporters(monkeypatch, variables, exporters):
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
     assert provider._load_exporters() == exporters
@@ -68,7 +68,9 @@ def libraries_log():
         ({"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": "8192"}, 8192),
     ],
 )
-def test_an_attribute_is_as_long_as_the_environment_says_or_4096(monkeypatch, libraries_log, variables, longest):
+def test_the_environment_limits_the_length_of_an_attribute_4096_by_default(
+    monkeypatch, libraries_log, variables, longest
+):
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
     made = provider._provider()
@@ -116,7 +118,7 @@ def test_at_the_end_a_collector_that_does_not_answer_delays_neither_the_process_
     assert (other.sent, other.ended) == (["first", "left"], True)
 
 
-def test_the_log_of_the_libraries_has_one_line_in_a_while(monkeypatch, caplog):
+def test_the_log_of_the_libraries_is_limited_to_one_line_an_interval(monkeypatch, caplog):
     clock = Clock()
     monkeypatch.setattr(provider, "time", clock)
     log = logging.Logger("opentelemetry.sdk.any")

@@ -139,7 +139,7 @@ def app(spans, pieces):
     return web.service({"/": {"GET": laborious}} | {path: {"GET": show} for path, show in table.items()}, DATABASE)
 
 
-def test_the_span_of_a_request_says_what_was_asked_and_answered(app, spans):
+def test_the_span_of_a_request_describes_the_request_and_the_response(app, spans):
     headers = SAMPLED | {"user-agent": "nova", "x-openstack-request-id": "req-0f4bd6a1-5d2f-4b7e-9c50-52ff9cf4a9c1"}
     reply = web.ask(app, "GET", "/missing/x?a=b", headers, environ={"REMOTE_ADDR": "192.0.2.1"})
     [span] = spans.all()
@@ -165,7 +165,7 @@ def test_the_span_of_a_request_says_what_was_asked_and_answered(app, spans):
 
 
 @pytest.mark.parametrize(("path", "error"), [("/unavailable", "DatabaseUnavailable"), ("/wrong", "InternalError")])
-def test_a_request_that_the_service_fails_is_an_error(app, spans, path, error):
+def test_a_request_that_fails_in_the_service_is_an_error(app, spans, path, error):
     assert web.ask(app, "GET", path, ADMIN).status_int >= 500
     [span] = spans.all()
     assert span.status.status_code is StatusCode.ERROR
@@ -184,20 +184,20 @@ def test_no_text_of_a_client_is_in_the_name(app, spans, method, path, name):
     assert span.attributes.get("http.request.method_original") == (None if method == "GET" else "BREW")
 
 
-def test_a_request_that_the_server_has_cut_is_refused(app, spans):
+def test_a_truncated_request_is_refused(app, spans):
     request = webob.Request.blank("/laborious")
     del request.environ["PATH_INFO"]  # as uWSGI leaves out what it has no room for
     assert request.get_response(app).status_int == 414
     assert spans.named("GET").attributes["http.response.status_code"] == 414
 
 
-def test_what_a_search_has_found_is_in_the_span(app, spans):
+def test_the_result_of_a_search_is_in_the_span(app, spans):
     web.ask(app, "GET", "/searching", ADMIN)
     attributes = spans.named("GET /searching").attributes
     assert (attributes["placement.found"], attributes["placement.obstacle"]) == (0, "required")
 
 
-def test_the_parts_of_a_request_are_spans_with_what_they_publish(app, spans):
+def test_the_parts_of_a_request_are_spans_with_the_facts_they_publish(app, spans):
     web.ask(app, "GET", "/laborious", ADMIN)
     request = spans.named("GET /laborious")
     assert spans.children(request) == ["index", "search", "database"]
@@ -240,7 +240,7 @@ def test_statements_and_commit_are_spans_with_the_text_and_without_credentials(a
     assert {span.parent.span_id for span in statements} == {spans.named("database").context.span_id}
 
 
-def test_a_request_that_the_client_does_not_record_has_no_spans(app, spans):
+def test_an_unsampled_request_has_no_spans(app, spans):
     assert web.ask(app, "GET", "/laborious", LEFT_OUT).status_int == 200
     assert spans.all() == []
     web.ask(app, "GET", "/laborious", SAMPLED)
@@ -273,7 +273,7 @@ def begun(app):
     return app(webob.Request.blank("/streaming", headers=ADMIN).environ, lambda *_: None)
 
 
-def test_the_span_of_a_stream_ends_with_it_and_has_what_happens_meanwhile(app, spans, pieces):
+def test_the_span_of_a_stream_ends_with_it_and_includes_its_events(app, spans, pieces):
     reply = begun(app)
     assert list(reply) == [b"one", b"two"]
     assert [span.name for span in spans.all()] == ["piece", "piece"]
@@ -327,7 +327,7 @@ def test_the_lines_of_a_request_end_with_the_ids_of_trace_and_span(app, spans, c
     assert not hasattr(later, "trace_id")
 
 
-def test_a_request_that_is_not_recorded_has_the_ids_too(app, spans, caplog):
+def test_the_lines_of_an_unsampled_request_have_the_ids_too(app, spans, caplog):
     caplog.set_level(logging.WARNING)  # the line about the request itself is of level INFO
     web.ask(app, "GET", "/logging", LEFT_OUT)
     assert f"trace_id: {TRACE} span_id: " in caplog.records[0].getMessage()

@@ -71,13 +71,13 @@ NODES = (
         200,
     ),
     Write(
-        "give a node by hand",
+        "assign a node by hand",
         (*FREE, *ready("node_2"), patch("/nodes/$node_2", "/instance_uuid", "$consumer_2")),
         patch("/nodes/$node", "/instance_uuid", "$consumer"),
         {"node": USAGE},
         200,
     ),
-    Write("take a node by hand", HELD, patch("/nodes/$node", "/instance_uuid"), {"node": USAGE}, 200),
+    Write("unassign a node by hand", HELD, patch("/nodes/$node", "/instance_uuid"), {"node": USAGE}, 200),
     Write("deploy", HELD, provision("node", "active"), {"node": SHAPE}, 202),
     Write("undeploy", ACTIVE, provision("node", "deleted"), {"node": SHAPE}, 202),
     Write(

@@ -126,7 +126,7 @@ def allowed(caller, projects, role):
         ("baremetal:allocation:delete", "member"),
     ],
 )
-def test_an_allocation_is_hidden_from_readers_and_kept_from_members_of_other_projects(req, caller, owner, rule, role):
+def test_an_allocation_is_hidden_from_readers_and_members_of_other_projects(req, caller, owner, rule, role):
     record = SimpleNamespace(owner=owner)
     projects = {owner} - {None}
     result = outcome(access.check_allocation, req(caller), rule, record, Missing())
@@ -153,9 +153,7 @@ def test_an_allocation_is_hidden_from_readers_and_kept_from_members_of_other_pro
         ("update:owner", "no role of a project", False),
     ],
 )
-def test_a_node_is_hidden_from_readers_and_kept_from_members_of_other_projects(
-    req, caller, owner, lessee, rule, role, lessees
-):
+def test_a_node_is_hidden_from_readers_and_members_of_other_projects(req, caller, owner, lessee, rule, role, lessees):
     node = SimpleNamespace(uuid="n", owner=owner, lessee=lessee)
     tenants = {owner, lessee} - {None}
     result = outcome(access.check_node, req(caller), f"baremetal:node:{rule}", node)
@@ -195,5 +193,5 @@ def test_a_hidden_node_is_reported_as_one_that_does_not_exist(req):
         ("node:set_provision_state", {*POWERFUL, "member", "other member"}),
     ],
 )
-def test_the_rule_of_an_endpoint_is_asked_about_what_the_caller_owns(req, rule, callers):
+def test_the_rule_of_an_endpoint_is_checked_for_the_callers_own_objects(req, rule, callers):
     assert {caller for caller in CALLERS if access.may(req(caller), f"baremetal:{rule}")} == callers

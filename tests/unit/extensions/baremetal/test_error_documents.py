@@ -63,5 +63,5 @@ def test_the_gate_of_an_endpoint_is_reported_like_its_other_failures():
     assert rendered(TooOld()) == {"faultcode": "Client", "faultstring": "Not in this version.", "debuginfo": None}
 
 
-def test_a_long_sentence_is_cut():
+def test_a_long_sentence_is_truncated():
     assert len(rendered(errors.InvalidBody(reason="x" * 10**6))["faultstring"]) < 25_000

@@ -26,7 +26,7 @@ def nested(depth, inner=1):
     ],
     ids=["empty", "deep", "numbers", "long", "long key"],
 )
-def test_what_is_stored(value):
+def test_valid_values_are_stored(value):
     free_form.check("extra", value)
 
 
@@ -44,6 +44,6 @@ def test_what_is_stored(value):
     ],
     ids=["deep", "very deep", "long key", "infinite", "large", "small", "long", "long when escaped"],
 )
-def test_what_is_refused(value, failure):
+def test_invalid_values_are_refused(value, failure):
     with pytest.raises(failure, match="extra"):
         free_form.check("extra", value)

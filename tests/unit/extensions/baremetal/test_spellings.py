@@ -62,6 +62,6 @@ def test_a_suffix_is_removed_in_old_versions(path, version, expected):
     assert served(path, version) == expected
 
 
-def test_one_suffix_is_removed_and_no_other():
+def test_only_one_suffix_is_removed():
     assert served("/v1/allocations/a.json.json", "1.1") == "/v1/allocations/a.json"
     assert served("/v1/allocations/a.com", "1.1") == "/v1/allocations/a.com"

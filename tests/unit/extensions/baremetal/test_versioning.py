@@ -59,7 +59,7 @@ def test_a_version_outside_of_the_range_is_refused_with_the_range(requested, hea
     "requested", ["abc", "1", "1.", ".5", "1.x", "1.5.1", "-1.5", "1.5\n1.6", "1.9999999999", "1.\u0665"]
 )
 @pytest.mark.parametrize("header", ["classic", "common"])
-def test_a_value_that_is_no_version_is_refused_without_the_range(requested, header):
+def test_a_malformed_version_is_refused_without_the_range(requested, header):
     with pytest.raises(VersionUnreadable) as raised:
         negotiated(**{header: requested if header == "classic" else f"baremetal {requested}"})
     assert raised.value.headers == ()

@@ -76,7 +76,7 @@ def connect(request):
         yield make
 
 
-def test_a_failure_of_the_end_hides_no_exception_of_the_block(connect, caplog):
+def test_a_failed_release_hides_no_exception_of_the_block(connect, caplog):
     def closed(_):
         raise RuntimeError("The client is closed.")
 
@@ -87,7 +87,7 @@ def test_a_failure_of_the_end_hides_no_exception_of_the_block(connect, caplog):
     assert "The client is closed." in caplog.text
 
 
-def test_what_is_held_is_given_back_where_no_thread_can_begin(monkeypatch):
+def test_a_claim_is_released_if_no_thread_can_be_started(monkeypatch):
     def start(_):
         raise RuntimeError("can't start new thread")
 
@@ -109,7 +109,7 @@ def test_a_client_of_httpx_may_identify_the_caller(connect):
     assert "Authorization" not in service.requests[0].headers
 
 
-def test_a_password_of_the_url_is_in_no_exception_and_no_log(connect, caplog):
+def test_a_password_in_the_url_is_in_no_exception_and_no_log(connect, caplog):
     def away(_):
         raise httpx.ConnectError("refused")
 
@@ -161,14 +161,14 @@ def lose(clock):
     return make
 
 
-def test_a_lost_reply_is_asked_for_again_twice_by_default(connect, lose):
+def test_a_request_whose_reply_is_lost_is_repeated_twice_by_default(connect, lose):
     assert connect(Service(POST=lose(2, claimed))).claim(JOB, "resources=VCPU:1", **OWNER).outcome == "claimed"
     with pytest.raises(NoReply):
         connect(service := Service(POST=lose(3, claimed))).claim(JOB, "resources=VCPU:1", **OWNER)
     assert service.methods == ["POST"] * 3
 
 
-def test_a_release_whose_reply_is_lost_is_asked_for_again(connect, lose, caplog):
+def test_a_release_whose_reply_is_lost_is_repeated(connect, lose, caplog):
     service = Service(DELETE=lose(2, released))
     with connect(service).lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600):
         pass
@@ -233,7 +233,7 @@ class Session:
 
 
 @pytest.mark.parametrize("url", ["http://placement", None])
-def test_an_identity_service_that_is_away_is_asked_again(connect, url):
+def test_an_unavailable_identity_service_is_retried(connect, url):
     session = Session(
         exceptions.ConnectFailure("refused"), exceptions.ServiceUnavailable(), exceptions.HttpError(http_status=429)
     )
@@ -255,7 +255,7 @@ def test_an_identity_service_that_is_away_is_asked_again(connect, url):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
-def test_a_token_that_will_not_come_is_not_asked_for(connect, url, failure, patience):
+def test_permanent_failures_of_the_identity_service_are_not_retried(connect, url, failure, patience):
     session = Session(failure, RuntimeError("asked again"))
     with pytest.raises(NoToken, match="wrong"):
         connect(service := Service(), url, Keystone(session), patience=patience).position()
@@ -264,14 +264,14 @@ def test_a_token_that_will_not_come_is_not_asked_for(connect, url, failure, pati
 
 
 @pytest.mark.parametrize("url", ["http://placement", None])
-def test_a_fault_of_the_program_is_no_lack_of_a_token(connect, url):
+def test_an_error_in_the_program_is_not_reported_as_a_missing_token(connect, url):
     session = Session(TypeError("wrong"), RuntimeError("asked again"))
     with pytest.raises(TypeError, match="wrong"):
         connect(Service(), url, Keystone(session), patience=PATIENCE).position()
 
 
 @pytest.mark.parametrize("path", ["", "/v3"])
-def test_an_identity_service_that_cannot_be_reached_may_come_back(connect, path):
+def test_an_unreachable_identity_service_is_retried(connect, path):
     """Without a version in its URL, keystoneauth reports that the versions could not be found."""
     password = Password(closed.URL + path, username="u", password="p", user_domain_id="default")
     with pytest.raises(NoToken) as raised:

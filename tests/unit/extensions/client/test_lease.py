@@ -48,7 +48,7 @@ def placed(outcome):
     return placing(**{JOB: outcome})
 
 
-def test_a_lease_is_extended_six_times_within_its_length(held, clock, losses):
+def test_a_lease_is_extended_six_times_within_its_duration(held, clock, losses):
     _, steps = performed(held.renew(), [EXTENDED, taking(clock, 30, EXTENDED), GONE], clock)
     assert [step.seconds for step in steps if isinstance(step, Pause)] == [600, 600, 600]
     assert isinstance(losses[0].__cause__, NothingHeld)
@@ -57,7 +57,7 @@ def test_a_lease_is_extended_six_times_within_its_length(held, clock, losses):
         held.check()
 
 
-def test_its_end_counts_from_before_the_extension_was_sent(held, clock):
+def test_the_expiry_counts_from_before_the_extension_was_sent(held, clock):
     assert held.remaining == HOUR
     renewal = held.renew()
     clock.sleep(next(renewal).seconds)
@@ -69,7 +69,7 @@ def test_its_end_counts_from_before_the_extension_was_sent(held, clock):
 
 
 @pytest.mark.parametrize("failure", [NoReply("away"), FORBIDDEN, RuntimeError("closed")], ids=["away", "403", "other"])
-def test_whatever_fails_is_repeated_until_its_end(held, clock, losses, failure):
+def test_a_failed_extension_is_repeated_until_the_expiry(held, clock, losses, failure):
     _, steps = performed(held.renew(), itertools.repeat(failure), clock)
     pauses = [step.seconds for step in steps if isinstance(step, Pause)]
     assert pauses[:3] == [600, 5, 5]
@@ -78,7 +78,7 @@ def test_whatever_fails_is_repeated_until_its_end(held, clock, losses, failure):
     assert isinstance(losses[0].__cause__, ErrorReply if failure is FORBIDDEN else type(failure))
 
 
-def test_no_extension_waits_for_longer_than_it_matters(held, clock):
+def test_no_extension_waits_beyond_the_expiry(held, clock):
     calls = []
 
     def silent(call):
@@ -100,7 +100,7 @@ def test_an_extension_after_failures_loses_nothing(held, clock, losses):
     assert len(losses) == 1
 
 
-def test_what_an_earlier_attempt_has_claimed_is_extended_at_once(clock):
+def test_a_claim_of_an_earlier_attempt_is_extended_at_once(clock):
     """Its end may be near: it is that of the first request."""
     made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR)
     assert made.lost
@@ -116,7 +116,7 @@ def test_a_claim_that_took_long_is_extended_soon(clock):
     assert next(made.renew()).seconds == 0
 
 
-def test_a_block_begins_with_time_that_is_left(clock):
+def test_a_block_begins_with_an_unexpired_lease(clock):
     """The claim was repeated for longer than it lasts: what it took may be over."""
     made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=2)
     late = taking(clock, 1.5, reply(503, {}))
@@ -148,7 +148,7 @@ def test_a_lost_lease_is_not_released(held, clock):
     assert held.lost
 
 
-def test_its_end_is_seen_while_an_extension_waits(held, clock, losses):
+def test_the_expiry_is_noticed_while_an_extension_waits(held, clock, losses):
     renewal, watch = held.renew(), held.watch()
     assert next(watch).seconds == HOUR
     clock.sleep(next(renewal).seconds)
@@ -165,7 +165,7 @@ def test_its_end_is_seen_while_an_extension_waits(held, clock, losses):
     assert len(losses) == 1
 
 
-def test_the_end_of_a_block_tells_of_a_loss_that_nobody_saw(held, clock, losses):
+def test_the_end_of_a_block_reports_an_unnoticed_loss(held, clock, losses):
     """The block has had the event loop for too long."""
     clock.now += HOUR
     held.close()
@@ -174,7 +174,7 @@ def test_the_end_of_a_block_tells_of_a_loss_that_nobody_saw(held, clock, losses)
     assert len(losses) == 1
 
 
-def test_what_on_lost_does_wrong_is_logged(clock, caplog):
+def test_an_exception_in_on_lost_is_logged(clock, caplog):
     def fail(_):
         raise ZeroDivisionError
 
@@ -205,7 +205,7 @@ def test_the_end_of_a_block_waits_for_on_lost(clock):
     assert seen == [(True, 0, False)]
 
 
-def test_on_lost_is_no_coroutine():
+def test_on_lost_must_not_be_a_coroutine_function():
     async def tell(_):
         """Would never run."""
 
@@ -224,7 +224,7 @@ def test_a_release_that_is_not_complete_is_repeated(held, clock, caplog):
     assert caplog.text == ""
 
 
-def test_the_end_of_a_block_is_no_loss(held, clock, losses):
+def test_the_end_of_a_block_is_not_a_loss(held, clock, losses):
     """An extension that is under way when the consumer is released is answered with 404."""
     renewal = held.renew()
     clock.sleep(next(renewal).seconds)

@@ -107,27 +107,27 @@ def claims(names, replies, clock, patience=60.0, **options):
     return [type(each) for each in outcomes], calls
 
 
-def test_what_collided_is_asked_for_again_and_nothing_else(clock):
+def test_only_collided_claims_are_repeated(clock):
     replies = [placing(a="claimed", b="collided", c="no room"), placing(b="collided"), placing(b="held")]
     assert claims("abc", replies, clock) == ([Claim, Claim, NoRoom], [["a", "b", "c"], ["b"], ["b"]])
     assert len(clock.pauses) == 2
 
 
-def test_what_collides_again_and_again_is_refused_in_the_end(clock):
+def test_a_claim_that_always_collides_is_finally_refused(clock):
     outcomes, calls = claims("ab", itertools.repeat(placing(a="claimed", b="collided")), clock)
     assert outcomes == [Claim, Refused]
     assert len(calls) > 5
     assert clock.now <= 60
 
 
-def test_a_move_of_another_generation_is_not_repeated(clock):
+def test_a_move_with_an_outdated_generation_is_not_repeated(clock):
     move = Request("a", "resources=VCPU:1", **OWNER, keep=False, consumer_generation=3)
     [outcome], steps = performed(Operations(60).claims([move]), [placing(a="collided")], clock)
     assert (type(outcome), len(steps)) == (Refused, 1)
     assert steps[0].body["requests"][0]["consumer_generation"] == 3
 
 
-def test_what_is_undecided_gets_a_call_of_its_own_while_that_decides_something(clock):
+def test_undecided_claims_are_sent_again_while_that_makes_progress(clock):
     replies = [
         placing(a="claimed", b="undecided", c="undecided"),
         placing(b="undecided", c="no room"),
@@ -143,7 +143,7 @@ def test_all_or_nothing_is_repeated_as_a_whole(clock):
     assert result_ == ([NothingPlaced, Undecided], [["a", "b"]] * 2)
 
 
-def test_a_request_is_repeated_with_its_id_until_it_is_answered(clock):
+def test_a_request_is_repeated_with_its_id_until_it_gets_a_reply(clock):
     refusals = [reply(503, {}, retry_after="7"), reply(429, {}), reply(502), reply(503, retry_after="tomorrow")]
     answers = [NoReply("away"), *refusals, reply(200, {"position": "3"})]
     position, steps = performed(Operations(60).position(), answers, clock)
@@ -156,14 +156,14 @@ def test_a_request_is_repeated_with_its_id_until_it_is_answered(clock):
 
 
 @pytest.mark.parametrize(("answer", "raised"), [(NoReply("away"), NoReply), (reply(503, {}), Unavailable)])
-def test_patience_has_an_end(clock, answer, raised):
+def test_repetitions_end_with_the_patience(clock, answer, raised):
     with pytest.raises(raised):
         performed(Operations(60).position(), itertools.repeat(answer), clock)
     assert 50 < clock.now <= 60
     assert max(clock.pauses) <= 5
 
 
-def test_the_service_may_ask_for_more_patience_than_there_is(clock):
+def test_a_retry_after_beyond_the_patience_is_not_waited_for(clock):
     with pytest.raises(Unavailable):
         performed(Operations(3).position(), [reply(503, {}, retry_after="4")], clock)
     assert clock.pauses == []
@@ -186,7 +186,7 @@ def page(*positions, reached):
     return reply(200, {"events": [event(each) for each in positions], "position": reached})
 
 
-def test_events_are_followed_past_those_that_are_not_asked_for(clock):
+def test_events_are_followed_past_those_that_do_not_match(clock):
     """A service that cannot wait answers at once with nothing: then the client waits, longer and longer."""
     following = Operations(60).follow("1", kind="node")
     pages = [
@@ -227,7 +227,7 @@ def test_all_pages_of_consumers_are_read(clock):
     ]
 
 
-def test_one_uuid_in_place_of_many_is_refused(clock):
+def test_a_single_uuid_in_place_of_a_list_is_refused(clock):
     client, uuid = Operations(60), JOB
     for operation in (
         client.release(uuid),
@@ -243,7 +243,7 @@ SPELLINGS = [JOB, uuid.UUID(JOB), JOB.upper(), JOB.replace("-", "")]
 
 
 @pytest.mark.parametrize("consumer", SPELLINGS, ids=["text", "uuid", "upper", "hex"])
-def test_a_consumer_is_named_as_its_caller_spells_it(clock, consumer):
+def test_a_consumer_is_named_in_the_spelling_of_the_caller(clock, consumer):
     """``POST /allocations`` stores uuids as they are spelled, and only that spelling finds them on every database."""
     client, there = Operations(60), reply(200, result(JOB, "held"))
     for operation in (client.show(consumer), client.extend(consumer, 60)):
@@ -252,7 +252,7 @@ def test_a_consumer_is_named_as_its_caller_spells_it(clock, consumer):
 
 
 @pytest.mark.parametrize("consumer", SPELLINGS, ids=["text", "uuid", "upper", "hex"])
-def test_what_an_earlier_attempt_has_taken_is_found_whatever_the_spelling(clock, consumer):
+def test_a_claim_of_an_earlier_attempt_is_found_in_any_spelling(clock, consumer):
     """``PUT /allocations`` stores the canonical form, and ``GET`` looks for what it is given."""
     candidate = Candidate({"1": {"VCPU": 1}}, {})
     held = reply(200, {"allocations": {"1": {"resources": {"VCPU": 1}}}})
@@ -262,7 +262,7 @@ def test_what_an_earlier_attempt_has_taken_is_found_whatever_the_spelling(clock,
 
 
 @pytest.mark.parametrize("consumer", ["../../traits/CUSTOM_X", "job-1", "", f"{JOB}?a=b", f"{JOB}/..", f"{JOB}%2f"])
-def test_what_is_no_uuid_is_in_no_path(clock, consumer):
+def test_an_invalid_uuid_is_in_no_path(clock, consumer):
     client = Operations(60)
     candidate = Candidate({"1": {"VCPU": 1}}, {})
     for operation in (client.show(consumer), client.extend(consumer, 60), client.take(candidate, consumer, **OWNER)):

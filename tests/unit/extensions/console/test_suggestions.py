@@ -30,12 +30,12 @@ def snapshot():
         ("providers", ["GPU-1", "gpu-2", "a-gpu"]),
     ],
 )
-def test_names_that_begin_with_the_text_come_before_those_that_have_it_elsewhere(snapshot, kind, names, part):
+def test_names_that_begin_with_the_text_come_before_others_that_contain_it(snapshot, kind, names, part):
     assert suggestions.suggest(snapshot, kind, part) == names
     assert suggestions.suggest(snapshot, kind, f"{part}x") == []
 
 
-def test_of_many_names_the_first_are_suggested():
+def test_only_the_first_of_many_names_are_suggested():
     world = World()
     for number in range(30):
         world.host(f"{'x-' if number < 15 else ''}host{number:02}")

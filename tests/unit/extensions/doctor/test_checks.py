@@ -69,9 +69,9 @@ def test_every_finding_is_documented_and_planted(check):
     assert {severity for name, severity in PLANTED if name == check.name} == of(check)
 
 
-def test_only_what_exists_is_documented_and_planted():
+def test_only_existing_findings_are_documented_and_planted():
     assert {name for name, _, _ in rows()} == {name for name, _ in PLANTED} == {*checks.NAMES}
 
 
-def test_what_is_mended_is_documented():
+def test_every_fix_is_documented():
     assert {name for name, _, text in rows() if "``--fix``" in text} == {fix.check for fix in fixes.FIXES}

@@ -106,7 +106,7 @@ def test_an_identity_service_that_does_not_answer_is_found(configured):
 
 @pytest.mark.parametrize("mistake", ["auth_url = http://[::1\n", "cafile = /nonexistent/ca.pem\n"])
 @plants("keystone", Severity.ERROR)
-def test_a_login_that_cannot_even_be_tried_is_found(configured, mistake):
+def test_a_login_that_cannot_be_attempted_is_found(configured, mistake):
     authtoken = "[keystone_authtoken]\nauth_type = password\nusername = placement\npassword = hidden\n"
     if "auth_url" not in mistake:
         authtoken += "auth_url = https://127.0.0.1:9/v3\n"
@@ -116,11 +116,11 @@ def test_a_login_that_cannot_even_be_tried_is_found(configured, mistake):
     assert "hidden" not in finding.what
 
 
-def test_the_identity_service_is_asked_only_if_it_is_used(configured):
+def test_the_identity_service_is_contacted_only_if_it_is_used(configured):
     assert examined("keystone", configured(OPEN + NOAUTH)).not_made == "[api]auth_strategy is not keystone."
 
 
-def test_a_service_that_nothing_configures_needs_no_middleware(configured, monkeypatch):
+def test_an_unconfigured_service_needs_no_middleware(configured, monkeypatch):
     """As for ``make serve``, of which only the database is in the environment."""
     monkeypatch.setitem(sys.modules, "placement.middleware.keystone_check", None)
     subject = configured(OPEN + "[api]\nauth_strategy = keystone\n")
@@ -148,7 +148,7 @@ class TestMetrics:
         assert finding.what == "The metrics directory does not exist and cannot be created."
 
     @pytest.mark.parametrize("below", ["", "/below"])
-    def test_one_that_cannot_be_written_to_is_found(self, configured, tmp_path_factory, below):
+    def test_an_unwritable_directory_is_found(self, configured, tmp_path_factory, below):
         importlib.import_module("prometheus_client")  # the other user may be unable to read it
         directory = tmp_path_factory.mktemp("metrics")
         directory.chmod(0o555)
@@ -170,7 +170,7 @@ class TestMetrics:
         assert (finding.severity, finding.where) == (Severity.ERROR, (f"{directory}{below}",))
 
     @plants("metrics_directory", Severity.WARNING)
-    def test_one_that_everybody_changes_is_found(self, configured, tmp_path):
+    def test_a_directory_that_every_user_may_change_is_found(self, configured, tmp_path):
         (tmp_path / "metrics").mkdir()
         (tmp_path / "metrics").chmod(0o777)
         [finding] = findings("metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {tmp_path}/metrics\n"))

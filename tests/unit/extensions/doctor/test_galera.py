@@ -43,7 +43,7 @@ def test_a_sound_node_has_no_finding():
     ],
 )
 @plants("galera", Severity.WARNING, Severity.ERROR)
-def test_what_is_wrong_is_found(status, severity, words):
+def test_every_wrong_status_of_a_node_is_found(status, severity, words):
     [finding] = findings(NODE, SOUND | status)
     assert finding.severity is severity
     assert words in finding.what
@@ -51,6 +51,6 @@ def test_what_is_wrong_is_found(status, severity, words):
 
 
 @plants("galera", Severity.INFO)
-def test_two_nodes_are_told_of():
+def test_a_cluster_of_two_nodes_is_reported():
     [finding] = findings(NODE | {"wsrep_cluster_address": "gcomm://db1,db2"}, SOUND | {"wsrep_cluster_size": "2"})
     assert finding.severity is Severity.INFO

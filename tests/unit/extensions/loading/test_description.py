@@ -37,13 +37,13 @@ def findings(text):
     return []
 
 
-def test_what_the_file_leaves_out_stays_as_it_is():
+def test_omitted_fields_are_not_described():
     (entry,) = entries("providers: [{name: a}]")
     assert (entry.places, entry.parent, entry.uuid) == (False, None, None)
     assert (entry.inventories, entry.traits, entry.aggregates) == (None, None, None)
 
 
-def test_everything_that_a_file_can_say():
+def test_every_field_of_a_file_is_read():
     (entry,) = entries(
         f"""
 aggregates: {{rack: {UUID}}}
@@ -97,7 +97,7 @@ def test_parents_come_before_their_children():
 
 
 @given(st.permutations(["a", "a1", "a11", "a12", "b", "b1"]))
-def test_the_order_in_a_file_means_nothing(ordered):
+def test_the_order_in_a_file_does_not_matter(ordered):
     """Each provider is below that whose name is the beginning of its own."""
     stated = [{"name": name, **({"parent": name[:-1]} if len(name) > 1 else {})} for name in ordered]
     entries_ = entries(yaml.safe_dump({"providers": stated}))
@@ -106,7 +106,7 @@ def test_the_order_in_a_file_means_nothing(ordered):
     assert all(places[name[:-1]] < places[name] for name in ordered if len(name) > 1)
 
 
-def test_each_key_that_is_not_known_is_a_finding():
+def test_each_unknown_key_is_a_finding():
     text = "providers:\n- name: a\n  x: 1\n  traits: []\n  inventories: {VCPU: 1,\n    b: 1}\n  y: 1\nz: 1\n"
     assert [(line, words.partition(" is")[0]) for line, words in findings(text)] == [
         (3, "providers: 'x'"),
@@ -149,14 +149,14 @@ def test_an_empty_file_is_a_mistake():
         (["- {name: a, parent: b}", "- {name: b, parent: a}"], 2, "a is its own ancestor: a < b"),
     ],
 )
-def test_a_mistake_has_its_line(lines, line, words):
+def test_a_mistake_is_reported_with_its_line(lines, line, words):
     (finding, *_) = findings("\n".join(["providers:", *lines]))
     assert finding[0] == line
     assert words in finding[1]
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "providers", "providers: {}", "providers: [1]", "a: 1"])
-def test_other_values_are_refused(text):
+def test_values_of_other_types_are_refused(text):
     assert findings(text)
 
 

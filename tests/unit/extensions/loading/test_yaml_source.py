@@ -21,7 +21,7 @@ def findings(text):
 
 
 @given(json_values())
-def test_a_text_is_read_as_the_library_reads_it(value):
+def test_a_text_has_the_values_of_the_library(value):
     text = yaml.safe_dump(value)
     assert YamlSource(text).value == yaml.safe_load(text)
 
@@ -32,7 +32,7 @@ def test_aliases_and_merged_keys_are_filled_in():
     assert source.line(("b", "y")) == 4
 
 
-def test_the_line_of_a_value_is_where_it_begins():
+def test_the_line_of_a_value_is_that_of_its_beginning():
     source = YamlSource("# first\na:\n  - b: 1\n    c: 2\n  - d\n")
     lines = [source.line(path) for path in ((), ("a",), ("a", 0, "c"), ("a", 1), ("a", 1, "missing"))]
     assert lines == [2, 3, 4, 5, 5]
@@ -47,7 +47,7 @@ def test_the_line_of_a_value_is_where_it_begins():
         "{a: {<<: [{x: 1}, {x: 2}]}, b: {<<: []}}",
     ],
 )
-def test_merged_keys_are_those_of_the_library(text):
+def test_merged_keys_have_the_values_of_the_library(text):
     assert YamlSource(text).value == yaml.safe_load(text)
 
 
@@ -56,7 +56,7 @@ def _towers(first, each, levels):
     return "\n".join([first, *(each.format(n=n, many=", ".join([f"*a{n - 1}"] * 10)) for n in range(1, levels))])
 
 
-def test_a_value_that_many_aliases_name_is_made_once():
+def test_a_value_with_many_aliases_is_built_once():
     source = YamlSource(_towers("a0: &a0 [x]", "a{n}: &a{n} [{many}]", 6))
     assert source.value["a5"][0] is source.value["a4"]
 
@@ -70,13 +70,13 @@ def test_a_value_that_many_aliases_name_is_made_once():
     ],
     ids=["lists", "objects", "depth"],
 )
-def test_aliases_that_stand_for_too_much(text, line, words):
+def test_exponential_aliases_are_refused(text, line, words):
     """Ten aliases of ten aliases ... of a list would be ten thousand million values for a reader that follows them."""
     ((number, sentence),) = findings(text)
     assert (number, words in sentence) == (line, True), sentence
 
 
-def test_keys_that_are_merged_many_times_are_merged_once():
+def test_keys_that_are_repeatedly_merged_are_merged_once():
     """A reader that repeats them would have ten thousand million."""
     source = YamlSource(_towers("a0: &a0 {x: 1}", "a{n}: &a{n} {{<<: [{many}]}}", 11))
     assert source.value["a10"] == {"x": 1}
@@ -119,7 +119,7 @@ def test_merged_keys_are_counted(monkeypatch):
         (f"a: {'9' * 10_000}\n", 1, f"'{'9' * 80}...' is not a number that can be stored"),
     ],
 )
-def test_a_mistake_has_its_line(text, line, words):
+def test_a_mistake_is_reported_with_its_line(text, line, words):
     ((number, sentence),) = findings(text)
     assert number == line
     assert words in sentence

@@ -29,18 +29,18 @@ UUID = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0a1"
         f"{UUID}\r\n",
     ],
 )
-def test_spellings_of_a_uuid(line):
+def test_every_spelling_of_a_uuid_is_read(line):
     assert named([line], "file", may_be_empty=False) == {UUID}
 
 
 @pytest.mark.parametrize("line", ["ID", UUID[:-1], f"{UUID},{UUID}", f"{UUID} web1", "| ID |", "\ufeff" + UUID, "\0"])
-def test_what_is_no_uuid(line):
+def test_an_invalid_uuid_is_refused(line):
     with pytest.raises(InvalidNames, match=r"file:3: .* is not a uuid"):
         named([UUID, "", line], "file", may_be_empty=True)
 
 
 @pytest.mark.parametrize("lines", [[], ["", "  \n"], ["# none"]])
-def test_no_uuid_at_all(lines):
+def test_a_list_without_uuids_is_refused(lines):
     with pytest.raises(InvalidNames, match="file names no consumers"):
         named(lines, "file", may_be_empty=False)
     assert named(lines, "file", may_be_empty=True) == set()
@@ -55,7 +55,7 @@ def test_any_lines_are_uuids_or_refused(lines):
     assert all(len(uuid) == 36 and uuid == uuid.lower() for uuid in uuids)
 
 
-def test_what_was_recorded_is_what_is_generated_from_the_schemas():
+def test_the_recorded_replies_are_those_generated_from_the_schemas():
     schemas = json.loads(record.SCHEMAS.read_text())
     assert record.replies(schemas) == RECORDED
     for key in ("servers", "migrations"):

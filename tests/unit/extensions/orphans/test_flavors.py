@@ -56,7 +56,7 @@ def test_disks_are_added_and_swap_is_rounded_up(fields, disk):
         ({"trait:HW_CPU_X86_AVX": "required", "resources:vcpu": "9", "resources:VGPU": "x"}, exactly(), {}),
     ],
 )
-def test_extra_specs_stand_for_what_the_flavor_says_otherwise(specs, exact, least):
+def test_extra_specs_override_the_flavor(specs, exact, least):
     assert demand(specs) == (exact, least)
 
 
@@ -65,7 +65,7 @@ def test_without_extra_specs_nothing_is_known():
     assert flavors.demand(hidden, boots_from_volume=False) is None
 
 
-def test_differences():
+def test_differences_from_a_flavor_are_listed():
     expected = flavors.FlavorDemand(exactly(), {"VGPU": 1})
     assert [
         *expected.differences({"VCPU": 1, "PCPU": 1, "MEMORY_MB": 512, "DISK_GB": 20, "VGPU": 2, "IPV4_ADDRESS": 1})

@@ -30,7 +30,7 @@ def basic(name, password):
     return {"Authorization": "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()}
 
 
-def test_options_go_before_the_environment():
+def test_options_take_precedence_over_the_environment():
     environment = {"OS_ENDPOINT": "http://other", "OS_TOKEN": "other"}
     assert located("--url", f"{URL}/", "--token", "t", **environment) == (URL, {"X-Auth-Token": "t"})
     assert located(**environment) == ("http://other", {"X-Auth-Token": "other"})
@@ -48,7 +48,7 @@ def test_a_service_of_this_directory_is_found(directory):
     assert located("--url", "http://other") == ("http://other", {})
 
 
-def test_a_user_name_is_for_http_basic():
+def test_a_user_name_selects_http_basic():
     assert located("--url", URL, "--username", "me", OS_PASSWORD="s\u00e9") == (URL, basic("me", "s\u00e9"))
     # Bytes that are no UTF-8 are sent as they are.
     assert located("--url", URL, "--username", "me", OS_PASSWORD="\udcff") == (URL, {"Authorization": "Basic bWU6/w=="})
@@ -81,12 +81,12 @@ def test_a_user_name_is_for_http_basic():
         (["--url", URL, "--username", "me", "--token", "t"], "--token and --username cannot be combined"),
     ],
 )
-def test_what_is_missing_is_named(words, sentence):
+def test_missing_settings_are_named(words, sentence):
     with pytest.raises(UsageError, match=sentence):
         located(*words)
 
 
-def test_the_options_of_the_client_of_openstack():
+def test_the_options_of_the_openstack_client_are_supported():
     """A variable that is empty is none, an option goes before its variable, and a token may end with a line break."""
     parser = argparse.ArgumentParser()
     address.add_arguments(parser)

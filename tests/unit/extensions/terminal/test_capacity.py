@@ -31,7 +31,7 @@ def document(count, at_most):
         (0, 3, "No place was found."),
     ],
 )
-def test_a_count_is_shown_with_what_it_is_at_most(count, at_most, line):
+def test_a_count_is_shown_with_its_upper_bound(count, at_most, line):
     reply = document(count, at_most)
     first, _, header, total = capacity.lines(reply, Style())
     assert (first, header.split()) == (line, [*capacity.COLUMNS])

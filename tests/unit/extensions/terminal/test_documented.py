@@ -93,6 +93,6 @@ def test_a_command_is_described_with_its_options(name):
         assert not action.choices or f"``{action.option_strings[0]} {'|'.join(action.choices)}``" in TEXT
 
 
-def test_the_shells_whose_completion_is_printed_are_described():
+def test_every_shell_with_completion_is_documented():
     (action,) = (action for action in ACTIONS if "--print-completion" in action.option_strings)
     assert f"``--print-completion {'|'.join(action.choices)}``" in TEXT

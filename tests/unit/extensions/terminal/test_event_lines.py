@@ -46,11 +46,11 @@ OTHER = "c2000000-0000-4000-8000-000000000002"
         ({"changes": {"allocations": {SERVER: {"VCPU": [None, 2]}}}}, "host1 changed", f"VCPU 2 for {SERVER}"),
     ],
 )
-def test_an_event_of_a_provider_is_said_in_words(facts, verb, changes):
+def test_an_event_of_a_provider_has_a_sentence(facts, verb, changes):
     assert event_lines.row(event(**facts)) == ("2026-11-20T08:11:35Z", "ann", f"provider {verb}", changes, "PUT /x")
 
 
-def test_an_event_of_a_consumer_is_said_in_words():
+def test_an_event_of_a_consumer_has_a_sentence():
     changes = {"project": [None, "red"], "allocations": {HOST: {"VCPU": [None, 2], "PGPU": [1, None]}}}
     row = event_lines.row(event(kind="consumer", uuid=SERVER, generation=[None, 1], changes=changes, request=None))
     assert row[1:] == (
@@ -59,7 +59,7 @@ def test_an_event_of_a_consumer_is_said_in_words():
     )
 
 
-def test_what_has_no_known_name_is_named_by_its_uuid():
+def test_an_object_without_a_known_name_is_shown_by_its_uuid():
     changes = {"allocations": {HOST: {"VCPU": [None, 2]}}}
     row = event_lines.row(event(kind="consumer", uuid=SERVER, generation=[None, 1], changes=changes, names={}))
     assert row[3] == f"VCPU 2 on {HOST}"
@@ -77,7 +77,7 @@ def test_a_machine_has_the_name_of_its_node():
     assert event_lines.row(created)[2] == "provider node1 created"
 
 
-def test_a_resource_class_has_a_name_alone():
+def test_a_resource_class_is_shown_by_its_name_alone():
     document = event(
         kind="resource_class", uuid=None, name="CUSTOM_X", generation=[None, None], changes={"name": [None, "CUSTOM_X"]}
     )

@@ -96,7 +96,7 @@ def test_a_follower_begins_with_the_next_event_and_waits():
     assert {query["wait"] for query in service.asked} == {"50"}
 
 
-def test_a_follower_goes_on_after_the_service_was_away():
+def test_a_follower_continues_after_an_outage_of_the_service():
     notices = []
     away = ServiceError("It cannot be reached."), ServiceError("503 Service Unavailable: x", 503)
     service = Service(page("4-a", event(4)), *away, page("5-b", event(5)), away[0], page("6-c", event(6)))
@@ -106,7 +106,7 @@ def test_a_follower_goes_on_after_the_service_was_away():
     assert len(notices) == 2
 
 
-def test_a_follower_asks_at_most_once_a_second_unless_there_is_more(clock):
+def test_a_follower_sends_at_most_one_request_a_second_unless_there_are_more_events(clock):
     """A service that has no place for a request that waits answers at once; so does one that is away."""
     script = [
         (0, page("1-a")),
@@ -147,7 +147,7 @@ def test_a_follower_ends_if_there_is_no_service_at_all():
         next(events.events(Service(ServiceError("x")), arguments(follow=True), print))
 
 
-def test_a_history_without_events_goes_on_from_before_it_was_asked_for():
+def test_a_history_without_events_continues_from_before_its_request():
     """Without an event the kind of the object is not known, so all events are read and filtered by its uuid."""
     others, its = event(5, uuid=SERVER), event(6)
     service = Service(page("4-a"), {"uuid": HOST, "events": []}, page("6-b", others, its), page("7-c", event(7)))
@@ -162,7 +162,7 @@ def test_a_history_without_events_goes_on_from_before_it_was_asked_for():
 
 
 @pytest.mark.parametrize(("kind", "condition"), [("provider", "provider"), ("node", "provider"), ("consumer",) * 2])
-def test_a_history_goes_on_after_its_last_event(kind, condition):
+def test_a_history_continues_after_its_last_event(kind, condition):
     story = {"uuid": HOST, "events": [event(2, kind=kind), event(3, kind=kind)]}
     service = Service(page("4-a"), story, page("9-b", event(9, kind=kind)))
     following = events.history_and_more(service, arguments(follow=True, object="host1", newest=False), print)

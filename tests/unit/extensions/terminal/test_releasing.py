@@ -68,7 +68,7 @@ def test_a_request_is_repeated_until_it_is_complete():
     assert (result["released"], result["complete"]) == (CONSUMERS[:3], True)
 
 
-def test_a_repeated_request_names_what_is_left():
+def test_a_repeated_request_names_the_remaining_consumers():
     service = Service(CONSUMERS[1:2], [CONSUMERS[0], CONSUMERS[2]])
     result = release(service, *CONSUMERS[:3])
     assert service.asked[1] == [("consumer", CONSUMERS[0]), ("consumer", CONSUMERS[2])]
@@ -95,7 +95,7 @@ def test_a_dry_run_and_a_limited_one_are_sent_once(words, sent):
 @pytest.mark.parametrize(
     ("answer", "agreed"), [("y\n", True), ("Yes\n", True), ("n\n", False), ("\n", False), ("", False)]
 )
-def test_what_the_question_shows_is_released_and_nothing_else(monkeypatch, capsys, answer, agreed):
+def test_only_the_consumers_in_the_question_are_released(monkeypatch, capsys, answer, agreed):
     monkeypatch.setattr("sys.stdin", Terminal(answer))
     service = Service(CONSUMERS[:2], consumers=CONSUMERS[:2])
     with contextlib.nullcontext() if agreed else pytest.raises(releasing.Declined):
@@ -108,7 +108,7 @@ def test_what_the_question_shows_is_released_and_nothing_else(monkeypatch, capsy
     assert service.asked[1:] == ([[("consumer", each) for each in CONSUMERS[:2]]] if agreed else [])
 
 
-def test_there_is_no_question_about_nothing(monkeypatch, capsys):
+def test_an_empty_selection_asks_no_question(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", Terminal())
     assert release(Service(), "--project", "red")["released"] == []
     assert capsys.readouterr().err == ""
@@ -123,6 +123,6 @@ def test_without_a_terminal_there_is_no_question(monkeypatch):
 
 
 @pytest.mark.parametrize("words", [[], [CONSUMERS[0], "--project", "red"]])
-def test_consumers_are_named_or_chosen(words):
+def test_consumers_are_named_or_selected_but_not_both(words):
     with pytest.raises(UsageError, match="Select consumers either by uuid or by options"):
         release(Service(), *words)

@@ -25,7 +25,7 @@ def test_columns_are_as_wide_as_needed_and_numbers_at_the_right():
     assert shown([("host1", 5), ("h", 10), ("x", None)]) == ["name   used", "host1     5", "h        10", "x"]
 
 
-def test_without_rows_there_is_nothing():
+def test_a_table_without_rows_is_empty():
     assert shown([]) == []
 
 
@@ -100,5 +100,5 @@ def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(rows, columns):
         ({"uuid": "u", "name": "u", "node": "machine"}, "machine"),
     ],
 )
-def test_a_provider_is_shown_by_the_name_that_people_know(provider, name):
+def test_a_provider_is_shown_by_its_node_name(provider, name):
     assert name_of(provider) == name
