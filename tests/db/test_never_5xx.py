@@ -44,7 +44,7 @@ from tests.nonsense.text_positions import PLACES
 from tests.strategies import scaled
 
 #: Tables that any request may change: names and aggregates are created when first used, even by a refused request
-#: #: (docs: api-consumers), and the feed and extensions do their own maintenance.
+#: (docs: api-consumers), and the feed and extensions do their own maintenance.
 NOT_STATE = {
     *(projects, users, consumer_types, placement_aggregates),
     *(change_writers, provider_changes),

@@ -209,7 +209,7 @@ REFUSED = (
 )
 
 #: Modules with the writes of extensions: ACCEPTED and REFUSED, the names in TRIED and DEADLY, MALFORMED requests, and
-#: #: the tables of HOUSEKEEPING, which even reads change.
+#: the tables of HOUSEKEEPING, which even reads change.
 ADDED = extended.modules("db", "writes")
 ACCEPTED = (*PROVIDERS, *INVENTORIES, *NAMED, *ALLOCATIONS, *(write for each in ADDED for write in each.ACCEPTED))
 REFUSED = (*REFUSED, *(write for each in ADDED for write in each.REFUSED))

@@ -1,4 +1,4 @@
-"""The protocol of docs/extensions/batch.rst: its cluster is loaded, and its requests are answered as it shows."""
+"""The requests of docs/extensions/batch.rst, whose cluster is loaded, get the documented replies."""
 
 from __future__ import annotations
 

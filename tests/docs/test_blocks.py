@@ -1,4 +1,4 @@
-"""Every block of every page is run by a test, or is checked: programs, options and values exist."""
+"""Every block of every page is run by a test, or checked: programs, options and values exist."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_every_entry_matches_blocks_that_no_earlier_entry_matches():
 
 
 def test_the_tests_that_run_blocks_name_their_pages():
-    """Those of many pages read all that match; that of docs/backup.rst is in a module of its own."""
+    """Tests of many pages read all matching pages; docs/backup.rst has its own module."""
     named = (ROOT / "tests/backups.py").read_text()
     pages = {(runs.test, runs.pages) for runs in run_by.RUN if "*" not in runs.pages}
     assert [each for each in pages if each[1].removeprefix("docs/") not in (ROOT / each[0]).read_text() + named] == []

@@ -1,4 +1,4 @@
-"""What the forges and Read the Docs read from the repository has their form, and its commands exist."""
+"""The files for the forges and Read the Docs conform to their schemas, and name existing commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.docs import commands
 from tools import distributions
 
 ROOT = Path(__file__).parents[2]
-#: The schemas, which come with check-jsonschema, by the files that have them; the last pattern of a file counts.
+#: The schemas, which check-jsonschema contains, by file pattern; the last match of a file counts.
 SCHEMAS = {
     ".readthedocs.yaml": "vendor.readthedocs",
     ".github/dependabot.yml": "vendor.dependabot",
@@ -29,7 +29,7 @@ SCHEMAS = {
 FILES = {str(path.relative_to(ROOT)): schema for pattern, schema in SCHEMAS.items() for path in ROOT.glob(pattern)}
 WORKFLOWS = [name for name in FILES if "/workflows/" in name]
 ENVIRONMENTS = {"py3", *re.findall(r"^\[testenv:(\w+)\]", (ROOT / "tox.ini").read_text(), re.MULTILINE)}
-#: What people read there.
+#: The texts for people on the forges.
 TEXTS = [*("SECURITY.md", "CODE_OF_CONDUCT.md"), *FILES, ".github/pull_request_template.md"]
 
 
@@ -65,7 +65,7 @@ def steps(workflow: Any) -> Iterator[Any]:
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_a_workflow_has_a_timeout_and_only_reads_unless_a_job_states_otherwise(name):
     workflow = loaded(name)
-    assert workflow["permissions"] in ({}, {"contents": "read"})  # a job may have more
+    assert workflow["permissions"] in ({}, {"contents": "read"})  # a job may have more rights
     assert all(0 < job["timeout-minutes"] < 360 for job in workflow["jobs"].values())
 
 

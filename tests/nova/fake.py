@@ -1,7 +1,7 @@
-"""nova as a client sees it: an HTTP service on the loopback interface whose replies its published schemas allow.
+"""A fake nova: an HTTP service on the loopback interface whose replies conform to nova's published schemas.
 
-What it serves are the recorded replies (record.py), with the values that a test needs.  Each reply is validated before
-it is sent.  It has pages with links, versions, and failures where a test wants them.
+It serves the recorded replies (record.py) with the values of the test, and validates each reply before it is sent.  It
+supports pages with links, versions, and failures requested by a test.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ VALIDATORS = {
 }
 RECORDED = json.loads(REPLIES.read_text())
 HOST, TASK = "OS-EXT-SRV-ATTR:hypervisor_hostname", "OS-EXT-STS:task_state"
-#: The greatest version that this nova has.
+#: The highest version of this nova.
 NEWEST = (2, 96)
 
 
 class Fake:
-    """The state of a nova, which tests change, and what it was asked."""
+    """The state of a nova, which tests change, and the requests that it received."""
 
     def __init__(self) -> None:
         self.servers: dict[str, dict[str, Any]] = {}
         self.migrations: list[dict[str, Any]] = []
         #: Servers that no page shows: soft-deleted ones, or in a cell that does not answer.
         self.hidden: dict[str, dict[str, Any]] = {}
-        #: Servers that have changed since any time.
+        #: Servers that count as changed since any time.
         self.changed: set[str] = set()
         self.page = 3
         self.url = ""
         self.newest = NEWEST
-        #: By path, which request of it fails (from 1) and the status.
+        #: By path, the number of the request that fails (from 1), and the status.
         self.failing: dict[str, tuple[int, int]] = {}
         self.asked: list[str] = []
-        #: Replies that the schemas do not allow.
+        #: Replies that violate the schemas.
         self.invalid: list[str] = []
         self._documents = itertools.cycle(server for server in RECORDED["servers"] if "flavor" in server)
         self._moves = itertools.cycle(RECORDED["migrations"])
@@ -126,7 +126,7 @@ class Fake:
         reply: dict[str, Any] = {key: page}
         if len(documents) > start + self.page:
             more = urllib.parse.urlencode({**query, "marker": page[-1][ident]})
-            # As behind a proxy that does not tell nova its own name.
+            # A nova behind a proxy may not know its public name.
             href = f"http://nova.invalid{urllib.parse.urlsplit(path).path}?{more}"
             reply[f"{key}_links"] = [{"rel": "next", "href": href}]
         return 200, self._valid(key, reply)

@@ -1,4 +1,4 @@
-"""Times are of the database's clock, or of the one function for the host's, whose clock tests set (tests/clock.py)."""
+"""Times come from the database's clock, or from one function for the host's clock, which tests set (tests/clock.py)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tests.unit.test_writes_go_through_objects import modules
 
 pytestmark = pytest.mark.xdist_group("sources")
 
-#: What asks for the time: names of modules or classes, and of functions of these.
+#: Functions that read a clock, by module or class.
 CLOCKS = {"datetime": {"now", "utcnow", "today"}, "date": {"today"}, "time": {"time", "time_ns", "localtime", "gmtime"}}
-#: The modules that do: that of the function; what asks Nova for changes since then, with a margin; what
-#: says when it has looked; names of files; when a span has ended, for a collector that has those of other hosts.
+#: Modules that read the host's clock: that of the function; for the changes requested from Nova, with a margin; for the
+#: time that a watch prints; for names of files; for the end of a span, whose collector has spans of other hosts.
 READERS = {
     "db/schema/tables",
     "extensions/orphans/nova",
@@ -24,7 +24,7 @@ READERS = {
 
 
 def read(module: ast.Module) -> set[str]:
-    """Return the functions that a module takes from these clocks, called or not."""
+    """Return the clock functions that a module refers to, called or not."""
     functions = set()
     for node in ast.walk(module):
         if isinstance(node, ast.Attribute):

@@ -1,4 +1,4 @@
-"""The layers together, in their order (docs: layers), and the checks at start."""
+"""The stack of layers in its order (docs: layers), and the checks at start."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def class_names(app):
 
 
 def test_the_service_starts_on_a_new_database_and_again_on_the_same(tmp_path):
-    """LP 1799246, 1784155: an application made twice in one interpreter."""
+    """LP 1799246, 1784155: an application created twice in one interpreter."""
     conf = sqlite(tmp_path / "x", placement_database__sync_on_startup=True)
     first, second = deploy.loadapp(conf), deploy.loadapp(sqlite(tmp_path / "x"))
     headers = ADMIN | {"openstack-api-version": "placement latest"}

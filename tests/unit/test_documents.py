@@ -1,4 +1,4 @@
-"""The documents refer only to what exists, and document all that exists."""
+"""The documents refer only to existing things, and describe all of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DOCUMENTS = {
     for pages in ("*.rst", "extensions/*.rst")
     for path in (ROOT / "docs").glob(pages)
 }
-#: The texts of the files of the root that the documents include.
+#: The texts of the files in the root that the documents include.
 OF_THE_ROOT = [(ROOT / f"{name}.rst").read_text() for name in ("README", "CONTRIBUTING", "CHANGELOG")]
 #: All text between double backquotes, with line ends as blanks.
 LITERALS = {
@@ -88,9 +88,9 @@ PAGES = [
     *(f"docs/{name}" for name in sorted(DOCUMENTS)),
     *("docs/adr/*.rst", "docs/api/**/*.rst", "docs/checklists/*.rst"),
 ]
-#: From where pages write paths.
+#: Directories to which paths in pages are relative.
 BASES = (ROOT, ROOT / "placement")
-#: Directories that commands of the pages make; they may be there and lack some of their files.
+#: Directories created by commands of the pages; they may exist with only some of their files.
 MADE = {"var", "build"}
 
 
@@ -127,7 +127,7 @@ def test_the_map_has_the_order_of_imports_that_is_checked():
 
 
 def rows(first):
-    """Return the first cell and the rest of each row of a table of the architecture, from the row of this cell on."""
+    """Return the first cell and the rest of each row of a table of the architecture, starting at this first cell."""
     table = DOCUMENTS["architecture.rst"].partition(f"\n``{first}`` ")
     return re.findall(r"^``(\w+)`` +(.*)", "".join(table[1:]).partition("\n==")[0], re.MULTILINE)
 
@@ -153,7 +153,7 @@ SOURCES = {
 
 
 def referred_labels(text):
-    """The labels in all ``(docs: label, label)`` of a text; a reference may go on in the next line of a comment."""
+    """Return the labels in all ``(docs: label, label)`` of a text, which may span several lines of a comment."""
     for labels in re.findall(r"\(docs:\s+([^;)]*)", re.sub(r"\n\s*(#:?|//)? *", " ", text)):
         yield from labels.split(", ")
 
@@ -246,7 +246,7 @@ def test_the_documented_policy_rules_are_those_of_the_service():
     assert named <= {rule.name for rule in rules}
 
 
-# --- what clients and operators see ---
+# --- codes, metrics, commands and tables ---
 
 
 def test_the_documented_error_codes_are_those_of_the_failures():

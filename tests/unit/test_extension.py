@@ -1,4 +1,4 @@
-"""Which extensions a configuration has, and what is left of the others."""
+"""The extensions that a configuration enables, and the traces of the others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOUN = [cfg.StrOpt("noun", default="world")]
 
 @pytest.fixture
 def extensions(monkeypatch):
-    """Two extensions instead of those that are installed; the second one needs the first."""
+    """Replace the installed extensions by two, of which the second requires the first."""
     declared = {
         "first": Extension(
             name="first", options={"first": WORD, "placement": NOUN}, cors={"expose_headers": ["X-First"]}
@@ -32,14 +32,14 @@ def extensions(monkeypatch):
 
 @pytest.fixture
 def read(extensions, tmp_path):
-    """Return a function that returns the configuration of a file, or of several in order of their arguments."""
+    """Return a function that reads the configuration of one or several files, in order."""
 
     def configuration(*texts):
         arguments = []
         for number, text in enumerate(texts):
             directory = Path(tempfile.mkdtemp(suffix=".d", dir=tmp_path))
             (directory / "placement.conf").write_text(text)
-            # The second of two is a single file, which oslo.config lets win over the directory before it.
+            # The second of two is a single file, which overrides the directory before it in oslo.config.
             file = ["--config-file", str(directory / "placement.conf")]
             arguments += file if number else ["--config-dir", str(directory)]
         conf = cfg.ConfigOpts()
@@ -71,7 +71,7 @@ def test_options_of_a_disabled_extension_do_not_exist(read):
     conf = read("[extensions]\nenabled =\n[first]\nword = hi\n")
     assert "first" not in conf or "word" not in conf.first
     assert "noun" not in conf.placement
-    assert conf.placement_database.connection == "sqlite://", "what a program has set stays"
+    assert conf.placement_database.connection == "sqlite://", "options set by a program stay"
     assert [str(each) for each in options.unknown(conf)] == []
 
 

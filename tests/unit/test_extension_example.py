@@ -1,4 +1,4 @@
-"""The extension in docs/architecture.rst, installed beside the service, works as the page says.
+"""The extension in docs/architecture.rst, installed beside the service, behaves as documented.
 
 That of docs/whole-extension.rst is in tests/live/extensions/test_whole_extension.py.
 """
@@ -20,7 +20,7 @@ from tests.docs import distribution
 from tests.docs.blocks import PAGES, ROOT, blocks
 
 PAGE = "docs/architecture.rst"
-#: Serves with the configuration that is named, and prints the reply, the options and the policy rules.
+#: A program that serves with the named configuration, and prints the reply, the options and the policy rules.
 CHILD = """
 import json, sys
 import webob
@@ -41,7 +41,7 @@ print(json.dumps({
     "has rule": "hello:show" in {rule.name for rule in deploy.rules_of(extension.enabled(options))},
 }))
 """
-#: Sends the requests of the page, whose replies it compares.
+#: A program that sends the requests of the page and compares the replies.
 EXAMPLES = """
 import sys
 from pathlib import Path
@@ -55,7 +55,7 @@ examples.run(examples.parse(Path("docs/architecture.rst").read_text()), applicat
 
 @pytest.fixture
 def run(tmp_path):
-    """Run a program with the extension installed and these lines of configuration; return what it prints."""
+    """Return a function that runs a program with the extension and lines of configuration, and returns its output."""
     distribution.install(PAGE, tmp_path / "site")
 
     def run(program: str, *lines: str) -> str:

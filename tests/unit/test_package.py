@@ -1,4 +1,4 @@
-"""The installed package: which other distribution it refuses, and what it says about its extras."""
+"""The installed package: the distribution that it refuses, and its messages about extras."""
 
 import importlib.metadata
 import os
@@ -24,7 +24,7 @@ IMPORTED = "import placement.package; print(placement.package.version())"
 
 
 def distribution(site, name, version, *lines):
-    """Put a distribution without files into a directory, as an installer does."""
+    """Install a distribution without files into a directory."""
     information = site / f"{name.replace('-', '_')}-{version}.dist-info"
     information.mkdir(parents=True)
     head = ("Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}")
@@ -33,7 +33,7 @@ def distribution(site, name, version, *lines):
 
 @pytest.fixture
 def site(tmp_path):
-    """A directory in which the package is installed."""
+    """Create a directory in which the package is installed."""
     directory = tmp_path / "site"
     directory.mkdir()
     files = Path(placement.__file__).parent
@@ -45,7 +45,7 @@ def site(tmp_path):
 
 
 def imported(tmp_path, *path):
-    """Import the package with directories before those of this environment; return how that ended."""
+    """Import the package with directories before those of this environment; return the completed process."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))}
     words = [sys.executable, "-c", IMPORTED]
     return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE)
@@ -75,7 +75,7 @@ def test_other_distributions_in_the_directory_are_not_refused(site, tmp_path):
 
 
 def test_openstack_placement_of_the_system_does_not_affect_a_virtual_environment(site, tmp_path):
-    """Neither has files of the other, and Python finds this one first."""
+    """Neither overwrites files of the other, and Python finds this package first."""
     system = tmp_path / "dist-packages"
     distribution(system, "openstack-placement", "14.0.0")
     (system / "placement").mkdir()
@@ -89,7 +89,7 @@ def test_openstack_placement_of_the_system_does_not_affect_a_virtual_environment
 
 @pytest.fixture
 def declared(tmp_path, monkeypatch):
-    """Installs a package with lines of metadata, whose name is that of this one."""
+    """Return a function that installs a package named like this one, with lines of metadata."""
 
     def declare(*lines):
         distribution(tmp_path, "with-extras", "1.0", *lines)
@@ -111,7 +111,7 @@ def test_the_command_for_an_extra_names_what_the_extra_requires(declared):
 
 @pytest.mark.parametrize("executable", ["/usr/bin/python3", "", None])
 def test_the_command_installs_into_the_environment_of_the_program(declared, tmp_path, monkeypatch, executable):
-    """A Python within a web server may not know its executable, or name that of the system."""
+    """A Python inside a web server may not know its executable, or name the system's."""
     declared('Requires-Dist: first; extra == "more"')
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "pip").touch()
@@ -127,7 +127,7 @@ def test_uninstalled_code_can_be_installed_from_its_directory(monkeypatch):
 
 
 def test_an_extra_that_the_metadata_lacks_can_be_installed_from_the_directory(declared):
-    """An editable installation has the metadata of the day when it was made, and the code of today."""
+    """An editable installation has the metadata of its creation and the current code."""
     declared("Requires-Dist: always>=1", 'Requires-Dist: first; extra == "more"')
     assert package.install("newer") == "pip install '.[newer]', in a checkout"
 

@@ -1,4 +1,4 @@
-"""setup.cfg declares what the code needs, and the distributions have all that it declares."""
+"""setup.cfg declares the requirements of the code, and the distributions contain every declared file."""
 
 import ast
 import configparser
@@ -32,7 +32,7 @@ ENTRY_POINTS = [
     if line.strip()
 ]
 PACKAGE = ROOT / "placement"
-#: Modules that are imported only where an extra is installed.
+#: Modules that are imported only if an extra is installed.
 OPTIONAL = {
     "keystone": {PACKAGE / "middleware" / "keystone.py", PACKAGE / "middleware" / "keystone_check.py"},
     "metrics": {
@@ -50,7 +50,7 @@ def normal(name):
 
 
 def required(text):
-    """Return the distributions that lines of requirements name."""
+    """Return the distributions named in lines of requirements."""
     return {normal(re.match(r"[\w.-]+", line).group()) for line in text.split("\n") if line.strip()}
 
 
@@ -71,7 +71,7 @@ def test_every_entry_point_is_callable_or_an_extension(entry_point):
 
 
 def needed(paths, listed=frozenset()):
-    """Return the distributions that the modules import; where several share a package, one that is listed."""
+    """Return the distributions that the modules import; of several that share a package, a listed one."""
     modules = {name for path in paths for name in imported_at_start(path)} - set(sys.stdlib_module_names)
     distributions = importlib.metadata.packages_distributions()
     alternatives = [{*map(normal, distributions[name])} for name in modules - {"placement"}]
@@ -105,7 +105,7 @@ def test_all_files_of_the_package_are_packaged():
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_make_serve_announces_slow_steps():
-    """Without output for half a minute the program would seem to hang."""
+    """Half a minute without output would look like a hang."""
     result = subprocess.run(
         ["make", "--dry-run", "--always-make", "serve"],
         cwd=ROOT,
@@ -123,7 +123,7 @@ def test_make_serve_announces_slow_steps():
 
 
 def test_a_python_that_is_missing_ends_a_release(tmp_path):
-    """On a machine without any."""
+    """The machine has no Python of that version."""
     uv = shutil.which("uv", path=os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]))
     if uv is None:
         raise servers.Missing("uv is not installed: `pip install uv`")
@@ -165,7 +165,7 @@ def build(kind, source, target):
 #: The version of distributions that are built from files alone: no repository, no tag.
 VERSION = PYPROJECT["tool"]["setuptools_scm"]["fallback_version"]
 CLIENT = tomllib.loads((ROOT / "client/pyproject.toml").read_text())
-#: One process builds the distributions, and runs all tests of them.
+#: One process builds the distributions and runs all their tests.
 built_once = pytest.mark.xdist_group("distributions")
 
 
@@ -192,7 +192,7 @@ def sdist(tmp_path_factory):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, source / name)
     with tarfile.open(build("sdist", source, target)) as archive:
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # unknown to the Python 3.11.2 of Debian 12
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # missing in Python 3.11.2 of Debian 12
         archive.extractall(target)
     (unpacked,) = (path for path in target.iterdir() if path.is_dir())
     return unpacked
@@ -230,7 +230,7 @@ def test_the_wheel_has_the_package_the_samples_and_the_licence(wheel):
 @built_once
 @pytest.mark.parametrize(("project", "package"), [(".", "placement"), ("client", "placement_client")])
 def test_a_wheel_has_no_file_of_an_earlier_build(sdist, project, package, tmp_path):
-    """As after ``pip install .`` of one commit and then of another, in which a migration is missing."""
+    """This matters after ``pip install .`` of one commit and of another one that lacks a migration."""
     left = sdist / project / "build/lib" / package / "removed.py"
     left.parent.mkdir(parents=True, exist_ok=True)
     left.touch()
@@ -264,7 +264,7 @@ def test_the_commands_of_the_wheel_run(wheel, tmp_path):
 
 @built_once
 def test_the_wheel_installs_the_wsgi_script(wheel):
-    """Installers put the path of Python into its first line."""
+    """Installers write the path of Python into its first line."""
     [script] = wheel.glob("*.data/scripts/placement-api")
     first, _, rest = script.read_text().partition("\n")
     assert first == "#!python"

@@ -1,4 +1,4 @@
-"""The table of routes as clients know it (docs: api-routes)."""
+"""The table of routes (docs: api-routes)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events reach every subscriber once."""
+"""Signals reach every subscriber once."""
 
 from __future__ import annotations
 

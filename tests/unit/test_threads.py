@@ -1,4 +1,4 @@
-"""Importing the service starts no threads, neither of its own nor of a library."""
+"""Importing the service starts no threads, neither its own nor a library's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The systemd units restrict the service to what it needs, and systemd accepts them."""
+"""The systemd units restrict the service to the necessary rights, and systemd accepts them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def test_the_unit_restricts_the_service():
     assert settings["MemoryMax"]
     assert settings["OOMPolicy"] == "continue"  # only one worker is killed
     assert settings["User"] == "placement"
-    # Longer than uWSGI waits for its workers, or systemd would kill them first.
+    # Longer than uWSGI waits for its workers; otherwise systemd would kill them first.
     assert int(settings["TimeoutStopSec"]) > 80
 
 
 @pytest.mark.parametrize("name", [*SERVICES, "placement-leases.timer"])
 def test_systemd_accepts_the_unit(tmp_path, name):
     analyze = _analyze()
-    # systemd checks that the programs exist, and the service of a timer.
+    # systemd checks that the programs and the service of a timer exist.
     for file in UNITS.iterdir():
         (tmp_path / file.name).write_text(re.sub("/opt/placement/bin/[a-z-]+", "/bin/sh", file.read_text()))
     result = subprocess.run([analyze, "verify", str(tmp_path / name)], capture_output=True, text=True, timeout=PATIENCE)

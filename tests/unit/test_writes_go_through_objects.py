@@ -19,11 +19,11 @@ from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 
-#: In one process, which parses the package once.
+#: One process runs these tests, and parses the package once.
 pytestmark = pytest.mark.xdist_group("sources")
 
 ROOT = Path(placement.__file__).parent
-#: Methods that do one part of a change; the methods of locked providers and claim sets call them.
+#: Methods for one part of a change, which the methods of locked providers and claim sets call.
 PARTIAL_CHANGES = {
     "expect",
     "advance",
@@ -44,18 +44,18 @@ WRITERS = {
     *("claims/allocation_rows", "claims/leases", "claims/release"),
     *("consumer", "locked_provider", "provider_rows", "resource_class", "trait", "tree"),
 }
-#: What mends rows for the doctor, where that is installed, locks and records as they do.
+#: The doctor's fixes, if installed, which lock and record like the objects.
 REPAIRS = {"extensions/doctor/repairs"} if "doctor" in extension.installed() else set()
-#: What writes the records of claims, under the locks of their consumers.
+#: The module that writes the records of claims, under the locks of their consumers.
 RECORDS = {"extensions/v1/claims/claim_record"} if "v1" in extension.installed() else set()
-#: What moves the dates of the demonstration, and deletes samples of the present, before anything is served.
+#: The module that shifts the dates of the demonstration, and deletes present samples, before the service starts.
 DEMO = {"extensions/loading/demo/past"} if "loading" in extension.installed() else set()
-#: The modules of placement/db that write: what writes any table, the feed, names, and upkeep.
+#: The modules of placement/db that write: generic statements, the feed, names, and upkeep.
 BELOW = {
     *("engine/compiled", "feed", "writes/expired_writers", "writes/names"),
     *("upkeep/online", "upkeep/standard", "upkeep/sweep"),
 }
-#: Functions that a module calls by the name of a parameter, which is that of a partial change.
+#: Functions called by a parameter that is named like a partial change.
 PARAMETERS = {"extensions/baremetal/handlers/trait": {"changed"}}
 
 

@@ -1,4 +1,4 @@
-"""Pictures of pages for the documents: PNG files with 256 colours, a third of what a browser writes."""
+"""Pictures of pages for the documents: PNG files with 256 colours, a third of the size of a browser's."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-#: What a palette can hold.
+#: The maximum number of colours in a palette.
 _COLOURS = 256
 _BEGIN = b"\x89PNG\r\n\x1a\n"
-#: Returns the pixels of a PNG: red, green, blue, opacity of each.
+#: A function that returns red, green, blue and opacity of each pixel of a PNG.
 _DECODE = """async (png) => {
   const image = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob());
   const pen = new OffscreenCanvas(image.width, image.height).getContext("2d");
@@ -31,11 +31,11 @@ def size(png: bytes) -> tuple[int, int]:
 
 
 def small(browser: Any, png: bytes) -> bytes:
-    """Return a PNG with its most frequent colours; each other one is replaced by the nearest of them.
+    """Return a PNG reduced to its most frequent colours; each other colour is replaced by the nearest of them.
 
     Args:
-        browser: That of ``chromium.launched``, which decodes the picture.
-        png: The picture, which is opaque.
+        browser: The browser of ``chromium.launched``, which decodes the picture.
+        png: An opaque picture.
     """
     width, height = size(png)
     page = browser.new_page()

@@ -1,4 +1,4 @@
-"""What needs action, on the overview: leases that end soon, and the errors that the doctor finds."""
+"""Calls for action on the overview: leases that expire soon, and errors found by the doctor."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def page(app, path):
 
 
 def test_leases_that_expire_within_the_hour_are_counted(database_url, monkeypatch):
-    """An expired lease is not counted, even before it is given back."""
+    """An expired lease is not counted, even before it is released."""
     app = console(database_url)
     provider(app, "host", DISK_GB=100)
 
@@ -63,7 +63,7 @@ def test_errors_found_by_the_doctor_are_counted_once_a_minute(database_url, monk
     app = console(database_url)
     uuids = {name: provider(app, name, VCPU=1) for name in ("host", "other")}
     uuids["child"] = provider(app, "child", uuids["host"], VCPU=1)
-    # What is over-committed is a warning and no error.
+    # Over-commitment is a warning, not an error.
     held = {uuids["host"]: {"resources": {"VCPU": 1}}}
     owner = {"project_id": "blue", "user_id": "ann", "consumer_type": "INSTANCE", "consumer_generation": None}
     send(app, "PUT", f"/allocations/{CONSUMER}", {"allocations": held, **owner})
@@ -90,7 +90,7 @@ def test_errors_found_by_the_doctor_are_counted_once_a_minute(database_url, monk
     assert errors() == [("1", "error found by the doctor")]
     set_root("host")
     assert errors() == [("1", "error found by the doctor")]
-    # Another service has its own.
+    # Another service has its own number.
     assert errors(console(database_url)) == []
     clock.sleep(61)
     assert errors() == []

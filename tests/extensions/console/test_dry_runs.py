@@ -1,4 +1,4 @@
-"""Dry runs from the pages: the answer is that of the API, nothing changes, and no page of another origin can ask."""
+"""Dry runs from the pages: they show the response of the API, change nothing, and are refused to other origins."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AMOUNTS = {"reserved": "0", "min_unit": "1", "max_unit": "64", "step_size": "1",
 
 
 def post(app, path, fields, status=200, **headers):
-    """Return the section of the page that shows the answer; the text of the page where there is none."""
+    """Send a form; return the section of the page with the response, or the text of the page if there is none."""
     sent = {**FORM, **CALLER, **{name.replace("_", "-"): value for name, value in headers.items()}}
     reply = web.ask(app, "POST", f"/console{path}", sent, urlencode(fields).encode())
     assert reply.status_int == status, reply.text
@@ -39,7 +39,7 @@ def claims(app, query=QUERY):
 
 
 def rooms(section):
-    """Return used and capacity by class, in the order of the page."""
+    """Return the usage and the capacity by class, in the order of the page."""
     amounts = re.findall(r"<dt>(\w+)</dt>.*?<b>(\d+)</b> of (\d+)", section, re.DOTALL)
     return [(name, int(used), int(capacity)) for name, used, capacity in amounts]
 
@@ -154,16 +154,16 @@ def test_a_claim_never_becomes_an_element(app, uuids, claim):
     assert "<hostile" not in reply.text
 
 
-# --- claims whose place the service chooses ---
+# --- claims placed by the service ---
 
 
 def choice(app, query, **fields):
-    """Return the section with the answer to the form of a strategy."""
+    """Send the form of a strategy; return the section with the response."""
     return post(app, f"/query?{query}", {"strategy": "spread", "spread_over": "", "count": "1", **fields})
 
 
 def takes(section):
-    """Return what is taken: the name of the provider, the class, what is used before and after."""
+    """Return the name of the provider, the class, and the usage before and after the claim."""
     rows = re.findall(r'<tr><td><a href="[^"]*">([^<]*)</a>(.*?)</tr>', section, re.DOTALL)
     gauge = r'<span class="class">(\w+)</span>.*?<span class="amounts">(\d+) → <b>(\d+)</b>'
     return [(name, *re.search(gauge, row, re.DOTALL).groups()) for name, row in rows]
@@ -211,7 +211,7 @@ def test_the_fields_of_the_form_are_kept(app, uuids):
 
 
 def inventory(app, uuids, **given):
-    """Return the answer to a change of the inventory of VCPU of the first NUMA node, which is 32 and used by 48."""
+    """Try a change of the VCPU inventory of the first NUMA node, with 48 of 32 used; return the response."""
     generation = send(app, "GET", f"/resource_providers/{uuids['cn1-numa0']}")["generation"]
     fields = {"resource_class": "VCPU", "resource_provider_generation": str(generation), **AMOUNTS, **given}
     return post(app, "/providers/cn1-numa0", fields)
@@ -250,7 +250,7 @@ def test_an_inventory_that_would_be_refused_is_shown_with_the_reason(app, uuids,
     assert reason in html.unescape(section)
 
 
-# --- who may ---
+# --- rights ---
 
 
 def test_only_callers_who_may_write_can_try_a_write(module_database_url, uuids, tmp_path):

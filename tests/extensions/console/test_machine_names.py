@@ -1,4 +1,4 @@
-"""A machine, whose provider has its uuid as the name, has the name of its node on every page (docs: console)."""
+"""A machine, whose provider is named by its uuid, is shown by the name of its node on every page (docs: console)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OWNER = {"project_id": "blue", "user_id": "ann", "consumer_type": "INSTANCE"}
 
 
 class Rack(NamedTuple):
-    """A machine whose node is rack-1, one whose node has the name of the provider "taken", and a moment after that."""
+    """A machine with the node rack-1, one whose node is named like the provider "taken", and a later point in time."""
 
     machine: str
     namesake: str
@@ -50,7 +50,7 @@ def page(app, path):
 
 
 def names(text):
-    """Return the names of the first links to providers, by uuid: an event has the name of then."""
+    """Return the names of the first links to providers, by uuid; later links of events have the name at their time."""
     links = re.findall(r'href="/console/providers/([-0-9a-f]{36})[^"]*"[^>]*>([^<]*)</a>', text.partition("</h1>")[2])
     return dict(reversed(links))
 

@@ -1,4 +1,4 @@
-"""The pages of the console: what they show, to whom, and that no text of a client becomes HTML."""
+"""The pages of the console: their content, their rights, and the escaping of every text of a client."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def test_the_list_is_sorted_by_a_column(app, uuids, sort, names):
 
 
 def test_providers_that_are_named_by_their_uuid_come_last(database_url):
-    """Such as those of machines that nobody has named."""
+    """An example is the provider of an unnamed machine."""
     app = console(database_url)
     unnamed = "00000000-0000-4000-8000-000000000001"
     send(app, "POST", "/resource_providers", {"name": unnamed, "uuid": unnamed})
@@ -284,7 +284,7 @@ def test_providers_that_are_named_by_their_uuid_come_last(database_url):
 
 @pytest.mark.parametrize(("rows", "pages"), [(3, 3), (4, 2), (8, 1)])
 def test_the_pages_of_the_list_contain_each_provider_once(app, uuids, monkeypatch, rows, pages):
-    """No page is empty where the last one is full."""
+    """No empty page follows a full last page."""
     monkeypatch.setattr("placement.extensions.console.handlers.provider.ROWS", rows)
     address, names, steps = "/providers?class=&name=", [], 0
     while address:
@@ -409,7 +409,7 @@ def test_a_provider_has_no_page_as_a_consumer_and_a_consumer_none_as_a_provider(
     page(app, f"/providers/{CONSUMER}", 404)
 
 
-# --- what has happened ---
+# --- history ---
 
 
 def words(text):
@@ -418,12 +418,12 @@ def words(text):
 
 
 def heads(text):
-    """Return the sentence of each entry of a page, without who asked for it."""
+    """Return the sentence of each entry of a page, without the caller."""
     sentences = re.findall(r'<p class="what">(.*?)</p>', text, re.DOTALL)
     return [words(head).replace("\N{NARROW NO-BREAK SPACE}", " ").partition(", by admin")[0] for head in sentences]
 
 
-#: What is told of the provider that was deleted.
+#: The texts of the events of the deleted provider.
 OF_GONE = [
     f"Provider {GONE} deleted",
     f"Provider {GONE} changed: only its generation",
@@ -433,7 +433,7 @@ OF_GONE = [
 
 
 def event_texts(text):
-    """Return what each event of a page says: what has happened, its lines, and who asked for it."""
+    """Return the texts of each event of a page: the sentence, the lines, and the caller."""
     shown = text.partition('<ol class="timeline">')[2].partition("</ol>")[0]
     return [words(each.partition("</p>")[2]) for each in shown.split('<p class="when">')[1:]]
 
@@ -504,7 +504,7 @@ def test_a_deleted_object_has_a_page_that_says_so(app, uuids, path, sentences):
 
 
 def test_the_first_page_of_a_deleted_object_may_have_no_events(app, uuids, monkeypatch):
-    """It looks at one event, and those of the consumer are earlier ones."""
+    """The page reads one event, and those of the consumer are earlier."""
     monkeypatch.setattr("placement.extensions.v1.history.event.WINDOW", 1)
     text = page(app, f"/consumers/{GONE_CONSUMER}")
     assert event_texts(text) == []
@@ -534,7 +534,7 @@ def test_events_are_listed_newest_first_in_pages(app, uuids, monkeypatch):
         requests += re.findall(r"<code>(req-[^<]*)</code>", text)
         older = re.search(r'rel="next" href="/console([^"]*)"', text)
         address = html.unescape(older[1]) if older else ""
-    # A request whose events are on two pages is told on both.
+    # A request whose events are on two pages is shown on both.
     told_once = [ident for ident, _ in itertools.groupby(requests)]
     assert told_once == [*dict.fromkeys(each["request"]["request_id"] for each in reversed(listed))]
 
@@ -575,7 +575,7 @@ def test_a_page_of_events_that_were_removed_says_so(app, uuids, path):
 
 
 def test_new_rows_are_sent_at_once_or_an_empty_reply_after_a_while(database_url, monkeypatch):
-    """In a database of its own: what it writes stays in the history."""
+    """The test has its own database, because its writes stay in the history."""
     app = console(database_url)
     send(app, "PUT", "/traits/CUSTOM_OLD")
     waited = []
@@ -686,7 +686,7 @@ def test_candidates_show_the_amounts_from_each_provider(app, uuids):
     assert "cn1-numa0-gpu in cn1 group 2 VGPU 0 → 1 of 4" in first
     assert "cn1-numa1 in cn1 group 1 VCPU 0 → 4 of 64" in second
     assert "The first 1 candidates</h2>" in page(app, "/query?resources=VCPU:1&limit=1")
-    assert "allocation candidate list" in text  # which has no option for same_subtree
+    assert "allocation candidate list" in text  # the command has no option for same_subtree
     assert "has no option" in text
 
 
@@ -697,7 +697,7 @@ def first_providers(text):
 
 
 def test_a_host_that_a_claim_avoids_is_the_last_candidate(database_url):
-    """It was made first, and so is found first."""
+    """It was created first, and therefore found first."""
     app = console(database_url)
     provider(app, "closed", traits=("COMPUTE_STATUS_DISABLED",), VCPU=16)
     provider(app, "open", VCPU=8)
@@ -737,7 +737,7 @@ def test_the_form_the_text_and_the_commands_say_the_same(app, uuids):
 
 
 def without_address(command):
-    """Return the words of a command, without those that say where the service is."""
+    """Return the words of a command, without the address of the service."""
     words = shlex.split(command)
     access = {
         "openstack": ["--os-auth-type", "none", "--os-endpoint", "http://localhost:80"],
@@ -850,7 +850,7 @@ def test_a_count_of_disabled_hosts_explains_why_it_is_zero(database_url):
 
 
 def test_the_count_may_be_of_jobs_with_several_copies(app, uuids):
-    """Only one tree has room for any copy."""
+    """Only one tree has room for a copy."""
     query = "resources=VCPU:10&count=2"
     counted = web.ask(app, "GET", f"/v1/capacity?{query}", {"x-auth-token": "admin"}).json
     text = html.unescape(page(app, f"/query?{query}"))
@@ -923,7 +923,7 @@ def test_the_reference_shows_whole_examples(app, api, query):
         for method, served in endpoints_at(methods, version):
             for each in examples.of(api, version, method, path, served):
                 if not (each.query or each.path or each.body or each.reply):
-                    continue  # no part of it is in the document
+                    continue  # none of its parts is in the document
                 url = api.prefix + path.format(**each.path)
                 lines = [
                     line for line in re.findall(r"<code>([A-Z]+ /[^<\s]*)", text) if line.startswith(f"{method} {url}")

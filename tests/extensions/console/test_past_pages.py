@@ -1,4 +1,4 @@
-"""Pages of a past time: the overview and a provider as they were."""
+"""Pages about the past: the overview and a provider at an earlier point in time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLAIM = "e7350c18-3d7f-4f0c-8a62-51f0c0d8a0aa"
 
 @pytest.fixture(scope="module")
 def then(app, uuids):
-    """A moment after which 16 VCPU of cn1 were claimed, cn1 got a trait, and a host was made: a date."""
+    """Claim 16 VCPU of cn1, add a trait to it, and create a host; return the date before these changes."""
     newest = send(app, "GET", "/v1/events?limit=1000")["events"][-1]["at"]
     while f"{utcnow().isoformat(timespec='milliseconds')}000Z" <= newest:
         pass

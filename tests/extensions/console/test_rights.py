@@ -1,4 +1,4 @@
-"""Every page with every kind of caller (docs: console): a page shows what the API answers to the same caller.
+"""Every page with every kind of caller (docs: console): a page shows only data that the API returns to the caller.
 
 The table is written from the documentation, not from the route table; a test compares the two.
 """
@@ -26,19 +26,19 @@ CLAIM, INVENTORY = "placement:allocations:update", "placement:resource_providers
 CHOICE = "placement:v1:claims:create"
 HELD, USAGE = "placement:v1:claims:show", "placement:v1:usage:show"
 EVENTS, HISTORY, DOCTOR = "placement:v1:events:list", "placement:v1:history:show", "placement:v1:doctor"
-#: The roles that have a rule, if they are not both.
+#: The roles that pass a rule, if not all do.
 ROLES = {DOCTOR: {"admin"}}
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
 class Page(NamedTuple):
-    """A request of a browser, and the rules that its caller needs, in the order in which they are asked."""
+    """A request of a browser, and the rules for its caller, in the order of their checks."""
 
     method: str
     path: str
     route: str
     rules: tuple[str, ...]
-    #: What a POST sends; by default the fields of two forms, of a candidate and of an inventory.
+    #: The fields of a POST; by default those of two forms, of a candidate and of an inventory.
     form: bytes = b"claim=%7B%22allocations%22%3A%7B%7D%7D&resource_class=DISK_GB&total=1"
 
 
@@ -75,7 +75,7 @@ PAGES = [
     Page("GET", "/api?of=placement", "/api", ()),
     Page("GET", "/assets/console.js", "/assets/{name}", ()),
 ]
-#: The status of a caller that has the rights, where it is not 200.
+#: The status for a caller with the rights, if it is not 200.
 STATUSES = {
     "/providers/nothing": 404,
     "/consumers/nobody": 404,
@@ -84,7 +84,7 @@ STATUSES = {
 }
 
 ADMIN, MANAGER = "admin,manager,member,reader", "manager,member,reader"
-#: Roles as Keystone assigns them, with those that they imply, and the project.
+#: Roles of Keystone with the roles that they imply, and the project.
 CALLERS = {
     "admin": (ADMIN, "blue"),
     "admin of another project": (ADMIN, "red"),
@@ -100,7 +100,7 @@ EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.met
 
 
 def ask(app, page, headers):
-    """Return the reply to the request of a page."""
+    """Send the request of a page; return the reply."""
     body = None if page.method == "GET" else page.form
     return web.ask(app, page.method, f"/console{page.path}", {**FORM, **headers} if body else headers, body)
 
@@ -141,7 +141,7 @@ def test_a_token_of_the_system_is_refused(app, uuids, page):
 
 @pytest.fixture
 def granting(module_database_url, tmp_path):
-    """Return a function that starts a service whose readers have some rules."""
+    """Return a function that starts a service whose readers pass only the given rules."""
 
     def started(*rules):
         path = tmp_path / f"{len(rules)}.yaml"
@@ -198,12 +198,12 @@ def test_the_history_of_an_object_requires_its_own_rule(granting, uuids, path, r
     assert ('<h2 id="history">' in reply.text, "by admin" in reply.text) == (True, True)
 
 
-#: What the overview has of the rules beside its own.
+#: The parts of the overview by their own rule.
 PARTS = {USAGE: 'class="spark"', EVENTS: 'id="changed"', CONSUMERS: "lease expires within the hour"}
 
 
 def test_each_part_of_the_overview_needs_its_own_rule(database_url, tmp_path):
-    """In a database of its own, which has a lease that ends soon."""
+    """The test has its own database, with a lease that expires soon."""
     made = console(database_url)
     fleet.fill(made)
     fleet.sample(database_url, fleet.present_hour())
@@ -219,7 +219,7 @@ def test_each_part_of_the_overview_needs_its_own_rule(database_url, tmp_path):
 
 
 def test_an_overview_has_no_events_and_leases_of_other_projects(module_database_url, tmp_path, uuids):
-    """Where a policy lets readers see those of their own project."""
+    """The policy lets readers see those of their own project."""
     path = tmp_path / "policy.yaml"
     own = "rule:admin_or_project_reader_or_service_api"
     path.write_text(f'"{OVERVIEW}": "role:reader"\n"{EVENTS}": "{own}"\n"{CONSUMERS}": "{own}"\n')
@@ -248,7 +248,7 @@ def test_a_policy_may_let_readers_see_only_the_events_of_their_own_project(modul
     text = web.ask(app, "GET", "/console/events?project=blue", reader).text
     assert CONSUMER in text
     assert "Aggregates added" not in text
-    # A blank value is no project, and what is missing is not the project named None.
+    # A blank value is not a project, and a missing value is not the project named None.
     for token, query, status in (
         ("caller:blue", "project=blue&project=", 200),
         ("caller:blue", "project=red&project=", 403),
@@ -281,7 +281,7 @@ def test_a_reader_does_not_see_events_of_a_consumer_in_another_project(app, modu
 
 @pytest.fixture(scope="module")
 def by_password(module_database_url, tmp_path_factory):
-    """The console of a service with http_basic, which ann knows by a password."""
+    """Return a service with http_basic and a password for ann."""
     file = tmp_path_factory.mktemp("rights") / "passwords"
     file.write_text(f"ann:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
     options = {"api__auth_strategy": "http_basic", "oslo_middleware__http_basic_auth_user_file": str(file)}

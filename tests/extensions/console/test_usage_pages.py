@@ -1,4 +1,4 @@
-"""The pages of the usage: by project and by aggregate, for a period that is chosen, and with links to the past."""
+"""The pages of the usage history: by project and by aggregate, for a chosen period, with links to the past."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=
 
 @pytest.fixture(scope="module")
 def shared(app, uuids, module_database_url, hour):
-    """The application, with shares of VCPU in the last hours."""
+    """Return the application with shares of VCPU in the last hours."""
     fleet.share(module_database_url, hour)
     return app
 
 
 @pytest.fixture
 def before(hour):
-    """Return a function that returns a whole hour of the past as a date."""
+    """Return a function that returns the date of a whole hour in the past."""
     return lambda hours: (hour - hours * datetime.timedelta(hours=1)).isoformat()
 
 

@@ -1,4 +1,4 @@
-"""What a measurement of claims counts and checks: results of replies, refusals, and the database afterwards."""
+"""The counts and checks of a measurement of claims: results of replies, refusals, and the database afterwards."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FIRST, SECOND = (f"c0000000-0000-4000-8000-00000000000{number}" for number in (1
 
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a function that imports a script, which finds the others in its own directory."""
+    """Return a function that imports a script of bench, with the directory of the scripts on the path."""
     monkeypatch.syspath_prepend(BENCH)
     return lambda name: importlib.import_module(f"bench.{name}")
 
 
-# --- what was refused ---
+# --- refusals ---
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_host_is_searched_and_claimed_in_two_requests_or_one(module: Any, in_o
     assert next(client).startswith(path)
 
 
-# --- what replies say ---
+# --- results in replies ---
 
 
 def answer(load: Any, status: int, document: Any) -> Any:
@@ -73,11 +73,11 @@ def test_results_are_counted_rather_than_requests(module: Any) -> None:
     assert replies.held() == {FIRST: {"p": {"VCPU": 1}}}
 
 
-# --- what the database has ---
+# --- the database ---
 
 
 class Stored:
-    """A database with a host of one NUMA node of eight processors, and one with two of them."""
+    """A database with two hosts, which have one and two NUMA nodes of eight processors."""
 
     def __init__(self, url: str) -> None:
         self.url = url

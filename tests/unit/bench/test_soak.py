@@ -13,7 +13,7 @@ BENCH = Path(__file__).parents[3] / "bench"
 
 @pytest.fixture
 def soak(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The script, which finds the others in its own directory."""
+    """Return the script, with the directory of the scripts on the path."""
     monkeypatch.syspath_prepend(BENCH)
     return importlib.import_module("bench.soak")
 

@@ -1,4 +1,4 @@
-"""How a command ends that is interrupted, or whose output is read no more."""
+"""The end of commands that are interrupted, or whose output pipe is closed."""
 
 from __future__ import annotations
 

@@ -10,12 +10,12 @@ from tests.children import until
 
 
 def printed():
-    """Keep in memory what is printed on stderr: capfd, which empties a file, may lose what threads print meanwhile."""
+    """Capture stderr in memory: capfd, which empties a file, may lose lines that threads print meanwhile."""
     return contextlib.redirect_stderr(io.StringIO())
 
 
 def wait_for_output(stderr, pattern):
-    """Wait until what was printed on stderr matches a pattern."""
+    """Wait until the text on stderr matches a pattern."""
     until(lambda: re.search(pattern, stderr.getvalue()), f"{pattern} is not printed")
 
 

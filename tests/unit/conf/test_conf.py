@@ -247,7 +247,7 @@ def test_a_file_that_is_not_utf_8_is_named(error_line, directory):
 
 
 def test_a_file_with_characters_that_the_encoding_of_the_locale_lacks_is_not_blamed(directory):
-    """As below a compiled uWSGI that is started without LANG."""
+    """This occurs below a compiled uWSGI that is started without LANG."""
     write(directory, DATABASE + "# \u00e9\n")
     environment = os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     words = [sys.executable, "-c", "from placement import conf; conf.load()"]

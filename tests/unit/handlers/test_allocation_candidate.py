@@ -1,4 +1,4 @@
-"""What a version shows of candidates."""
+"""Candidates in the form of each version."""
 
 from __future__ import annotations
 

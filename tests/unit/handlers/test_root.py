@@ -32,7 +32,7 @@ def app():
 
 @pytest.fixture(scope="module")
 def with_pages():
-    """The service with an API that has pages."""
+    """Return the service with an API that has pages."""
     pages = dataclasses.replace(routes.PLACEMENT, prefix="/pages", routes={}, has_pages=True)
     return web.mounted(dataclasses.replace(routes.PLACEMENT, routes=TABLE), pages)
 

@@ -1,4 +1,4 @@
-"""The order of the checks (docs: api-order-of-checks): each request fails a check and all later ones."""
+"""The order of the checks (docs: api-order-of-checks): each request would fail one check and all later ones."""
 
 from __future__ import annotations
 

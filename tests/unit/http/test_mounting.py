@@ -1,4 +1,4 @@
-"""Several APIs below one set of shared layers: their own settings and the shared ones."""
+"""Several APIs below shared layers: their own settings and the shared ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OLDEST, NEWEST = Version(1, 1), Version(1, 9)
 
 
 class MetalVersions:
-    """Versioning by another header; every reply has the range of versions, refusals included."""
+    """Versioning with another header; every reply, even a refusal, has the range of versions."""
 
     def negotiate(self, environ):
         requested = environ.get("HTTP_X_METAL_VERSION", str(OLDEST))
@@ -96,7 +96,7 @@ def conflict(_req):
 
 
 def marked(application, _service):
-    """Return a layer that only this API has."""
+    """Return the layer of a single API."""
 
     def layer(environ, start_response):
         def start(status, headers, *exc_info):

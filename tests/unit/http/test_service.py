@@ -1,4 +1,4 @@
-"""What requests of an extension share is kept by the service."""
+"""Objects that the service keeps for the requests of an extension."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from placement.http.service import Service
 
 
 class Shared:
-    """What is made for each service, once."""
+    """An object that each service creates once."""
 
     def __init__(self, conf, database, index):
         self.made_of = conf, database, index

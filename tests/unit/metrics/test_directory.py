@@ -66,7 +66,7 @@ def test_counts_of_ended_processes_are_kept_and_their_files_removed(directory):
 
 
 def test_the_newest_value_of_a_kept_gauge_counts(directory):
-    """The last process that has set it may have ended before others that set it earlier."""
+    """The last process to set it may end before processes that set it earlier."""
     for process, value, when in ((NO_PROCESS, 7, 20.0), (NO_PROCESS + 1, 8, 30.0), (NO_PROCESS + 2, 9, 10.0)):
         (directory.path / f"{process}.alive").touch()
         numbers = MmapedDict(str(directory.path / f"gauge_mostrecent_{process}.db"))
@@ -116,7 +116,7 @@ def test_files_of_running_processes_are_not_changed(directory):
     assert files(directory) == before
 
 
-# In a process of its own: forking the test process, with its threads and libraries, is not safe.
+# Runs in a separate process: forking the test process, with its threads and libraries, is not safe.
 FORKING = """
 import os, signal, sys
 from placement.metrics.directory import Directory

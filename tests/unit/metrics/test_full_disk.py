@@ -12,7 +12,7 @@ import pytest
 from placement.metrics.allocated_file import AllocatedFile
 from tests.clock import PATIENCE
 
-#: Runs in its own namespace, where it can mount a file system of three megabytes.
+#: A program in its own namespace, where it can mount a file system of three megabytes.
 BEGIN = """
 import logging, os, signal, subprocess, sys
 logging.basicConfig()
@@ -77,7 +77,7 @@ def run(directory, code):
         not shutil.which("unshare")
         or subprocess.run(["unshare", "-Urm", "true"], check=False, timeout=PATIENCE).returncode
     ):
-        pytest.skip("no namespaces for users: a full file system cannot be made")
+        pytest.skip("no user namespaces: a full file system cannot be mounted")
     argv = ["unshare", "-Urm", sys.executable, "-c", BEGIN + code, str(directory)]
     result = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert result.returncode == 0, result

@@ -18,7 +18,7 @@ from placement.middleware.guess_limit import address_of
 from tests import web
 from tests.clock import Clock
 
-LONG = "\N{SNOWMAN}" * 24  # 72 bytes, the most that bcrypt takes
+LONG = "\N{SNOWMAN}" * 24  # 72 bytes, the limit of bcrypt
 
 
 @endpoint()
@@ -53,7 +53,7 @@ def entry(user, password):
 def file(tmp_path):
     path = tmp_path / "htpasswd"
     path.write_text(
-        entry("nova", "right").replace("$2b$", "$2y$")  # as Apache's htpasswd writes it
+        entry("nova", "right").replace("$2b$", "$2y$")  # a line written by Apache's htpasswd
         + entry("neutron", "a:b \N{SNOWMAN}")
         + entry("long", LONG)
         + "#"
@@ -264,7 +264,7 @@ def test_the_limit_expires_and_the_number_of_remembered_addresses_is_bounded(mon
     limit = guess_limit.GuessLimit()
     for _ in range(12):
         limit.count("a")
-    assert limit.seconds_to_wait("a") == 6, "two too many"
+    assert limit.seconds_to_wait("a") == 6, "two guesses too many"
     now += 5.5
     assert limit.seconds_to_wait("a") == 1, "half a second is left"
     now += 0.5

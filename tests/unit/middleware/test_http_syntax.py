@@ -1,4 +1,4 @@
-"""Requests that are malformed, or that a web server has truncated (docs: api-order-of-checks)."""
+"""Requests that are malformed, or truncated by a web server (docs: api-order-of-checks)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of other origins cannot write with the password that a browser keeps (docs: api-authentication)."""
+"""Pages of other origins cannot write with the password stored by a browser (docs: api-authentication)."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_a_path_may_be_longer_than_the_name_of_a_file(profiles):
 
 def test_a_request_whose_path_the_server_dropped_is_refused(profiles):
     request = webob.Request.blank("/things/a")
-    del request.environ["PATH_INFO"]  # as uWSGI leaves out what it has no room for
+    del request.environ["PATH_INFO"]  # uWSGI omits variables that exceed its buffer
     assert request.get_response(web.service(TABLE)).status_int == 414
     assert [file.name.split(".")[:2] for file in profiles.iterdir()] == [["GET", "root"]]
 

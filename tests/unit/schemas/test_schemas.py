@@ -1,4 +1,4 @@
-"""Bodies and queries at every version, and the sentences for those that are not valid.
+"""Bodies and queries at every version, and the sentences for invalid ones.
 
 Every rendered schema is recorded in ``schemas/*.json``, so that a change of the wire is a visible diff.  After an
 intended change, record them again from the root of the project and read the diff:

@@ -1,4 +1,4 @@
-"""The line that describes an invalid value: the field, the problem and what is expected."""
+"""The line that describes an invalid value: the field, the problem and the expected value."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ A_UUID = f"a uuid, for example {SOME}"
 
 
 def refused(value):
-    """The failure of a list of things."""
+    """Return the failure of an invalid body."""
     with pytest.raises(errors.InvalidBody) as caught:
         Body(Object(Field("things", Array(THING)))).validate(value, OLDEST)
     return caught.value

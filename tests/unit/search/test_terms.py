@@ -1,4 +1,4 @@
-"""The values of parameters that can be parsed, and the sentences for those that cannot."""
+"""Parsing of parameter values, and the sentences for invalid ones."""
 
 from __future__ import annotations
 

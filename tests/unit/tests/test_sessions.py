@@ -1,4 +1,4 @@
-"""jepsen/tests and tests need a session of pytest each; who asks for both in one is told so."""
+"""jepsen/tests and tests require separate sessions of pytest; running both in one is an error."""
 
 import os
 import subprocess

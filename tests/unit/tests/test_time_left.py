@@ -1,4 +1,4 @@
-"""How long a run of the tests still takes, by what its files took before."""
+"""The estimated rest of a test run, from the earlier times of its files."""
 
 from __future__ import annotations
 

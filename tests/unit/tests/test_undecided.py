@@ -1,4 +1,4 @@
-"""Undecided results are listed at the end of a session, and too many of those that were judged fail it."""
+"""Undecided results are listed at the end of a session, and too many of them fail it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TESTS = """
 @pytest.fixture
 def session(pytester, monkeypatch):
     """Run a session of ``judged`` tests, ``count`` of them undecided, in this number of processes of pytest-xdist."""
-    # Else each process loads all plugins that are installed.
+    # Otherwise each process loads all installed plugins.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
     def run(count, judged=4, processes=0, slow=""):

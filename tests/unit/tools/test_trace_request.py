@@ -1,4 +1,4 @@
-"""tools/trace_request.py: what each request enters."""
+"""tools/trace_request.py: the functions that each request calls."""
 
 import functools
 import itertools
@@ -18,7 +18,7 @@ STATUS_OF_V1 = {"POST /v1/claims, optimistic": "200", "POST /v1/claims, in round
 
 @functools.cache
 def traced(*arguments):
-    """Return what the tool prints, in lines."""
+    """Return the lines that the tool prints."""
     command = [sys.executable, "tools/trace_request.py", *arguments]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
@@ -26,7 +26,7 @@ def traced(*arguments):
 
 
 def functions_of(request):
-    """Return the lines about a request whose functions are listed: its head, and the functions by file."""
+    """Return the head line of a request, and the lines of its functions by file."""
     lines = traced("--functions")
     first = next(number for number, line in enumerate(lines) if line.startswith(request))
     listed = itertools.takewhile(lambda line: line.startswith("  "), lines[first + 1 :])
@@ -60,7 +60,7 @@ def test_the_calls_are_listed_in_order_with_their_depth():
     assert names.index("handlers/provider.py show") < names.index("objects/provider.py ResourceProvider.get")
 
 
-@pytest.mark.skipif("v1" not in extension.installed(), reason="the extension v1 is not there")
+@pytest.mark.skipif("v1" not in extension.installed(), reason="the extension v1 is not installed")
 def test_a_claim_is_traced_with_and_without_an_optimistic_claim():
     claims = "  extensions/v1/claims/engine.py"
     optimistic, in_rounds = (functions_of(f"POST /v1/claims, {name}")[1] for name in ("optimistic", "in rounds"))

@@ -1,4 +1,4 @@
-"""Traces are sent if, and only if, a standard variable asks for them."""
+"""Traces are sent if, and only if, a standard variable enables them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ print("imported:", *[name for name in sys.modules if name.startswith("placement.
 
 
 def started(before="", **variables):
-    """Start a service in a process of its own, and send two requests; return what it prints."""
+    """Start a service in its own process, and send two requests; return its output."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
     program = [sys.executable, "-c", START.format(before=before)]
     result = subprocess.run(program, env=others | variables, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -58,7 +58,7 @@ def started(before="", **variables):
 
 
 def test_opentelemetry_is_imported_only_if_enabled():
-    """A library may import OpenTelemetry all the same: oslo.middleware does, where it is installed."""
+    """A library may import OpenTelemetry anyway: oslo.middleware does if it is installed."""
     assert started() == ["imported:"]
     assert started(OTEL_TRACES_EXPORTER="none") == ["imported:"]
     assert started("sys.modules['opentelemetry'] = None") == ["imported:"]
@@ -105,6 +105,6 @@ def test_a_broken_exporter_is_reported_at_start_and_requests_are_served(tmp_path
 
 
 def test_a_provider_that_cannot_be_created_is_reported_once_and_requests_are_served():
-    variables = {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_MAX_QUEUE_SIZE": "1"}  # fewer than a batch has
+    variables = {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_MAX_QUEUE_SIZE": "1"}  # fewer than in a batch
     [output, _] = started(**variables)
     assert output.startswith("placement.tracing.provider Nothing is traced: max_export_batch_size must be ")

@@ -1,4 +1,4 @@
-"""What is sent, as whom, and what is logged if it cannot be."""
+"""The attributes and exporters of traces, and the log of failed exports."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_environment_determines_the_exporters(monkeypatch, variables, export
 
 @pytest.fixture
 def libraries_log():
-    """Leaves the log of the libraries as it was."""
+    """Restore the log of the libraries after the test."""
     log = logging.getLogger("opentelemetry")
     before = log.handlers[:], log.propagate
     yield
@@ -80,7 +80,7 @@ def test_the_environment_limits_the_length_of_an_attribute_4096_by_default(
 
 
 class Sender(SpanExporter):
-    """An exporter whose collector answers once ``answers`` is set, or after 20 seconds; the SDK would wait for 30."""
+    """An exporter whose collector replies once ``answers`` is set, or after 20 seconds; the SDK would wait for 30."""
 
     def __init__(self):
         self.sent, self.ended = [], False
@@ -105,7 +105,7 @@ def test_at_the_end_a_collector_that_does_not_answer_delays_neither_the_process_
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", str(24 * 3600 * 1000))
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")
     monkeypatch.setattr(provider, "GRACE", 0.01)
-    # The time of the other exporter begins when that of the first one is over.
+    # The time of the other exporter begins after that of the first one.
     monkeypatch.setattr(stuck, "shutdown", lambda: monkeypatch.setattr(provider, "GRACE", PATIENCE))
     made = provider._provider()
     tracer = made.get_tracer("test")

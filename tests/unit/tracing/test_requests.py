@@ -1,4 +1,4 @@
-"""The span of a request, and the spans and ids within it."""
+"""The span of a request, with its inner spans and ids."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.spans import recording
 DATABASE = SimpleNamespace(
     read=None,
     url=sa.make_url("postgresql://u:secret@db.example.org:5433/placement"),
-    publish_statements=lambda: None,  # the handlers below publish some themselves
+    publish_statements=lambda: None,  # the handlers below publish some signals themselves
 )
 ADMIN = {"x-auth-token": "admin"}
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -31,7 +31,7 @@ LOG = logging.getLogger("placement.of_this_test")
 
 
 class Pieces:
-    """Two pieces of a stream, which may raise an error in the method ``fails``; it remembers that it was closed."""
+    """A stream of two pieces that may raise an error in the method ``fails``, and records that it was closed."""
 
     def __init__(self, fails=None):
         self.fails, self.closed, self._left = fails, False, [b"one", b"two"]
@@ -56,7 +56,7 @@ class Pieces:
 
 @endpoint()
 def laborious(_req):
-    """A handler that does what reads, searches and writes publish."""
+    """Publish the signals of reads, searches and writes."""
     with signals.timed("index"):
         signals.reloaded("start")
         signals.refreshed(0.1, 3, 7)
@@ -186,7 +186,7 @@ def test_no_text_of_a_client_is_in_the_name(app, spans, method, path, name):
 
 def test_a_truncated_request_is_refused(app, spans):
     request = webob.Request.blank("/laborious")
-    del request.environ["PATH_INFO"]  # as uWSGI leaves out what it has no room for
+    del request.environ["PATH_INFO"]  # uWSGI omits variables that exceed its buffer
     assert request.get_response(app).status_int == 414
     assert spans.named("GET").attributes["http.response.status_code"] == 414
 
@@ -269,7 +269,7 @@ def test_a_server_without_a_port_has_none(app, spans):
 
 
 def begun(app):
-    """Begin a request for the stream, and return its reply as a server has it."""
+    """Begin a request for the stream; return its reply as the server receives it."""
     return app(webob.Request.blank("/streaming", headers=ADMIN).environ, lambda *_: None)
 
 
@@ -280,7 +280,7 @@ def test_the_span_of_a_stream_ends_with_it_and_includes_its_events(app, spans, p
     assert not trace.get_current_span().get_span_context().is_valid
     reply.close()
     assert pieces.closed
-    # What is done when it is closed is no part of it.
+    # The work of closing the stream is not part of the span.
     assert [span.name for span in spans.all()] == ["piece", "piece", "GET /streaming"]
     assert spans.children(spans.named("GET /streaming")) == ["piece", "piece"]
 
@@ -301,7 +301,7 @@ def test_a_stream_that_fails_is_an_error(app, spans, pieces):
 
 
 def test_a_reply_whose_iterator_cannot_be_made_is_an_error_and_is_closed(spans):
-    """As another layer below may have it; the service's own streams have one from the start."""
+    """The iterable may come from another layer; the service's own streams are iterators."""
     pieces = Pieces("iter")
     reply = begun(requests.Requests(lambda _environ, _start_response: pieces))
     with pytest.raises(OSError, match="gone"):

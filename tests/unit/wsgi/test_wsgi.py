@@ -77,7 +77,7 @@ def test_a_failed_start_is_reported_in_one_line(tmp_path, text, sentence):
     if text is not None:
         (tmp_path / "placement.conf").write_text(text.format(directory=tmp_path))
     result = python("import placement.wsgi.api", tmp_path)
-    assert result.returncode == 22  # with another code uWSGI would start the worker again
+    assert result.returncode == 22  # uWSGI restarts the worker after any other exit code
     assert result.stderr.splitlines()[-1].startswith(sentence)
     assert result.stderr.count("placement cannot start") == 1
     assert "Traceback" not in result.stderr

@@ -97,7 +97,7 @@ def test_a_uuid_in_capitals_is_the_same(client):
 
 
 #: One statement for the choice, seven for a claim on a known provider with events, two for the read and the write of
-#: #: the node, and two for the record: a search for its name, uuid and node, and its row.
+#: the node, and two for the record: a search for its name, uuid and node, and its row.
 _STATEMENTS = 12
 
 

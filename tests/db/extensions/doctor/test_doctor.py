@@ -337,7 +337,7 @@ PLANTS = {
 }
 PLANTED.update((check, severity) for _, check, severity, _, _ in PLANTS.values())
 #: Further findings of a plant: SQLite reports violated foreign keys; an allocation of a missing class or provider
-#: #: exceeds the capacity; a lost provider leaves a consumer without a row.
+#: exceeds the capacity; a lost provider leaves a consumer without a row.
 BESIDE = {
     "lost_provider": {"allocations_without_consumer"},
     "lost_class": {"over_commitment"},

@@ -1,4 +1,4 @@
-"""The comparison of two services of the Bare Metal API: what counts as a difference, and how a run is shrunk."""
+"""The comparison of two services of the Bare Metal API: reported differences, and the shrinking of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOW = Call("GET", "/v1/allocations/a1")
 
 
 class Scripted(Server):
-    """A service that answers from a dictionary, by method and path, and records the calls."""
+    """A service that replies from a dictionary, by method and path, and records the requests."""
 
     def __init__(self, url="http://a:1", answers=None):
         super().__init__(url)
@@ -119,7 +119,7 @@ MISSING, BAD = Reply(404, {}, error("Client", "gone")), Reply(400, {}, error("Cl
 @pytest.mark.parametrize(
     ("call", "a", "b", "reverse"),
     [
-        # What differs on purpose, and that it differs the other way round.
+        # Intended differences, which are reported in the reverse direction.
         (Call("GET", "/v1/ports"), reply({"ports": []}), ROUTING, True),
         (Call("HEAD", "/v1"), reply({}), Reply(405, {}, ""), True),
         (Call("POST", "/v1", {}), reply({"id": "v1"}), Reply(405, {}, error("Client", "no")), True),
@@ -212,7 +212,7 @@ def test_shrinking_keeps_exactly_the_calls_that_are_needed(needed):
 
 
 def test_shrinking_removes_calls_that_can_only_go_together():
-    """A node is made by one call and deleted by another: without the first one, the second is another difference."""
+    """One request creates a node and another deletes it: without the first, the second is a different difference."""
     sequence = [Call("GET", f"/{number}") for number in range(8)]
 
     def fails(trial):
@@ -230,9 +230,9 @@ def test_a_shrunk_run_has_the_same_difference(monkeypatch):
     first, second, third = (Call("GET", f"/{number}") for number in range(3))
     at = {
         "012": ("body.name: A=1 B=2", third),
-        "12": ("status: A=200 B=404", third),  # another difference
+        "12": ("status: A=200 B=404", third),  # a different difference
         "02": ("body.name: A=1 B=3", third),
-        "2": ("body.name: A=1 B=2", first),  # at another call
+        "2": ("body.name: A=1 B=2", first),  # at a different request
     }
 
     def play(pair, sequence):
@@ -248,7 +248,7 @@ def test_a_shrunk_run_has_the_same_difference(monkeypatch):
 
 
 def answered(path):
-    """Answer questions of a world: there is one active node."""
+    """Reply to the reads of a world with one active node."""
     node = {
         "uuid": A_UUID,
         "resource_class": "gold",
@@ -315,7 +315,7 @@ def test_requests_use_the_new_name_of_an_object_and_no_deleted_one():
 
 
 def test_no_request_creates_a_record_that_the_reference_cannot_delete():
-    """It accepts a uuid of an allocation that is none."""
+    """The reference accepts an invalid uuid of an allocation."""
     calls = [call for seed in range(20) for call in generated(seed) if call.allocates and isinstance(call.body, dict)]
     uuids = [uuid for call in calls if (uuid := call.body.get("uuid"))]
     assert uuids

@@ -1,4 +1,4 @@
-"""Error documents as the clients read them (docs: baremetal-errors)."""
+"""Error documents in the form that clients read (docs: baremetal-errors)."""
 
 from __future__ import annotations
 

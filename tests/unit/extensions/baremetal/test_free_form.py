@@ -11,7 +11,7 @@ from placement.extensions.baremetal.schemas.free_form import KeyTooLong, NestedT
 
 
 def nested(depth, inner=1):
-    """Return objects and lists in each other, ``depth`` levels of them."""
+    """Return nested objects and lists, ``depth`` levels deep."""
     return functools.reduce(lambda value, number: [value] if number % 2 else {"a": value}, range(depth), inner)
 
 

@@ -1,4 +1,4 @@
-"""JSON patches: what they change, and how each mistake is reported."""
+"""JSON patches: their changes, and the report of each error."""
 
 from __future__ import annotations
 

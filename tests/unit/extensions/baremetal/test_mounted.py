@@ -194,13 +194,13 @@ def test_the_api_is_served_if_it_is_enabled():
 @pytest.mark.parametrize("path", [*SPELLINGS, "/v1/drivers", "/drivers/"])
 @pytest.mark.parametrize("token", [None, "notused", "admin"])
 def test_noauth2_accepts_a_request_without_a_token_as_an_administrators(app, path, token):
-    """keystoneauth sends a token with the auth type "none", too."""
+    """keystoneauth sends a token even with the auth type "none"."""
     assert web.ask(app, "GET", f"/baremetal{path}", {"x-auth-token": token} if token else {}).status_int == 200
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_page_of_another_origin_is_not_an_administrator(app, method):
-    """A browser sends such a POST without asking the service before, if it has no headers of its own."""
+    """A browser sends such a POST without a preflight request if it has no custom headers."""
     page = {"origin": "https://example.net", "content-type": "text/plain"}
     answer = web.ask(app, method, "/baremetal/v1/nodes", page, b"{}" if method == "POST" else None)
     assert (answer.status_int, inner(answer)["faultcode"]) == (401, "Client")
@@ -245,7 +245,7 @@ def protected(request, tmp_path_factory):
 
 @pytest.mark.parametrize("path", SPELLINGS)
 def test_the_version_documents_are_open_to_all(protected, path):
-    """Clients ask for them before they have a token."""
+    """Clients request them before they have a token."""
     answer = web.ask(protected, "GET", f"/baremetal{path}", {VERSION: "1.60"})
     assert (answer.status_int, version_headers(answer)[VERSION]) == (200, "1.60")
 

@@ -10,7 +10,7 @@ from placement.extensions.baremetal.api import BAREMETAL, TABLE
 from tests import web
 
 METHODS = [(method, path) for path, methods in TABLE.items() for method in methods]
-#: Rules that handlers ask about, after the one of the endpoint.
+#: Rules that handlers check after the rule of the endpoint.
 ASKED_LATER = {
     "baremetal:allocation:list_all",
     "baremetal:allocation:create_restricted",

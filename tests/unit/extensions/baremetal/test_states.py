@@ -1,4 +1,4 @@
-"""Provision states: what is allowed in each."""
+"""Provision states and the operations allowed in each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which version the headers of a request ask for (docs: baremetal-versions)."""
+"""The version that the headers of a request select (docs: baremetal-versions)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both clients do around the steps of an operation: with the transport of httpx replaced (docs: client)."""
+"""Both clients around the steps of an operation, with the transport of httpx replaced (docs: client)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tests.unit.extensions.client.test_operations import JOB, OWNER, result
 
 
 class Service:
-    """Answers as the service does, or as ``replies`` say, which are functions of the request by its method.
+    """A transport that replies like the service, or with ``replies``: functions of the request by its method.
 
     Attributes:
-        requests: What was sent.
+        requests: The requests sent.
     """
 
     def __init__(self, **replies):
@@ -64,7 +64,7 @@ def clock(monkeypatch):
 
 @pytest.fixture(params=["sync", "async"])
 def connect(request):
-    """Makes clients of both kinds, of a service."""
+    """Return a function that creates a client of either kind."""
     kinds = {"sync": (Client, httpx.Client), "async": (asynchronous.blocking, httpx.AsyncClient)}
     kind, made_by = kinds[request.param]
     with contextlib.ExitStack() as stack:
@@ -114,7 +114,7 @@ def test_a_password_in_the_url_is_in_no_exception_and_no_log(connect, caplog):
         raise httpx.ConnectError("refused")
 
     caplog.set_level(logging.DEBUG)
-    caplog.set_level(logging.INFO, "httpx")  # gabbi silences it for the whole process
+    caplog.set_level(logging.INFO, "httpx")  # gabbi disables this logger in the whole process
     url = "http://ada:s%2Fcret@placement/x/"
     with pytest.raises(NoReply, match=r"GET http://placement/x/v1/events\?after=now: refused") as raised:
         connect(Service(GET=away), url, patience=0).position()
@@ -144,7 +144,7 @@ def test_a_lease_counts_from_before_a_request_was_sent(connect, clock):
 
 @pytest.fixture
 def lose(clock):
-    """Loses replies to requests, each after the longest wait for it, until ``answer`` is to answer."""
+    """Return a function that creates a transport: it loses ``times`` replies, each after the longest wait."""
 
     def make(times, answer):
         left = [None] * times
@@ -177,7 +177,7 @@ def test_a_release_whose_reply_is_lost_is_repeated(connect, lose, caplog):
 
 
 class Together(http.server.ThreadingHTTPServer):
-    """Answers no request until the given number has arrived."""
+    """A server that answers no request until a given number has arrived."""
 
     request_queue_size = 256
 
@@ -194,13 +194,13 @@ class Position(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b'{"position": "1"}')
 
     def log_message(self, *_):
-        """Say nothing."""
+        """Print no log."""
 
 
 @pytest.mark.parametrize("kind", [Client, asynchronous.blocking], ids=["sync", "async"])
 def test_no_request_waits_for_the_connection_of_another(kind):
-    """Those that wait for events may be many, and an extension of a lease must be sent in time."""
-    number = 101  # one more than httpx allows if nothing is said
+    """Many requests may wait for events, and an extension of a lease must be sent in time."""
+    number = 101  # one more than the default of httpx
     with Together(number) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with (
@@ -213,7 +213,7 @@ def test_no_request_waits_for_the_connection_of_another(kind):
 
 
 class Session:
-    """A session of keystoneauth that fails in these ways, one after the other, until it gives what it is asked for."""
+    """A session of keystoneauth that raises these failures in turn before it succeeds."""
 
     def __init__(self, *failures):
         self.failures = [*failures]

@@ -1,4 +1,4 @@
-"""What a program imports: two clients with the same methods, queries, errors that can be sent elsewhere."""
+"""The public interface: two clients with the same methods, queries, and errors that can be pickled."""
 
 from __future__ import annotations
 

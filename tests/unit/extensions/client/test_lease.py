@@ -1,4 +1,4 @@
-"""When a lease is extended, and when it is lost, by a clock that the test advances (docs: client)."""
+"""The extension and the loss of leases, by a clock that the test advances (docs: client)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def losses():
 
 @pytest.fixture
 def held(clock, losses):
-    """A lease of an hour, which is claimed."""
+    """Return a claimed lease of one hour."""
     made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=losses.append)
     performed(made.begin(), [placed("claimed")], clock)
     return made
@@ -101,7 +101,7 @@ def test_an_extension_after_failures_loses_nothing(held, clock, losses):
 
 
 def test_a_claim_of_an_earlier_attempt_is_extended_at_once(clock):
-    """Its end may be near: it is that of the first request."""
+    """Its expiry may be near, because it counts from the first request."""
     made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR)
     assert made.lost
     _, (claim, extension) = performed(made.begin(), [placed("held"), EXTENDED], clock)
@@ -117,7 +117,7 @@ def test_a_claim_that_took_long_is_extended_soon(clock):
 
 
 def test_a_block_begins_with_an_unexpired_lease(clock):
-    """The claim was repeated for longer than it lasts: what it took may be over."""
+    """The claim was repeated for longer than the lease, which may have expired."""
     made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=2)
     late = taking(clock, 1.5, reply(503, {}))
     extensions = [NoReply("away"), taking(clock, 3, EXTENDED), taking(clock, 1, EXTENDED)]
@@ -166,7 +166,7 @@ def test_the_expiry_is_noticed_while_an_extension_waits(held, clock, losses):
 
 
 def test_the_end_of_a_block_reports_an_unnoticed_loss(held, clock, losses):
-    """The block has had the event loop for too long."""
+    """The block blocked the event loop for too long."""
     clock.now += HOUR
     held.close()
     assert [type(each) for each in losses] == [LeaseLost]
@@ -186,11 +186,11 @@ def test_an_exception_in_on_lost_is_logged(clock, caplog):
 
 
 def test_the_end_of_a_block_waits_for_on_lost(clock):
-    """The process, which ends after the block, must not do so before ``on_lost`` has ended another one."""
+    """The process may exit after the block, but not before ``on_lost`` has stopped another process."""
     entered, ended, seen = threading.Event(), threading.Event(), []
 
     def stop(_):
-        made.close()  # all that a lease has may be called here
+        made.close()  # every method of a lease may be called here
         with pytest.raises(LeaseLost):
             made.check()
         entered.set()
@@ -207,7 +207,7 @@ def test_the_end_of_a_block_waits_for_on_lost(clock):
 
 def test_on_lost_must_not_be_a_coroutine_function():
     async def tell(_):
-        """Would never run."""
+        """Do nothing; it would never be awaited."""
 
     with pytest.raises(TypeError, match="on_lost"):
         lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=tell)
@@ -225,7 +225,7 @@ def test_a_release_that_is_not_complete_is_repeated(held, clock, caplog):
 
 
 def test_the_end_of_a_block_is_not_a_loss(held, clock, losses):
-    """An extension that is under way when the consumer is released is answered with 404."""
+    """An extension that is in progress when the consumer is released gets a 404."""
     renewal = held.renew()
     clock.sleep(next(renewal).seconds)
     renewal.send(None)

@@ -1,4 +1,4 @@
-"""The steps of the client's operations, without I/O: what is asked for again, and when (docs: client)."""
+"""The steps of the client's operations, without I/O: repeated requests, and the pauses between them (docs: client)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def reply(status=200, document=None, **headers):
 
 
 def performed(operation, replies, clock):
-    """Return the result of an operation, and its steps; a reply may be a function of the call, or an exception."""
+    """Return the result of an operation and its steps; a reply may be a function of the call, or an exception."""
     steps, answers = [], iter(replies)
     try:
         step = next(operation)
@@ -70,7 +70,7 @@ def performed(operation, replies, clock):
 
 
 def taking(clock, seconds, answer):
-    """An answer that takes so long."""
+    """Return a reply that takes this many seconds."""
 
     def answered(call):
         clock.now += seconds
@@ -80,7 +80,7 @@ def taking(clock, seconds, answer):
 
 
 def placing(**outcomes):
-    """Answer POST /v1/claims: what comes of each consumer by its name."""
+    """Return a function that replies to POST /v1/claims with the outcome of each consumer by its name."""
 
     def answer(call):
         consumers = [request["consumer"] for request in call.body["requests"]]
@@ -100,7 +100,7 @@ def result(consumer, outcome):
 
 
 def claims(names, replies, clock, patience=60.0, **options):
-    """Return what came of each consumer, and the consumers of each call."""
+    """Claim for consumers; return the outcome of each, and the consumers of each call."""
     requests = [Request(name, "resources=VCPU:1", **OWNER) for name in names]
     outcomes, steps = performed(Operations(patience).claims(requests, **options), replies, clock)
     calls = [[each["consumer"] for each in step.body["requests"]] for step in steps if isinstance(step, Call)]
@@ -187,7 +187,7 @@ def page(*positions, reached):
 
 
 def test_events_are_followed_past_those_that_do_not_match(clock):
-    """A service that cannot wait answers at once with nothing: then the client waits, longer and longer."""
+    """A service that cannot wait returns an empty page at once: then the client waits, each time longer."""
     following = Operations(60).follow("1", kind="node")
     pages = [
         *[taking(clock, 60, page(reached="1")), page(reached="1"), page(reached="1"), page(reached="5")],
@@ -209,7 +209,7 @@ def test_events_are_followed_past_those_that_do_not_match(clock):
 
 
 def test_all_pages_of_consumers_are_read(clock):
-    """The URL of the next page has the address by which the service is known to itself."""
+    """The URL of the next page contains the address that the service knows."""
     consumer = dict.fromkeys(["uuid", "type", "project", "user", "generation", "since", "expires_at"])
     here = {"allocations": {"1": {"name": "host1", "resources": {"VCPU": 1}}}, "added": 1}
     following = "http://internal/x/v1/consumers?project=p&after="
@@ -238,13 +238,13 @@ def test_a_single_uuid_in_place_of_a_list_is_refused(clock):
             performed(operation, [], clock)
 
 
-#: Spellings that the service takes for the same uuid.
+#: Spellings of one uuid that the service accepts.
 SPELLINGS = [JOB, uuid.UUID(JOB), JOB.upper(), JOB.replace("-", "")]
 
 
 @pytest.mark.parametrize("consumer", SPELLINGS, ids=["text", "uuid", "upper", "hex"])
 def test_a_consumer_is_named_in_the_spelling_of_the_caller(clock, consumer):
-    """``POST /allocations`` stores uuids as they are spelled, and only that spelling finds them on every database."""
+    """``POST /allocations`` stores a uuid in its spelling, and only the same spelling finds it on every database."""
     client, there = Operations(60), reply(200, result(JOB, "held"))
     for operation in (client.show(consumer), client.extend(consumer, 60)):
         _, [call] = performed(operation, [there], clock)
@@ -253,7 +253,7 @@ def test_a_consumer_is_named_in_the_spelling_of_the_caller(clock, consumer):
 
 @pytest.mark.parametrize("consumer", SPELLINGS, ids=["text", "uuid", "upper", "hex"])
 def test_a_claim_of_an_earlier_attempt_is_found_in_any_spelling(clock, consumer):
-    """``PUT /allocations`` stores the canonical form, and ``GET`` looks for what it is given."""
+    """``PUT /allocations`` stores the canonical form, and ``GET`` searches for the given spelling."""
     candidate = Candidate({"1": {"VCPU": 1}}, {})
     held = reply(200, {"allocations": {"1": {"resources": {"VCPU": 1}}}})
     taking_it = Operations(60).take(candidate, consumer, **OWNER)

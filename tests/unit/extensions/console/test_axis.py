@@ -1,4 +1,4 @@
-"""The marks of the axes of a chart."""
+"""The marks on the axes of a chart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One sentence for each request that changed something."""
+"""One-sentence summaries of requests that changed something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that a field suggests."""
+"""Names that fields suggest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The usage over time as a picture."""
+"""Charts of the usage history."""
 
 from __future__ import annotations
 
@@ -134,14 +134,14 @@ def test_a_missing_share_is_zero_if_all_shares_are_known():
         ("red", 0, [0, 2048]),
         ("blue", 0, [1024, 0]),
     ]
-    # So many that others may have used something, too.
+    # With this many shares, further projects may have used something, too.
     many = shares(**{f"p{number:02}": (9,) for number in range(MAX_SHARES)})
     [drawn] = charts(MEMORY_MB={"late": [UsageShare("late", START + HOUR, 1)], **many})
     assert [share.used for share in drawn.lines[0].samples] == [1]
 
 
 def test_an_aggregate_without_a_share_at_a_time_has_no_point_there():
-    """Its capacity then is not known."""
+    """Its capacity at that time is unknown."""
     whole = [UsageShare("whole", START + hour * HOUR, 1, 5) for hour in range(2)]
     [drawn] = charts(VCPU={"whole": whole, "part": [UsageShare("part", START, 1, 5)]})
     assert [[share.capacity for share in line.samples] for line in drawn.lines] == [[5, 5], [5]]

@@ -1,4 +1,4 @@
-"""What pages show of a snapshot."""
+"""Views of a snapshot on the pages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_bar_shows_the_requested_amount_after_the_used_amount():
 
 
 def a_rack():
-    """Return a snapshot of hosts that are used 0 %, 10 % ... 110 %, the last by its NUMA node."""
+    """Return a snapshot of hosts with a usage of 0 %, 10 % ... 110 %, the last on its NUMA node."""
     world = World()
     for tenth in range(11):
         world.host(f"h{tenth:02}", VCPU=Stock(10, used=tenth))
@@ -71,7 +71,7 @@ def test_a_disabled_host_is_not_an_emptiest_one_while_there_are_others():
 
 
 def a_row_of_racks():
-    """Return a snapshot of hosts in two aggregates and with traits of racks, and of one in none."""
+    """Return a snapshot of hosts in two aggregates with traits of racks, and of one host in no aggregate."""
     world = World()
     world.host("h3", VCPU=1, aggregates=["a"], traits=["CUSTOM_RACK_2", "CUSTOM_ONE"])
     world.host("h2", VCPU=1, aggregates=["a", "b"], traits=["CUSTOM_RACK_1", "CUSTOM_RACK_2"])

@@ -1,4 +1,4 @@
-"""What the doctor finds in a configuration, each planted in files (docs: doctor)."""
+"""Findings of the doctor in a configuration, each planted in files (docs: doctor)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOAUTH = "[api]\nauth_strategy = noauth2\n"
 
 @pytest.fixture
 def configured(tmp_path):
-    """Write a configuration, and return what was read of it."""
+    """Return a function that writes a configuration and returns it as read by the service."""
 
     def configured(text, mode=0o600, name="placement.conf"):
         path = tmp_path / name
@@ -40,7 +40,7 @@ def configured(tmp_path):
 
 
 def examined(name, conf):
-    """Return what became of a check."""
+    """Return the result of a check."""
     (result,) = examine(Subject(conf, None, deploy.list_rules()), checks.CHECKS, [name]).results
     return result
 
@@ -100,7 +100,7 @@ def test_an_identity_service_that_does_not_answer_is_found(configured):
         f"[keystone_authtoken]\nauth_type = password\nauth_url = http://127.0.0.1:{port}\nusername = placement\n"
     )
     [finding] = findings("keystone", configured(OPEN + "[api]\nauth_strategy = keystone\n" + authtoken))
-    assert finding.severity is Severity.WARNING, "it may pass by itself"
+    assert finding.severity is Severity.WARNING, "the problem may be temporary"
     assert "The Identity service does not respond." in finding.what
 
 
@@ -121,7 +121,7 @@ def test_the_identity_service_is_contacted_only_if_it_is_used(configured):
 
 
 def test_an_unconfigured_service_needs_no_middleware(configured, monkeypatch):
-    """As for ``make serve``, of which only the database is in the environment."""
+    """Only the database is configured, in the environment, as by ``make serve``."""
     monkeypatch.setitem(sys.modules, "placement.middleware.keystone_check", None)
     subject = configured(OPEN + "[api]\nauth_strategy = keystone\n")
     assert "[keystone_authtoken] is not configured" in examined("keystone", subject).not_made
@@ -157,7 +157,7 @@ class TestMetrics:
         conf = configured(OPEN + f"[metrics]\ndirectory = {directory}{below}\n")
         for parent in above:
             parent.chmod(0o755)
-        is_root = os.geteuid() == 0  # who may write everywhere
+        is_root = os.geteuid() == 0  # root may write everywhere
         try:
             if is_root:
                 os.seteuid(65534)

@@ -1,4 +1,4 @@
-"""What the doctor says about a node of a Galera cluster, by its variables and its status (docs: doctor)."""
+"""Findings of the doctor about a node of a Galera cluster, from its variables and status (docs: doctor)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOUND = {
 
 
 def findings(variables, status):
-    """Return what the check finds if the node has these variables and this status."""
+    """Return the findings of the check for a node with these variables and this status."""
     check = Check("galera", lambda _: of_node(variables, status), checks.DATABASE, needs_tables=False)
     return [finding for _, finding in examine(Subject(None, None), [check]).findings]
 

@@ -1,4 +1,4 @@
-"""What a file describes, and each mistake that shows without a database."""
+"""The contents of a file, and the mistakes that are detected without a database."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_parents_come_before_their_children():
 
 @given(st.permutations(["a", "a1", "a11", "a12", "b", "b1"]))
 def test_the_order_in_a_file_does_not_matter(ordered):
-    """Each provider is below that whose name is the beginning of its own."""
+    """Each provider is below the provider whose name is a prefix of its own."""
     stated = [{"name": name, **({"parent": name[:-1]} if len(name) > 1 else {})} for name in ordered]
     entries_ = entries(yaml.safe_dump({"providers": stated}))
     assert {entry.name: entry.parent for entry in entries_} == {name: name[:-1] or None for name in ordered}

@@ -52,7 +52,7 @@ def test_merged_keys_have_the_values_of_the_library(text):
 
 
 def _towers(first, each, levels):
-    """Lines that each name the one before many times."""
+    """Return lines that each refer to the previous one many times."""
     return "\n".join([first, *(each.format(n=n, many=", ".join([f"*a{n - 1}"] * 10)) for n in range(1, levels))])
 
 
@@ -71,19 +71,19 @@ def test_a_value_with_many_aliases_is_built_once():
     ids=["lists", "objects", "depth"],
 )
 def test_exponential_aliases_are_refused(text, line, words):
-    """Ten aliases of ten aliases ... of a list would be ten thousand million values for a reader that follows them."""
+    """Ten aliases of ten aliases ... of a list expand to ten thousand million values."""
     ((number, sentence),) = findings(text)
     assert (number, words in sentence) == (line, True), sentence
 
 
 def test_keys_that_are_repeatedly_merged_are_merged_once():
-    """A reader that repeats them would have ten thousand million."""
+    """Repeated merging would build ten thousand million keys."""
     source = YamlSource(_towers("a0: &a0 {x: 1}", "a{n}: &a{n} {{<<: [{many}]}}", 11))
     assert source.value["a10"] == {"x": 1}
 
 
 def test_merged_keys_are_counted(monkeypatch):
-    """Each object that they are merged into is an object of its own."""
+    """Each object into which they are merged is a separate object."""
     monkeypatch.setattr(yaml_source, "MAX_VALUES", 1000)
     keys = ", ".join(f"k{n}: 1" for n in range(100))
     text = "\n".join([f"- &all {{{keys}}}", *["- {<<: *all}"] * 100])

@@ -1,4 +1,4 @@
-"""placement-manage consumers: ages, as they are given and shown."""
+"""Ages in the arguments and the output of placement-manage consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Those that should hold something: lines of files, and documents of nova as it may send them."""
+"""Expected consumers, read from lines of files and from documents that nova may send."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_recorded_replies_are_those_generated_from_the_schemas():
 
 
 def test_the_recorded_replies_have_every_alternative():
-    """Each property that the schema allows, and both kinds of servers; what is not required is missing in some."""
+    """They contain each property of the schema, and both kinds of servers; some lack the optional properties."""
     full, short = VALIDATORS["servers"].schema["properties"]["servers"]["items"]["oneOf"]
     servers = [server for server in RECORDED["servers"] if "flavor" in server]
     unknown = [server for server in RECORDED["servers"] if "flavor" not in server]
@@ -107,7 +107,7 @@ def test_a_server_in_an_unknown_state_of_a_cell_that_answers_is_compared():
 
 
 def test_a_server_without_an_image_has_its_disk_on_a_volume():
-    """nova sends an empty text; its schema allows null, too."""
+    """nova sends an empty text; its schema also allows null."""
     document = next(server for server in RECORDED["servers"] if "flavor" in server and server["flavor"].get("disk"))
     image, text, null = (NovaServer.of({**document, "image": each}).demand for each in ({"id": UUID}, "", None))
     assert text == null != image

@@ -1,4 +1,4 @@
-"""What a flavor has a server claim."""
+"""The resources that a flavor requests for a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the service is, and who asks."""
+"""The address of the service, and the credentials of the caller."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_service_of_this_directory_is_found(directory):
 
 def test_a_user_name_selects_http_basic():
     assert located("--url", URL, "--username", "me", OS_PASSWORD="s\u00e9") == (URL, basic("me", "s\u00e9"))
-    # Bytes that are no UTF-8 are sent as they are.
+    # Bytes that are not UTF-8 are sent unchanged.
     assert located("--url", URL, "--username", "me", OS_PASSWORD="\udcff") == (URL, {"Authorization": "Basic bWU6/w=="})
     environment = {"OS_AUTH_TYPE": "http_basic", "OS_USERNAME": "me", "OS_PASSWORD": "s", "OS_ENDPOINT": URL}
     assert located(**environment) == (URL, basic("me", "s"))
@@ -87,7 +87,7 @@ def test_missing_settings_are_named(words, sentence):
 
 
 def test_the_options_of_the_openstack_client_are_supported():
-    """A variable that is empty is none, an option goes before its variable, and a token may end with a line break."""
+    """An empty variable counts as unset, an option precedes its variable, and a token may end with a line break."""
     parser = argparse.ArgumentParser()
     address.add_arguments(parser)
 

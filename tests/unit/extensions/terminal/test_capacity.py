@@ -1,4 +1,4 @@
-"""What the terminal says about a count that is known exactly, between two numbers, or only from below."""
+"""The output for a count that is exact, between two bounds, or known only from below."""
 
 import argparse
 

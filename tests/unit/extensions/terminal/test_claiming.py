@@ -1,4 +1,4 @@
-"""The body of POST /v1/claims, of options and of a file."""
+"""The body of POST /v1/claims, from options and a file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_claim_names_its_consumer_and_its_owner():
 
 
 def test_the_strategies_are_those_of_the_service():
-    """The program does not import them: it starts without numpy."""
+    """The program does not import the strategies, so that it starts without numpy."""
     assert tuple(Preference) == claiming.STRATEGIES
 
 

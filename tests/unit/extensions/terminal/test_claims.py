@@ -1,4 +1,4 @@
-"""What is shown of claims: what was taken where, what was refused and why, what is left, what was released."""
+"""The output for claims: amounts by provider, refusals with reasons, the remaining room, released consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What placement-ask shows of the doctor's document (docs: ask)."""
+"""The output of placement-ask for the doctor's document (docs: ask)."""
 
 from __future__ import annotations
 

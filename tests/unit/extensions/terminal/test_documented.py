@@ -30,7 +30,7 @@ ROUTES = {
     "extend": ("POST", "/claims/{consumer}/extend"),
     "release": ("DELETE", "/claims"),
 }
-#: Options that have another name than their parameter or field.
+#: Options whose name differs from their parameter or field.
 RENAMED = {
     "resources": "--resource",
     "groups": "--group",
@@ -39,7 +39,7 @@ RENAMED = {
     "consumer_type": "--type",
     "only": "--only-provider",
 }
-#: Parameters and fields without an option of their own, and why.
+#: Parameters and fields without an option, with the reason.
 WITHOUT = {
     ("explain", "limit"): "it is a part of a query, as in a query string",
     ("capacity", "limit"): "it is a part of a query, as in a query string",
@@ -87,7 +87,7 @@ def test_a_parameter_of_the_route_has_an_option(name):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_described_with_its_options(name):
     assert f"``{name}" in TEXT
-    assert f"``placement-ask {name}``" in TEXT  # beside the command of openstack
+    assert f"``placement-ask {name}``" in TEXT  # precedes the command of openstack
     assert [option for option in sorted(options(name) - {"--help"}) if option not in TEXT] == []
     for action in COMMANDS[name]._actions:
         assert not action.choices or f"``{action.option_strings[0]} {'|'.join(action.choices)}``" in TEXT

@@ -1,4 +1,4 @@
-"""Events in words, with names, on a line each."""
+"""Lines that describe events with names."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_parent_and_root_are_named():
 
 
 def test_a_machine_has_the_name_of_its_node():
-    """The name of its provider is the uuid."""
+    """The name of its provider is its uuid."""
     created = event(name=HOST, generation=[None, 0], changes={"name": [None, HOST]}, names={HOST: "node1"})
     assert event_lines.row(created)[2] == "provider node1 created"
 

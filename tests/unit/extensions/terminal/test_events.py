@@ -29,7 +29,7 @@ def event(number=1, **facts):
 
 
 class Service:
-    """Answers requests one after another, and is away where there is a ServiceError."""
+    """A service that returns these replies in order; a ServiceError is raised."""
 
     def __init__(self, *answers):
         self.answers, self.asked = [*answers], []
@@ -55,7 +55,7 @@ def arguments(**given):
 
 
 class Clock:
-    """Stands in for the module time: a pause takes none."""
+    """A replacement for the module time, whose pauses take no time."""
 
     def __init__(self):
         self.now = 0.0
@@ -75,7 +75,7 @@ def clock(monkeypatch):
 
 
 def test_events_are_read_to_the_end():
-    """A page without events is not the last one while the position moves."""
+    """A page without events is not the last one while the position advances."""
     service = Service(page("1-a", event()), page("9-b"), page("9-b"))
     assert len([*events.events(service, arguments(project="red"), print)]) == 1
     assert [query.get("after") for query in service.asked] == [None, "1-a", "9-b"]
@@ -107,7 +107,7 @@ def test_a_follower_continues_after_an_outage_of_the_service():
 
 
 def test_a_follower_sends_at_most_one_request_a_second_unless_there_are_more_events(clock):
-    """A service that has no place for a request that waits answers at once; so does one that is away."""
+    """An overloaded service replies at once instead of waiting; an unavailable one fails at once."""
     script = [
         (0, page("1-a")),
         (0, page("2-a", event(1))),
@@ -148,7 +148,7 @@ def test_a_follower_ends_if_there_is_no_service_at_all():
 
 
 def test_a_history_without_events_continues_from_before_its_request():
-    """Without an event the kind of the object is not known, so all events are read and filtered by its uuid."""
+    """Without an event the kind of the object is unknown, so all events are read and filtered by its uuid."""
     others, its = event(5, uuid=SERVER), event(6)
     service = Service(page("4-a"), {"uuid": HOST, "events": []}, page("6-b", others, its), page("7-c", event(7)))
     following = events.history_and_more(service, arguments(follow=True, object="host1", newest=False), print)

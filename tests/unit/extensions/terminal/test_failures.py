@@ -1,4 +1,4 @@
-"""Why there is no answer, where no test can bring it about without the network."""
+"""Reports of connection failures that a test can cause without the network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The query of a command: a query string, options, and both."""
+"""The query of a command, from a query string, options, or both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What release sends: names in requests of bounded size, conditions until all is done, and after a question names."""
+"""The requests of the command release: names in requests of bounded size; conditions until the release is complete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HELD |= {"allocations": {"p": {"name": "host1", "resources": {"VCPU": 1}}}}
 
 
 class Service:
-    """Takes requests, and answers those to release with these consumers a request, the last of which is complete."""
+    """A service that releases these consumers, one group for each request; the last reply is complete."""
 
     def __init__(self, *released, consumers=()):
         self.asked = []

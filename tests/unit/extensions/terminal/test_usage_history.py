@@ -1,4 +1,4 @@
-"""The trend of a usage: how full a class was in equal spans of time."""
+"""The trend of a class: its usage in equal spans of time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def trend(*samples):
 
 
 def test_samples_are_positioned_by_their_time():
-    """Where there is none, nothing was written, and the one before goes on."""
+    """A gap means that nothing was written, so the previous sample continues."""
     assert trend(sample(0, 0), sample(12, 8), sample(24, 4)) == "▁" * 11 + "█" * 12 + "▅"
 
 
@@ -46,7 +46,7 @@ def test_a_trend_is_never_folded():
 
 
 def shares_of(by, *shares):
-    """The rows of shares of four VCPU samples of 8, and of the present."""
+    """Return the rows of shares of four samples of 8 VCPU, and of the present."""
     document = {
         "classes": {"VCPU": [sample(minute, 4) for minute in (0, 10, 20, 30, 35)]},
         "shares": {"VCPU": [{"name": name, "samples": samples} for name, samples in shares]},
