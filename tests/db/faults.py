@@ -43,7 +43,7 @@ class Plan:
     answer_only: bool = False
     seen: list[str] = field(default_factory=list)
     #: The number of faults injected at the current statement.
-    done: int = 0
+    injected: int = 0
     #: The statement at which the current faults are injected; and the statements of the earlier faults.
     victim: str | None = None
     earlier: list[str] = field(default_factory=list)
@@ -63,13 +63,13 @@ class Plan:
         self.seen.append(statement)
         if not self._due(statement):
             return
-        fault = self.faults[min(self.done, len(self.faults) - 1)]
-        self.done += 1
+        fault = self.faults[min(self.injected, len(self.faults) - 1)]
+        self.injected += 1
         self.victim = self.victim or statement
-        if self.then and self.done == len(self.faults):
+        if self.then and self.injected == len(self.faults):
             self.earlier.append(statement)
             (self.at, self.faults), *self.then = self.then
-            self.done, self.victim = 0, None
+            self.injected, self.victim = 0, None
         if self.answer_only:
             execute()
         fault(connection)
@@ -77,9 +77,9 @@ class Plan:
             connection.cursor().execute("SELECT 1")  # fails because the response is lost
 
     def _due(self, statement: str) -> bool:
-        if self.done == 0:
+        if self.injected == 0:
             return statement.startswith(self.at) if isinstance(self.at, str) else len(self.seen) == self.at
-        return self.for_ever or (self.done < len(self.faults) and statement == self.victim)
+        return self.for_ever or (self.injected < len(self.faults) and statement == self.victim)
 
 
 def planted(database: Database, plan: Plan) -> contextlib.ExitStack:

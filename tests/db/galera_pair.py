@@ -49,7 +49,7 @@ class Pair:
     def provider(self, parent=None, **totals):
         """Create a provider with these inventories; return its uuid."""
         uuid = new()
-        assert self.ask(birth(uuid, parent)).status == 200
+        assert self.ask(create_child(uuid, parent)).status == 200
         if totals:
             assert self.ask(stock(uuid, 0, **totals)).status == 200
         return uuid
@@ -112,7 +112,7 @@ def of(call):
     return call.method, call.path, call.minor, call.body
 
 
-def birth(uuid, parent=None):
+def create_child(uuid, parent=None):
     return Call("POST", "/resource_providers", {"name": uuid, "uuid": uuid, "parent_provider_uuid": parent})
 
 
@@ -125,7 +125,7 @@ def met(test):
     """Repeat the test if its two requests were not concurrent."""
 
     @functools.wraps(test)
-    def insisting(*args, **kwargs):
+    def repeated(*args, **kwargs):
         for _ in range(TRIES):
             try:
                 return test(*args, **kwargs)
@@ -133,7 +133,7 @@ def met(test):
                 pass
         raise AssertionError(f"the requests missed each other {TRIES} times")
 
-    return insisting
+    return repeated
 
 
 either_first = pytest.mark.parametrize("order", [1, -1], ids=["this order", "other order"])

@@ -22,9 +22,10 @@ NO_PROVIDER = ""
 class Call:
     """A request with placeholders."""
 
-    what: str
+    #: The method and the path.
+    target: str
     body: Any = None
-    #: None for the newest one.
+    #: The minor version; None for the newest one.
     minor: int | None = 39
 
 
@@ -50,7 +51,7 @@ class Names(dict[str, str]):
 
     def fill(self, call: Call) -> tuple[str, str, int | None, Any]:
         """Return the method, path, minor version and body of the request with the names of this run."""
-        method, path = self.filled(call.what).split()
+        method, path = self.filled(call.target).split()
         return method, path, call.minor, json.loads(self.filled(json.dumps(call.body)))
 
     def filled(self, text: str) -> str:

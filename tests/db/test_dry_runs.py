@@ -58,7 +58,7 @@ def has_dry_run(method, path):
     return False
 
 
-SCENARIOS = [write for write in (*ALL, *VARIANTS) if has_dry_run(*write.call.what.split())]
+SCENARIOS = [write for write in (*ALL, *VARIANTS) if has_dry_run(*write.call.target.split())]
 each = pytest.mark.parametrize("write", SCENARIOS, ids=lambda write: write.name)
 
 
@@ -119,7 +119,7 @@ def room(call, uuids):
     return room_
 
 
-def rehearsed(call, database):
+def compared_with_dry_runs(call, database):
     """Return a caller that sends each write as a dry run first, where supported, and compares the responses."""
 
     def first_dry(method, path, minor=None, body=None):
@@ -144,17 +144,17 @@ def rehearsed(call, database):
 
 
 @each
-def test_a_dry_run_answers_as_the_write_and_changes_nothing(database, write):
+def test_a_dry_run_returns_the_response_of_the_write_and_changes_nothing(database, write):
     scenario, call = Names(), placement(database)
     for before in write.before:
         assert call(*scenario.fill(before)).status < 300
     method, path, minor, body = scenario.fill(write.call)
     shows = call(method, dry(path), minor, body).body["room"].keys()
     assert shows >= {scenario[name] for name in write.changes}
-    assert rehearsed(call, database)(method, path, minor, body).status == write.status
+    assert compared_with_dry_runs(call, database)(method, path, minor, body).status == write.status
 
 
-def test_the_stories_are_of_all_endpoints_with_a_dry_run():
+def test_every_endpoint_with_a_dry_run_has_a_scenario():
     expected = {
         (method, path)
         for path, methods in ROUTES.items()
@@ -170,16 +170,16 @@ def test_the_stories_are_of_all_endpoints_with_a_dry_run():
         (method, path)
         for method, path in expected
         for write in SCENARIOS
-        if write.call.what.split()[0] == method
-        and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), write.call.what.split()[1].partition("?")[0])
+        if write.call.target.split()[0] == method
+        and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), write.call.target.split()[1].partition("?")[0])
     }
     assert tried_routes == expected
 
 
 @pytest.mark.every_database
-def test_random_writes_are_answered_by_their_dry_runs(backend, database):
+def test_dry_runs_predict_the_responses_of_random_writes(backend, database):
     conf = web.configuration(placement_database__connection=str(database.engine.url))
-    call = rehearsed(caller.inside(deploy.loadapp(conf, database)), database)
+    call = compared_with_dry_runs(caller.inside(deploy.loadapp(conf, database)), database)
     # The model's own test compares the state after each write; here the rows are compared.
     unread = {"all_is_as_the_model_says": lambda _machine: None}
     run(Writers, call, 15 if backend.kind == servers.SQLite.kind else 5, **unread)
@@ -194,19 +194,19 @@ class Cloud:
     def __init__(self, database):
         self.database, self.names = database, Names()
         self.ask = placement(database)
-        self.both = rehearsed(self.ask, database)
+        self.both = compared_with_dry_runs(self.ask, database)
 
-    def does(self, *scenarios):
+    def send(self, *calls):
         """Send requests without a dry run; each must succeed."""
-        for call in scenarios:
+        for call in calls:
             assert self.ask(*self.names.fill(call)).status < 300
 
-    def tries(self, call):
+    def dry_run(self, call):
         """Send the dry run of a request; return the response."""
         method, path, minor, body = self.names.fill(call)
         return self.ask(method, dry(path), minor, body)
 
-    def tries_and_does(self, call):
+    def try_and_send(self, call):
         """Send the dry run and the write, and compare them; return the response of the write."""
         return self.both(*self.names.fill(call))
 
@@ -220,19 +220,19 @@ def cloud(database):
 
 
 @pytest.mark.parametrize("owner", ["\u00e9", "\U0001f600", "x" * 255])
-def test_an_owner_that_may_not_be_stored_is_answered_as_by_the_write(cloud, owner):
-    cloud.does(*HOST)
+def test_an_owner_that_may_not_be_stored_gets_the_response_of_the_write(cloud, owner):
+    cloud.send(*HOST)
     body = holding(None, host={"VCPU": 1}) | {"project_id": owner, "user_id": owner}
-    cloud.tries_and_does(Call("PUT /allocations/$consumer", body))
+    cloud.try_and_send(Call("PUT /allocations/$consumer", body))
 
 
-def test_names_that_one_collation_takes_for_one_are_answered_as_by_the_write(cloud):
-    cloud.does(*HOST)
+def test_names_equal_in_one_collation_get_the_response_of_the_write(cloud):
+    cloud.send(*HOST)
     both = {
         f"$consumer_{name}": holding(None, host={"VCPU": 1}) | {"project_id": name, "user_id": name}
         for name in ("anna", "ANNA")
     }
-    assert cloud.tries_and_does(Call("POST /allocations", both)).status == 204
+    assert cloud.try_and_send(Call("POST /allocations", both)).status == 204
 
 
 def vanish(database):
@@ -245,23 +245,23 @@ def vanish(database):
     "call", [stock("host", VCPU=8), has_traits("host", 0, "HW_CPU_X86_AVX")], ids=["classes", "traits"]
 )
 def test_standard_names_that_were_lost_are_inserted_for_the_dry_run_only(cloud, database, call):
-    cloud.does(provider("host"))
+    cloud.send(provider("host"))
     vanish(database)
-    assert cloud.tries_and_does(call).status == 200
+    assert cloud.try_and_send(call).status == 200
 
 
 def test_standard_names_that_cannot_be_inserted_are_refused_as_by_the_write(cloud, database):
-    cloud.does(provider("host"))
+    cloud.send(provider("host"))
     vanish(database)
     with database.engine.begin() as connection:
         connection.execute(sa.insert(resource_classes).values(id=2, name="CUSTOM_TWO"))
-    assert cloud.tries_and_does(stock("host", VCPU=8)).status == 400
+    assert cloud.try_and_send(stock("host", VCPU=8)).status == 400
 
 
 # --- attempts, locks and other writers --------------------------------------------------------------------------------
 
 
-def test_an_attempt_that_collides_is_run_again(database):
+def test_an_attempt_that_collides_is_retried(database):
     attempts, looks = [], []
 
     def work(db):
@@ -274,7 +274,7 @@ def test_an_attempt_that_collides_is_run_again(database):
     assert (attempts, len(looks)) == ([1, 2, 3], 1)
 
 
-def test_a_dry_run_that_always_collides_has_seen_nothing(database):
+def test_a_dry_run_that_always_collides_has_no_result(database):
     def work(_db):
         raise Collision
 
@@ -284,7 +284,7 @@ def test_a_dry_run_that_always_collides_has_seen_nothing(database):
     assert dry_run.seen is None
 
 
-def test_a_write_sees_those_before_it_but_for_the_refused_ones(database):
+def test_a_write_sees_the_writes_before_it_except_refused_ones(database):
     def all_projects(db):
         return sorted(db.execute(sa.select(projects.c.external_id)).scalars())
 
@@ -310,10 +310,10 @@ def test_a_write_sees_those_before_it_but_for_the_refused_ones(database):
 @pytest.mark.every_database
 def test_rows_of_names_are_not_even_locked(database, cloud):
     """Two clients that wait for a name that is then rolled back would deadlock in MariaDB."""
-    cloud.does(*HOST)
+    cloud.send(*HOST)
     with sql_hooks.writes(database.engine) as written:
-        assert cloud.tries(claim(host={"VCPU": 1})).body["dry_run"]["status"] == 204
-        assert cloud.tries(aggregates("host", 1, "$aggregate", "$aggregate_2")).body["dry_run"]["status"] == 200
+        assert cloud.dry_run(claim(host={"VCPU": 1})).body["dry_run"]["status"] == 204
+        assert cloud.dry_run(aggregates("host", 1, "$aggregate", "$aggregate_2")).body["dry_run"]["status"] == 200
     named = ("projects", "users", "consumer_types", "placement_aggregates")
     assert written
     assert not [statement for statement in written if any(f"INTO {name} " in statement for name in named)]
@@ -321,9 +321,9 @@ def test_rows_of_names_are_not_even_locked(database, cloud):
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("scenario", [(*HOST,), FULL], ids=["accepted", "refused"])
-def test_no_lock_is_left(database, cloud, scenario):
-    cloud.does(*scenario)
-    assert cloud.tries(claim(host={"VCPU": 1})).status == 200
+def test_a_dry_run_leaves_no_lock(database, cloud, scenario):
+    cloud.send(*scenario)
+    assert cloud.dry_run(claim(host={"VCPU": 1})).status == 200
     with opened(database.url) as other, other.engine.connect() as connection:
         lock = sa.select(resource_providers.c.id)
         connection.execute(lock if database.engine.dialect.name == "sqlite" else lock.with_for_update(nowait=True))
@@ -332,7 +332,7 @@ def test_no_lock_is_left(database, cloud, scenario):
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_change_of_another_client_during_the_dry_run_counts(database, cloud):
-    cloud.does(*CLAIMED)
+    cloud.send(*CLAIMED)
     with opened(database.url) as other:
         elsewhere = placement(other)
 
@@ -340,7 +340,7 @@ def test_a_change_of_another_client_during_the_dry_run_counts(database, cloud):
             assert elsewhere(*cloud.names.fill(claim(1, other={"VCPU": 5}))).status == 204
 
         with interleaving.just_before(database, "UPDATE consumers", meanwhile):
-            tried = cloud.tries(claim(1, host={"VCPU": 2}))
+            tried = cloud.dry_run(claim(1, host={"VCPU": 2}))
     assert tried.body["dry_run"]["status"] == 409
     assert tried.body["dry_run"]["body"]["errors"][0]["code"] == "placement.concurrent_update"
     assert tried.body["room"] == room(cloud.ask, [cloud.names["host"]])
@@ -348,15 +348,15 @@ def test_a_change_of_another_client_during_the_dry_run_counts(database, cloud):
 
 
 @pytest.mark.every_database
-def test_dry_runs_and_claims_at_once(database, cloud):
+def test_dry_runs_and_claims_run_concurrently(database, cloud):
     """Dry runs leave nothing, and claims are granted exactly up to the capacity."""
-    cloud.does(*HOST)
+    cloud.send(*HOST)
     answers, tried = [], []
 
     def client(number):
         for turn in range(4):
             call = claim(consumer=f"consumer_{number}_{turn}", host={"VCPU": 1})
-            tried.append(cloud.tries(Call(call.what, call.body | {"project_id": "tried"})))
+            tried.append(cloud.dry_run(Call(call.target, call.body | {"project_id": "tried"})))
             answers.append(cloud.ask(*cloud.names.fill(call)).status)
 
     clients = [threading.Thread(target=client, args=(number,)) for number in range(4)]
@@ -387,12 +387,12 @@ def counted():
 
 
 def test_dry_runs_are_counted_apart_from_claims(cloud):
-    cloud.does(*FULL)
+    cloud.send(*FULL)
     path = "/allocations/{consumer_uuid}?dry_run=true"
     with counted() as registry:
-        cloud.tries(claim(host={"VCPU": 1}))
-        cloud.tries(claim(host={"DISK_GB": 1}))
-        cloud.tries(Call("PUT /allocations/$consumer", {}))
+        cloud.dry_run(claim(host={"VCPU": 1}))
+        cloud.dry_run(claim(host={"DISK_GB": 1}))
+        cloud.dry_run(Call("PUT /allocations/$consumer", {}))
 
     def count(status):
         labels = {"route": path, "method": "PUT", "status": status}
@@ -404,9 +404,9 @@ def test_dry_runs_are_counted_apart_from_claims(cloud):
     assert not {name for name in names if name.startswith(("placement_claims", "placement_conflicts"))}
 
 
-def test_a_refused_write_shows_the_room_of_what_it_names(cloud):
+def test_a_refused_write_shows_the_room_of_the_providers_it_names(cloud):
     """The request changes nothing, so the providers are those that it names."""
-    cloud.does(*FULL, *OTHER)
+    cloud.send(*FULL, *OTHER)
     full, free = {"capacity": 8, "used": 8, "free": 0}, {"capacity": 8, "used": 0, "free": 8}
     refused = (
         (claim(host={"VCPU": 1}, other={"VCPU": 1}), {"host", "other"}),
@@ -416,7 +416,7 @@ def test_a_refused_write_shows_the_room_of_what_it_names(cloud):
         (aggregates("other", 99, "$aggregate"), {"other"}),
     )
     for call, names in refused:
-        tried = cloud.tries(call).body
+        tried = cloud.dry_run(call).body
         assert tried["dry_run"]["status"] == 409, call
         assert {name: tried["room"][cloud.names[name]]["VCPU"] for name in names} == {
             name: full if name == "host" else free for name in names
@@ -426,7 +426,7 @@ def test_a_refused_write_shows_the_room_of_what_it_names(cloud):
 
 @pytest.mark.parametrize("seen", [None, {}], ids=["before the decision", "after it"])
 @pytest.mark.parametrize("failure", [errors.AllocationsChanged, errors.DatabaseUnavailable])
-def test_what_is_no_decision_about_the_write_is_raised(failure, seen):
+def test_a_failure_without_a_decision_about_the_write_is_raised(failure, seen):
     """Such failures are collisions in every attempt, and an unreachable database."""
     run = DryRun(None, lambda _db: {})
     run.seen = seen
@@ -446,15 +446,15 @@ def test_the_room_of_many_providers_takes_several_statements(cloud, database, mo
     monkeypatch.setattr("placement.objects.claims.free_capacity._BATCH_SIZE", 2)
     hosts = [f"host_{number}" for number in range(5)]
     for name in hosts:
-        cloud.does(provider(name), stock(name, VCPU=8))
-    tried = cloud.tries(claim(**{name: {"VCPU": 1} for name in hosts}))
+        cloud.send(provider(name), stock(name, VCPU=8))
+    tried = cloud.dry_run(claim(**{name: {"VCPU": 1} for name in hosts}))
     assert tried.body["room"] == {cloud.names[name]: {"VCPU": {"capacity": 8, "used": 1, "free": 7}} for name in hosts}
 
 
-def test_a_capacity_may_have_more_than_64_bits(cloud):
-    cloud.does(provider("host"))
+def test_a_capacity_may_exceed_64_bits(cloud):
+    cloud.send(provider("host"))
     inventory = {"total": 2**31 - 1, "allocation_ratio": 3.4e38}
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": inventory}}
-    tried = cloud.tries(Call("PUT /resource_providers/$host/inventories", body))
+    tried = cloud.dry_run(Call("PUT /resource_providers/$host/inventories", body))
     of = tried.body["room"][cloud.names["host"]]["VCPU"]
     assert of["free"] == of["capacity"] == pytest.approx((2**31 - 1) * 3.4e38)

@@ -49,7 +49,7 @@ def takes(held, generation=None, project="project", user="user"):
     }
 
 
-def test_a_reshape_may_claim_of_a_provider_whose_inventory_it_leaves_alone(call):
+def test_a_reshape_may_claim_from_a_provider_whose_inventory_is_unchanged(call):
     """LP 1783130: a provider that was missing in the inventories of the reshape caused a KeyError."""
     host, other_host = provider(call, VCPU=4, VGPU=2), provider(call, DISK_GB=10)
     device = provider(call, PGPU=1)
@@ -72,7 +72,7 @@ def test_a_reshape_may_claim_of_a_provider_whose_inventory_it_leaves_alone(call)
     assert generations == {host: 5, other_host: 3, device: 4}
 
 
-def test_a_class_is_the_one_that_has_the_name_now(call, other):
+def test_a_class_is_the_current_owner_of_its_name(call, other):
     """Story 2006232: a process cached the ids of classes, and wrote with the id of another class."""
     assert call("PUT", "/resource_classes/CUSTOM_BEFORE", 7).status == 201
     old = provider(call, CUSTOM_BEFORE=1)
@@ -119,7 +119,7 @@ def test_a_name_that_is_taken_at_the_last_moment(database, call, other, taken):
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_usages_are_grouped_as_strict_databases_want_it(database):
+def test_usages_are_grouped_as_strict_databases_require(database):
     """LP 1765204: columns were missing in GROUP BY, which MySQL accepts unless ONLY_FULL_GROUP_BY is set."""
     with opened(database.url, mysql_sql_mode="TRADITIONAL,ONLY_FULL_GROUP_BY") as strict:
         call = placement(strict)

@@ -42,13 +42,13 @@ def facts(app, caplog, path):
     return {name: line.extra[name] for name in ("found", "obstacle") if name in line.extra}
 
 
-def test_a_search_that_finds_something_says_how_much(app, caplog):
+def test_a_search_with_results_logs_their_number(app, caplog):
     assert facts(app, caplog, f"{SEARCH}?resources=VCPU:1") == {"found": 1}
 
 
-def test_a_search_that_finds_nothing_names_the_rule(app, caplog):
+def test_a_search_without_results_logs_the_rule(app, caplog):
     assert facts(app, caplog, f"{SEARCH}?resources=VCPU:4") == {"found": 0, "obstacle": "resources"}
 
 
-def test_other_requests_say_nothing_of_searches(app, caplog):
+def test_other_requests_log_nothing_about_searches(app, caplog):
     assert facts(app, caplog, "/resource_providers") == {}

@@ -73,7 +73,7 @@ def test_a_claim_has_its_statements_and_its_commit_without_their_values(service,
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_an_attempt_that_collides_is_an_event_beside_the_one_that_is_committed(service, spans, database):
+def test_an_attempt_that_collides_is_an_event_of_the_span(service, spans, database):
     """Just before a trait is created, another transaction creates it."""
     name = f"CUSTOM_{uuid.uuid4().hex.upper()}"
 
@@ -113,7 +113,7 @@ def test_a_search_has_the_number_of_its_candidates_or_its_obstacle(service, span
     }
 
 
-def test_the_refresh_of_the_index_says_what_it_missed(service, spans, host):
+def test_the_span_of_a_refresh_contains_the_missed_changes(service, spans, host):
     service("GET", "/allocation_candidates?resources=VCPU:1", 39)
     service("PUT", f"/allocations/{uuid.uuid4()}", 39, holding([host]))
     spans.clear()

@@ -141,7 +141,7 @@ ALLOCATIONS = (
     Write(
         "claim in an old version",
         (*HOST, OLD_CLAIM),  # creates the rows of its owner
-        dataclasses.replace(OLD_CLAIM, what="PUT /allocations/$consumer"),
+        dataclasses.replace(OLD_CLAIM, target="PUT /allocations/$consumer"),
         {"host": USAGE},
     ),
     Write(
@@ -218,8 +218,8 @@ ALL = (*ACCEPTED, *REFUSED)
 
 def tried(write: Write) -> Write:
     """Return the dry run of a write."""
-    separator = "&" if "?" in write.call.what else "?"
-    call = dataclasses.replace(write.call, what=f"{write.call.what}{separator}dry_run=true")
+    separator = "&" if "?" in write.call.target else "?"
+    call = dataclasses.replace(write.call, target=f"{write.call.target}{separator}dry_run=true")
     return dataclasses.replace(write, name=f"a dry run: {write.name}", call=call, changes={}, status=200)
 
 

@@ -53,6 +53,6 @@ def captioned(page: str, caption: str) -> str:
     return text
 
 
-def unclear(text: str) -> list[str]:
+def unsupported(text: str) -> list[str]:
     """Return the lines of a page that begin a block in an unsupported form."""
     return [line for line in _BLOCK.sub("", text).splitlines() if _OTHER.match(line)]

@@ -9,12 +9,12 @@ import unittest
 import pytest
 
 from tests.docs import checks, run_by
-from tests.docs.blocks import PAGES, ROOT, Block, blocks, unclear
+from tests.docs.blocks import PAGES, ROOT, Block, blocks, unsupported
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_of_a_page_is_run_or_checked(page, tmp_path):
-    assert unclear(PAGES[page]) == []
+    assert unsupported(PAGES[page]) == []
     wrong = []
     for block in blocks(PAGES[page]):
         try:
@@ -71,14 +71,14 @@ def test_the_test_of_another_project_passes():
     ],
 )
 def test_a_block_without_a_language_is_found(text):
-    assert unclear(f"Title\n=====\n\n{text}") == [text.splitlines()[0]]
+    assert unsupported(f"Title\n=====\n\n{text}") == [text.splitlines()[0]]
 
 
 def test_blocks_are_found_with_their_lines_and_captions():
     listed = "* a list\n\n  .. code-block:: yaml\n     :caption: a.yaml\n\n     a:\n\n       b: 1\n\n  more\n"
     text = f"{listed}\n.. code-block:: text\n\n   x"
     assert [*blocks(text)] == [Block(3, "yaml", "a.yaml", "a:\n\n  b: 1\n"), Block(12, "text", "", "x\n")]
-    assert unclear(text) == []
+    assert unsupported(text) == []
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ def test_a_failed_refresh_fails_for_all_calls_that_waited_for_it(database):
         for thread in [early, *late]:
             thread.join()
     assert outcomes.count(before) == 1, "the first had its answer already"
-    assert plan.done == 2, "one has asked for all, and once more after its connection was lost"
+    assert plan.injected == 2, "one has asked for all, and once more after its connection was lost"
     assert outcomes.count(None) == 4
 
 

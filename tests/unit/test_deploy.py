@@ -265,7 +265,7 @@ def test_an_unusable_database_prevents_the_start_with_a_sentence(tmp_path, overr
         deploy.loadapp(sqlite(tmp_path / "x", **overrides))
 
 
-def test_each_attempt_to_reach_the_database_is_a_line_and_the_reason_is_logged_once(tmp_path, caplog):
+def test_each_failed_connection_is_a_log_line_and_the_reason_is_logged_once(tmp_path, caplog):
     url = f"mysql+pymysql://u:p@{closed.ADDRESS}/d"
     more = {"placement_database__max_retries": 2, "placement_database__retry_interval": 0}
     with pytest.raises(StartError):

@@ -118,7 +118,7 @@ def test_the_map_names_every_checklist():
     assert set(re.findall(r"``(docs/checklists/[\w-]+\.rst)``", (ROOT / "CONTRIBUTING.rst").read_text())) == names
 
 
-def test_the_map_has_the_order_of_imports_that_is_checked():
+def test_the_map_has_the_order_of_imports_in_the_linter():
     contracts = configparser.ConfigParser()
     contracts.read(ROOT / ".importlinter")
     order = contracts["importlinter:contract:layers"]["layers"].split("\n")

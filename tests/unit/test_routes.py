@@ -93,7 +93,7 @@ def test_every_route_exists_from_its_version_on(app, method, path):
 
 
 @pytest.mark.parametrize(("method", "path"), METHODS)
-def test_every_route_but_the_root_checks_its_policy_rule_first(app, method, path):
+def test_every_route_except_the_root_checks_its_policy_rule_first(app, method, path):
     """For a caller without a known role, with an empty body."""
     answer = web.ask_inside(app, method, path_of(path), JSON, roles="none")
     assert answer.status_int == (200 if path == "/" else 403)

@@ -526,7 +526,7 @@ def test_no_consumer_is_created_for_allocations_deleted_meanwhile(database, data
     assert execute(database.engine, sa.select(tables.consumers.c.uuid)) == []
 
 
-def test_sweep_prints_what_it_marked_and_removed(database, run):
+def test_sweep_prints_the_marked_and_removed_rows(database, run):
     """The message names the state of a database that is not ready."""
     assert run("db", "sweep").code == 1
     made.sync(database.engine)

@@ -117,7 +117,7 @@ def filled(database):
     return database
 
 
-def mend(database):
+def follow_advice(database):
     """Follow the advice of the checks."""
     online.set_root_provider_ids(database, 50)
     online.IncompleteConsumers("p", "u")(database, 50)
@@ -168,7 +168,7 @@ def test_a_policy_rule_that_cannot_be_parsed_is_a_failure(check, filled, tmp_pat
 
 
 def test_warnings_alone_exit_with_1(check, filled):
-    mend(filled)
+    follow_advice(filled)
     ran = check()
     assert ran.code == 1
     assert ran.out.count("Result: Success") == 6

@@ -85,7 +85,7 @@ def test_the_number_of_an_attempt_that_collided_is_used_by_the_next(database, ba
     plan = Plan(at=at, faults=[faults.collisions(backend.kind)[fault]])
     planted(database, plan)
     touch(database, 2)
-    assert plan.done
+    assert plan.injected
     (writer,) = writers(database)
     assert rows(database) == [(writer, 1, 1), (writer, 2, 2)]
 
@@ -277,7 +277,7 @@ LOCKED = "SELECT change_writers.id \nFROM change_writers \nWHERE change_writers.
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_writer_that_is_seen_just_before_it_is_ended_goes_on(database, clock, dead_writer):
+def test_a_writer_that_renews_its_lease_just_before_its_end_continues(database, clock, dead_writer):
     """SQLite has no concurrent transactions."""
     see(database, dead_writer, 5 * 3600)
     with opened(database.url) as witness, just_before(database, LOCKED, lambda: see(witness, dead_writer, 0)):
@@ -412,7 +412,7 @@ def test_failed_maintenance_fails_no_write(database, backend, clock, caplog):
     plan = Plan(at="UPDATE change_writers", faults=faults.collisions(backend.kind)[:1], for_ever=True)
     planted(database, plan)
     database.write(lambda db: db.changed(2, feed.SHAPE))
-    assert plan.done
+    assert plan.injected
     assert "maintenance of the change feed failed" in caplog.text
     with opened(database.url) as witness:
         assert [provider for _, _, provider in rows(witness)] == [1, 2]

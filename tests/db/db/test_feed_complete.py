@@ -28,7 +28,7 @@ CHANGING = tuple(write for write in (*ALL, *VARIANTS) if write not in (*REFUSED,
 each = pytest.mark.parametrize("write", every_tenth(CHANGING))
 
 
-def begun(write, database):
+def prepared(write, database):
     """Send the preconditions of the write; return a function that sends its request."""
     names, service = Names(), placement(database)
     for call in write.before:
@@ -39,11 +39,11 @@ def begun(write, database):
 
 
 @pytest.mark.parametrize("write", [*ALL, *VARIANTS], ids=lambda write: write.name)
-def test_each_commit_names_what_it_changes(database, write):
+def test_each_commit_records_its_changes(database, write):
     """An index that follows the feed equals a rebuilt one."""
     reader = Reader(database)
     with audited(database) as commits:
-        request = begun(write, database)
+        request = prepared(write, database)
         reader.look(must_follow=True)
         before = len(commits)
         assert request().status == write.status
@@ -54,7 +54,7 @@ def test_each_commit_names_what_it_changes(database, write):
 
 @each
 def test_the_audit_sees_a_write_that_records_nothing(database, write):
-    request = begun(write, database)
+    request = prepared(write, database)
     with audited(database) as commits, mock.patch.object(Transaction, "changed", autospec=True):
         assert request().status == write.status
     assert any(commit.omissions for commit in commits) == bool(changed_of(commits))
@@ -62,7 +62,7 @@ def test_the_audit_sees_a_write_that_records_nothing(database, write):
 
 @each
 def test_the_audit_sees_a_record_that_is_too_weak(database, write):
-    request, changed = begun(write, database), Transaction.changed
+    request, changed = prepared(write, database), Transaction.changed
     with (
         audited(database) as commits,
         mock.patch.object(Transaction, "changed", lambda self, id_, _: changed(self, id_, feed.USAGE)),
@@ -90,13 +90,13 @@ def writing_endpoints():
 
 def endpoint_of(write: Write):
     """Return the endpoint that serves the write's request."""
-    method, path = write.call.what.partition("?")[0].split()
+    method, path = write.call.target.partition("?")[0].split()
     version = mv.Version(1, write.call.minor)
     for served, template, endpoint in writing_endpoints():
         pattern = re.sub(r"\{\w+\}", "[^/]+", template)
         if served == method and re.fullmatch(pattern, path) and (endpoint.until is None or version < endpoint.until):
             return served, template, endpoint.since
-    raise AssertionError(f"no route for {write.call.what}")
+    raise AssertionError(f"no route for {write.call.target}")
 
 
 def test_every_endpoint_that_writes_has_a_scenario():

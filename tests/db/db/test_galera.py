@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from placement.db.schema.tables import resource_providers
 from tests import made
-from tests.db.galera_pair import AGGREGATE, OTHER, aggregates, birth, either_first, met, of
+from tests.db.galera_pair import AGGREGATE, OTHER, aggregates, create_child, either_first, met, of
 from tests.db.in_process import placement
 from tests.load.storm import Call, claim, name, new, stock
 from tests.made import opened
@@ -200,7 +200,7 @@ def test_a_name_that_is_marked_while_it_gets_used_stays(pair, nothing_unused, ta
 
 
 @met
-def test_two_claims_of_a_new_project_have_one(pair):
+def test_two_claims_of_a_new_project_share_its_row(pair):
     owner, consumers = name("OWNER"), [new(), new()]
     assert pair.meet(*(owned(pair, consumer, project_id=owner, user_id=owner) for consumer in consumers)) == [204, 204]
     usages = pair.ask(Call("GET", f"/usages?project_id={owner}&user_id={owner}")).body["usages"]
@@ -208,7 +208,7 @@ def test_two_claims_of_a_new_project_have_one(pair):
 
 
 @met
-def test_two_providers_join_a_new_aggregate(pair):
+def test_two_providers_may_join_a_new_aggregate(pair):
     aggregate, providers = new(), [pair.provider(), pair.provider()]
     assert pair.meet(*(guarded_aggregates(provider, aggregate) for provider in providers)) == [200, 200]
     listed = pair.ask(Call("GET", f"/resource_providers?member_of={aggregate}")).body["resource_providers"]
@@ -222,7 +222,7 @@ USES = {
     "guarded aggregates": guarded_aggregates,
     "traits": traits,
     "inventory": lambda provider, *_: stock(provider, 0, VCPU=1),
-    "child": lambda provider, *_: birth(new(), provider),
+    "child": lambda provider, *_: create_child(new(), provider),
     "name": lambda provider, *_: Call("PUT", f"/resource_providers/{provider}", {"name": f"new {provider}"}),
 }
 
@@ -288,13 +288,13 @@ def test_a_child_moves_along_with_its_parent(pair, moving, order):
     middle = pair.provider(root)
     parent = pair.provider(middle)
     moved = {"parent": parent, "grandparent": middle}[moving]
-    assert pair.meet(*[move(moved, target), birth(new(), parent)][::order]) == [200, 200]
+    assert pair.meet(*[move(moved, target), create_child(new(), parent)][::order]) == [200, 200]
 
 
 @met
 def test_children_of_one_parent_are_created_at_both_nodes(pair):
     parent = pair.provider()
-    assert pair.meet(birth(new(), parent), birth(new(), parent)) == [200, 200]
+    assert pair.meet(create_child(new(), parent), create_child(new(), parent)) == [200, 200]
 
 
 @met

@@ -64,7 +64,7 @@ def insert(db, table, *rows):
         db.execute(sa.insert(table).values(row))
 
 
-def spoil(database, kind):
+def insert_inconsistencies(database, kind):
     """Create one consistent host, and every inconsistency beside it."""
 
     def sound(db):
@@ -125,7 +125,7 @@ def spoil(database, kind):
 
 @pytest.fixture
 def ids(database, backend):
-    return spoil(database, backend.kind)
+    return insert_inconsistencies(database, backend.kind)
 
 
 SEARCHES = (

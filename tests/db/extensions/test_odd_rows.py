@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tests import caller, web
-from tests.db.db.test_odd_rows import AGGREGATE, ODD, SEARCHES, SOUND, held_to_documents, spoil
+from tests.db.db.test_odd_rows import AGGREGATE, ODD, SEARCHES, SOUND, held_to_documents, insert_inconsistencies
 from tests.db.extensions.v1.single_requests import pages
 from tests.db.in_process import placement
 
@@ -28,7 +28,7 @@ PAGES = ("/", "/hosts", "/providers", "/consumers", "/query?resources=VCPU:1", "
 
 @pytest.fixture
 def ids(database, backend):
-    return spoil(database, backend.kind)
+    return insert_inconsistencies(database, backend.kind)
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def test_a_fault_that_passes_is_noticed_by_none_of_them(trial, backend):
         for fault in several:
             plan = Plan(at, [fault])
             assert trial.run_with(plan) == ([204] * 4, [True] * 4), (at, step)
-            assert (plan.done, plan.victim) == (1, step)
+            assert (plan.injected, plan.victim) == (1, step)
             # Each is placed by a transaction of its own then.
             assert trial.crowd.joined == [1] * 4, (at, step)
             assert trial.crowd.causes.count("joint") == 1

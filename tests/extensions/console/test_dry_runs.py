@@ -61,7 +61,7 @@ def unchanged(app, uuids):
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_each_candidate_can_be_tried_and_the_room_is_what_the_api_says(app, uuids):
+def test_each_candidate_can_be_tried_and_shows_the_room_of_the_api(app, uuids):
     offered = claims(app)
     assert len(offered) == 2
     for claim in offered:

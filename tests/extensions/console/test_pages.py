@@ -59,7 +59,7 @@ def test_a_page_is_complete_and_names_no_other_host(app, uuids, path):
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/nothing", "/providers/nothing", "/assets/console.css", "/hosts"])
-def test_a_reply_forbids_what_the_service_does_not_serve(app, uuids, path):
+def test_the_content_security_policy_forbids_external_content(app, uuids, path):
     reply = web.ask(app, "GET", f"/console{path}")
     assert reply.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
     assert reply.headers["x-content-type-options"] == "nosniff"
@@ -303,7 +303,7 @@ def test_the_list_has_pages(app, uuids):
     assert page(app, "/providers?page=999999").count("<tr>") == 0
 
 
-def test_a_page_after_the_last_one_leads_back_to_it(app, uuids, monkeypatch):
+def test_a_page_after_the_last_one_redirects_to_it(app, uuids, monkeypatch):
     monkeypatch.setattr("placement.extensions.console.handlers.provider.ROWS", 3)
     assert 'rel="prev" href="/console/providers?page=3"' in page(app, "/providers?page=999999")
 
@@ -656,7 +656,7 @@ def test_an_unknown_period_is_refused(app):
 # --- the doctor ---
 
 
-def test_the_doctor_shows_what_the_api_finds(app, uuids):
+def test_the_doctors_page_shows_the_findings_of_the_api(app, uuids):
     findings = web.ask(app, "GET", "/v1/doctor", {"x-auth-token": "admin"}).json
     text = page(app, "/doctor")
     rows = re.findall(r'<h2 id="finding-\d+"><span class="flag[^"]*">(\w+)</span> ([\w -]+)</h2>\n<p>([^<]*)</p>', text)
@@ -718,7 +718,7 @@ def test_the_first_candidates_are_of_different_trees_the_emptiest_first(database
     assert [name.partition("-")[0] for name in names_[:3]] == ["host2", "host1", "host0"]
 
 
-def test_the_form_the_text_and_the_commands_say_the_same(app, uuids):
+def test_the_form_the_text_and_the_commands_are_the_same_query(app, uuids):
     query = "resources=VCPU:1&required=HW_NUMA_ROOT,!CUSTOM_RED&resources1=VGPU:1&limit=5"
     text = page(app, f"/query?{query}&in_tree=&root_required=")
     for name, value in (pair.split("=") for pair in query.split("&")):

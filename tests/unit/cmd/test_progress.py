@@ -27,7 +27,7 @@ def test_long_work_prints_its_progress():
         wait_for_output(stderr, r"Counting: 5,000 of 12,000 providers, \d+ s\n")
 
 
-def test_work_of_unknown_length_prints_what_is_done():
+def test_work_of_unknown_length_prints_the_finished_steps():
     with printed() as stderr, Progress("Migrating", "rows", first=0.01) as progress:
         progress.advance(3)
         wait_for_output(stderr, r"Migrating: 3 rows, \d+ s\n")

@@ -117,7 +117,7 @@ def test_a_file_of_numbers_has_no_holes_however_it_grows(tmp_path):
 
 
 @pytest.mark.parametrize("length", [*range(1, 20), 65000, 70000])
-def test_a_key_of_any_length_has_room(tmp_path, length):
+def test_a_key_of_any_length_can_be_stored(tmp_path, length):
     numbers = AllocatedFile(str(tmp_path / "counter_1.db"))
     while numbers._used < 2**16 - 40:
         numbers.write_value(f"{numbers._used}", 1.0, 0.0)

@@ -27,7 +27,7 @@ def whoami(req):
 
 
 @endpoint()
-def asked_of_policy(req):
+def policy_values(req):
     """Return the values of the context that policy rules can use."""
     return ok(dict(req.environ[CONTEXT].to_policy_values()))
 
@@ -40,7 +40,7 @@ def names_in_environ(req):
 TABLE = {
     "/": {"GET": whoami},
     "/whoami": {"GET": whoami},
-    "/policy": {"GET": asked_of_policy},
+    "/policy": {"GET": policy_values},
     "/environ": {"GET": names_in_environ},
 }
 

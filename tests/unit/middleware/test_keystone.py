@@ -46,7 +46,7 @@ def protected(tmp_path):
     return build
 
 
-def test_all_but_the_version_document_needs_a_token(protected):
+def test_everything_except_the_version_document_needs_a_token(protected):
     app = protected()
     for path in ("/", ""):
         assert web.ask(app, "GET", path).status_int == 200

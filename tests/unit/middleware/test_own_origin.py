@@ -51,7 +51,7 @@ def test_a_client_other_than_a_browser_and_a_page_of_the_service_may_write(tmp_p
     assert web.ask(serve(tmp_path), "POST", path, PASSWORD | headers).status_int == 200
 
 
-def test_a_page_learns_nothing_of_a_password(tmp_path):
+def test_a_page_contains_no_password(tmp_path):
     wrong = PASSWORD | {"authorization": "Basic " + base64.b64encode(b"u:q").decode()}
     assert web.ask(serve(tmp_path), "POST", "/thing", wrong | FOREIGN).status_int == 403
 

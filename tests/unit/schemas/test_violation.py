@@ -107,7 +107,7 @@ def test_a_value_too_large_to_validate_is_reported_with_its_field():
     assert "too large" in failure.line
 
 
-def test_a_strict_query_has_each_parameter_once_unless_all_values_count():
+def test_a_strict_query_contains_each_parameter_once_unless_all_values_count():
     query = Query(Object(Field("limit", string()), Field("id", UUID, repeated_since=OLDEST)))
     query.validate([("id", SOME), ("limit", "1"), ("id", SOME)], OLDEST, strict=True)
     query.validate([("limit", "1"), ("limit", "2")], OLDEST)

@@ -268,13 +268,13 @@ def test_a_server_without_a_port_has_none(app, spans):
 # --- streams ---
 
 
-def begun(app):
+def begin(app):
     """Begin a request for the stream; return its reply as the server receives it."""
     return app(webob.Request.blank("/streaming", headers=ADMIN).environ, lambda *_: None)
 
 
 def test_the_span_of_a_stream_ends_with_it_and_includes_its_events(app, spans, pieces):
-    reply = begun(app)
+    reply = begin(app)
     assert list(reply) == [b"one", b"two"]
     assert [span.name for span in spans.all()] == ["piece", "piece"]
     assert not trace.get_current_span().get_span_context().is_valid
@@ -286,14 +286,14 @@ def test_the_span_of_a_stream_ends_with_it_and_includes_its_events(app, spans, p
 
 
 def test_a_stream_is_closed_before_its_first_piece(app, spans, pieces):
-    begun(app).close()
+    begin(app).close()
     assert pieces.closed
     assert [span.name for span in spans.all()] == ["GET /streaming"]
 
 
 def test_a_stream_that_fails_is_an_error(app, spans, pieces):
     pieces.fails = "next"
-    reply = begun(app)
+    reply = begin(app)
     with pytest.raises(OSError, match="gone"):
         next(iter(reply))
     reply.close()
@@ -303,7 +303,7 @@ def test_a_stream_that_fails_is_an_error(app, spans, pieces):
 def test_a_reply_whose_iterator_cannot_be_made_is_an_error_and_is_closed(spans):
     """The iterable may come from another layer; the service's own streams are iterators."""
     pieces = Pieces("iter")
-    reply = begun(requests.Requests(lambda _environ, _start_response: pieces))
+    reply = begin(requests.Requests(lambda _environ, _start_response: pieces))
     with pytest.raises(OSError, match="gone"):
         next(iter(reply))
     reply.close()

@@ -75,7 +75,7 @@ def test_a_database_can_be_dropped_while_there_are_connections(backend):
 
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
-def test_what_was_committed_survives_the_servers_death(private_server):
+def test_committed_data_survives_the_death_of_the_server(private_server):
     engine = sa.create_engine(private_server.create_database())
     with engine.begin() as connection:
         connection.execute(sa.text("CREATE TABLE t (a INTEGER)"))

@@ -46,7 +46,7 @@ def test_connections_are_replaced_once_for_each_server_that_is_lost(clock, tmp_p
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_a_server_is_asked_every_five_seconds_whether_it_takes_writes(database, clock):
+def test_a_server_is_asked_every_five_seconds_whether_it_accepts_writes(database, clock):
     """MariaDB counts its statements."""
     count = sa.text("SHOW SESSION STATUS LIKE 'Questions'")
     with opened(database.url, pool_size=1, max_overflow=0) as second_database:

@@ -33,7 +33,7 @@ def patient_by_default(monkeypatch):
     monkeypatch.setattr(Timeouts.__init__, "__defaults__", (Timeouts().connect, LONG))
 
 
-def is_given_up(run, work):
+def is_unavailable(run, work):
     """Whether the work ends with an unavailable database; without a limit this would not return."""
     with pytest.raises(errors.DatabaseUnavailable):
         run(work)
@@ -48,7 +48,7 @@ def create(name):
     return lambda db: LockedProvider.create(db, uuid=name, name=name)
 
 
-def insisting(run):
+def within_the_limit(run):
     """Repeat ``run(number)`` until a busy machine meets the short time limit; return the result."""
     until = time.monotonic() + PATIENCE
     numbers = itertools.count()
@@ -66,24 +66,24 @@ def created(database, name):
         database.write(create(f"{name}{number}"))
         return f"{name}{number}"
 
-    return insisting(run)
+    return within_the_limit(run)
 
 
 def check(database, silent):
     """While the server is silent, requests end; afterwards they are served again."""
     before = created(database, "before")
-    insisting(lambda _: database.snapshot(find))
+    within_the_limit(lambda _: database.snapshot(find))
     with ThreadPoolExecutor(3) as threads, silent():
         works = (database.read, find), (database.snapshot, find), (database.write, create("meanwhile"))
-        waiting = [threads.submit(is_given_up, *work) for work in works]
+        waiting = [threads.submit(is_unavailable, *work) for work in works]
         assert [future.result(PATIENCE) for future in waiting] == [True] * 3
     created(database, "after")
     # The late response to a statement is not read as that of the next one.
-    with insisting(lambda _: database.reading_engine.connect()) as connection:
+    with within_the_limit(lambda _: database.reading_engine.connect()) as connection:
         with silent(), pytest.raises(sa.exc.DBAPIError) as lost:
             connection.execute(sa.select(1))
         assert lost.value.connection_invalidated
-    assert insisting(lambda _: database.read(lambda db: ResourceProvider.find(db, before))) is not None
+    assert within_the_limit(lambda _: database.read(lambda db: ResourceProvider.find(db, before))) is not None
 
 
 @pytest.mark.usefixtures("patient_by_default")
@@ -116,8 +116,8 @@ def test_changes_of_the_schema_have_no_time_limit(backend, database):
     # Shorter than LONG, so that it ends if the limit is ignored; longer than this process may be delayed.
     endless, slow = (sa.text(SLOW[backend.kind].format(duration)) for duration in (int(PATIENCE), 2))
     with opened(database.url, **SHORT | {"connect_timeout": int(PATIENCE)}) as bounded:
-        insisting(lambda _: bounded.write(lambda db: db.execute(sa.select(1))))  # opens the connection
-        assert is_given_up(bounded.write, lambda db: db.execute(endless))
+        within_the_limit(lambda _: bounded.write(lambda db: db.execute(sa.select(1))))  # opens the connection
+        assert is_unavailable(bounded.write, lambda db: db.execute(endless))
         with bounded.unbounded_engine() as engine, engine.begin() as connection:
             connection.execute(slow)
 

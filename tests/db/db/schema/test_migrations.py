@@ -49,7 +49,7 @@ def allocation(**values):
     return sa.insert(tables.allocations).values(resource_provider_id=1, resource_class_id=0, used=1, **values)
 
 
-def test_revisions_are_the_common_ones_then_ours():
+def test_the_revisions_are_the_common_ones_followed_by_ours():
     scripts = ScriptDirectory.from_config(revisions.configuration())
     chain = [script.revision for script in scripts.walk_revisions()][::-1]
     assert chain[: len(COMMON)] == COMMON

@@ -102,7 +102,7 @@ def test_nothing_is_written_when_nothing_is_missing(database, database_url):
     assert everything(database) == before
 
 
-def test_only_what_is_missing_is_added(database):
+def test_only_missing_rows_are_added(database):
     standard.insert(database)
     execute(
         database,
@@ -149,7 +149,7 @@ def test_a_collision_is_retried_with_the_rows_of_that_time(database, database_ur
     assert [len(rows) for rows in everything(database)] == [len(standard.CLASS_IDS), len(os_traits.get_traits()), 1]
 
 
-def test_an_id_of_another_class_is_not_taken_from_it(database):
+def test_a_standard_class_does_not_take_the_id_of_another_class(database):
     execute(database, sa.insert(resource_classes).values(id=3, name="SOMETHING_ELSE"))
     with pytest.raises(RuntimeError, match=r"ids \[3\]"):
         standard.insert(database)
@@ -202,7 +202,7 @@ def test_the_sql_mode_is_as_before_afterwards(database_url, mode):
         assert classes(database)[0] == (0, "VCPU")
 
 
-def test_eight_starters_at_once(database_url):
+def test_eight_processes_start_concurrently(database_url):
     complete = {
         "version": schema.HEAD,
         "resource_classes": len(standard.CLASS_IDS),

@@ -121,7 +121,7 @@ def test_no_attempt_is_begun_after_a_minute(memory, clock):
     assert tried(memory.write, slow, errors.TooManyConflicts, attempts=1000) == 9
 
 
-def test_a_connection_that_is_lost_after_a_minute_is_no_conflict(memory, clock):
+def test_a_connection_lost_after_a_minute_is_not_a_conflict(memory, clock):
     def work(db):
         clock.now += 61
         lost(db)
@@ -137,7 +137,7 @@ def test_prerequisites_count_towards_the_minute(memory, clock):
     assert tried(memory.write, work, errors.TooManyConflicts) == 3
 
 
-def test_the_work_is_run_once_more_after_its_first_prerequisite(memory, clock):
+def test_the_work_is_attempted_again_after_its_first_prerequisite(memory, clock):
     """Otherwise no request with a prerequisite would succeed on a slow server."""
     made = []
 
@@ -240,7 +240,7 @@ def test_a_thread_that_waits_long_for_sqlites_write_lock_collides(memory, monkey
 
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
-def test_the_start_tries_once_and_the_configured_retries(clock, retries):
+def test_the_start_makes_one_attempt_and_the_configured_retries(clock, retries):
     url = f"mysql+pymysql://u:p@127.0.0.1:{children.free_port()}/d"
     with opened(url) as database, pytest.raises(errors.DatabaseUnavailable):
         database.wait_until_reachable(retries, 3)

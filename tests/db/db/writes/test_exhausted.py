@@ -59,4 +59,4 @@ def test_exhausted_attempts_are_a_conflict(database, no_pauses, before, call, se
     assert answer.status == 409
     assert answer.error["code"] == "placement.concurrent_update"
     assert sentence in answer.error["detail"]
-    assert plan.done == attempts
+    assert plan.injected == attempts

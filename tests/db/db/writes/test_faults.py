@@ -58,9 +58,9 @@ class Trial:
             self._scenario_run = ScenarioRun(self.write, self.database)
         scenario_run = self._scenario_run
         status, body, _ = self._ask(scenario_run, planned)
-        last = f"{planned.done} of {planned.faults} at {planned.victim!r}"
+        last = f"{planned.injected} of {planned.faults} at {planned.victim!r}"
         reported = f"{status} {body} after {planned.earlier} and {last}"
-        assert planned.done or planned.earlier, reported
+        assert planned.injected or planned.earlier, reported
         state, unchanged, changed = (
             (scenario_run.state(), scenario_run.changes()),
             (self._before, {}),
@@ -77,7 +77,7 @@ class Trial:
 
 
 @contextlib.contextmanager
-def experienced(database: Database) -> Iterator[Database]:
+def used_database(database: Database) -> Iterator[Database]:
     """Return the database of a process that has read and written, so that it has connections and a feed writer."""
     database.read(lambda db: db.execute(sa.select(1)))
     database.writers.check_in(database.writers.check_out(database.engine))
@@ -87,7 +87,7 @@ def experienced(database: Database) -> Iterator[Database]:
 @pytest.fixture
 def trial(write, database):
     with opened(database.url) as touched:
-        yield Trial(write, database, lambda: experienced(touched))
+        yield Trial(write, database, lambda: used_database(touched))
 
 
 WRITES = [*writes.ALL, *writes.DRY_RUNS]
@@ -130,7 +130,7 @@ def each_step_fails(trial, backend):
         plan = Plan(at, [*loss, collisions[at % len(collisions)]], then)
         assert trial.carry_out(plan) == trial.write.status
         # A step may be missing in a later attempt, and an equal step may have failed in its place.
-        met = len(plan.earlier) + bool(plan.done)
+        met = len(plan.earlier) + bool(plan.injected)
         sure = itertools.takewhile(lambda step: trial.steps.count(step) == 1, (step for step, _ in then[: met - 1]))
         del left[: 1 + len([*sure])]
 

@@ -39,12 +39,12 @@ class Forest:
     def provider(self, parent=None):
         """Create a provider with inventory; return its uuid."""
         uuid_ = str(uuid.uuid4())
-        assert self.bear(uuid_, parent) == 200
+        assert self.create_child(uuid_, parent) == 200
         stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 10**6}}}
         assert self.ask("PUT", f"/resource_providers/{uuid_}/inventories", 39, stock).status == 200
         return uuid_
 
-    def bear(self, provider, parent):
+    def create_child(self, provider, parent):
         body = {"uuid": provider, "name": provider, "parent_provider_uuid": parent}
         return self.ask("POST", "/resource_providers", 39, body).status
 
@@ -112,8 +112,8 @@ def test_new_consumers_and_claims_do_not_deadlock(forest, refused):
     """Once 37 of 44 children were refused: INSERT held the parent's lock, and its foreign key waited for the root."""
     root = forest.provider()
     parent = forest.provider(root)
-    births = [lambda: forest.bear(new(), parent)]
-    results = repeated(*births, *[lambda: forest.claim(root, parent)] * 4)
+    creations = [lambda: forest.create_child(new(), parent)]
+    results = repeated(*creations, *[lambda: forest.claim(root, parent)] * 4)
     assert set(results) == {200, 204}
     assert "deadlock" not in refused
 
@@ -145,12 +145,14 @@ def test_an_update_that_names_a_parent_is_not_starved_by_new_children(forest, ch
     def change():
         return forest.put(child, next(turns)) if change_kind == "moved" else forest.put(child, old, next(names))
 
-    results = repeated(change, *[lambda: forest.bear(new(), old)] * 2, *[lambda: forest.bear(new(), child)] * 2)
+    results = repeated(
+        change, *[lambda: forest.create_child(new(), old)] * 2, *[lambda: forest.create_child(new(), child)] * 2
+    )
     assert set(results) == {200}
 
 
 @pytest.mark.parametrize("root_is", ["older", "younger"])
-@pytest.mark.parametrize("act", ["bear", "move"])
+@pytest.mark.parametrize("act", ["create_child", "move"])
 def test_a_transaction_that_waits_for_a_provider_has_locked_none_of_a_higher_id(forest, database, act, root_is):
     """Otherwise it deadlocks with a transaction that takes the locks in the order of ids."""
     if root_is == "older":
@@ -163,7 +165,7 @@ def test_a_transaction_that_waits_for_a_provider_has_locked_none_of_a_higher_id(
     moving = forest.provider()
 
     def work():
-        return forest.bear(new(), parent) if act == "bear" else forest.put(moving, parent)
+        return forest.create_child(new(), parent) if act == "create_child" else forest.put(moving, parent)
 
     with forest.locked(first):
         meanwhile = Meanwhile(work)
@@ -173,7 +175,7 @@ def test_a_transaction_that_waits_for_a_provider_has_locked_none_of_a_higher_id(
     assert meanwhile.wait()
     assert meanwhile.result == 200
     with forest.locked(second):
-        meanwhile = Meanwhile(forest.bear, new(), parent)
+        meanwhile = Meanwhile(forest.create_child, new(), parent)
         wait_for_lock(database)
         assert not forest.is_free(first), "the root of a tree that changes is locked"
     assert meanwhile.wait()

@@ -68,7 +68,7 @@ class Cloud:
         body = self.call("GET", f"/allocations/{consumer}").body
         return [body.get(name) for name in ("project_id", "user_id", "consumer_type")]
 
-    def gather(self, aggregates, generation, call=None):
+    def put_aggregates(self, aggregates, generation, call=None):
         """Put the host into these aggregates."""
         body = {"resource_provider_generation": generation, "aggregates": aggregates}
         return (call or self.call)("PUT", f"/resource_providers/{self.host}/aggregates", 39, body).status
@@ -146,17 +146,17 @@ def test_a_claim_for_an_owner_whose_rows_are_lost_restores_them(database, cloud)
 
 def test_an_aggregate_whose_id_was_reassigned_gets_its_own_row(database, cloud):
     first, second = AGGREGATES
-    assert cloud.gather([first], 1) == 200
+    assert cloud.put_aggregates([first], 1) == 200
     reassign(database, lose(database), first, second)
-    assert cloud.gather([first], 2) == 200
+    assert cloud.put_aggregates([first], 2) == 200
     assert cloud.aggregates() == [first]
 
 
 def test_no_provider_is_in_an_aggregate_without_a_row(database, cloud):
     """No foreign key would refuse the row."""
-    assert cloud.gather(AGGREGATES, 1) == 200
+    assert cloud.put_aggregates(AGGREGATES, 1) == 200
     lose(database)
-    assert cloud.gather(AGGREGATES, 2) == 200
+    assert cloud.put_aggregates(AGGREGATES, 2) == 200
     assert cloud.aggregates() == AGGREGATES
     dangling = sa.select(resource_provider_aggregates.c.aggregate_id).where(
         resource_provider_aggregates.c.aggregate_id.not_in(sa.select(placement_aggregates.c.id))
@@ -171,19 +171,19 @@ def test_a_restored_file(database, cloud, tmp_path):
     with sqlite3.connect(path) as live, sqlite3.connect(backup) as kept:
         live.backup(kept)
     assert cloud.claim(OWNERS[0])[0] == 204
-    assert cloud.gather(AGGREGATES[:1], cloud.generation()) == 200
+    assert cloud.put_aggregates(AGGREGATES[:1], cloud.generation()) == 200
     with sqlite3.connect(path) as live, sqlite3.connect(backup) as kept:
         kept.backup(live)
     with opened(database.url) as elsewhere:
         other = placement(elsewhere)
         status, others = cloud.claim(OWNERS[1], other)
         assert status == 204
-        assert cloud.gather(AGGREGATES[1:], cloud.generation(), other) == 200
+        assert cloud.put_aggregates(AGGREGATES[1:], cloud.generation(), other) == 200
     status, consumer = cloud.claim(OWNERS[0])
     assert status == 204
     assert cloud.owner(consumer) == [OWNERS[0]] * 3
     assert cloud.owner(others) == [OWNERS[1]] * 3
-    assert cloud.gather(AGGREGATES[:1], cloud.generation()) == 200
+    assert cloud.put_aggregates(AGGREGATES[:1], cloud.generation()) == 200
     assert cloud.aggregates() == AGGREGATES[:1]
 
 
@@ -210,17 +210,17 @@ def test_a_crash_of_a_server_that_does_not_flush(losing_server):
             for setting in ("innodb_flush_log_at_timeout = 2700", "innodb_flush_log_at_trx_commit = 0"):
                 connection.exec_driver_sql(f"SET GLOBAL {setting}")
         assert cloud.claim(OWNERS[0])[0] == 204
-        assert cloud.gather(AGGREGATES[:1], cloud.generation()) == 200
+        assert cloud.put_aggregates(AGGREGATES[:1], cloud.generation()) == 200
         losing_server.kill()
         losing_server.start()
         assert rows(database)["projects"] == 0
         status, others = cloud.claim(OWNERS[1], other)
         assert status == 204
-        assert cloud.gather(AGGREGATES[1:], cloud.generation(), other) == 200
+        assert cloud.put_aggregates(AGGREGATES[1:], cloud.generation(), other) == 200
         status, consumer = cloud.claim(OWNERS[0])
         assert status == 204
         assert (cloud.owner(consumer), cloud.owner(others)) == ([OWNERS[0]] * 3, [OWNERS[1]] * 3)
-        assert cloud.gather(AGGREGATES[:1], cloud.generation()) == 200
+        assert cloud.put_aggregates(AGGREGATES[:1], cloud.generation()) == 200
         assert cloud.aggregates() == AGGREGATES[:1]
 
 
@@ -271,7 +271,7 @@ def test_a_request_that_ends_a_consumer_needs_no_owner(database, cloud):
     assert rows(database) == before
 
 
-def test_many_new_names_take_few_statements(database, cloud):
+def test_many_new_names_are_created_with_few_statements(database, cloud):
     bodies = {str(uuid.uuid4()): cloud.holding(f"OWNER_{number}") for number in range(300)}
     seen = []
     with sql_hooks.statements(database.engine, seen.append):
@@ -360,8 +360,8 @@ def unused(database, cloud):
     """Create an owner and an aggregate without references; return the names in use."""
     _, consumer = cloud.claim("GONE")
     assert cloud.call("DELETE", f"/allocations/{consumer}").status == 204
-    assert cloud.gather(AGGREGATES, cloud.generation()) == 200
-    assert cloud.gather(AGGREGATES[:1], cloud.generation()) == 200
+    assert cloud.put_aggregates(AGGREGATES, cloud.generation()) == 200
+    assert cloud.put_aggregates(AGGREGATES[:1], cloud.generation()) == 200
     assert cloud.claim("KEPT")[0] == 204
     return stored(database)
 
@@ -424,7 +424,7 @@ def test_a_row_in_use_again_is_not_removed(database, cloud, unused):
     sweep.sweep(database, grace=0)
     status, consumer = cloud.claim("GONE")
     assert status == 204
-    assert cloud.gather(AGGREGATES, cloud.generation()) == 200
+    assert cloud.put_aggregates(AGGREGATES, cloud.generation()) == 200
     assert [of.removed for of in sweep.sweep(database, grace=0)] == [0] * 4
     assert cloud.owner(consumer) == ["GONE"] * 3
     assert cloud.aggregates() == AGGREGATES

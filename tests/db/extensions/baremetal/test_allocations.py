@@ -29,7 +29,7 @@ from tests.db.extensions.bare_metal import request
 
 
 @pytest.mark.parametrize("name", [None, "mine"])
-def test_the_order_of_candidates_is_no_preference(metal, name):
+def test_the_order_of_candidates_is_not_a_preference(metal, name):
     nodes = [metal.node() for _ in range(2)]
     chosen = set()
     for _ in range(60):
@@ -209,7 +209,7 @@ def test_the_holder_of_a_node_in_use_stays(metal):
         metal.backfill(node, uuid=str(uuid.uuid4()))
 
 
-def test_a_holder_that_ends_while_its_node_gets_a_record(metal, monkeypatch):
+def test_a_backfill_survives_the_end_of_the_holder(metal, monkeypatch):
     """DELETE /allocations locks no provider, so the holder may be gone once the node is locked."""
     node, instance = metal.node(), str(uuid.uuid4())
     metal.claim(instance, node)

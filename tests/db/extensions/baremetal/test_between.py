@@ -131,7 +131,7 @@ def test_a_patch_assigns_the_node_that_was_released_meanwhile(cloud):
     assert cloud.held == {"instance": ME}
 
 
-def test_an_undeployed_node_has_no_holder_that_came_meanwhile(cloud):
+def test_undeploying_a_node_releases_a_holder_that_claimed_it_meanwhile(cloud):
     cloud.client.change(cloud.node, provision_state="active")
 
     def meanwhile():
@@ -147,7 +147,7 @@ def test_an_undeployed_node_has_no_holder_that_came_meanwhile(cloud):
 # --- holders ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_node_is_deleted_with_the_holder_that_came_meanwhile(cloud):
+def test_a_node_is_deleted_with_a_holder_that_claimed_it_meanwhile(cloud):
     def meanwhile():
         cloud.patch(cloud.elsewhere, add("maintenance", True), add("instance_uuid", ME))
 
@@ -157,7 +157,7 @@ def test_a_node_is_deleted_with_the_holder_that_came_meanwhile(cloud):
     assert cloud.client("GET", f"/nodes/{cloud.node}").status == 404
 
 
-def test_the_unit_of_a_holder_that_came_meanwhile_moves_to_the_new_class(cloud):
+def test_the_unit_of_a_holder_that_claimed_it_meanwhile_moves_to_the_new_class(cloud):
     def work(db):
         holding.reclassify(db, Node.get(db, cloud.node), "other", lambda _locked: None)
 
@@ -220,7 +220,7 @@ def test_the_record_is_of_the_first_holder(in_use):
 
 
 @pytest.mark.parametrize("moment", [locking, "INSERT INTO baremetal_allocations"], ids=["lock", "insert"])
-def test_the_record_is_of_a_new_consumer_if_the_holder_has_ended_meanwhile(in_use, moment):
+def test_the_record_gets_a_new_consumer_if_the_holder_ended_meanwhile(in_use, moment):
     """The end of a consumer does not wait for the lock of the node."""
     in_use.patch(in_use.elsewhere, add("instance_uuid", ME))
     request = bare_metal.request(resource_class="")

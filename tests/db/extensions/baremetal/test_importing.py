@@ -270,7 +270,7 @@ def test_the_provider_and_the_claim_of_a_placement_client_are_adopted(database):
 
 
 @pytest.mark.parametrize("there", [None, YOU])
-def test_a_holder_is_never_taken_away(database, there):
+def test_an_import_never_removes_a_holder(database, there):
     made_by_nova(database)
     claim(database, ME, {NODE: {"CUSTOM_BM_LARGE": 1}})
     node = only(run(database, document(instance_uuid=there)))

@@ -203,7 +203,7 @@ def test_an_unavailable_node_is_assigned_only_on_request(database):
     assert held(database) == {ME: {"CUSTOM_BM_LARGE": 1}}
 
 
-def test_a_unit_that_a_placement_client_has_reserved_or_removed(database):
+def test_a_unit_reserved_by_a_placement_client_is_unavailable_and_a_removed_one_restored(database):
     create(database, **READY)
     replace_inventory(database, Inventory("CUSTOM_BM_LARGE", 1, 1))
     with pytest.raises(failures.NodeUnavailable):

@@ -362,7 +362,7 @@ def plant(database, backend, world):
 
 
 @pytest.mark.every_database
-def test_a_sound_database_has_no_finding(database, world, backend):
+def test_a_consistent_database_has_no_finding(database, world, backend):
     subject = Subject(web.configuration(), database, index=LiveIndex(database))
     report = examine(subject, checks.CHECKS)
     assert report.findings == []
@@ -392,7 +392,7 @@ def test_every_planted_inconsistency_is_found(database, backend, plant, name):
     assert set(names(findings)) == {check, *BESIDE.get(name, ()), *violated}
 
 
-def test_a_gap_of_one_number_is_no_range(database, plant):
+def test_a_gap_of_one_number_is_not_a_range(database, plant):
     plant("gap")
     ((_, finding),) = examined(database, "feed_gaps")
     assert finding.where == (f"writer {WRITER}: 9 to 10", f"writer {WRITER}: 12")

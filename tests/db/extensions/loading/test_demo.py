@@ -80,7 +80,7 @@ def used_at(call, at):
     return sum(each["inventories"].get("VCPU", {}).get("used", 0) for each in providers)
 
 
-def test_the_cloud_at_the_end_is_the_one_that_documents_show(filled):
+def test_the_final_cloud_is_the_documented_one(filled):
     assert get(filled, "/v1/overview?over_committed=1")["providers"][0]["name"] == "compute-03"
     consumers = get(filled, "/v1/consumers?limit=1000")["consumers"]
     assert len(consumers) > 200
@@ -90,7 +90,7 @@ def test_the_cloud_at_the_end_is_the_one_that_documents_show(filled):
     assert sum(each["consumers"] for each in out) == 0
 
 
-def test_it_has_a_sample_of_each_ten_minutes_of_a_day(filled):
+def test_the_day_has_a_sample_every_ten_minutes(filled):
     history = get(filled, "/v1/usage?from=2d&by=project&limit=1000")
     assert history["classes"].keys() == CLASSES
     for samples in history["classes"].values():
@@ -111,7 +111,7 @@ def test_the_load_falls_at_night_and_rises_in_the_morning(filled):
     assert 60 < used.index(night) < 100
 
 
-def test_a_sample_is_what_the_events_say_of_its_moment(filled):
+def test_a_sample_equals_the_usage_computed_from_the_events(filled):
     samples = get(filled, "/v1/usage?from=2d&limit=1000&class=VCPU")["classes"]["VCPU"]
     for each in samples[:145:24]:
         assert used_at(filled, each["at"]) == each["used"]
@@ -158,11 +158,11 @@ def test_events_of_today_come_after_those_of_the_day(database_url):
     assert end < moment(everything(call)[-1]["at"])
 
 
-def test_it_is_the_same_each_time(filled, database_url):
+def test_the_demonstration_is_the_same_each_time(filled, database_url):
     assert shares(demonstration(database_url)) == shares(filled) != {}
 
 
-def test_it_is_the_same_if_writes_take_samples(filled, database_url, monkeypatch):
+def test_the_demonstration_is_the_same_if_writes_take_samples(filled, database_url, monkeypatch):
     """Writes take samples if filling takes longer than the interval."""
     monkeypatch.setattr(feed, "MAINTENANCE_INTERVAL", -1.0)
     assert shares(demonstration(database_url)) == shares(filled)

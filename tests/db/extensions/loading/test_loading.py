@@ -85,7 +85,7 @@ def everything(database):
     return database.read(read)
 
 
-def test_the_database_becomes_what_the_file_says(database):
+def test_a_load_makes_the_database_match_the_file(database):
     plan = load(database, HOSTS)
     assert sum(change.record is None for change in plan.changes) == 6
     providers, _ = everything(database)
@@ -106,7 +106,7 @@ def test_the_database_becomes_what_the_file_says(database):
     assert (host["aggregates"], numa["aggregates"]) == ({RACK, OTHER}, set())
 
 
-def test_a_second_load_writes_nothing(database):
+def test_a_repeated_load_writes_nothing(database):
     load(database, HOSTS)
     before = everything(database)
     assert not load(database, HOSTS).needed
@@ -125,7 +125,7 @@ def test_the_index_sees_a_load(database):
     assert snapshot.with_trait("HW_NUMA_ROOT").count == 3
 
 
-def test_loads_and_claims_at_once(database):
+def test_loads_and_claims_run_concurrently(database):
     """All of them succeed, and the final state is that of one file."""
     load(database, HOSTS)
     wide = HOSTS.replace("VCPU: 8", "VCPU: 16").replace("[CUSTOM_SITE]", "[CUSTOM_OTHER]")
@@ -164,7 +164,7 @@ def test_loads_and_claims_at_once(database):
     assert not all(load(database, text, dry_run=True).needed for text in (HOSTS, wide))
 
 
-def test_progress_counts_what_is_written_once(database):
+def test_progress_counts_every_write_once(database):
     """The first attempt lacks the rows of the aggregates, is rolled back, and is repeated."""
     counts = []
     load(database, HOSTS, advance=counts.append)
@@ -172,7 +172,7 @@ def test_progress_counts_what_is_written_once(database):
     assert -6 in counts
 
 
-def test_a_dry_run_says_the_same_and_writes_nothing(database):
+def test_a_dry_run_prints_the_same_and_writes_nothing(database):
     before = everything(database)
     lines = list(load(database, HOSTS, dry_run=True).lines())
     assert everything(database) == before
@@ -180,7 +180,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(database):
     assert lines[:3] == ["resource class CUSTOM_NIC: new", "trait CUSTOM_SITE: new", "host1: new"]
 
 
-def test_what_changes_is_written_and_shown(database):
+def test_changes_are_written_and_shown(database):
     load(database, HOSTS)
     before, _ = everything(database)
     text = f"""
@@ -215,7 +215,7 @@ providers:
     assert not load(database, text).needed
 
 
-def test_the_generation_moves_for_what_differs_only(database):
+def test_the_generation_changes_only_for_differences(database):
     load(database, "providers: [{name: a, inventories: {VCPU: 1}, traits: [CUSTOM_A]}]")
     before = everything(database)[0]["a"]["generation"]
     load(database, "providers: [{name: a, inventories: {VCPU: 1}, traits: [CUSTOM_B]}]")
@@ -285,15 +285,15 @@ def test_all_failures_are_reported_at_once(database):
     assert [line for line, _ in refused(database, text)] == [3, 5]
 
 
-def test_a_database_that_is_lost_is_no_mistake_of_the_file(database):
+def test_a_lost_database_is_not_reported_as_a_mistake_in_the_file(database):
     lost = faults.Plan("INSERT INTO inventories", [faults.lose], for_ever=True)
     with faults.planted(database, lost), pytest.raises(errors.Unavailable):
         load(database, HOSTS)
-    assert lost.done == 2
+    assert lost.injected == 2
     assert everything(database)[0] == {}
 
 
-def test_what_changed_since_the_comparison_is_read_again_under_the_lock(database, monkeypatch):
+def test_changes_since_the_comparison_are_read_under_the_lock(database, monkeypatch):
     """Another writer adds a trait after the comparison; the provider is compared again, and the trait removed."""
     load(database, HOSTS)
     lock_all = LockedProvider.lock_all.__func__
@@ -330,7 +330,7 @@ FILES = st.lists(st.lists(ENTRIES, max_size=4, unique_by=lambda entry: entry["na
 
 @hypothesis.given(FILES)
 @hypothesis.settings(max_examples=40, suppress_health_check=list(hypothesis.HealthCheck))
-def test_after_any_files_the_database_is_as_the_last_says(synced_database, files):
+def test_after_any_files_the_database_matches_the_last_one(synced_database, files):
     with opened(synced_database.clean()) as database:
         for providers in files:
             text = yaml.safe_dump({"providers": providers})
@@ -371,13 +371,13 @@ class TestCommand:
 
         return run
 
-    def test_it_prints_what_is_new_and_how_many(self, run):
+    def test_new_objects_are_printed_with_their_number(self, run):
         ran = run("providers: [{name: a, inventories: {VCPU: 1}}]")
         assert ran.code == 0
         assert ran.out.splitlines()[0] == "a: new"
         assert "|    new    |    1   |" in ran.out
 
-    def test_a_dry_run_says_that_it_is_one(self, run, database):
+    def test_a_dry_run_is_marked_as_one(self, run, database):
         ran = run("providers: [{name: a}]", "--dry-run")
         assert (ran.code, ran.out.splitlines()[-1]) == (0, "Dry run: nothing was written.")
         assert everything(database)[0] == {}

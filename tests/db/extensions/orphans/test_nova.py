@@ -67,7 +67,7 @@ def server(cloud, nova, host="host1", flavor=None, held=None, **fields):
     return uuid
 
 
-def test_a_cloud_in_order_has_no_findings(cloud, nova):
+def test_a_consistent_cloud_has_no_findings(cloud, nova):
     for _ in range(10):
         server(cloud, nova)
     ran = compare(cloud)
@@ -89,7 +89,7 @@ def test_an_orphan_is_found_and_released(cloud, nova):
     assert cloud.held() == {*known, young, foreign}
 
 
-def test_a_list_and_a_nova_are_one_list(cloud, nova):
+def test_a_list_and_a_nova_are_combined(cloud, nova):
     server(cloud, nova)
     listed, orphan, lease = cloud.claim(), cloud.claim(), cloud.claim(kind="LEASE")
     file = cloud.file(listed)
@@ -98,7 +98,7 @@ def test_a_list_and_a_nova_are_one_list(cloud, nova):
     assert kinds(compare(cloud, "--not-in", file, "--type", "LEASE")) == {lease: "orphan"}
 
 
-def test_a_server_that_no_page_shows_is_no_orphan(cloud, nova):
+def test_a_server_missing_on_every_page_is_not_an_orphan(cloud, nova):
     """The server is soft-deleted, or in a cell that does not answer."""
     known = server(cloud, nova)
     hidden = server(cloud, nova, status="SOFT_DELETED")
@@ -114,7 +114,7 @@ def test_a_server_that_no_page_shows_is_no_orphan(cloud, nova):
         *("migrating", "post-migrating", "finished", "confirming", "reverting"),
     ],
 )
-def test_what_migrates_is_no_orphan_and_no_double(cloud, nova, status):
+def test_a_migrating_server_is_neither_an_orphan_nor_a_double(cloud, nova, status):
     moving = server(cloud, nova, "host2", held={"host1": FLAVOR, "host2": FLAVOR})
     [move] = uuids(1)
     nova.migrate(moving, move, status)
@@ -164,7 +164,7 @@ def test_an_instance_on_two_hosts_is_a_double(cloud, nova):
     assert f"    fix: {unset}\n" in cloud.run("--nova", "here").out
 
 
-def test_of_a_double_everything_on_the_other_host_is_unset(cloud, nova):
+def test_the_hint_for_a_double_unsets_everything_on_the_other_host(cloud, nova):
     held = {"host1": {"MEMORY_MB": 512}, "numa1": {"VCPU": 2}, "host2": FLAVOR, "pool": {"DISK_GB": 20}}
     twice = server(cloud, nova, "host2", held=held)
     [finding] = json.loads(compare(cloud).out)["found"]
@@ -174,14 +174,14 @@ def test_of_a_double_everything_on_the_other_host_is_unset(cloud, nova):
     assert {*command_line[6::2]} == {cloud.providers["host1"], cloud.providers["numa1"]}
 
 
-def test_of_a_double_without_anything_on_its_own_host_nothing_is_unset(cloud, nova):
+def test_the_hint_for_a_double_without_allocations_on_its_host_unsets_nothing(cloud, nova):
     lost = server(cloud, nova, "host3", held={"host1": FLAVOR, "host2": FLAVOR})
     [finding] = json.loads(compare(cloud).out)["found"]
     assert finding["kind"] == "double"
     assert finding["hint"] == f"nova-manage placement heal_allocations --force --instance {lost}"
 
 
-def test_a_child_and_a_shared_pool_are_no_second_host(cloud, nova):
+def test_a_child_and_a_shared_pool_are_not_a_second_host(cloud, nova):
     server(cloud, nova, held={"host1": {"VCPU": 1, "MEMORY_MB": 512}, "numa1": {"VCPU": 1}, "pool": {"DISK_GB": 20}})
     assert compare(cloud).code == 0
 
@@ -195,7 +195,7 @@ def test_a_provider_without_a_root_is_its_own_host(cloud, nova):
     assert findings(compare(cloud)) == {moved: ("wrong-host", "holds resources on host1; nova runs it on host2")}
 
 
-def test_another_host(cloud, nova):
+def test_an_instance_on_the_wrong_host_is_found(cloud, nova):
     moved = server(cloud, nova, "host2", held={"host1": FLAVOR})
     homeless = server(cloud, nova, "host2", held={"pool": {"DISK_GB": 20}})
     assert findings(compare(cloud)) == {
@@ -204,7 +204,7 @@ def test_another_host(cloud, nova):
     }
 
 
-def test_a_server_that_runs_and_holds_nothing_is_missing(cloud, nova):
+def test_a_running_server_without_allocations_is_missing(cloud, nova):
     missing = server(cloud, nova, held={})
     other = server(cloud, nova, held={}, tenant_id="blue")
     none = {f"resources:{name}": "0" for name in FLAVOR}
@@ -220,7 +220,7 @@ def test_a_server_that_runs_and_holds_nothing_is_missing(cloud, nova):
     assert kinds(compare(cloud, "--type", "MIGRATION")) == {}
 
 
-def test_a_server_without_a_host_should_hold_nothing(cloud, nova):
+def test_a_server_without_a_host_should_have_no_allocations(cloud, nova):
     shelved = server(cloud, nova, None, held={"host1": FLAVOR}, status="SHELVED_OFFLOADED")
     server(cloud, nova, None, held={"host1": FLAVOR}, status="BUILD", **{fake.TASK: "scheduling"})
     assert findings(compare(cloud)) == {shelved: ("no-host", "nova runs it on no host (SHELVED_OFFLOADED)")}
@@ -250,7 +250,7 @@ SPECS = {"hw:cpu_policy": "dedicated"}
         ({"extra_specs": {"trait:HW_CPU_X86_AVX": "required"}}, FLAVOR, None),
     ],
 )
-def test_amounts_that_differ_from_the_flavor(cloud, nova, flavor, held, sentence):
+def test_amounts_that_differ_from_the_flavor_are_found(cloud, nova, flavor, held, sentence):
     uuid = server(cloud, nova, flavor=flavor, held={"host1": held})
     expected = (
         {} if sentence is None else {uuid: ("amounts", f"holds amounts that differ from its flavor's: {sentence}")}
@@ -259,7 +259,7 @@ def test_amounts_that_differ_from_the_flavor(cloud, nova, flavor, held, sentence
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_all_recorded_replies_as_they_are(cloud, nova, more):
+def test_all_recorded_replies_are_understood(cloud, nova, more):
     """The schemas allow flavors of any size, with swap and volumes, and all states."""
     differing = set()
     for document in fake.RECORDED["servers"]:
@@ -279,12 +279,12 @@ def test_all_recorded_replies_as_they_are(cloud, nova, more):
     assert kinds(compare(cloud)) == dict.fromkeys(differing, "amounts")
 
 
-def test_a_root_disk_on_a_volume_takes_no_room(cloud, nova):
+def test_a_root_disk_on_a_volume_requests_no_disk(cloud, nova):
     server(cloud, nova, held={"host1": {"VCPU": 2, "MEMORY_MB": 512}}, image="")
     assert compare(cloud).code == 0
 
 
-def test_what_nova_does_not_tell_is_not_compared(cloud, nova):
+def test_fields_missing_in_nova_are_not_compared(cloud, nova):
     hidden = server(cloud, nova, held={"host1": {"VCPU": 99}})
     del nova.servers[hidden]["flavor"]["extra_specs"]
     # in a cell that does not answer
@@ -315,13 +315,13 @@ class TestCellsThatDoNotAnswer:
         assert compare(cloud, *RELEASE).code == command.FOUND
         assert cloud.held() == {known, *moves, *others}
 
-    def test_a_server_is_listed_of_which_nova_knows_nothing(self, cloud, nova, held):
+    def test_a_silent_cell_is_detected_by_a_server_listed_without_details(self, cloud, nova, held):
         silent = server(cloud, nova)
         kept = ("id", "created", "links", "tenant_id")
         nova.servers[silent] = {**{name: nova.servers[silent][name] for name in kept}, "status": "UNKNOWN"}
         self.check(cloud, held, silent)
 
-    def test_no_page_shows_such_a_server_and_nova_has_it(self, cloud, nova, held):
+    def test_a_silent_cell_is_detected_by_a_server_missing_on_every_page(self, cloud, nova, held):
         silent = server(cloud, nova)
         kept = ("id", "created", "links", "tenant_id", "user_id", "image", "flavor")
         hidden = nova.servers.pop(silent)
@@ -329,14 +329,14 @@ class TestCellsThatDoNotAnswer:
         nova.hidden[silent] = {**{name: hidden[name] for name in kept}, **nothing, "status": "UNKNOWN"}
         self.check(cloud, held, silent)
 
-    def test_a_server_is_resized_without_a_migration(self, cloud, nova, held):
+    def test_a_silent_cell_is_detected_by_a_resized_server_without_a_migration(self, cloud, nova, held):
         resized = server(cloud, nova, status="VERIFY_RESIZE")
         self.check(cloud, held, resized)
         nova.changed.add(resized)  # its migration has ended a moment ago
         assert json.loads(compare(cloud).out)["summary"]["perhaps_migrations"] == 0
 
 
-def test_what_is_younger_than_the_reading_is_no_orphan(cloud, nova, monkeypatch):
+def test_a_consumer_younger_than_the_reading_is_not_an_orphan(cloud, nova, monkeypatch):
     """A migration that begins during the reading is on no page."""
     known, move = server(cloud, nova), cloud.claim(kind="MIGRATION", days=0.5)
     assert kinds(compare(cloud, "--older-than", "1h")) == {move: "orphan"}
@@ -352,7 +352,7 @@ def test_what_is_younger_than_the_reading_is_no_orphan(cloud, nova, monkeypatch)
     assert (kinds(ran), cloud.held()) == ({move: "young"}, {known, move})
 
 
-def test_of_a_wrong_nova_the_orphans_are_not_even_asked_for(cloud, nova):
+def test_no_orphan_is_looked_up_in_a_wrong_nova(cloud, nova):
     """Hundreds of thousands of orphans would each take a request."""
     known, others = server(cloud, nova), {cloud.claim() for _ in range(3)}
     ran = compare(cloud, "--release", "--older-than", "1d", "--yes")
@@ -360,7 +360,7 @@ def test_of_a_wrong_nova_the_orphans_are_not_even_asked_for(cloud, nova):
     assert not [path for path in nova.asked if any(fragment in path for fragment in others)]
 
 
-def test_what_changes_meanwhile_is_not_judged(cloud, nova):
+def test_a_consumer_that_changes_meanwhile_is_not_a_finding(cloud, nova):
     moved, other = server(cloud, nova, "host2", held={"host1": FLAVOR}), server(cloud, nova, held={})
     nova.changed.add(moved)
     ran = compare(cloud)
@@ -384,7 +384,7 @@ def test_a_failure_at_any_page_releases_nothing(cloud, nova, path, at, status):
     assert cloud.held() == held
 
 
-def test_an_orphan_that_nova_cannot_be_asked_for_is_not_released(cloud, nova):
+def test_an_orphan_that_cannot_be_looked_up_in_nova_is_not_released(cloud, nova):
     known, unclear = server(cloud, nova), cloud.claim()
     for status in (403, 500, 404):
         nova.asked.clear()
@@ -403,7 +403,7 @@ def test_a_nova_without_servers_is_refused(cloud, nova):
 
 
 @SQLITE
-def test_without_the_rights_of_an_administrator_it_is_refused(cloud, nova):
+def test_a_comparison_without_administrator_rights_is_refused(cloud, nova):
     uuid = server(cloud, nova)
     del nova.servers[uuid][fake.HOST]
     ran = compare(cloud)
@@ -424,7 +424,7 @@ def test_a_nova_that_is_too_old_is_refused(cloud, nova):
 @pytest.mark.parametrize(
     "replies", [[], {}, {"servers": None}, {"servers": [{}]}, {"servers": [], "servers_links": [{"rel": "next"}]}]
 )
-def test_replies_of_something_else_are_one_line(cloud, nova, monkeypatch, replies):
+def test_replies_of_another_service_are_reported_in_one_line(cloud, nova, monkeypatch, replies):
     monkeypatch.setattr(nova, "reply", _with(nova.reply, "/servers/detail", replies))
     ran = compare(cloud)
     assert (ran.code, ran.out, len(errors(ran))) == (1, "", 1)
@@ -445,7 +445,7 @@ def test_a_next_page_that_repeats_ends_the_command(cloud, nova, monkeypatch):
 
 
 @SQLITE
-def test_clouds_that_cannot_be_reached(cloud, nova, monkeypatch):
+def test_an_unreachable_cloud_is_reported(cloud, nova, monkeypatch):
     cloud.connect(here=f"{closed.URL}/v2.1")
     for name in ("here", "nowhere"):
         ran = cloud.run("--nova", name)

@@ -38,7 +38,7 @@ def findings(ran):
 
 
 class TestAll:
-    def test_all_consumers_are_shown_with_what_they_hold(self, cloud):
+    def test_all_consumers_are_shown_with_their_allocations(self, cloud):
         first = cloud.claim(host1={"VCPU": 2, "MEMORY_MB": 512}, pool={"DISK_GB": 20})
         second = cloud.claim(kind=None, project="blue", days=0)
         ran = cloud.run()
@@ -53,7 +53,7 @@ class TestAll:
         assert re.fullmatch(r"\dm", second_row.split()[4])
         assert number == "2 consumers"
 
-    def test_as_json(self, cloud):
+    def test_consumers_are_printed_as_json(self, cloud):
         made = [cloud.claim(), cloud.claim()]
         documents = json.loads(cloud.run("--json").out)["consumers"]
         assert [document["consumer"] for document in documents] == made
@@ -64,7 +64,7 @@ class TestAll:
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", documents[0]["created_at"])
         assert documents[0]["expires_at"] is None
 
-    def test_as_comma_separated_values(self, cloud):
+    def test_consumers_are_printed_as_comma_separated_values(self, cloud):
         made = cloud.claim(host1={"VCPU": 2, "MEMORY_MB": 512})
         rows = [*csv.DictReader(io.StringIO(cloud.run("--csv").out))]
         assert [(row["consumer"], row["provider_name"], row["resource_class"], row["used"]) for row in rows] == [
@@ -73,14 +73,14 @@ class TestAll:
         ]
 
     @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)"])
-    def test_comma_separated_values_are_no_formulas_and_no_commands_of_a_terminal(self, cloud, name):
+    def test_comma_separated_values_contain_no_formulas_and_control_characters(self, cloud, name):
         cloud.claim(project=f"{name}\x1b[2J")
         known = cloud.file(cloud.claim(project="other"))
         for words in ([], ["--not-in", known]):
             row = next(csv.DictReader(io.StringIO(cloud.run(*words, "--csv").out)))
             assert row["project"] == f"'{name}\ufffd[2J"
 
-    def test_conditions(self, cloud):
+    def test_consumers_are_selected_by_conditions(self, cloud):
         red, blue = cloud.claim(), cloud.claim(project="blue")
         moved, untyped = cloud.claim(kind="MIGRATION", days=40), cloud.claim(kind=None, days=0)
 
@@ -120,7 +120,7 @@ class TestAll:
 
 
 class TestLists:
-    def test_what_a_file_does_not_name_is_an_orphan(self, cloud):
+    def test_a_consumer_missing_in_the_file_is_an_orphan(self, cloud):
         known, orphan, young = cloud.claim(), cloud.claim(), cloud.claim(days=0)
         ran = cloud.run("--not-in", cloud.file("# servers", "", known, OTHER), "--json")
         assert ran.code == command.FOUND
@@ -129,14 +129,14 @@ class TestLists:
         assert (summary["compared"], summary["named_and_hold_nothing"]) == (3, 1)
         assert summary["found"]["orphan"] == 1
 
-    def test_nothing_found_is_success_and_young_ones_are_no_finding(self, cloud):
+    def test_no_findings_is_a_success_and_young_consumers_are_not_findings(self, cloud):
         known = cloud.claim()
         cloud.claim(days=0)
         ran = cloud.run("--not-in", cloud.file(known))
         assert ran.code == 0
         assert "young" in ran.out
 
-    def test_stdin_and_several_files(self, cloud, monkeypatch):
+    def test_lists_are_read_from_stdin_and_several_files(self, cloud, monkeypatch):
         first, second, third = cloud.claim(), cloud.claim(), cloud.claim()
         monkeypatch.setattr("sys.stdin", io.StringIO(f"{first}\n"))
         ran = cloud.run("--not-in", "-", "--not-in", cloud.file(second), "--json")
@@ -161,7 +161,7 @@ class TestLists:
         assert cloud.held() == {made}
         assert cloud.run("--not-in", cloud.file(*lines), "--allow-empty").code == command.FOUND
 
-    def test_a_line_that_is_no_uuid_is_refused_with_its_number(self, cloud):
+    def test_a_line_that_is_not_a_uuid_is_refused_with_its_number(self, cloud):
         made = cloud.claim()
         path = cloud.file(OTHER, "", "ID")
         ran = cloud.run("--not-in", path, "--release", "--older-than", "1h", "--yes", "--force")
@@ -181,7 +181,7 @@ class TestLists:
         assert (ran.code, json.loads(ran.out)["summary"]["not_compared"]) == (0, {"MIGRATION": 1})
         assert findings(cloud.run("--not-in", cloud.file(known), "--type", "MIGRATION", "--json")) == {"orphan": {move}}
 
-    def test_types_of_which_a_file_names_none_are_not_compared(self, cloud):
+    def test_types_missing_in_a_file_are_not_compared(self, cloud):
         """A list of servers does not cover jobs."""
         known, orphan = cloud.claim(), cloud.claim()
         jobs = [cloud.claim(kind="JOB") for _ in range(2)]
@@ -204,7 +204,7 @@ class TestLists:
         assert (ran.code, cloud.held()) == (1, made)
         assert "incomplete" in ran.err
 
-    def test_the_time_in_which_a_list_is_read_is_no_age(self, cloud, monkeypatch):
+    def test_the_time_of_reading_a_list_does_not_count_as_age(self, cloud, monkeypatch):
         """A server created after its page was sent is in no page, and is younger than the command."""
         known = cloud.claim()
 
@@ -218,7 +218,7 @@ class TestLists:
         assert findings(ran) == {"young": {OTHER}}
         assert cloud.held() == {known, OTHER}
 
-    def test_one_project_and_one_type(self, cloud):
+    def test_a_project_and_a_type_can_be_selected(self, cloud):
         cloud.claim()
         blue, lease = cloud.claim(project="blue"), cloud.claim(kind="LEASE", project="blue")
         known = [cloud.claim(), cloud.claim(kind="LEASE")]
@@ -226,7 +226,7 @@ class TestLists:
         assert findings(cloud.run(*words)) == {"orphan": {blue, lease}}
         assert findings(cloud.run(*words, "--type", "LEASE")) == {"orphan": {lease}}
 
-    def test_as_text_and_as_comma_separated_values(self, cloud):
+    def test_findings_are_printed_as_text_and_as_comma_separated_values(self, cloud):
         known, orphan = cloud.claim(), cloud.claim()
         path = cloud.file(known)
         text = cloud.run("--not-in", path).out
@@ -239,7 +239,7 @@ class TestLists:
 class TestRelease:
     WORDS = ("--release", "--older-than", "1d")
 
-    def test_a_dry_run_shows_what_would_be_free_and_writes_nothing(self, cloud):
+    def test_a_dry_run_shows_the_room_after_the_release_and_writes_nothing(self, cloud):
         known = [cloud.claim(), cloud.claim(), cloud.claim()]
         cloud.claim(host2={"VCPU": 7}, pool={"DISK_GB": 3})
         cloud.claim(project="blue", host2={"VCPU": 1})
@@ -254,7 +254,7 @@ class TestRelease:
         assert (document["dry_run"], document["amounts"]) == (True, {"VCPU": 8, "DISK_GB": 3})
         assert (len(document["consumers"]), document["released"]) == (2, [])
 
-    def test_old_orphans_are_released_in_batches_and_the_feed_has_it(self, cloud, monkeypatch):
+    def test_old_orphans_are_released_in_batches_and_recorded_in_the_feed(self, cloud, monkeypatch):
         monkeypatch.setattr(release, "BATCH", 2)
         known = [cloud.claim() for _ in range(6)]
         orphans = [cloud.claim(host2={"VCPU": 1}) for _ in range(5)]
@@ -270,7 +270,7 @@ class TestRelease:
         assert (again.code, json.loads(again.out)["release"]["released"]) == (0, [])
         assert not set(orphans) & cloud.held()
 
-    def test_the_history_says_that_the_command_has_ended_them(self, cloud):
+    def test_the_history_names_the_command_as_the_cause(self, cloud):
         known, orphan = cloud.claim(), cloud.claim()
         assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == 0
         cloud.database.recorder.order()
@@ -279,7 +279,7 @@ class TestRelease:
         assert last.generations[1] is None
         assert (last.request["api"], last.request["route"]) == ("placement-manage", "consumers")
 
-    def test_of_more_than_half_it_is_refused(self, cloud):
+    def test_a_release_of_more_than_half_is_refused(self, cloud):
         known, orphans = cloud.claim(), {cloud.claim(), cloud.claim()}
         words = ("--not-in", cloud.file(known), *self.WORDS, "--yes")
         ran = cloud.run(*words)
@@ -290,12 +290,12 @@ class TestRelease:
         assert cloud.run(*words, "--force").code == 0
         assert cloud.held() == {known}
 
-    def test_of_half_it_is_not(self, cloud):
+    def test_a_release_of_half_is_accepted(self, cloud):
         known, _ = cloud.claim(), cloud.claim()
         assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == 0
         assert cloud.held() == {known}
 
-    def test_what_changed_since_it_was_read_is_kept(self, cloud, monkeypatch):
+    def test_a_consumer_that_changed_since_it_was_read_is_kept(self, cloud, monkeypatch):
         known = [cloud.claim(), cloud.claim()]
         first, second = cloud.claim(), cloud.claim()
         give_back = command.releasing.release_orphans
@@ -317,7 +317,7 @@ class TestRelease:
         assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes", "--force").code == 0
         assert cloud.held() == {known, other}
 
-    def test_what_may_be_a_migration_stays(self, cloud):
+    def test_a_consumer_that_may_be_a_migration_is_kept(self, cloud):
         known, other, move = cloud.claim(), cloud.claim(kind=None), cloud.claim(kind="MIGRATION")
         untyped = cloud.claim(kind=None)
         words = ("--not-in", cloud.file(known, other), *self.WORDS, "--yes", "--force")
@@ -328,7 +328,7 @@ class TestRelease:
         assert cloud.run(*words, "--type", "unknown").code == 0
         assert cloud.held() == {known, other, move}
 
-    def test_a_failure_in_between_shows_what_was_released(self, cloud, monkeypatch):
+    def test_a_failure_between_batches_shows_the_released_consumers(self, cloud, monkeypatch):
         monkeypatch.setattr(release, "BATCH", 1)
         known = [cloud.claim(), cloud.claim()]
         orphans = [cloud.claim(), cloud.claim()]
@@ -348,7 +348,7 @@ class TestRelease:
         assert cloud.held() == {*known, orphans[1]}
 
     @pytest.mark.every_database
-    def test_one_that_ended_and_came_back_is_another_one(self, cloud, monkeypatch):
+    def test_a_consumer_that_ended_and_was_created_again_is_kept(self, cloud, monkeypatch):
         """It has the same generation, the same allocations, and on SQLite the same id."""
         known, orphan = cloud.claim(), cloud.claim()
         give_back = command.releasing.release_orphans
@@ -362,7 +362,7 @@ class TestRelease:
         assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == command.FOUND
         assert cloud.held() == {known, orphan}
 
-    def test_of_more_than_half_of_a_type_it_is_refused(self, cloud):
+    def test_a_release_of_more_than_half_of_a_type_is_refused(self, cloud):
         """Most likely the list of their program is missing or incomplete, even if they are few among all consumers."""
         known = [*(cloud.claim() for _ in range(30)), cloud.claim(kind="LEASE")]
         leases = {cloud.claim(kind="LEASE") for _ in range(11)}
@@ -400,7 +400,7 @@ class TestArguments:
             ),
         ],
     )
-    def test_arguments_that_do_not_go_together(self, cloud, words, sentence):
+    def test_incompatible_arguments_are_refused(self, cloud, words, sentence):
         ran = cloud.run(*words)
         assert (ran.code, ran.out) == (2, "")
         assert sentence in ran.err

@@ -99,7 +99,7 @@ def test_a_symbol_without_a_uuid_becomes_an_unused_uuid():
     assert SYMBOL.fullmatch("$n1$")
 
 
-def test_sentences_differ_only_in_what_they_name_as_missing_or_in_conflict():
+def test_sentences_differ_only_in_names_that_are_missing_or_in_conflict():
     call = Call("POST", "/v1/allocations", {"resource_class": "gold", "name": "a-1"})
     a = Reply(409, {}, error("Client", "The name 'a-1' is used."))
     assert lines(a, Reply(409, {}, error("Client", "taken: a-1")), call) == []
@@ -211,7 +211,7 @@ def test_shrinking_keeps_exactly_the_calls_that_are_needed(needed):
     assert shortest == [*(sequence[number] for number in sorted(needed)), last]
 
 
-def test_shrinking_removes_calls_that_can_only_go_together():
+def test_shrinking_removes_calls_that_depend_on_each_other_together():
     """One request creates a node and another deletes it: without the first, the second is a different difference."""
     sequence = [Call("GET", f"/{number}") for number in range(8)]
 

@@ -78,7 +78,7 @@ def test_only_updatable_fields_change(path):
         apply(DOCUMENT, [{"op": "remove", "path": "/extra/no"}, {"op": "remove", "path": path}])
 
 
-def test_operations_see_those_before_them_and_share_nothing_with_the_request():
+def test_operations_see_earlier_ones_and_share_no_values_with_the_request():
     operations = [
         {"op": "add", "path": "/extra", "value": {}},
         {"op": "add", "path": "/extra/x", "value": 1},

@@ -185,7 +185,7 @@ def test_an_exception_in_on_lost_is_logged(clock, caplog):
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_the_end_of_a_block_waits_for_on_lost(clock):
+def test_the_end_of_a_block_waits_until_on_lost_returns(clock):
     """The process may exit after the block, but not before ``on_lost`` has stopped another process."""
     entered, ended, seen = threading.Event(), threading.Event(), []
 

@@ -41,7 +41,7 @@ def text_of(kind, changes, generations=(None, None), *, uuid=GONE, name=None):
         ("resource_class", {"name": ["CUSTOM_A", "CUSTOM_B"]}, (None, None), "renamed"),
     ],
 )
-def test_the_verb_says_what_happened(kind, changes, generations, verb):
+def test_the_verb_describes_the_event(kind, changes, generations, verb):
     assert text_of(kind, changes, generations).verb == verb
 
 

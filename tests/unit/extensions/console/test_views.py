@@ -117,7 +117,7 @@ def test_classes_are_sorted_by_pressure():
         (0, "DISK_GB", "0 disk"),
     ],
 )
-def test_an_amount_has_the_unit_that_people_read(amount, resource_class, expected):
+def test_an_amount_is_shown_in_a_readable_unit(amount, resource_class, expected):
     assert units.amount_of(amount, resource_class).replace("\N{NARROW NO-BREAK SPACE}", " ") == expected
 
 
@@ -133,7 +133,7 @@ def test_providers_that_need_attention_are_counted_and_named():
     assert cloud.disabled_in_use(a_rack(), 0) == cloud.Attention(1, [])
 
 
-def test_examples_of_what_needs_attention_are_the_first_by_name():
+def test_examples_of_providers_that_need_attention_are_the_first_by_name():
     world = World()
     for name in ("b", "c", "a"):
         world.host(name, VCPU=Stock(1, used=1), traits=["COMPUTE_STATUS_DISABLED"])
@@ -199,7 +199,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_text_keeps_its_meaning(text):
+def test_a_query_text_keeps_its_meaning(text):
     pairs = parse_text(text)
     assert parse_text(query_text.text(pairs)) == pairs
     assert parse_text(QueryForm.of(pairs).text) == pairs

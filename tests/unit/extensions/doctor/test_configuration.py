@@ -53,7 +53,7 @@ CONFIGURATION = [check.name for check in checks.CHECKS if check.about == checks.
 
 
 @pytest.mark.parametrize("name", CONFIGURATION)
-def test_a_sound_configuration_has_no_finding(configured, name):
+def test_a_correct_configuration_has_no_finding(configured, name):
     assert findings(name, configured(SECRET + NOAUTH)) == []
 
 

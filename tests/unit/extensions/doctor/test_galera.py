@@ -26,7 +26,7 @@ def findings(variables, status):
     return [finding for _, finding in examine(Subject(None, None), [check]).findings]
 
 
-def test_a_sound_node_has_no_finding():
+def test_a_healthy_node_has_no_finding():
     assert findings(NODE, SOUND) == []
     assert findings(NODE | {"wsrep_cluster_address": "gcomm://"}, SOUND) == []
     assert findings(NODE | {"wsrep_cluster_address": "gcomm://db1,db2,db3?gmcast.segment=1"}, SOUND) == []

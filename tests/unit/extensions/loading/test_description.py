@@ -170,7 +170,7 @@ def test_any_document_is_described_or_refused(document):
     findings(yaml.safe_dump({"providers": [document]}))
 
 
-def test_the_schema_is_a_schema_and_has_the_bounds_of_the_api():
+def test_the_schema_is_valid_and_has_the_bounds_of_the_api():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     of_api = inventory.CREATE.render(mv.HISTORY.latest)["properties"]
     properties = SCHEMA["$defs"]["inventory"]["properties"]

@@ -60,7 +60,7 @@ def test_extra_specs_override_the_flavor(specs, exact, least):
     assert demand(specs) == (exact, least)
 
 
-def test_without_extra_specs_nothing_is_known():
+def test_a_flavor_without_extra_specs_has_an_unknown_demand():
     hidden = {name: value for name, value in SMALL.items() if name != "extra_specs"}
     assert flavors.demand(hidden, boots_from_volume=False) is None
 

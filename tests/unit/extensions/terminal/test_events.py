@@ -142,7 +142,7 @@ def test_a_follower_ends_where_the_service_refuses(error):
         next(following)
 
 
-def test_a_follower_ends_if_there_is_no_service_at_all():
+def test_a_follower_ends_if_the_first_request_fails():
     with pytest.raises(ServiceError):
         next(events.events(Service(ServiceError("x")), arguments(follow=True), print))
 
