@@ -96,7 +96,7 @@ def test_postgresql_receives_only_the_statements_of_the_budget(database, service
     assert len(sent) == BUDGET + len(["BEGIN"]), sent
 
 
-def test_a_claim_on_three_providers_takes_one_more(database, service, names, budget):
+def test_a_claim_on_three_providers_takes_one_more_statement(database, service, names, budget):
     """Their ids are looked up first, for the order of the locks."""
     for name_ in ("second", "third"):
         for call in (provider(name_), stock(name_, VCPU=8)):

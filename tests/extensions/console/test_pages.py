@@ -59,7 +59,7 @@ def test_a_page_is_complete_and_names_no_other_host(app, uuids, path):
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/nothing", "/providers/nothing", "/assets/console.css", "/hosts"])
-def test_the_content_security_policy_forbids_external_content(app, uuids, path):
+def test_every_reply_has_the_security_headers(app, uuids, path):
     reply = web.ask(app, "GET", f"/console{path}")
     assert reply.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
     assert reply.headers["x-content-type-options"] == "nosniff"

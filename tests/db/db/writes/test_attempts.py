@@ -92,7 +92,7 @@ def test_between_two_attempts_is_a_short_random_pause_that_grows(memory, clock):
     assert max(clock.pauses) > 0.03
 
 
-def test_a_pause_after_very_many_attempts_is_as_short(clock):
+def test_a_pause_after_very_many_attempts_is_short(clock):
     """A request for a node that loses every race is repeated for a minute."""
     retry.pause(5000)
     (pause,) = clock.pauses

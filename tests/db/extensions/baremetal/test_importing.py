@@ -349,7 +349,7 @@ def test_a_node_that_was_claimed_since_the_comparison_fails_alone(database):
     assert held(database, ME) is None
 
 
-class Guessed:
+class RandomServices:
     """Random documents of two Ironic services in turn, and the writes of Placement clients in between."""
 
     UUIDS = tuple(f"6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0a{number}" for number in range(4))
@@ -393,14 +393,14 @@ class Guessed:
 
 
 def holders(database):
-    nodes = database.read(lambda db: Node.of_uuids(db, Guessed.UUIDS))
+    nodes = database.read(lambda db: Node.of_uuids(db, RandomServices.UUIDS))
     return {uuid: node.instance_uuid for uuid, node in nodes.items() if node.instance_uuid is not None}
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_any_services_are_imported_in_turn(database, seed):
     """From any earlier state an import ends, reports the nodes that it excluded, and keeps all holders."""
-    guessed = Guessed(seed)
+    guessed = RandomServices(seed)
     for _ in range(12):
         documents = guessed.documents()
         before = holders(database)

@@ -40,7 +40,7 @@ def _respell_and_release(client, node, _consumer):
 
 
 @pytest.mark.parametrize(("act", "status"), [(_adopt, 201), (_reclassify_and_assign, 200), (_respell_and_release, 200)])
-def test_a_change_of_a_node_that_waits_for_a_consumer_has_no_provider(database, act, status):
+def test_a_change_of_a_node_that_waits_for_a_consumer_has_locked_no_provider(database, act, status):
     """PUT /allocations locks the consumer first: the other order would deadlock."""
     client, forest, consumer = Client(database), Forest(database), new()
     elsewhere, node = forest.provider(), forest.provider()

@@ -231,7 +231,7 @@ def test_a_change_of_the_chosen_node_is_seen_by_the_claim(metal, change, others)
     assert (record.state, record.node_uuid in changed) == ("active" if others else "error", False)
 
 
-def test_the_chosen_node_with_a_raised_total_has_one_holder(metal):
+def test_a_chosen_node_with_a_raised_total_gets_one_holder(metal):
     """A Placement client claims the first unit meanwhile, so the claim for the request succeeds."""
     node = metal.node()
     inventory = Inventory("CUSTOM_BM", total=2, max_unit=2)
