@@ -101,7 +101,7 @@ def test_an_id_that_became_another_class_is_not_the_old_class(call, other):
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("taken", ["name", "uuid"])
-def test_a_name_that_is_taken_at_the_last_moment(database, call, other, taken):
+def test_a_name_taken_at_the_last_moment_is_a_conflict(database, call, other, taken):
     """Story 2008750: the message of a duplicate key differs by database version, and was parsed wrongly."""
     winner = {"name": str(uuid.uuid4()), "uuid": str(uuid.uuid4())}
     loser = {"name": str(uuid.uuid4()), "uuid": str(uuid.uuid4()), taken: winner[taken]}

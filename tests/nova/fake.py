@@ -46,7 +46,7 @@ class Fake:
         self.newest = NEWEST
         #: By path, the number of the request that fails (from 1), and the status.
         self.failing: dict[str, tuple[int, int]] = {}
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         #: Replies that violate the schemas.
         self.invalid: list[str] = []
         self._documents = itertools.cycle(server for server in RECORDED["servers"] if "flavor" in server)
@@ -72,7 +72,7 @@ class Fake:
 
     def reply(self, path: str, version: str) -> tuple[int, Any]:
         """Return the status and the document for a GET of this path, with its query."""
-        self.asked.append(path)
+        self.requested.append(path)
         url = urllib.parse.urlsplit(path)
         query = dict(urllib.parse.parse_qsl(url.query))
         route = url.path.removeprefix("/v2.1")
@@ -83,7 +83,7 @@ class Fake:
         if (failure := self._failure(route)) is not None:
             return failure, {"forbidden" if failure == 403 else "computeFault": {"code": failure, "message": "no"}}
         if route == "/servers/detail":
-            return self._page("servers", "id", self._wanted_servers(query), path, query)
+            return self._page("servers", "id", self._selected_servers(query), path, query)
         if route == "/os-migrations":
             keys = ("status", "migration_type")
             migrations = [
@@ -92,7 +92,7 @@ class Fake:
                 if all(migration[key] == query.get(key, migration[key]) for key in keys)
             ]
             return self._page("migrations", "uuid", migrations, path, query)
-        return self._one(route.removeprefix("/servers/"))
+        return self._server(route.removeprefix("/servers/"))
 
     def _version(self) -> dict[str, Any]:
         newest = ".".join(map(str, self.newest))
@@ -102,10 +102,10 @@ class Fake:
 
     def _failure(self, route: str) -> int | None:
         at, status = self.failing.get(route, (0, 0))
-        requests = sum(urllib.parse.urlsplit(path).path == f"/v2.1{route}" for path in self.asked)
+        requests = sum(urllib.parse.urlsplit(path).path == f"/v2.1{route}" for path in self.requested)
         return status if requests == at else None
 
-    def _wanted_servers(self, query: dict[str, str]) -> list[dict[str, Any]]:
+    def _selected_servers(self, query: dict[str, str]) -> list[dict[str, Any]]:
         if query.get("all_tenants") not in ("1", "True", "true"):
             return []
         servers = [*self.servers.values()]
@@ -131,7 +131,7 @@ class Fake:
             reply[f"{key}_links"] = [{"rel": "next", "href": href}]
         return 200, self._valid(key, reply)
 
-    def _one(self, uuid: str) -> tuple[int, Any]:
+    def _server(self, uuid: str) -> tuple[int, Any]:
         server = self.servers.get(uuid) or self.hidden.get(uuid)
         if server is None:
             return 404, {"itemNotFound": {"code": 404, "message": f"Instance {uuid} could not be found."}}

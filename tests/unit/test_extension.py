@@ -1,4 +1,4 @@
-"""The extensions that a configuration enables, and the traces of the others."""
+"""The extensions that a configuration enables, without any parts of the disabled ones."""
 
 from __future__ import annotations
 

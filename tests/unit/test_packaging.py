@@ -122,7 +122,7 @@ def test_make_serve_announces_slow_steps():
     assert {index - 1 for index in slow} <= set(echoes)
 
 
-def test_a_python_that_is_missing_ends_a_release(tmp_path):
+def test_a_missing_python_ends_a_release(tmp_path):
     """The machine has no Python of that version."""
     uv = shutil.which("uv", path=os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]))
     if uv is None:

@@ -206,7 +206,7 @@ def test_each_state_of_a_schema_has_a_finding(engine):
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_sync_where_named_locks_are_forbidden(engine):
+def test_sync_works_where_named_locks_are_forbidden(engine):
     """Some Galera clusters forbid them."""
 
     def forbid(statement):

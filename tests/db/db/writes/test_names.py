@@ -165,7 +165,7 @@ def test_no_provider_is_in_an_aggregate_without_a_row(database, cloud):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_a_restored_file(database, cloud, tmp_path):
+def test_names_lost_by_a_restored_file_are_created_again(database, cloud, tmp_path):
     """Rows are lost by restoring a backup while the service and a second worker are connected."""
     path, backup = database.url.database, tmp_path / "backup"
     with sqlite3.connect(path) as live, sqlite3.connect(backup) as kept:
@@ -199,7 +199,7 @@ def losing_server(request):
 
 
 @pytest.mark.long  # starts its own server
-def test_a_crash_of_a_server_that_does_not_flush(losing_server):
+def test_names_lost_in_the_crash_of_a_server_are_created_again(losing_server):
     """Here the server really loses commits."""
     url = losing_server.create_database()
     with opened(url) as database, opened(url) as elsewhere:

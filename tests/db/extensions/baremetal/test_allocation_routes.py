@@ -101,7 +101,7 @@ def test_a_uuid_in_capitals_is_the_same(client):
 _STATEMENTS = 12
 
 
-def test_the_number_of_statements(client, own_insert, monkeypatch):
+def test_an_allocation_is_within_the_budget_of_statements(client, own_insert, monkeypatch):
     """Each takes a round trip, and together most of the time; see test_statement_budget."""
     monkeypatch.setattr(placing, "MAX_SNAPSHOT_AGE", 3600)  # on a slow machine a newer snapshot would be read
     for _ in range(3):

@@ -73,7 +73,7 @@ def test_a_consistent_cloud_has_no_findings(cloud, nova):
     ran = compare(cloud)
     assert (ran.code, findings(ran), json.loads(ran.out)["summary"]["compared"]) == (0, {}, 10)
     # All pages, of all projects, at one version.
-    pages = [urllib.parse.parse_qs(urllib.parse.urlsplit(path).query) for path in nova.asked if "/detail" in path]
+    pages = [urllib.parse.parse_qs(urllib.parse.urlsplit(path).query) for path in nova.requested if "/detail" in path]
     assert [page.get("all_tenants") for page in pages] == [["1"]] * 4
     assert ["marker" in page for page in pages] == [False, True, True, True]
 
@@ -357,7 +357,7 @@ def test_no_orphan_is_looked_up_in_a_wrong_nova(cloud, nova):
     known, others = server(cloud, nova), {cloud.claim() for _ in range(3)}
     ran = compare(cloud, "--release", "--older-than", "1d", "--yes")
     assert (ran.code, cloud.held()) == (1, {known, *others})
-    assert not [path for path in nova.asked if any(fragment in path for fragment in others)]
+    assert not [path for path in nova.requested if any(fragment in path for fragment in others)]
 
 
 def test_a_consumer_that_changes_meanwhile_is_not_a_finding(cloud, nova):
@@ -387,7 +387,7 @@ def test_a_failure_at_any_page_releases_nothing(cloud, nova, path, at, status):
 def test_an_orphan_that_cannot_be_looked_up_in_nova_is_not_released(cloud, nova):
     known, unclear = server(cloud, nova), cloud.claim()
     for status in (403, 500, 404):
-        nova.asked.clear()
+        nova.requested.clear()
         nova.failing[f"/servers/{unclear}"] = (1, status)
         ran = compare(cloud, *RELEASE)
         assert (ran.code, ran.out, cloud.held()) == (1, "", {known, unclear})

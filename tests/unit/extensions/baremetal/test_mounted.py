@@ -193,7 +193,7 @@ def test_the_api_is_served_if_it_is_enabled():
 
 @pytest.mark.parametrize("path", [*SPELLINGS, "/v1/drivers", "/drivers/"])
 @pytest.mark.parametrize("token", [None, "notused", "admin"])
-def test_noauth2_accepts_a_request_without_a_token_as_an_administrators(app, path, token):
+def test_noauth2_accepts_a_request_without_a_token_as_from_an_administrator(app, path, token):
     """keystoneauth sends a token even with the auth type "none"."""
     assert web.ask(app, "GET", f"/baremetal{path}", {"x-auth-token": token} if token else {}).status_int == 200
 
