@@ -1,4 +1,4 @@
-"""A small cloud for the comparison of consumers: hosts, a shared pool, and consumers of any age."""
+"""A small cloud for the tests of ``placement-manage consumers``: hosts, a shared pool, and consumers of any age."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 
-#: What the flavor of the fake nova has a server hold.
+#: The resources that the flavor of the fake nova requests.
 FLAVOR = {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 20}
 
 
@@ -62,9 +62,9 @@ class Cloud:
         return str(path)
 
     def claim(self, consumer=None, *, kind="INSTANCE", project="red", days=2, generation=None, **held):
-        """Let a consumer hold amounts by provider; return its uuid."""
+        """Claim amounts by provider for a consumer; return its uuid."""
         consumer = consumer or str(uuid.uuid4())
-        amounts = {self.providers[name]: found for name, found in (held or {"host1": FLAVOR}).items()}
+        amounts = {self.providers[name]: amount for name, amount in (held or {"host1": FLAVOR}).items()}
         claim = Claim(consumer, amounts, Owner(project, "ann", kind), generation=generation)
         self.database.write(lambda db: ClaimSet(db, [claim]).place())
         if days:
@@ -72,7 +72,7 @@ class Cloud:
         return consumer
 
     def age(self, consumer, days, column=None):
-        """Let a consumer be created and changed so many days ago, by the database's clock; None for never."""
+        """Set the age of a consumer in days, by the database's clock; None removes the times."""
 
         def work(db):
             at = None if days is None else leases.now(db) - datetime.timedelta(days=days)
@@ -83,5 +83,5 @@ class Cloud:
         self.database.write(work)
 
     def held(self):
-        """The uuids of all consumers."""
+        """Return the uuids of all consumers."""
         return set(self.database.read(lambda db: db.execute(sa.select(consumers.c.uuid)).scalars().all()))

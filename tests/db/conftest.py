@@ -1,4 +1,4 @@
-"""Fixtures: conditions of a test with a database, and a pair of Galera nodes for the session."""
+"""Fixtures for tests with a database, and a pair of Galera nodes for the session."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from tests.made import opened
 
 @pytest.fixture(autouse=True)
 def _no_maintenance(monkeypatch):
-    """No test has the statements of the feed's maintenance among its own because it took more than a minute."""
+    """Disable the feed's maintenance, whose statements would appear in tests that take more than a minute."""
     monkeypatch.setattr(feed, "MAINTENANCE_INTERVAL", 24 * 3600.0)
 
 
 @pytest.fixture(autouse=True)
 def _patient_checks(request, monkeypatch):
-    """Where nothing happens to the server, a health check gives a busy machine time for the answer."""
+    """Give health checks more time on a busy machine, except in tests that stop the server."""
     if "private_server" not in request.fixturenames:
         monkeypatch.setattr(dialects, "PROBING", Timeouts(connect=60, silence=60))
 
 
 @pytest.fixture
 def patient_database(monkeypatch):
-    """No statement of a database that is opened later is given up while it waits for a lock, on a busy machine too."""
+    """Raise the lock timeouts of databases opened later, for a busy machine."""
     for limit in patient.LIMITS:
         monkeypatch.setattr(*limit)
     monkeypatch.setitem(dialects.Setup.of.__kwdefaults__, "read_timeout", int(PATIENCE))
@@ -46,13 +46,13 @@ def patient_database(monkeypatch):
 
 @pytest.fixture
 def own_insert(backend):
-    """How many statements a transaction's events add to those of the feed: SQLite has no round trips to save."""
+    """Return the number of statements that a transaction's events add: only SQLite inserts them separately."""
     return int(backend.kind == "sqlite" and "v1" in extension.installed())
 
 
 @pytest.fixture
 def no_pauses(monkeypatch):
-    """Attempts follow each other at once."""
+    """Remove the pauses between attempts."""
     monkeypatch.setattr(retry, "MAX_PAUSE", 0)
 
 
@@ -63,7 +63,7 @@ def pair(request):
     with galera.cluster() as cluster:
         first, second = cluster.create_database()
         with (
-            # Nothing waits for the other node, so that requests at both are concurrent.
+            # Neither node waits for the other, so that requests at both are concurrent.
             opened(first, mysql_wsrep_sync_wait=0) as slow,
             opened(second, mysql_wsrep_sync_wait=0) as quick,
         ):
@@ -74,13 +74,13 @@ def pair(request):
 
 @pytest.fixture
 def replayed(database):
-    """At the end of the test, its events, replayed from the beginning, must give the state of the tables."""
+    """Check at the end of the test that replaying its events yields the state of the tables."""
     yield
     assert recorded.differences(database) == {}
 
 
 class Received(list):
-    """Records the facts of each event of a module."""
+    """A recorder of the facts of each signal of a module."""
 
     @contextlib.contextmanager
     def connected(self, module):

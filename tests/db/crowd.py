@@ -1,4 +1,4 @@
-"""Threads of one process that use its database at the same time, or wait for each other's transactions."""
+"""Threads of one process that use its database concurrently, or wait for each other's transactions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tests.made import opened
 
 
 class Threads:
-    """Threads that run a function each.
+    """Threads that each run a function.
 
     Attributes:
-        results: What the functions have returned or raised; None for those that have not ended.
+        results: Values that the functions returned or raised; None for a running function.
     """
 
     def __init__(self, works: Sequence[Callable[[], object]]) -> None:
@@ -46,30 +46,30 @@ class Threads:
         self._threads[number].start()
 
     def join(self) -> None:
-        """Wait for the end of those that have been started."""
+        """Wait for the end of the started threads."""
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join()
 
     def number(self) -> int | None:
-        """Return the number of the current thread; None for one that is not of these."""
+        """Return the number of the current thread; None for a foreign thread."""
         current = threading.current_thread()
         return self._threads.index(current) if current in self._threads else None
 
 
 def together(works: Sequence[Callable[[], object]], wait: Callable[[], object] | None = None) -> list[object]:
-    """Return what the functions return or raise; each runs in a thread of its own, and all begin at once.
+    """Run each function in its own thread, all starting at once; return their results or exceptions.
 
     Args:
-        wait: Returns once all threads may begin; the default is to wait for those of this call.
+        wait: Returns once all threads may begin; by default once all threads of this call are ready.
     """
     begin = wait or threading.Barrier(len(works)).wait
 
-    def begun(work: Callable[[], object]) -> object:
+    def begin_together(work: Callable[[], object]) -> object:
         begin()
         return work()
 
-    threads = Threads([lambda work=work: begun(work) for work in works])
+    threads = Threads([lambda work=work: begin_together(work) for work in works])
     for number in range(len(works)):
         threads.start(number)
     threads.join()
@@ -77,23 +77,23 @@ def together(works: Sequence[Callable[[], object]], wait: Callable[[], object] |
 
 
 class Crowd:
-    """Threads of one process: the first one holds a transaction open, and the others wait for it.
+    """Threads of one process: the first holds a transaction open, and the others wait for it.
 
     Attributes:
-        database: Of the process.
-        queue: What the threads wait in.
-        joined: How many writes each transaction did that could do several.
-        causes: Why transactions were run again.
-        admitted: How many threads used the database while the last ones waited.
+        database: The database of the process.
+        queue: The queue in which the threads wait.
+        joined: The number of writes in each transaction that combines writes.
+        causes: The causes of retries.
+        admitted: The number of threads that used the database while the last ones waited.
         searches: The number of searches.
-        optimistic: The number of calls of POST /v1/claims that claimed from a recent snapshot.
-        outcomes: How requests of these calls ended, and how many did so.
-        logged: What each call added to its line of the log, by the number of the thread.
+        optimistic: The number of requests to POST /v1/claims that claimed from a recent snapshot.
+        outcomes: The number of claims in these requests by outcome.
+        logged: The facts that each request added to its log line, by the number of the thread.
     """
 
     def __init__(self, database, queue):
         self.database, self.queue = database, queue
-        # So that it is the threads that say which of them are served together, and not the time.
+        # The threads decide which requests are combined, not the time.
         queue.max_wait, queue.gather_time = PATIENCE, 0
         self.admitted = 0
         #: The listeners run in the threads, and an addition takes several steps.
@@ -106,9 +106,9 @@ class Crowd:
         self.outcomes = Counter()
 
     def together(self, *works):
-        """Return what the works return or raise.
+        """Run each function in a thread; return their results or exceptions.
 
-        Each runs in a thread.  The first one stops at a statement until all others wait, which they do in their order.
+        The first thread stops at a statement until all others wait, in their order.
         """
         threads, held, all_wait = Threads(works), threading.Event(), threading.Event()
         line = self.queue.line
@@ -133,7 +133,7 @@ class Crowd:
 
     @contextlib.contextmanager
     def recorded(self):
-        """Have the attributes say what happens in the block, and nothing else."""
+        """Record the activity of the block in the attributes, which are reset first."""
         self._forget()
         listeners = {
             signals.written_jointly: self.joined.append,
@@ -167,11 +167,11 @@ def statuses(answers):
     return [answer.status for answer in answers]
 
 
-# --- claims on providers that they name ------------------------------------------------------------------------------
+# --- claims of PUT /allocations --------------------------------------------------------------------------------------
 
 #: A provider that does not exist.
 UNKNOWN = str(uuid.UUID(int=7))
-#: What may be wrong with a claim on a provider of which a consumer may have 8: the resources that it asks for.
+#: Invalid claims on a provider whose max_unit is 8, by the resources requested.
 WRONG = {
     "more than a consumer may have": lambda provider: {provider: {"VCPU": 9}},
     "an unknown class": lambda provider: {provider: {"CUSTOM_NEVER": 1}},
@@ -194,7 +194,7 @@ class ProviderCrowd(Crowd):
         assert self.ask("POST", "/resource_providers", 39, {"uuid": provider, "name": provider}).status == 200
         body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": total, **inventory}}}
         assert self.ask("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
-        # The names of the owner have ids, and the process has a writer of the feed, from here on.
+        # Create the names of the owner and the process's writer of the feed.
         assert self.claim([provider], before := new()).status == 204
         assert self.ask("DELETE", f"/allocations/{before}").status == 204
         return provider
@@ -206,24 +206,24 @@ class ProviderCrowd(Crowd):
         return self.ask("PUT", f"/allocations/{consumer}", 39, body)
 
     def claims(self, provider, *consumers):
-        """Return the answers to claims of these consumers for one unit each, which wait for the first one."""
+        """Claim one unit for each of these consumers, waiting for the first claim; return the responses."""
         return self.claim_each(*(([provider], consumer) for consumer in consumers))
 
     def claim_each(self, *claims):
-        """Return the answers to claims that wait for the first one; each is given by the resources and the consumer."""
+        """Send claims, given as resources and consumer, that wait for the first one; return the responses."""
         return self.together(*(lambda claim=claim: self.claim(*claim) for claim in claims))
 
     def state(self, provider):
-        """Return the provider's generation, what its consumers hold, and the generations of these."""
+        """Return the provider's generation, its allocations, and the generations of its consumers."""
         body = self.ask("GET", f"/resource_providers/{provider}/allocations").body
-        held = {one: share["resources"]["VCPU"] for one, share in body["allocations"].items()}
+        held = {holder: share["resources"]["VCPU"] for holder, share in body["allocations"].items()}
         generations = {share["consumer_generation"] for share in body["allocations"].values()}
         return body["resource_provider_generation"], held, generations
 
 
 @contextlib.contextmanager
 def provider_crowd(database):
-    """Provide claims on a database that wait for each other as long as it takes."""
+    """Return a crowd whose claims wait for each other without a time limit."""
     with opened(database.url) as own:
         yield ProviderCrowd(own)
     assert flaws(database) == {}

@@ -1,8 +1,8 @@
-"""A process that runs writes, and forks children that run them and die in the middle.
+"""A process that runs writes, and forks children that run them and die at a statement.
 
     python -m tests.db.dying URL WRITE ...
 
-Each child dies at another statement or COMMIT, before it or right after it.  The database then has the state before, or
+Each child dies right before or after a different statement or COMMIT.  Afterwards the database has the old state or
 the complete change, and nothing blocks the next process.
 """
 
@@ -21,12 +21,12 @@ from tests.db.scenario_run import ScenarioRun
 from tests.db.scenarios import Write
 from tests.made import opened
 
-#: Where most can remain half done.
+#: The writes with the most statements.
 DEADLY = (
     "move a subtree",
     "delete a provider",
     "claim for several",
-    "give back",
+    "release",
     "reshape",
     *(name for each in writes.ADDED for name in each.DEADLY),
 )
@@ -36,41 +36,41 @@ def die(_connection: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def reported(story_run: ScenarioRun, database: Database, plan: Plan) -> int:
-    """Return the status of the response; the connections are new."""
+def reported(scenario_run: ScenarioRun, database: Database, plan: Plan) -> int:
+    """Run the write with new connections; return the status of the response."""
     with opened(database.url) as fresh:
         planted(fresh, plan)
-        return story_run.ask(placement(fresh)).status
+        return scenario_run.ask(placement(fresh)).status
 
 
-def killed(story_run: ScenarioRun, database: Database, plan: Plan) -> bool:
-    """Whether a child that follows the plan dies by it."""
+def killed(scenario_run: ScenarioRun, database: Database, plan: Plan) -> bool:
+    """Whether a child that follows the plan is killed."""
     database.dispose()  # a child must not inherit connections, not even idle ones
     child = os.fork()
     if child == 0:
-        reported(story_run, database, plan)
+        reported(scenario_run, database, plan)
         os._exit(0)
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
 def tell(write: Write, database: Database) -> int:
-    """Return the number of children that died; raises AssertionError if one left something half done."""
-    story_run, undisturbed = ScenarioRun(write, database), Plan()
-    before = story_run.state(), story_run.changes()
-    assert reported(story_run, database, undisturbed) == write.status
-    after = story_run.state(), story_run.changes()
+    """Return the number of killed children; raise AssertionError if one left a partial change."""
+    scenario_run, undisturbed = ScenarioRun(write, database), Plan()
+    before = scenario_run.state(), scenario_run.changes()
+    assert reported(scenario_run, database, undisturbed) == write.status
+    after = scenario_run.state(), scenario_run.changes()
     assert after[1] == write.changes
     deaths = [(at, False) for at, _ in enumerate(undisturbed.seen, 1)]
-    # The time after another statement is that before the next one.
+    # The point after any other statement is the point before the next one.
     deaths += [(at, True) for at, step in enumerate(undisturbed.seen, 1) if step == "COMMIT"]
     for at, afterwards in deaths:
-        story_run = ScenarioRun(write, database)
-        assert killed(story_run, database, Plan(at, [die], answer_only=afterwards))
-        found = story_run.state(), story_run.changes()
-        assert found in (before, after), f"{write.name}: killed at {at}: {found}"
-        if found == before:
-            assert reported(story_run, database, Plan()) == write.status
-            assert (story_run.state(), story_run.changes()) == after
+        scenario_run = ScenarioRun(write, database)
+        assert killed(scenario_run, database, Plan(at, [die], answer_only=afterwards))
+        observed = scenario_run.state(), scenario_run.changes()
+        assert observed in (before, after), f"{write.name}: killed at {at}: {observed}"
+        if observed == before:
+            assert reported(scenario_run, database, Plan()) == write.status
+            assert (scenario_run.state(), scenario_run.changes()) == after
     return len(deaths)
 
 

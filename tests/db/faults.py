@@ -1,4 +1,4 @@
-"""Fault injection: real errors of the real driver, at a statement or a COMMIT of a request.
+"""Fault injection: errors of the real driver, at a statement or a COMMIT of a request.
 
 Collisions are errors that the server itself signals on request.  A connection is lost by a shutdown of its socket, or
 by a KILL on the server.  SQLite has no server: its errors are constructed, and its connection is closed.
@@ -21,7 +21,7 @@ import sqlalchemy as sa
 
 from placement.db.database import Database
 
-#: A fault, done to a connection; it raises, or makes the next statement fail.
+#: A fault of a connection, which raises or makes the next statement fail.
 Fault = Callable[[Any], None]
 
 _NUMBER = re.compile(r"\b\d+\b")
@@ -32,58 +32,58 @@ _OPENS = re.compile(r"BEGIN( IMMEDIATE| ISOLATION LEVEL .*)?|START TRANSACTION .
 class Plan:
     """Faults to inject: the first at the statement ``at``, the next when the same statement is executed again."""
 
-    #: The statement of the first fault: its number, or the text that it begins with.
+    #: The statement of the first fault: its number, or the beginning of its text.
     at: int | str = 0
     faults: Sequence[Fault] = ()
-    #: Statements by their text, each with faults that are injected once those before are.
+    #: Further statements by their text, each with faults that are injected after the previous ones.
     then: Sequence[tuple[str, Sequence[Fault]]] = ()
     #: Whether the last fault is repeated for all further statements.
     for_ever: bool = False
-    #: Whether the statement is executed first, so that only its answer is lost.
+    #: Whether the statement is executed first, so that only its response is lost.
     answer_only: bool = False
     seen: list[str] = field(default_factory=list)
-    #: Faults that were injected at the present statement.
-    done: int = 0
-    #: The present statement, once it was executed; and those before it.
+    #: The number of faults injected at the current statement.
+    injected: int = 0
+    #: The statement at which the current faults are injected; and the statements of the earlier faults.
     victim: str | None = None
     earlier: list[str] = field(default_factory=list)
 
     @property
     def counted(self) -> list[str]:
-        """The statements but those that only open a transaction.  BEGIN NOT ATOMIC of MariaDB is no such statement."""
+        """Return the statements except those that only open a transaction; BEGIN NOT ATOMIC of MariaDB does more."""
         return [statement for statement in self.seen if not _OPENS.fullmatch(statement)]
 
     def step(self, statement: str, connection: Any, execute: Callable[[], None]) -> None:
-        """Called with every statement that is about to be executed, and with every COMMIT.
+        """Handle a statement or COMMIT that is about to be executed.
 
-        For some drivers numbers are written into the statement (``placement.db.engine.compiled``).  Another attempt has
-        others, and it is the same statement.
+        Statements that differ only in numbers are equal, because for some drivers the text contains numbers
+        (``placement.db.engine.compiled``), which differ in the next attempt.
         """
         statement = _NUMBER.sub("#", statement)
         self.seen.append(statement)
         if not self._due(statement):
             return
-        fault = self.faults[min(self.done, len(self.faults) - 1)]
-        self.done += 1
+        fault = self.faults[min(self.injected, len(self.faults) - 1)]
+        self.injected += 1
         self.victim = self.victim or statement
-        if self.then and self.done == len(self.faults):
+        if self.then and self.injected == len(self.faults):
             self.earlier.append(statement)
             (self.at, self.faults), *self.then = self.then
-            self.done, self.victim = 0, None
+            self.injected, self.victim = 0, None
         if self.answer_only:
             execute()
         fault(connection)
         if self.answer_only:
-            connection.cursor().execute("SELECT 1")  # fails because the answer is lost
+            connection.cursor().execute("SELECT 1")  # fails because the response is lost
 
     def _due(self, statement: str) -> bool:
-        if self.done == 0:
+        if self.injected == 0:
             return statement.startswith(self.at) if isinstance(self.at, str) else len(self.seen) == self.at
-        return self.for_ever or (self.done < len(self.faults) and statement == self.victim)
+        return self.for_ever or (self.injected < len(self.faults) and statement == self.victim)
 
 
 def planted(database: Database, plan: Plan) -> contextlib.ExitStack:
-    """Have the plan applied to all connections of the database, until the result is closed."""
+    """Apply the plan to all connections of the database until the result is closed."""
     planting = contextlib.ExitStack()
     for engine in {database.engine, database.reading_engine}:
         _watch(engine, plan, planting)
@@ -94,7 +94,7 @@ def _watch(engine: sa.Engine, plan: Plan, planting: contextlib.ExitStack) -> Non
     dialect = engine.dialect
     commit = dialect.do_commit
 
-    # These replace the execution of a statement; SQLAlchemy treats what they raise as the driver's errors.
+    # These replace the execution of a statement; SQLAlchemy treats their exceptions as errors of the driver.
     def execute(cursor: Any, statement: str, parameters: Any, context: Any) -> None:
         plan.step(statement, context.root_connection.connection, lambda: cursor.execute(statement, parameters))
 
@@ -108,7 +108,7 @@ def _watch(engine: sa.Engine, plan: Plan, planting: contextlib.ExitStack) -> Non
     for event, watcher in {"do_execute": execute, "do_executemany": execute_many}.items():
         sa.event.listen(engine, event, watcher)
         planting.callback(sa.event.remove, engine, event, watcher)
-    # There is no event for COMMIT whose errors would be treated as the driver's.
+    # No event of COMMIT has its exceptions treated as errors of the driver.
     dialect.do_commit = do_commit  # type: ignore[method-assign]
     planting.callback(setattr, dialect, "do_commit", commit)
 
@@ -164,7 +164,7 @@ _COLLISIONS: dict[str, tuple[Fault, ...]] = {
 
 
 def lose(connection: Any) -> None:
-    """The network fails: nothing passes any more, in either direction."""
+    """Simulate a network failure: no data passes in either direction."""
     driver = connection.driver_connection
     if isinstance(driver, sqlite3.Connection):
         driver.close()
@@ -175,7 +175,7 @@ def lose(connection: Any) -> None:
 
 
 def kill(connection: Any) -> None:
-    """Another session has the server kill the connection; SQLite's is just closed."""
+    """Kill the connection in another session; close a connection of SQLite."""
     driver = connection.driver_connection
     if isinstance(driver, sqlite3.Connection):
         driver.close()
@@ -184,7 +184,7 @@ def kill(connection: Any) -> None:
             other.execute("SELECT pg_terminate_backend(%s, 5000)", [driver.info.backend_pid])
     else:
         account = {"user": driver.user, "password": driver.password}
-        # Without encryption, for which the driver would read all certificates of the system.
+        # Encryption would make the driver read all certificates of the system.
         with pymysql.connect(host=driver.host, port=driver.port, **account, ssl_disabled=True) as other:
             other.cursor().execute(f"KILL {driver.thread_id()}")
 

@@ -1,6 +1,6 @@
-"""Compare each commit of a database with its rows of the feed: every change that the index reads has to be named.
+"""Comparison of each commit with its rows of the feed, which must record every change of indexed data.
 
-Used where one thread writes.  The state of the tables is read in the transaction itself, just before its COMMIT.
+It requires a single writing thread.  The state of the tables is read in the transaction, just before its COMMIT.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ Facts = Mapping[int, frozenset[tuple[Any, ...]]]
 
 
 class State(NamedTuple):
-    """All that an index is made from."""
+    """The data from which an index is built."""
 
-    #: What a search has to read again if it changes: everything about a provider except usage and generation.
+    #: Facts whose changes make a search read a provider again: all except usage and generation.
     form: Facts
     use: Facts
     classes: Mapping[int, str]
@@ -66,7 +66,7 @@ class State(NamedTuple):
 
     @classmethod
     def read(cls, db: Connection) -> State:
-        """The state that the connection sees."""
+        """Return the state that the connection sees."""
         return cls(
             _facts(db, _FORM),
             _facts(db, _USE),
@@ -75,7 +75,7 @@ class State(NamedTuple):
         )
 
     def changes_to(self, after: State) -> dict[int, str]:
-        """Return, by provider, the weakest kind of change that brings readers from this state to ``after``."""
+        """Return, by provider, the weakest kind of change that leads readers from this state to ``after``."""
         changes = dict.fromkeys(_different(self.use, after.use), feed.USAGE)
         changes |= dict.fromkeys(_different(self.form, after.form), feed.SHAPE)
         changes |= dict.fromkeys(_providers(self) - _providers(after), feed.GONE)
@@ -87,21 +87,21 @@ class State(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """What a transaction changed, and what it recorded in the feed."""
+    """The changes of a transaction, and its rows in the feed."""
 
-    #: By provider the weakest kind of change that would do.
+    #: By provider, the weakest sufficient kind of change.
     changes: dict[int, str]
     recorded: dict[int, str]
 
     @property
     def omissions(self) -> dict[int, str]:
-        """Return the changes that the feed lacks, or has a weaker kind of."""
-        return {id_: what for id_, what in self.changes.items() if not _includes(self.recorded.get(id_), what)}
+        """Return the changes that the feed lacks, or records as a weaker kind."""
+        return {id_: change for id_, change in self.changes.items() if not _includes(self.recorded.get(id_), change)}
 
 
 @contextlib.contextmanager
 def audited(database: Database) -> Iterator[list[Commit]]:
-    """A list of the commits of the database, which grows while the block runs."""
+    """Yield a list of the commits of the database, which grows during the block."""
     commits: list[Commit] = []
     with database.engine.connect() as connection:
         state, known = State.read(connection), _rows(connection).keys()
@@ -110,7 +110,7 @@ def audited(database: Database) -> Iterator[list[Commit]]:
     def before_commit(connection: Connection) -> None:
         nonlocal state, known
         earlier, state, rows = state, State.read(connection), _rows(connection)
-        recorded = {key[-1]: what for key, what in rows.items() if key not in known}
+        recorded = {key[-1]: change for key, change in rows.items() if key not in known}
         known = rows.keys()
         commits.append(Commit(earlier.changes_to(state), recorded))
 
@@ -122,7 +122,7 @@ def audited(database: Database) -> Iterator[list[Commit]]:
 
 
 def _facts(db: Connection, queries: Mapping[str, Any]) -> Facts:
-    """Rows by the provider, whose id is their first column."""
+    """Return rows by provider, whose id is their first column."""
     facts: dict[int, set[tuple[Any, ...]]] = {}
     for name, query in queries.items():
         for provider_id, *values in db.execute(query):
@@ -142,7 +142,7 @@ def _rows(db: Connection) -> dict[tuple[int, int, int], str]:
     return {(row.writer_id, row.seq, row.provider_id): row.what for row in db.execute(_FEED)}
 
 
-def _includes(recorded: str | None, what: str) -> bool:
-    if recorded is None or what == feed.NAMES:
-        return recorded == what
-    return STRENGTH.index(recorded) >= STRENGTH.index(what)
+def _includes(recorded: str | None, change: str) -> bool:
+    if recorded is None or change == feed.NAMES:
+        return recorded == change
+    return STRENGTH.index(recorded) >= STRENGTH.index(change)

@@ -1,8 +1,8 @@
-"""Processes that do something to one database at the same time.
+"""Processes that use one database concurrently.
 
     python -m tests.db.forks MODULE FUNCTION ARGUMENTS
 
-Prints what the function returns, as JSON.
+Prints the result of the function as JSON.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _FORK = multiprocessing.get_context("fork")
 
 
 def from_new_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what the function returns in a new process, which has no threads and no connections, and so may fork."""
+    """Return the result of the function in a new process, which may fork because it has no threads and connections."""
     command = [sys.executable, "-m", "tests.db.forks", function.__module__, function.__name__, json.dumps(arguments)]
-    done = preloaded.service().run(command)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    result = preloaded.service().run(command)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
 
 
 class Fork:
@@ -41,7 +41,7 @@ class Fork:
         self._results.put(work(*arguments))
 
     def result(self) -> Any:
-        """Return what the function returned; raises RuntimeError if the process ended otherwise."""
+        """Return the result of the function; raise RuntimeError if the process ended without one."""
         while self._results.empty():
             self.check()
             time.sleep(0.02)
@@ -53,7 +53,7 @@ class Fork:
             raise RuntimeError(f"a process ended with {self._process.exitcode}")
 
     def kill(self) -> None:
-        """End the process as a crash does."""
+        """Kill the process like a crash."""
         self._process.kill()
         self._process.join()
 

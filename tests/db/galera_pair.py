@@ -1,4 +1,4 @@
-"""The service at two nodes of Galera, and requests at both that are certainly concurrent."""
+"""The service at two nodes of Galera, and requests at both that are always concurrent."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tests.db.in_process import placement
 from tests.load.soundness import flaws_of_rows
 from tests.load.storm import Call, claim, new, stock
 
-#: Rows of a table without a key: to apply their change takes a quarter of a second, as each is searched among all.
+#: Rows of a table without a key: a change of all takes a quarter of a second, because each is found by a scan.
 ROWS = 1500
-#: How often two requests may fail to be concurrent, on a busy machine.
+#: Attempts to make two requests concurrent on a busy machine.
 TRIES = 20
 
 AGGREGATE, OTHER = new(), new()
 
 
 class Missed(Exception):
-    """The slow node had applied everything when the second request was committed."""
+    """The slow node had applied all changes before the second request was committed."""
 
 
 class Pair:
@@ -33,36 +33,36 @@ class Pair:
         with slow.engine.begin() as connection:
             connection.exec_driver_sql("CREATE TABLE slow (number INT NOT NULL)")
             connection.execute(sa.text("INSERT INTO slow VALUES (:n)"), [{"n": 0}] * ROWS)
-        # Both nodes have the names that most tests use from now on.
+        # creates the names that most tests use
         for service in (self.slow, self.quick):
-            one = self.provider(VCPU=1)
-            for call in (claim([one]), aggregates(one, AGGREGATE, OTHER)):
+            provider = self.provider(VCPU=1)
+            for call in (claim([provider]), aggregates(provider, AGGREGATE, OTHER)):
                 assert service(*of(call)).status in (200, 204)
             self.settle()
 
     def ask(self, call):
-        """Return the response to a request, once both nodes have applied it."""
+        """Send a request; return the response once both nodes have applied it."""
         answer = self.slow(*of(call))
         self.settle()
         return answer
 
     def provider(self, parent=None, **totals):
         """Create a provider with these inventories; return its uuid."""
-        one = new()
-        assert self.ask(birth(one, parent)).status == 200
+        uuid = new()
+        assert self.ask(create_child(uuid, parent)).status == 200
         if totals:
-            assert self.ask(stock(one, 0, **totals)).status == 200
-        return one
+            assert self.ask(stock(uuid, 0, **totals)).status == 200
+        return uuid
 
     def named(self, call):
-        """The name of a class or a trait that the call makes."""
+        """Create a class or a trait with a call; return its name."""
         assert self.ask(call).status == 201
         return call.path.rpartition("/")[2]
 
     def meet(self, first, second):
-        """The statuses of two requests at two nodes; the first is committed first, and the second does not see it.
+        """Return the statuses of two requests at two nodes; the first commits first, and the second does not see it.
 
-        In place of a request there may be a function of the database.
+        A function of the database may take the place of a request.
         """
         slow, quick = self.databases
         before = flaws_of_rows(slow.engine)
@@ -87,7 +87,7 @@ class Pair:
         return statuses
 
     def occupy(self):
-        """Have the slow node apply a long change, before all that is committed at the quick node after this."""
+        """Make the slow node apply a long change before all later commits of the quick node."""
         with self.databases[1].engine.begin() as connection:
             for _ in range(self.patience):
                 connection.exec_driver_sql("UPDATE slow SET number = number + 1")
@@ -97,7 +97,7 @@ class Pair:
         return work(database) if callable(work) else service(*of(work)).status
 
     def settle(self):
-        """Return once each node has applied what the other has committed."""
+        """Wait until each node has applied the commits of the other."""
         for database in self.databases:
             with database.reading_engine.connect() as connection:
                 connection.exec_driver_sql("SET SESSION wsrep_sync_wait = 15")
@@ -112,20 +112,20 @@ def of(call):
     return call.method, call.path, call.minor, call.body
 
 
-def birth(one, parent=None):
-    return Call("POST", "/resource_providers", {"name": one, "uuid": one, "parent_provider_uuid": parent})
+def create_child(uuid, parent=None):
+    return Call("POST", "/resource_providers", {"name": uuid, "uuid": uuid, "parent_provider_uuid": parent})
 
 
-def aggregates(one, *uuids):
+def aggregates(provider, *uuids):
     """Before 1.19 a client states no generation."""
-    return Call("PUT", f"/resource_providers/{one}/aggregates", [*uuids], 18)
+    return Call("PUT", f"/resource_providers/{provider}/aggregates", [*uuids], 18)
 
 
 def met(test):
-    """Run the test again if its two requests were not concurrent."""
+    """Repeat the test if its two requests were not concurrent."""
 
     @functools.wraps(test)
-    def insisting(*args, **kwargs):
+    def repeated(*args, **kwargs):
         for _ in range(TRIES):
             try:
                 return test(*args, **kwargs)
@@ -133,7 +133,7 @@ def met(test):
                 pass
         raise AssertionError(f"the requests missed each other {TRIES} times")
 
-    return insisting
+    return repeated
 
 
 either_first = pytest.mark.parametrize("order", [1, -1], ids=["this order", "other order"])

@@ -1,4 +1,4 @@
-"""The service in this process, any number of times, each on a given database."""
+"""Services in this process, each on a given database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _POLICY = Policy(_CONF, [rule for api in apis.ALL for rule in api.rules])
 
 
 def with_a_consumer(service: caller.Caller, host: str, consumer: str, project: str, user: str) -> caller.Caller:
-    """Return the service, after it has created a host and a consumer that holds one of its four CPUs."""
+    """Create a host and a consumer of one of its four CPUs; return the service."""
     assert service("POST", "/resource_providers", 39, {"name": "host", "uuid": host}).status == 200
     stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
     assert service("PUT", f"/resource_providers/{host}/inventories", 39, stock).status == 200
@@ -30,10 +30,10 @@ def service(database: Database, index: LiveIndex | None = None) -> Service:
 
 
 def caller_of(of_service: Service) -> caller.Caller:
-    """Calls a service with all its layers."""
+    """Return a function that sends requests to the service with all its layers."""
     return caller.inside(deploy.assemble(of_service))
 
 
 def placement(database: Database, index: LiveIndex | None = None) -> caller.Caller:
-    """Calls the service with all its layers."""
+    """Return a function that sends requests to the service with all its layers."""
     return caller_of(service(database, index))

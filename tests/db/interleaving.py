@@ -1,4 +1,4 @@
-"""Another transaction acts exactly between two statements of ours, on databases that have more than one writer."""
+"""Interleavings: another transaction acts between two statements, on databases with more than one writer."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.clock import PATIENCE
 def just_before(
     database: Database, beginning: str | Callable[[str], bool], act: Callable[[], object]
 ) -> AbstractContextManager[None]:
-    """Run ``act`` once, before the first statement of ours that begins so, or that ``beginning`` selects."""
+    """Run ``act`` once, before the first statement that begins with ``beginning`` or that it selects."""
     return _beside("before_cursor_execute", database, beginning, act)
 
 
 def just_after(
     database: Database, beginning: str | Callable[[str], bool], act: Callable[[], object]
 ) -> AbstractContextManager[None]:
-    """Run ``act`` once, after the first statement of ours that begins so, or that ``beginning`` selects."""
+    """Run ``act`` once, after the first statement that begins with ``beginning`` or that it selects."""
     return _beside("after_cursor_execute", database, beginning, act)
 
 
@@ -58,13 +58,13 @@ def _waits(connection: sa.Connection) -> bool:
     """Whether a transaction waits for a lock of another one."""
     if connection.dialect.name == "postgresql":
         return bool(connection.execute(_WAITING).all())
-    # The tables of information_schema about transactions show how it was a while ago.
+    # The tables of information_schema about transactions are out of date.
     [(_, _, status)] = connection.exec_driver_sql("SHOW ENGINE INNODB STATUS")
     return not {*map(int, _OF_MARIADB.findall(status))}.isdisjoint(connection.execute(_SESSIONS).scalars())
 
 
 def wait_for_lock(database: Database) -> None:
-    """Return once a transaction waits for a lock of another one."""
+    """Wait until a transaction waits for a lock of another one."""
     until = time.monotonic() + PATIENCE
     with database.reading_engine.connect() as connection:
         while not _waits(connection):
@@ -73,11 +73,11 @@ def wait_for_lock(database: Database) -> None:
 
 
 def locking(statement: str) -> bool:
-    """Whether the statement locks rows that it reads."""
+    """Whether the statement locks the rows that it reads."""
     return "FOR " in statement
 
 
 def holding_consumers(statement: str) -> bool:
-    """Whether the statement locks or writes rows of consumers, so that other transactions that change them wait."""
+    """Whether the statement locks or writes rows of consumers, so that other writers of them wait."""
     writes = ("INSERT INTO consumers", "UPDATE consumers", "DELETE FROM consumers")
     return statement.startswith(writes) or ("consumers" in statement and locking(statement))

@@ -1,4 +1,4 @@
-"""Leases as tests need them: over at once, and counted."""
+"""Expiry and counts of leases in tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from placement.objects.claims.holding import Holding
 
 
 def expire(database, consumer, seconds=0):
-    """Move the end of a consumer's lease to so many seconds ago, by the database's clock."""
+    """Set the expiry of a consumer's lease to ``seconds`` ago, by the database's clock."""
     of_consumer = (
         claims.c.consumer_id == sa.select(consumers.c.id).where(consumers.c.uuid == consumer).scalar_subquery()
     )
@@ -30,5 +30,5 @@ def expire(database, consumer, seconds=0):
 
 
 def count(database):
-    """Return the number of claims that have a row, with or without an end."""
+    """Return the number of claims with a row, with or without an expiry."""
     return database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(claims)).scalar_one())

@@ -1,15 +1,15 @@
-"""What tests of commands and of the schema share: a configuration, and statements."""
+"""A configuration and statements for tests of the commands and the schema."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 
-#: The owner of consumers that are completed.
+#: The project and user of incomplete consumers.
 OWNER = "incomplete-owner"
 
 
 def written(directory, url, more=""):
-    """Return the path of a configuration for the database of this URL."""
+    """Write a configuration for the database with this URL; return its path."""
     path = directory / "placement.conf"
     path.write_text(
         f"[placement_database]\nconnection = {url}\nmax_retries = 0\n{more}\n"

@@ -1,4 +1,4 @@
-"""A database as OpenStack Placement leaves it: its tables (docs: database-schema), with rows.
+"""A database of OpenStack Placement: its tables (docs: database-schema) with rows.
 
 It is created without code of this service, so that tests show that the service takes over such a database.  Some rows
 result from races in OpenStack Placement; its schema allows them.
@@ -71,7 +71,7 @@ CREATE INDEX resource_provider_aggregates_aggregate_id_idx ON resource_provider_
 CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY);
 """
 
-#: What the newest revision drops.
+#: Indexes that the newest revision drops.
 _OLDER_INDEXES = """
 CREATE INDEX inventories_resource_provider_id_idx ON inventories (resource_provider_id);
 CREATE INDEX inventories_resource_provider_resource_class_idx
@@ -101,12 +101,12 @@ def uuid(name: str) -> str:
 CN1, NUMA0, NUMA1, SHARED, FULL, ROOTLESS = map(uuid, ("c1", "c1a0", "c1a1", "5a", "f0", "a0"))
 AGGREGATE = uuid("a99")
 INSTANCE, MIGRATION, SECOND, CROWD = map(uuid, ("111", "222", "333", "444"))
-#: A consumer without allocations; allocations without a consumer; and allocations of deleted things.
+#: A consumer without allocations, allocations without a consumer, and allocations of deleted objects.
 GHOST, OWNERLESS, LOST = map(uuid, ("6057", "0", "1057"))
 #: The project and user of consumers written below version 1.8.
 UNKNOWN_OWNER = "00000000-0000-0000-0000-000000000000"
 
-#: Per table its columns, and rows.
+#: The columns and rows of each table.
 ROWS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "resource_classes": ("id name", [(CUSTOM_FPGA, "CUSTOM_FPGA")]),
     "traits": ("id name", [(1, "HW_CPU_X86_AVX"), (2, "MISC_SHARES_VIA_AGGREGATE"), (3, "CUSTOM_GOLD")]),
@@ -159,8 +159,8 @@ ROWS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
             (INSTANCE, 4, DISK_GB, 20),
             (MIGRATION, 3, VCPU, 7),
             (SECOND, 5, VCPU, 8),
-            (CROWD, 5, VCPU, 6),  # 14 of 8: both claims were granted
-            (SECOND, 5, MEMORY_MB, 64),  # reserved since
+            (CROWD, 5, VCPU, 6),  # 14 of 8: two concurrent claims were granted
+            (SECOND, 5, MEMORY_MB, 64),  # reserved afterwards
             (OWNERLESS, 2, VCPU, 2),
             (OWNERLESS, 1, MEMORY_MB, 512),
             (LOST, NO_PROVIDER, VCPU, 1),
@@ -170,17 +170,17 @@ ROWS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
 }
 
 
-#: The rows after a class was deleted while a request began to use it; the original then fails in places.
+#: The rows after a class was deleted while a request began to use it; OpenStack Placement then fails in places.
 RUINS = {
     "inventories": (ROWS["inventories"][0], [(6, NO_CLASS, 4, 0, 1, 4, 1, 1.0)]),
     "allocations": (ROWS["allocations"][0], [(LOST, 6, NO_CLASS, 1)]),
 }
-#: Tables whose rows are changed, and not only made and deleted.
+#: Tables whose rows are updated, not only inserted and deleted.
 _CHANGING = ("resource_classes", "resource_providers", "inventories", "consumers")
 
 
 def make(engine: sa.Engine, revision: str) -> None:
-    """Make tables at the revision, NEWEST or OLDER, in an empty database, and fill them."""
+    """Create and fill the tables of a revision, NEWEST or OLDER, in an empty database."""
     with engine.begin() as connection:
         words = _WORDS[engine.dialect.name]
         times = "created_at {time}, updated_at {time}".format_map(words)
@@ -194,14 +194,14 @@ def make(engine: sa.Engine, revision: str) -> None:
 
 
 def age(connection: sa.Connection) -> None:
-    """Bring the tables from the revision NEWEST back to OLDER."""
+    """Downgrade the tables from the revision NEWEST to OLDER."""
     for statement in _OLDER_INDEXES.rstrip(";\n").split(";"):
         connection.execute(sa.text(statement))
     connection.execute(sa.text(f"UPDATE alembic_version SET version_num = '{OLDER}'"))
 
 
 def insert_standard_classes(connection: sa.Connection) -> None:
-    """As at the start of every service."""
+    """Insert the standard classes, like every start of a service."""
     if connection.dialect.name == "mysql":
         connection.execute(sa.text("SET SESSION sql_mode = 'TRADITIONAL,NO_AUTO_VALUE_ON_ZERO'"))
     insert(connection, "resource_classes", "id name", list(enumerate(os_resource_classes.STANDARDS)))

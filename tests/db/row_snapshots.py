@@ -1,4 +1,4 @@
-"""The rows of some providers, consumers and names, with uuids and names in place of ids, and without times."""
+"""Rows of some providers, consumers and names, with uuids and names in place of ids, and without times."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _QUERIES = {
     .outerjoin(users, users.c.id == _K.user_id)
     .outerjoin(consumer_types, consumer_types.c.id == _K.consumer_type_id)
     .where(_K.uuid.in_(_UUIDS)),
-    # Uuids of the request make its digest another one in each run.
+    # The digest of a request contains its uuids, so it differs in each run.
     "claims": sa.select(
         *(_K.uuid, claims.c.generation, claims.c.mappings, claims.c.content.is_(None), claims.c.expires_at.is_(None))
     )
@@ -80,9 +80,11 @@ for _module in extended.modules("db", "snapshots"):
 
 
 def of(database: Database, uuids: list[str], end: str) -> dict[str, list[str]]:
-    """Return the rows, by kind and each as a text: those of these uuids, and of names with this end."""
-    given = {"uuids": uuids, "end": f"%{end}"}
+    """Return the rows of these uuids, and of names with this suffix, as texts by kind."""
+    parameters = {"uuids": uuids, "end": f"%{end}"}
 
     return database.read(
-        lambda db: {kind: [str(tuple(row)) for row in db.execute(query, given)] for kind, query in _QUERIES.items()}
+        lambda db: {
+            kind: [str(tuple(row)) for row in db.execute(query, parameters)] for kind, query in _QUERIES.items()
+        }
     )

@@ -1,4 +1,4 @@
-"""Requests of Placement's API that scenarios are made of (tests/db/scenarios.py), and the preconditions of several."""
+"""Requests of the Placement API for scenarios (tests/db/scenarios.py), and common preconditions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def aggregates(name: str, generation: int, *names: str) -> Call:
 
 
 def holding(generation: int | None, **resources: dict[str, int]) -> dict[str, Any]:
-    """Return a claim: amounts by provider, and the generation that the client states."""
+    """Return the body of a claim: amounts by provider, and the consumer's generation."""
     return {
         "allocations": {f"${name}": {"resources": amounts} for name, amounts in resources.items()},
         "project_id": "$RUN",

@@ -1,4 +1,4 @@
-"""One run of a write, and its effects: rows of the database, those of the feed, and what is shown from the index."""
+"""One run of a write, and its effects on rows of the database, on the feed, and on responses from the index."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.db import row_snapshots
 from tests.db.in_process import placement
 from tests.db.scenarios import NO_PROVIDER, Names, Write
 
-#: What differs in each run.
+#: Request ids and dates, which differ in each run.
 _OWN = re.compile(r"req-[0-9a-f-]{36}|\d{4}-\d\d-\d\dT[\d:.]+\+00:00")
 
 
 @dataclass
 class ScenarioRun:
-    """A write whose preconditions have been created, through a database without faults."""
+    """A write whose preconditions were created through a database without faults."""
 
     write: Write
     database: Database
@@ -40,19 +40,19 @@ class ScenarioRun:
         self._ids = self._uuids()
 
     def ask(self, service: Caller) -> Answer:
-        """The answer to the request itself."""
+        """Send the request of the write; return the response."""
         return service(*self._call)
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the things of this run, under names that are the same in every run."""
+        """Return the state of this run's objects, with names that are the same in every run."""
         uuids = [value for name, value in self.names.items() if name != "RUN"]
-        found = row_snapshots.of(self.database, uuids, self.names["RUN"])
-        found |= {page: self._witness("GET", page)[:2] for page in self.names.pages()}
-        state: dict[str, Any] = json.loads(_OWN.sub("", self.names.hidden(json.dumps(found))), object_hook=_sorted)
+        rows = row_snapshots.of(self.database, uuids, self.names["RUN"])
+        rows |= {page: self._witness("GET", page)[:2] for page in self.names.pages()}
+        state: dict[str, Any] = json.loads(_OWN.sub("", self.names.hidden(json.dumps(rows))), object_hook=_sorted)
         return state
 
     def changes(self) -> dict[str, str]:
-        """Return the changes in the feed since then, by the name of the provider."""
+        """Return the changes in the feed since the preconditions, by the name of the provider."""
         uuids = self._ids | self._uuids()
         names = {value: name for name, value in self.names.items()} | {"": NO_PROVIDER}
         rows = self._rows() - self._earlier
@@ -73,12 +73,12 @@ _WITNESSES: weakref.WeakKeyDictionary[Database, Caller] = weakref.WeakKeyDiction
 
 
 def _witness(database: Database) -> Caller:
-    """One service for all runs: its index follows the feed."""
+    """Return a service that all runs share, whose index follows the feed."""
     if database not in _WITNESSES:
         _WITNESSES[database] = placement(database)
     return _WITNESSES[database]
 
 
-def _sorted(thing: dict[str, Any]) -> dict[str, Any]:
-    """Return the same for all runs: traits and aggregates are sorted by their names in this run."""
-    return {name: sorted(value, key=str) if isinstance(value, list) else value for name, value in thing.items()}
+def _sorted(document: dict[str, Any]) -> dict[str, Any]:
+    """Sort traits and aggregates by their names in the run, so that all runs return the same."""
+    return {name: sorted(value, key=str) if isinstance(value, list) else value for name, value in document.items()}

@@ -1,6 +1,6 @@
-"""A request with placeholders, and a scenario: its preconditions, one request, and its changes.
+"""Requests with placeholders, and scenarios: preconditions, one request, and its changes.
 
-In paths and bodies ``$host`` is a provider, ``$consumer`` and ``$aggregate`` are one of these, ``$node`` is a node
+In paths and bodies ``$host`` is a provider, ``$consumer`` a consumer, ``$aggregate`` an aggregate, and ``$node`` a node
 (each may be the beginning of a name), and ``$RUN`` ends the names of classes and traits.  All are new for each run, so
 that a scenario can be run again and again on one database.
 """
@@ -22,15 +22,16 @@ NO_PROVIDER = ""
 class Call:
     """A request with placeholders."""
 
-    what: str
+    #: The method and the path.
+    target: str
     body: Any = None
-    #: None for the newest one.
+    #: The minor version; None for the newest one.
     minor: int | None = 39
 
 
 @dataclass(frozen=True)
 class Write:
-    """A request, and those that create its preconditions."""
+    """A request, and the requests that create its preconditions."""
 
     name: str
     before: tuple[Call, ...]
@@ -49,8 +50,8 @@ class Names(dict[str, str]):
         return self[name]
 
     def fill(self, call: Call) -> tuple[str, str, int | None, Any]:
-        """Method, path, minor version and body, as they are sent."""
-        method, path = self.filled(call.what).split()
+        """Return the method, path, minor version and body of the request with the names of this run."""
+        method, path = self.filled(call.target).split()
         return method, path, call.minor, json.loads(self.filled(json.dumps(call.body)))
 
     def filled(self, text: str) -> str:

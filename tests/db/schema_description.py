@@ -1,4 +1,4 @@
-"""A description of a schema that is the same for every kind of database."""
+"""Descriptions of schemas that are the same for every kind of database."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import sqlalchemy as sa
 
 
 def describe(engine: sa.Engine) -> dict[str, list[str]]:
-    """Per table a line for each column, key and index."""
+    """Return a line for each column, key and index, by table."""
     with engine.connect() as connection:
         inspector = sa.inspect(connection)
         return {table: list(_lines(inspector, table)) for table in sorted(inspector.get_table_names())}
 
 
 def written(tables: dict[str, list[str]]) -> str:
-    """Return the description as a text."""
+    """Return descriptions of tables as a text."""
     return "\n\n".join("\n    ".join([table, *lines]) for table, lines in tables.items()) + "\n"
 
 
@@ -39,19 +39,19 @@ def _column(column: Any) -> str:
         words[-1] += f"({kind.length})"
     if not column["nullable"]:
         words.append("required")
-    # PostgreSQL shows its own numbering as a default.
+    # PostgreSQL reports its sequence as a default.
     if column["default"] is not None and "nextval" not in str(column["default"]):
         words.append(f"default {_constant(str(column['default']))}")
     return " ".join(words)
 
 
 def _constant(default: str) -> str:
-    """Each kind of database has another name for the time of the statement."""
+    """Return a default under one name: each kind of database has its own name for the time of the statement."""
     return "now" if default.lower().startswith(("current_timestamp", "now(")) else default.strip("'")
 
 
 def _foreign_key(key: Any) -> str:
-    # MySQL and PostgreSQL invent names for keys without one; ours has one where it must.
+    # MySQL and PostgreSQL generate names for unnamed keys; the schema names only this one.
     name = f" {key['name']}" if key["name"] == "consumers_consumer_type_id_fkey" else ""
     there = f"{key['referred_table']} {_names(key['referred_columns'])}"
     return f"foreign key{name} {_names(key['constrained_columns'])} -> {there}"

@@ -1,4 +1,4 @@
-"""The statements to a database: to count them, or to make them fail."""
+"""Hooks that count the statements to a database, or make them fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PowerCut(Exception):
 
 @contextlib.contextmanager
 def statements(engine: sa.Engine | type[sa.Engine], seen: Callable[[str], None]) -> Iterator[None]:
-    """Call ``seen`` with each statement before it is executed; an exception of ``seen`` is that of the statement."""
+    """Call ``seen`` with each statement before it is executed; its exceptions become those of the statement."""
 
     def before(connection, cursor, statement, parameters, context, executemany):
         seen(" ".join(statement.split()))
@@ -31,7 +31,7 @@ def statements(engine: sa.Engine | type[sa.Engine], seen: Callable[[str], None])
 
 @contextlib.contextmanager
 def writes(engine: sa.Engine | type[sa.Engine]) -> Iterator[list[str]]:
-    """Yield the list of the statements that write, which grows; those of all engines if it is their class."""
+    """Yield a growing list of the statements that write; ``engine`` may be the class of all engines."""
     written: list[str] = []
     with statements(engine, lambda statement: written.append(statement) if statement.startswith(WRITES) else None):
         yield written
@@ -39,7 +39,7 @@ def writes(engine: sa.Engine | type[sa.Engine]) -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def power_cut(engine: sa.Engine, at: Callable[[str], bool]) -> Iterator[None]:
-    """PowerCut is raised instead of the first statement for which ``at`` is true."""
+    """Raise PowerCut instead of the first statement for which ``at`` is true."""
 
     def cut(statement: str) -> None:
         if at(statement):

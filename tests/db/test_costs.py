@@ -1,4 +1,4 @@
-"""The time and memory of every body are limited; a refusal changes nothing and is short."""
+"""Limits on the time and memory of every body; a refusal is short and changes nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.run_length import LONG
 
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
-#: Of processor time: each takes a few seconds, and hours if it is quadratic.
+#: Seconds of processor time: a body takes a few seconds, and hours if its processing is quadratic.
 SECONDS = 120
 MEBIBYTES, REPLY_SIZE = 300, 200_000
 #: The limits of a body.
@@ -116,7 +116,7 @@ def url(database: Any) -> str:
 
 
 def sent(app: Any, method: str, path: str, content: bytes) -> tuple[int, int]:
-    """The status of the answer, and its length."""
+    """Return the status and the length of the response."""
     environ = {
         "REQUEST_METHOD": method,
         "SCRIPT_NAME": "",
@@ -158,10 +158,10 @@ def test_no_body_takes_more_than_it_may(url: str, name: str) -> None:
             answer = sent(app, method, path, content)
             return answer, state() == before
 
-    found = cost(work)
-    (got, length), unchanged = found.result
-    assert got == status
+    measured = cost(work)
+    (status_, length), unchanged = measured.result
+    assert status_ == status
     assert unchanged
     assert length < REPLY_SIZE
-    assert found.seconds < SECONDS
-    assert found.mebibytes < MEBIBYTES
+    assert measured.seconds < SECONDS
+    assert measured.mebibytes < MEBIBYTES

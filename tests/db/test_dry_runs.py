@@ -1,6 +1,6 @@
-"""A dry run answers what the write answers, shows the room that it leaves, and changes nothing in any table.
+"""A dry run returns the response of the write, shows the remaining capacity, and changes no table.
 
-The writes are scenarios of requests (tests/db/writes.py), and random sequences of them, as test_state_machine.py has.
+The writes are scenarios of requests (tests/db/writes.py), and random sequences like in test_state_machine.py.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.db.writes import ALL, CLAIMED, FULL, HOST, OTHER, VARIANTS, aggregate
 from tests.db.writes import traits as has_traits
 from tests.made import opened
 
-#: What layers add to any reply, and the date of a reply that is as old as itself.
+#: Headers that layers add to any response, and the date of an uncached one.
 OF_EVERY_REPLY = {
     "x-content-type-options",
     "content-length",
@@ -46,19 +46,19 @@ OF_EVERY_REPLY = {
 }
 
 
-#: All routes that may have one, by path.
+#: All routes that may support dry runs, by path.
 ROUTES = {api.prefix + path: methods for api in apis.WRITTEN for path, methods in api.routes.items()}
 
 
 def has_dry_run(method, path):
-    """Whether the tables of routes have a dry run for this request."""
+    """Whether the tables of routes declare a dry run for this request."""
     for template, methods in ROUTES.items():
         if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path.partition("?")[0]):
             return getattr(methods.get(method), "dry_run", None) is not None
     return False
 
 
-SCENARIOS = [write for write in (*ALL, *VARIANTS) if has_dry_run(*write.call.what.split())]
+SCENARIOS = [write for write in (*ALL, *VARIANTS) if has_dry_run(*write.call.target.split())]
 each = pytest.mark.parametrize("write", SCENARIOS, ids=lambda write: write.name)
 
 
@@ -76,15 +76,15 @@ def dry(path):
 
 
 def compared(answer):
-    """Return what a dry run shows of an answer, without what is different in each reply."""
+    """Return the parts of a response that a dry run shows, without those that differ in each response."""
     headers = {name: value for name, value in answer.headers.items() if name not in OF_EVERY_REPLY}
     return answer.status, headers, without_id(answer.body)
 
 
 def without_id(body):
-    """Return the body without what is another one in each reply: ids of requests, and dates after now.
+    """Return the body without values that differ in each response: ids of requests, and dates in the future.
 
-    Refusals in a list of results are compared without their reasons: those of a write are read after it.
+    Refusals in a list of results lose their reasons, which a write reads after its transaction.
     """
     if isinstance(body, list):
         return [without_id(each) for each in body]
@@ -99,7 +99,7 @@ def without_id(body):
 
 
 def shown(answer):
-    """Return the answer that a dry run shows, in the form of ``compared``."""
+    """Return the response that a dry run predicts, in the form of ``compared``."""
     assert answer.status == 200, answer
     jsonschema.validate(answer.body, replies.DRY_RUN.render(mv.LATEST))
     of = answer.body["dry_run"]
@@ -107,20 +107,20 @@ def shown(answer):
 
 
 def room(call, uuids):
-    """Return the room in these providers, from the routes that show inventories and usages."""
-    found = {}
+    """Return the free capacity of these providers, read from their inventories and usages."""
+    room_ = {}
     for uuid in uuids:
         path = f"/resource_providers/{uuid}"
         inventories, usages = call("GET", f"{path}/inventories").body["inventories"], call("GET", f"{path}/usages").body
-        found[uuid] = {}
+        room_[uuid] = {}
         for name, of in inventories.items():
             capacity, used = int((of["total"] - of["reserved"]) * of["allocation_ratio"]), usages["usages"][name]
-            found[uuid][name] = {"capacity": capacity, "used": used, "free": max(capacity - used, 0)}
-    return found
+            room_[uuid][name] = {"capacity": capacity, "used": used, "free": max(capacity - used, 0)}
+    return room_
 
 
-def rehearsed(call, database):
-    """Return a caller that sends each write that has one as a dry run first, and compares."""
+def compared_with_dry_runs(call, database):
+    """Return a caller that sends each write as a dry run first, where supported, and compares the responses."""
 
     def first_dry(method, path, minor=None, body=None):
         if not has_dry_run(method, path):
@@ -129,13 +129,13 @@ def rehearsed(call, database):
         tried = call(method, dry(path), minor, body)
         assert rows(database) == before
         assert [(writer.id, writer.seq) for writer in database.writers.idle] == writers
-        done = call(method, path, minor, body)
+        reply = call(method, path, minor, body)
         if tried.status == 200:
-            assert shown(tried) == compared(done)
+            assert shown(tried) == compared(reply)
             assert tried.body["room"] == room(call, tried.body["room"])
         else:
-            assert compared(tried) == compared(done)
-        return done
+            assert compared(tried) == compared(reply)
+        return reply
 
     return first_dry
 
@@ -144,70 +144,70 @@ def rehearsed(call, database):
 
 
 @each
-def test_a_dry_run_answers_as_the_write_and_changes_nothing(database, write):
+def test_a_dry_run_returns_the_response_of_the_write_and_changes_nothing(database, write):
     scenario, call = Names(), placement(database)
     for before in write.before:
         assert call(*scenario.fill(before)).status < 300
     method, path, minor, body = scenario.fill(write.call)
     shows = call(method, dry(path), minor, body).body["room"].keys()
     assert shows >= {scenario[name] for name in write.changes}
-    assert rehearsed(call, database)(method, path, minor, body).status == write.status
+    assert compared_with_dry_runs(call, database)(method, path, minor, body).status == write.status
 
 
-def test_the_stories_are_of_all_endpoints_with_a_dry_run():
-    wanted = {
+def test_every_endpoint_with_a_dry_run_has_a_scenario():
+    expected = {
         (method, path)
         for path, methods in ROUTES.items()
-        for method, found in methods.items()
-        if getattr(found, "dry_run", None) is not None
+        for method, declared in methods.items()
+        if getattr(declared, "dry_run", None) is not None
     }
-    assert {(method, path.rpartition("/")[2]) for method, path in wanted if path in PLACEMENT.routes} == {
+    assert {(method, path.rpartition("/")[2]) for method, path in expected if path in PLACEMENT.routes} == {
         *(("PUT", "{consumer_uuid}"), ("POST", "allocations"), ("POST", "reshaper")),
         *(("POST", "inventories"), ("PUT", "inventories"), ("PUT", "{resource_class}")),
         *(("PUT", "traits"), ("PUT", "aggregates")),
     }
-    told = {
+    tried_routes = {
         (method, path)
-        for method, path in wanted
+        for method, path in expected
         for write in SCENARIOS
-        if write.call.what.split()[0] == method
-        and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), write.call.what.split()[1].partition("?")[0])
+        if write.call.target.split()[0] == method
+        and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), write.call.target.split()[1].partition("?")[0])
     }
-    assert told == wanted
+    assert tried_routes == expected
 
 
 @pytest.mark.every_database
-def test_random_writes_are_answered_by_their_dry_runs(backend, database):
+def test_dry_runs_predict_the_responses_of_random_writes(backend, database):
     conf = web.configuration(placement_database__connection=str(database.engine.url))
-    call = rehearsed(caller.inside(deploy.loadapp(conf, database)), database)
-    # The state after each write is that of the model in the model's own test; here the rows are compared.
+    call = compared_with_dry_runs(caller.inside(deploy.loadapp(conf, database)), database)
+    # The model's own test compares the state after each write; here the rows are compared.
     unread = {"all_is_as_the_model_says": lambda _machine: None}
     run(Writers, call, 15 if backend.kind == servers.SQLite.kind else 5, **unread)
 
 
-# --- what a write commits beside its transaction ----------------------------------------------------------------------
+# --- prerequisites of a write ----------------------------------------------------------------------------------------
 
 
 class Cloud:
-    """A service, and the names of one scenario; each call of a write is preceded by its dry run."""
+    """A service, and the names of one scenario; each write is preceded by its dry run."""
 
     def __init__(self, database):
         self.database, self.names = database, Names()
         self.ask = placement(database)
-        self.both = rehearsed(self.ask, database)
+        self.both = compared_with_dry_runs(self.ask, database)
 
-    def does(self, *scenarios):
-        """Send requests as they are; each has to succeed."""
-        for call in scenarios:
+    def send(self, *calls):
+        """Send requests without a dry run; each must succeed."""
+        for call in calls:
             assert self.ask(*self.names.fill(call)).status < 300
 
-    def tries(self, call):
-        """Return the answer of the dry run."""
+    def dry_run(self, call):
+        """Send the dry run of a request; return the response."""
         method, path, minor, body = self.names.fill(call)
         return self.ask(method, dry(path), minor, body)
 
-    def tries_and_does(self, call):
-        """Return the answer of the write, after its dry run was compared with it."""
+    def try_and_send(self, call):
+        """Send the dry run and the write, and compare them; return the response of the write."""
         return self.both(*self.names.fill(call))
 
     def usage(self, name):
@@ -220,19 +220,19 @@ def cloud(database):
 
 
 @pytest.mark.parametrize("owner", ["\u00e9", "\U0001f600", "x" * 255])
-def test_an_owner_that_may_not_be_stored_is_answered_as_by_the_write(cloud, owner):
-    cloud.does(*HOST)
+def test_an_owner_that_may_not_be_stored_gets_the_response_of_the_write(cloud, owner):
+    cloud.send(*HOST)
     body = holding(None, host={"VCPU": 1}) | {"project_id": owner, "user_id": owner}
-    cloud.tries_and_does(Call("PUT /allocations/$consumer", body))
+    cloud.try_and_send(Call("PUT /allocations/$consumer", body))
 
 
-def test_names_that_one_collation_takes_for_one_are_answered_as_by_the_write(cloud):
-    cloud.does(*HOST)
+def test_names_equal_in_one_collation_get_the_response_of_the_write(cloud):
+    cloud.send(*HOST)
     both = {
         f"$consumer_{name}": holding(None, host={"VCPU": 1}) | {"project_id": name, "user_id": name}
         for name in ("anna", "ANNA")
     }
-    assert cloud.tries_and_does(Call("POST /allocations", both)).status == 204
+    assert cloud.try_and_send(Call("POST /allocations", both)).status == 204
 
 
 def vanish(database):
@@ -245,23 +245,23 @@ def vanish(database):
     "call", [stock("host", VCPU=8), has_traits("host", 0, "HW_CPU_X86_AVX")], ids=["classes", "traits"]
 )
 def test_standard_names_that_were_lost_are_inserted_for_the_dry_run_only(cloud, database, call):
-    cloud.does(provider("host"))
+    cloud.send(provider("host"))
     vanish(database)
-    assert cloud.tries_and_does(call).status == 200
+    assert cloud.try_and_send(call).status == 200
 
 
 def test_standard_names_that_cannot_be_inserted_are_refused_as_by_the_write(cloud, database):
-    cloud.does(provider("host"))
+    cloud.send(provider("host"))
     vanish(database)
     with database.engine.begin() as connection:
         connection.execute(sa.insert(resource_classes).values(id=2, name="CUSTOM_TWO"))
-    assert cloud.tries_and_does(stock("host", VCPU=8)).status == 400
+    assert cloud.try_and_send(stock("host", VCPU=8)).status == 400
 
 
 # --- attempts, locks and other writers --------------------------------------------------------------------------------
 
 
-def test_an_attempt_that_collides_is_run_again(database):
+def test_an_attempt_that_collides_is_retried(database):
     attempts, looks = [], []
 
     def work(db):
@@ -274,7 +274,7 @@ def test_an_attempt_that_collides_is_run_again(database):
     assert (attempts, len(looks)) == ([1, 2, 3], 1)
 
 
-def test_a_dry_run_that_always_collides_has_seen_nothing(database):
+def test_a_dry_run_that_always_collides_has_no_result(database):
     def work(_db):
         raise Collision
 
@@ -284,7 +284,7 @@ def test_a_dry_run_that_always_collides_has_seen_nothing(database):
     assert dry_run.observation is None
 
 
-def test_a_write_sees_those_before_it_but_for_the_refused_ones(database):
+def test_a_write_sees_the_writes_before_it_except_refused_ones(database):
     def all_projects(db):
         return sorted(db.execute(sa.select(projects.c.external_id)).scalars())
 
@@ -309,11 +309,11 @@ def test_a_write_sees_those_before_it_but_for_the_refused_ones(database):
 
 @pytest.mark.every_database
 def test_rows_of_names_are_not_even_locked(database, cloud):
-    """Two clients that wait for a name which is then rolled back would deadlock in MariaDB."""
-    cloud.does(*HOST)
+    """Two clients that wait for a name that is then rolled back would deadlock in MariaDB."""
+    cloud.send(*HOST)
     with sql_hooks.writes(database.engine) as written:
-        assert cloud.tries(claim(host={"VCPU": 1})).body["dry_run"]["status"] == 204
-        assert cloud.tries(aggregates("host", 1, "$aggregate", "$aggregate_2")).body["dry_run"]["status"] == 200
+        assert cloud.dry_run(claim(host={"VCPU": 1})).body["dry_run"]["status"] == 204
+        assert cloud.dry_run(aggregates("host", 1, "$aggregate", "$aggregate_2")).body["dry_run"]["status"] == 200
     named = ("projects", "users", "consumer_types", "placement_aggregates")
     assert written
     assert not [statement for statement in written if any(f"INTO {name} " in statement for name in named)]
@@ -321,9 +321,9 @@ def test_rows_of_names_are_not_even_locked(database, cloud):
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("scenario", [(*HOST,), FULL], ids=["accepted", "refused"])
-def test_no_lock_is_left(database, cloud, scenario):
-    cloud.does(*scenario)
-    assert cloud.tries(claim(host={"VCPU": 1})).status == 200
+def test_a_dry_run_leaves_no_lock(database, cloud, scenario):
+    cloud.send(*scenario)
+    assert cloud.dry_run(claim(host={"VCPU": 1})).status == 200
     with opened(database.url) as other, other.engine.connect() as connection:
         lock = sa.select(resource_providers.c.id)
         connection.execute(lock if database.engine.dialect.name == "sqlite" else lock.with_for_update(nowait=True))
@@ -332,7 +332,7 @@ def test_no_lock_is_left(database, cloud, scenario):
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_change_of_another_client_during_the_dry_run_counts(database, cloud):
-    cloud.does(*CLAIMED)
+    cloud.send(*CLAIMED)
     with opened(database.url) as other:
         elsewhere = placement(other)
 
@@ -340,7 +340,7 @@ def test_a_change_of_another_client_during_the_dry_run_counts(database, cloud):
             assert elsewhere(*cloud.names.fill(claim(1, other={"VCPU": 5}))).status == 204
 
         with interleaving.just_before(database, "UPDATE consumers", meanwhile):
-            tried = cloud.tries(claim(1, host={"VCPU": 2}))
+            tried = cloud.dry_run(claim(1, host={"VCPU": 2}))
     assert tried.body["dry_run"]["status"] == 409
     assert tried.body["dry_run"]["body"]["errors"][0]["code"] == "placement.concurrent_update"
     assert tried.body["room"] == room(cloud.ask, [cloud.names["host"]])
@@ -348,15 +348,15 @@ def test_a_change_of_another_client_during_the_dry_run_counts(database, cloud):
 
 
 @pytest.mark.every_database
-def test_dry_runs_and_claims_at_once(database, cloud):
-    """Dry runs are answered and leave nothing, and claims are granted exactly as far as they fit."""
-    cloud.does(*HOST)
+def test_dry_runs_and_claims_run_concurrently(database, cloud):
+    """Dry runs leave nothing, and claims are granted exactly up to the capacity."""
+    cloud.send(*HOST)
     answers, tried = [], []
 
     def client(number):
         for turn in range(4):
             call = claim(consumer=f"consumer_{number}_{turn}", host={"VCPU": 1})
-            tried.append(cloud.tries(Call(call.what, call.body | {"project_id": "tried"})))
+            tried.append(cloud.dry_run(Call(call.target, call.body | {"project_id": "tried"})))
             answers.append(cloud.ask(*cloud.names.fill(call)).status)
 
     clients = [threading.Thread(target=client, args=(number,)) for number in range(4)]
@@ -372,7 +372,7 @@ def test_dry_runs_and_claims_at_once(database, cloud):
         assert "tried" not in connection.execute(sa.select(projects.c.external_id)).scalars().all()
 
 
-# --- what is shown and counted ----------------------------------------------------------------------------------------
+# --- responses and metrics -------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -387,12 +387,12 @@ def counted():
 
 
 def test_dry_runs_are_counted_apart_from_claims(cloud):
-    cloud.does(*FULL)
+    cloud.send(*FULL)
     path = "/allocations/{consumer_uuid}?dry_run=true"
     with counted() as registry:
-        cloud.tries(claim(host={"VCPU": 1}))
-        cloud.tries(claim(host={"DISK_GB": 1}))
-        cloud.tries(Call("PUT /allocations/$consumer", {}))
+        cloud.dry_run(claim(host={"VCPU": 1}))
+        cloud.dry_run(claim(host={"DISK_GB": 1}))
+        cloud.dry_run(Call("PUT /allocations/$consumer", {}))
 
     def count(status):
         labels = {"route": path, "method": "PUT", "status": status}
@@ -400,13 +400,13 @@ def test_dry_runs_are_counted_apart_from_claims(cloud):
 
     assert (count("200"), count("400")) == (2, 1)
     names = {sample.name for metric in registry.collect() for sample in metric.samples if sample.value}
-    names -= {name for name in names if name.endswith("_created")}  # when the metric was made
+    names -= {name for name in names if name.endswith("_created")}  # when the metric was created
     assert not {name for name in names if name.startswith(("placement_claims", "placement_conflicts"))}
 
 
-def test_a_refused_write_shows_the_room_of_what_it_names(cloud):
-    """It changes nothing, so that it is asked about by its names only."""
-    cloud.does(*FULL, *OTHER)
+def test_a_refused_write_shows_the_room_of_the_providers_it_names(cloud):
+    """The request changes nothing, so the providers are those that it names."""
+    cloud.send(*FULL, *OTHER)
     full, free = {"capacity": 8, "used": 8, "free": 0}, {"capacity": 8, "used": 0, "free": 8}
     refused = (
         (claim(host={"VCPU": 1}, other={"VCPU": 1}), {"host", "other"}),
@@ -416,7 +416,7 @@ def test_a_refused_write_shows_the_room_of_what_it_names(cloud):
         (aggregates("other", 99, "$aggregate"), {"other"}),
     )
     for call, names in refused:
-        tried = cloud.tries(call).body
+        tried = cloud.dry_run(call).body
         assert tried["dry_run"]["status"] == 409, call
         assert {name: tried["room"][cloud.names[name]]["VCPU"] for name in names} == {
             name: full if name == "host" else free for name in names
@@ -426,8 +426,8 @@ def test_a_refused_write_shows_the_room_of_what_it_names(cloud):
 
 @pytest.mark.parametrize("seen", [None, {}], ids=["before the decision", "after it"])
 @pytest.mark.parametrize("failure", [errors.AllocationsChanged, errors.DatabaseUnavailable])
-def test_what_is_no_decision_about_the_write_is_raised(failure, seen):
-    """Collisions in every attempt, and a database that cannot be reached."""
+def test_a_failure_without_a_decision_about_the_write_is_raised(failure, seen):
+    """Such failures are collisions in every attempt, and an unreachable database."""
     run = DryRun(None, lambda _db: {})
     run.observation = seen
 
@@ -446,15 +446,15 @@ def test_the_room_of_many_providers_takes_several_statements(cloud, database, mo
     monkeypatch.setattr("placement.db.batches.BATCH_SIZE", 2)
     hosts = [f"host_{number}" for number in range(5)]
     for name in hosts:
-        cloud.does(provider(name), stock(name, VCPU=8))
-    tried = cloud.tries(claim(**{name: {"VCPU": 1} for name in hosts}))
+        cloud.send(provider(name), stock(name, VCPU=8))
+    tried = cloud.dry_run(claim(**{name: {"VCPU": 1} for name in hosts}))
     assert tried.body["room"] == {cloud.names[name]: {"VCPU": {"capacity": 8, "used": 1, "free": 7}} for name in hosts}
 
 
-def test_a_capacity_may_have_more_than_64_bits(cloud):
-    cloud.does(provider("host"))
+def test_a_capacity_may_exceed_64_bits(cloud):
+    cloud.send(provider("host"))
     inventory = {"total": 2**31 - 1, "allocation_ratio": 3.4e38}
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": inventory}}
-    tried = cloud.tries(Call("PUT /resource_providers/$host/inventories", body))
+    tried = cloud.dry_run(Call("PUT /resource_providers/$host/inventories", body))
     of = tried.body["room"][cloud.names["host"]]["VCPU"]
     assert of["free"] == of["capacity"] == pytest.approx((2**31 - 1) * 3.4e38)

@@ -1,4 +1,4 @@
-"""/healthcheck: 200 while this process can serve, otherwise 503 with the reason."""
+"""/healthcheck: 200 while the process can serve requests, otherwise 503 with the reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEXT = {"accept": "text/plain"}
 
 
 def wait_until_well(app):
-    """Return once the database answers within the time of a check."""
+    """Wait until the database answers within the time of a check."""
     until = time.monotonic() + PATIENCE
     while web.ask(app, "GET", "/healthcheck").status_int != 200:
         assert time.monotonic() < until
@@ -32,7 +32,7 @@ def serve(database, **options):
     return deploy.loadapp(web.configuration(**options), database)
 
 
-def test_it_needs_no_token_and_reports_ok(database):
+def test_the_healthcheck_needs_no_token_and_reports_ok(database):
     app = serve(database)
     answer = web.ask(app, "GET", "/healthcheck", TEXT)
     assert (answer.status_int, answer.text) == (200, "OK")
@@ -43,7 +43,7 @@ def test_it_needs_no_token_and_reports_ok(database):
 
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
-def test_it_reports_an_unreachable_database_until_it_is_back(private_server):
+def test_the_healthcheck_reports_an_unreachable_database_until_it_is_back(private_server):
     with opened(private_server.create_database()) as database:
         made.sync(database.engine)
         standard.insert(database)
@@ -61,8 +61,8 @@ def test_it_reports_an_unreachable_database_until_it_is_back(private_server):
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
 def test_a_frozen_database_is_reported_within_seconds(private_server):
-    """For all concurrent checks; they have a connection of their own, and take none from the service."""
-    # The service itself gives a silent server more time than a test has.
+    """This holds for all concurrent checks, which use their own connection and none of the service."""
+    # The service's own timeout is longer than the test.
     with opened(private_server.create_database(), read_timeout=3600) as database:
         made.sync(database.engine)
         app = serve(database)
@@ -87,7 +87,7 @@ def test_locks_of_other_sessions_do_not_matter(database):
 
 
 def test_a_database_without_tables_is_reported(database_url):
-    """Dropped, or downgraded for another Placement, while the service runs."""
+    """The tables were dropped, or downgraded for another Placement, while the service runs."""
     with opened(database_url) as database:
         made.sync(database.engine)
         app = serve(database)
@@ -99,7 +99,7 @@ def test_a_database_without_tables_is_reported(database_url):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_a_database_that_answers_with_an_error_is_not_well(database_url):
+def test_a_database_that_returns_an_error_is_unhealthy(database_url):
     with opened(database_url) as database:
         made.sync(database.engine)
         app = serve(database)
@@ -111,7 +111,7 @@ def test_a_database_that_answers_with_an_error_is_not_well(database_url):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_an_operator_may_take_it_out_of_service_with_a_file(database, tmp_path):
+def test_a_file_takes_the_service_out_of_rotation(database, tmp_path):
     disabled = tmp_path / "disabled"
     (block,) = blocks_of(__file__, "docs/configuration.rst")
     (tmp_path / "placement.conf").write_text(block.text.replace("/run/placement/disabled", str(disabled)))
@@ -125,7 +125,7 @@ def test_an_operator_may_take_it_out_of_service_with_a_file(database, tmp_path):
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_a_client_without_address_is_not_an_allowed_source(database):
-    """A proxy may name several, or one with its port; and a socket in the file system has none."""
+    """A proxy may name several addresses, or one with its port; a Unix socket has no address."""
     app = serve(
         database,
         healthcheck__allowed_source_ranges=["192.0.2.0/24"],
@@ -144,13 +144,13 @@ def test_a_client_without_address_is_not_an_allowed_source(database):
         ({"healthcheck__backends": ["disable_by_file", "enable_by_files"]}, r"\[healthcheck\]backends: "),
     ],
 )
-def test_options_that_make_no_sense_keep_it_from_starting(database, overrides, sentence):
+def test_invalid_options_prevent_the_start(database, overrides, sentence):
     with pytest.raises(StartError, match=sentence):
         serve(database, **overrides)
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_for_others_than_those_it_is_for_it_is_no_route(database):
+def test_the_healthcheck_is_not_a_route_for_other_clients(database):
     app = serve(database, healthcheck__allowed_source_ranges=["192.0.2.0/24"])
     for address, status in (("192.0.2.7", 200), ("198.51.100.7", 404)):
         answer = web.ask(app, "GET", "/healthcheck", {"x-auth-token": "admin"}, environ={"REMOTE_ADDR": address})

@@ -14,19 +14,19 @@ from tests.nonsense.odd_values import NOWHERE
 
 @pytest.fixture
 def call(database):
-    """Calls the service."""
+    """Return a function that sends requests to the service."""
     return placement(database)
 
 
 @pytest.fixture
 def other(database):
-    """Calls another process of the service, with other caches."""
+    """Return a function that sends requests to another process of the service, which has its own caches."""
     with opened(database.url) as elsewhere:
         yield placement(elsewhere)
 
 
 def provider(call, **totals):
-    """A new provider with so much of each class."""
+    """Create a provider with these amounts of each class; return its uuid."""
     name = str(uuid.uuid4())
     assert call("POST", "/resource_providers", 39, {"uuid": name, "name": name}).status == 200
     assert call("PUT", f"/resource_providers/{name}/inventories", 39, has(0, **totals)).status == 200
@@ -39,7 +39,7 @@ def has(generation, **totals):
 
 
 def takes(held, generation=None, project="project", user="user"):
-    """A claim of a consumer."""
+    """Return the body of a claim."""
     return {
         "allocations": {name: {"resources": amounts} for name, amounts in held.items()},
         "project_id": project,
@@ -49,8 +49,8 @@ def takes(held, generation=None, project="project", user="user"):
     }
 
 
-def test_a_reshape_may_claim_of_a_provider_whose_inventory_it_leaves_alone(call):
-    """LP 1783130: a provider was looked for among the inventories of the reshape, and a KeyError found."""
+def test_a_reshape_may_claim_from_a_provider_whose_inventory_is_unchanged(call):
+    """LP 1783130: a provider that was missing in the inventories of the reshape caused a KeyError."""
     host, other_host = provider(call, VCPU=4, VGPU=2), provider(call, DISK_GB=10)
     device = provider(call, PGPU=1)
     consumer = str(uuid.uuid4())
@@ -63,16 +63,16 @@ def test_a_reshape_may_claim_of_a_provider_whose_inventory_it_leaves_alone(call)
     }
     assert call("POST", "/reshaper", 39, reshape).status == 204
     held = call("GET", f"/allocations/{consumer}").body["allocations"]
-    assert {name: shown["resources"] for name, shown in held.items()} == {
+    assert {name: allocation["resources"] for name, allocation in held.items()} == {
         host: {"VCPU": 1},
         other_host: {"DISK_GB": 6},
         device: {"VGPU": 1},
     }
-    generations = {name: shown["generation"] for name, shown in held.items()}
+    generations = {name: allocation["generation"] for name, allocation in held.items()}
     assert generations == {host: 5, other_host: 3, device: 4}
 
 
-def test_a_class_is_the_one_that_has_the_name_now(call, other):
+def test_a_class_is_the_current_owner_of_its_name(call, other):
     """Story 2006232: a process cached the ids of classes, and wrote with the id of another class."""
     assert call("PUT", "/resource_classes/CUSTOM_BEFORE", 7).status == 201
     old = provider(call, CUSTOM_BEFORE=1)
@@ -86,10 +86,10 @@ def test_a_class_is_the_one_that_has_the_name_now(call, other):
 
 
 def test_an_id_that_became_another_class_is_not_the_old_class(call, other):
-    """Story 2006232 once more: the highest id is given again."""
+    """Story 2006232, with a reused id: the highest id is assigned again."""
     assert call("PUT", "/resource_classes/CUSTOM_GONE", 7).status == 201
-    gone = provider(call, CUSTOM_GONE=1)
-    assert other("DELETE", f"/resource_providers/{gone}").status == 204
+    deleted = provider(call, CUSTOM_GONE=1)
+    assert other("DELETE", f"/resource_providers/{deleted}").status == 204
     assert other("DELETE", "/resource_classes/CUSTOM_GONE").status == 204
     assert other("PUT", "/resource_classes/CUSTOM_NEXT", 7).status == 201
     name = str(uuid.uuid4())
@@ -101,7 +101,7 @@ def test_an_id_that_became_another_class_is_not_the_old_class(call, other):
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("taken", ["name", "uuid"])
-def test_a_name_that_is_taken_at_the_last_moment(database, call, other, taken):
+def test_a_name_taken_at_the_last_moment_is_a_conflict(database, call, other, taken):
     """Story 2008750: the message of a duplicate key differs by database version, and was parsed wrongly."""
     winner = {"name": str(uuid.uuid4()), "uuid": str(uuid.uuid4())}
     loser = {"name": str(uuid.uuid4()), "uuid": str(uuid.uuid4()), taken: winner[taken]}
@@ -119,7 +119,7 @@ def test_a_name_that_is_taken_at_the_last_moment(database, call, other, taken):
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_usages_are_grouped_as_strict_databases_want_it(database):
+def test_usages_are_grouped_as_strict_databases_require(database):
     """LP 1765204: columns were missing in GROUP BY, which MySQL accepts unless ONLY_FULL_GROUP_BY is set."""
     with opened(database.url, mysql_sql_mode="TRADITIONAL,ONLY_FULL_GROUP_BY") as strict:
         call = placement(strict)
@@ -133,8 +133,8 @@ def test_usages_are_grouped_as_strict_databases_want_it(database):
         assert call("GET", "/usages?project_id=grouped&consumer_type=all").body["usages"] == {"all": both}
         assert call("GET", f"/resource_providers/{host}/usages").body["usages"] == {"VCPU": 2, "DISK_GB": 4}
         for resources in ("VCPU:2", "VCPU:2,DISK_GB:5"):
-            found = call("GET", f"/resource_providers?resources={resources}").body["resource_providers"]
-            assert [shown["uuid"] for shown in found] == [host]
+            providers = call("GET", f"/resource_providers?resources={resources}").body["resource_providers"]
+            assert [provider_["uuid"] for provider_ in providers] == [host]
 
 
 def test_a_user_is_not_the_project_of_the_same_number(call):
@@ -145,8 +145,8 @@ def test_a_user_is_not_the_project_of_the_same_number(call):
         consumer = uuid.UUID(int=number + 1)
         claim = takes({host: {"VCPU": number + 1}}, project=project, user=user)
         assert call("PUT", f"/allocations/{consumer}", 39, claim).status == 204
-        shown = call("GET", f"/allocations/{consumer}").body
-        assert (shown["project_id"], shown["user_id"]) == (project, user)
+        body = call("GET", f"/allocations/{consumer}").body
+        assert (body["project_id"], body["user_id"]) == (project, user)
     for number, (project, user) in enumerate(owners):
         usages = call("GET", f"/usages?project_id={project}&user_id={user.replace(' ', '%20')}", 9).body["usages"]
         assert usages == {"VCPU": number + 1}

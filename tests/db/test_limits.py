@@ -1,4 +1,4 @@
-"""A request beyond a limit is refused with a sentence; one at the limit is served."""
+"""Limits of requests: a request at a limit is served, and one beyond it refused with a sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
 @pytest.fixture
 def serve(database):
-    """Returns a service with these options, on a host with two devices, all of one class."""
+    """Return a function that starts a service with options, on a host with two devices of one class."""
 
     def served(**options):
         named = {f"placement__{name}": value for name, value in options.items()}
@@ -34,11 +34,11 @@ def serve(database):
 
 
 def search(call, groups, unsuffixed="", more="&limit=1"):
-    asked = "&".join(f"resources_{number}=VCPU:1" for number in range(groups))
-    return call("GET", f"/allocation_candidates?group_policy=none&{asked}{unsuffixed}{more}")
+    query = "&".join(f"resources_{number}=VCPU:1" for number in range(groups))
+    return call("GET", f"/allocation_candidates?group_policy=none&{query}{unsuffixed}{more}")
 
 
-def test_a_search_may_have_so_many_groups(serve):
+def test_a_search_has_a_maximum_number_of_groups(serve):
     call = serve(max_request_groups=4)
     assert search(call, 4).status == 200
     for groups, unsuffixed in (
@@ -58,11 +58,11 @@ def test_the_most_groups_that_can_be_allowed_are_served(serve, more):
     answer = search(call, 500, more=more)
     assert answer.status == 200
     assert answer.body["allocation_requests"]
-    assert all(len(found["mappings"]) == 500 for found in answer.body["allocation_requests"])
+    assert all(len(request["mappings"]) == 500 for request in answer.body["allocation_requests"])
 
 
 @pytest.mark.parametrize("groups", [501, 1200])
-def test_many_hundreds_of_groups_are_refused_and_break_nothing(serve, groups):
+def test_hundreds_of_groups_are_refused_without_a_failure(serve, groups):
     call = serve(max_request_groups=500)
     assert search(call, groups).status == 400
     assert search(call, groups, more="&limit=1&same_subtree=_0,_1").status == 400
@@ -87,7 +87,7 @@ def reported(answer):
     return "4 allocations; the limit is 3 ([placement]max_allocations_per_request)" in answer.error["detail"]
 
 
-def test_a_claim_may_write_so_many_allocations(serve):
+def test_a_claim_has_a_maximum_number_of_allocations(serve):
     call = serve(max_allocations_per_request=3)
     consumer = str(uuid.uuid4())
     assert reported(call("PUT", f"/allocations/{consumer}", 39, claim(FOUR)))
@@ -97,10 +97,10 @@ def test_a_claim_may_write_so_many_allocations(serve):
     assert reported(call("PUT", f"/allocations/{consumer}", 0, {"allocations": listed}))
 
 
-def test_several_claims_count_together_and_an_end_counts_as_one(serve):
+def test_several_claims_count_together_and_a_release_counts_as_one(serve):
     call = serve(max_allocations_per_request=3)
-    one = {HOST: {"VCPU": 1}}
-    four = {str(uuid.uuid4()): claim(one) for _ in range(4)}
+    allocations = {HOST: {"VCPU": 1}}
+    four = {str(uuid.uuid4()): claim(allocations) for _ in range(4)}
     three = dict(list(four.items())[:3])
     assert reported(call("POST", "/allocations", 39, four))
     inventories = {HOST: {"resource_provider_generation": 1, "inventories": {}}}
@@ -112,7 +112,7 @@ def test_several_claims_count_together_and_an_end_counts_as_one(serve):
 
 
 @pytest.mark.parametrize("kind", ["traits", "aggregates", "inventories"])
-def test_a_provider_may_be_given_so_much_of_a_kind_by_one_request(serve, kind):
+def test_one_request_sets_a_maximum_number_of_objects_of_a_provider(serve, kind):
     call = serve(**{f"max_{kind}_per_request": 3})
     names = [f"CUSTOM_{number}" for number in range(3)]
     for name in names:
@@ -125,9 +125,9 @@ def test_a_provider_may_be_given_so_much_of_a_kind_by_one_request(serve, kind):
     }[kind]
     four = {**three, "VCPU": {"total": 1}} if kind == "inventories" else [*three, HOST]
 
-    def put(things):
+    def put(values):
         guard = {"resource_provider_generation": 1}
-        return call("PUT", f"/resource_providers/{HOST}/{kind}", 39, {kind: things, **guard})
+        return call("PUT", f"/resource_providers/{HOST}/{kind}", 39, {kind: values, **guard})
 
     before = call("GET", f"/resource_providers/{HOST}/{kind}").body
     answer = put(four)
@@ -137,18 +137,18 @@ def test_a_provider_may_be_given_so_much_of_a_kind_by_one_request(serve, kind):
     assert put(three).status == 200
 
 
-def test_a_reshape_may_write_so_many_inventories(serve):
+def test_a_reshape_has_a_maximum_number_of_inventories(serve):
     call = serve(max_inventories_per_request=3)
     two = {"resource_provider_generation": 1, "inventories": {name: {"total": 1} for name in ("VCPU", "DISK_GB")}}
-    one = {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 1}}}
+    inventory = {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 1}}}
     answer = call("POST", "/reshaper", 39, {"inventories": {HOST: two, DEVICES[0]: two}, "allocations": {}})
     assert answer.status == 400
     assert "names 4 inventories" in answer.error["detail"]
-    answer = call("POST", "/reshaper", 39, {"inventories": {HOST: two, DEVICES[0]: one}, "allocations": {}})
+    answer = call("POST", "/reshaper", 39, {"inventories": {HOST: two, DEVICES[0]: inventory}, "allocations": {}})
     assert answer.status == 204
 
 
-def test_a_body_may_hold_so_many_values(database):
+def test_a_body_has_a_maximum_number_of_values(database):
     call = caller.inside(deploy.loadapp(web.configuration(api__max_request_body_values=100), database))
     assert call("POST", "/resource_providers", 39, {"name": "n", "uuid": HOST}).status == 200
     for count, status in ((99, 400), (100, 413)):

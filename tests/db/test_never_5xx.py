@@ -1,6 +1,6 @@
-"""No request is answered with 5xx or with SQL, and every error has the documented form.
+"""No request gets a 5xx or SQL, and every error has the documented form.
 
-A request that is refused, or only reads, changes nothing.
+Refused requests and reads change nothing.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ from tests.nonsense.strategies import ROUTES, sent
 from tests.nonsense.text_positions import PLACES
 from tests.strategies import scaled
 
-#: Names are created when first used, even if the request is refused then (docs: api-consumers), as aggregates are;
-#: and the feed and extensions have their own housekeeping.
+#: Tables that any request may change: names and aggregates are created when first used, even by a refused request
+#: (docs: api-consumers), and the feed and extensions do their own maintenance.
 NOT_STATE = {
     *(projects, users, consumer_types, placement_aggregates),
     *(change_writers, provider_changes),
     *(table for each in ADDED for table in each.HOUSEKEEPING),
 }
-#: Where every service has hundreds of rows: the custom ones, and the number of all.
+#: Tables with hundreds of standard rows: their custom rows are compared, and the number of all.
 STATE = [
     *(sa.select(table) for table in metadata.sorted_tables if table not in {*NOT_STATE, traits, resource_classes}),
     *(sa.select(table).where(table.c.name.startswith("CUSTOM_")) for table in (traits, resource_classes)),
     *(sa.select(sa.func.count()).select_from(table) for table in (traits, resource_classes)),
 ]
 
-#: The names of tables of extensions, but for those that are words, such as "events".
+#: The names of tables of extensions, except words such as "events".
 _TABLES = (table.name for each in made.ADDITIONS for table in each.tables if "_" in table.name)
 SQL = re.compile(
     r"\bSELECT\b.*\bFROM\b|\bINSERT INTO\b|\bUPDATE\b.*\bSET\b|\bDELETE FROM\b|FOREIGN KEY|UNIQUE constraint|uniq_|"
@@ -69,15 +69,15 @@ SQL = re.compile(
 
 
 class Target:
-    """A service with a few things in it."""
+    """A service with a few objects."""
 
     def __init__(self, synced_database, furnished=None, **options):
-        """Take a database, and what is to be put into it: by default ``furnish``."""
+        """Take a database, and the function that fills it, by default ``furnish``."""
         self._synced, self._furnished, self._options = synced_database, furnished or furnish, options
         self._opened = None
 
     def send(self, request, looking):
-        """Status line, headers and content of the response, and whether the tables have changed."""
+        """Send a request; return the status line, headers and content, and whether the tables have changed."""
         if self._opened is None:
             self._open()
         before = self._state
@@ -103,13 +103,13 @@ class Target:
 
 
 def rows(database):
-    """All rows of each table, in one order: PostgreSQL returns them in another one once it has analysed a table."""
+    """Return all rows of each table, sorted, because PostgreSQL changes their order once it has analysed a table."""
     with database.engine.connect() as connection:
         return [sorted(connection.execute(query).all(), key=repr) for query in STATE]
 
 
 def exchange(app, environ):
-    """Status line, headers and content."""
+    """Return the status line, headers and content of a response."""
     reported = []
     content = b"".join(app(environ, lambda *answer: reported.append(answer)))
     [(status, headers)] = [answer[:2] for answer in reported]
@@ -117,7 +117,7 @@ def exchange(app, environ):
 
 
 def furnish(call):
-    """Three providers, one below another, with all that a provider can have; two consumers; spare names."""
+    """Create three providers, one below another, with every kind of data, two consumers, and spare names."""
 
     def does(method, path, body=None):
         answer = call(method, path, 39, body)
@@ -152,9 +152,9 @@ def furnish(call):
 
 @pytest.fixture
 def target(synced_database):
-    found = Target(synced_database)
-    yield found
-    found.close()
+    target_ = Target(synced_database)
+    yield target_
+    target_.close()
 
 
 def holds(target, request, looking=True, check_error=None):
@@ -164,10 +164,10 @@ def holds(target, request, looking=True, check_error=None):
     assert status < 500, (request, status_line, content)
     assert_well_formed(status_line, headers, content)
     if status >= 400:
-        assert not changed, (request, "refused, and yet it has changed something")
+        assert not changed, (request, "refused, but changed a table")
         (check_error or assert_error)(status, dict(headers), content, request)
     elif request.method not in ("PUT", "POST", "PATCH", "DELETE"):
-        assert not changed, (request, "read, and yet it has changed something")
+        assert not changed, (request, "read, but changed a table")
     return status, changed
 
 
@@ -184,8 +184,8 @@ def test_no_request_breaks_the_service(backend, target):
     anything()
 
 
-def test_no_text_breaks_the_place_where_it_is_sent(target):
-    """Each place gets a quarter of the texts, and each text goes to many places; long runs have all."""
+def test_no_text_breaks_the_service_wherever_it_is_sent(target):
+    """A short run sends each place a quarter of the texts, and each text to many places; a long run sends all."""
     for number, place in enumerate(PLACES):
         for trap in traps_for(number, 4):
             holds(target, place.filled(trap), looking=place.method != "GET")
@@ -202,7 +202,7 @@ def test_no_body_breaks_a_route(target):
 
 
 def assert_well_formed(status_line, headers, content):
-    """By the rules of HTTP and WSGI."""
+    """Check the rules of HTTP and WSGI."""
     assert re.fullmatch(r"\d{3} [A-Za-z -]+", status_line)
     for name, value in headers:
         assert re.fullmatch(r"[A-Za-z-]+", name)
@@ -216,7 +216,7 @@ def assert_well_formed(status_line, headers, content):
 
 
 def assert_error(status, headers, content, request):
-    """(docs: api-accept, api-errors, api-error-codes) The client chooses the form; none contains SQL."""
+    """Check the form that the client accepts, without SQL (docs: api-accept, api-errors, api-error-codes)."""
     if status == 401 or request.method == "HEAD":
         return
     reported = {name.lower(): value for name, value in headers.items()}

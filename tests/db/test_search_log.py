@@ -1,4 +1,4 @@
-"""The log line of each request that searches says how much it found, or which rule left nothing."""
+"""The log line of a search contains the number of results, or the rule that excluded the last one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def served(database, **options):
 
 
 def facts(app, caplog, path):
-    """Return what the log line of a request says of its search."""
+    """Return the facts of a search in the log line of its request."""
     caplog.clear()
     with caplog.at_level(logging.INFO, LOGGER):
         reply = web.ask(app, "GET", path, caller.ADMIN | {"OpenStack-API-Version": "placement 1.39"})
@@ -42,13 +42,13 @@ def facts(app, caplog, path):
     return {name: line.extra[name] for name in ("found", "obstacle") if name in line.extra}
 
 
-def test_a_search_that_finds_something_says_how_much(app, caplog):
+def test_a_search_with_results_logs_their_number(app, caplog):
     assert facts(app, caplog, f"{SEARCH}?resources=VCPU:1") == {"found": 1}
 
 
-def test_a_search_that_finds_nothing_names_the_rule(app, caplog):
+def test_a_search_without_results_logs_the_rule(app, caplog):
     assert facts(app, caplog, f"{SEARCH}?resources=VCPU:4") == {"found": 0, "obstacle": "resources"}
 
 
-def test_other_requests_say_nothing_of_searches(app, caplog):
+def test_other_requests_log_nothing_about_searches(app, caplog):
     assert facts(app, caplog, "/resource_providers") == {}

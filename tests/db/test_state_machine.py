@@ -1,8 +1,8 @@
-"""Any sequence of writes is answered as a model of a few dictionaries predicts, and reads show the model's state.
+"""Any sequence of writes gets the responses that a model of a few dictionaries predicts, and reads show its state.
 
-The dictionaries are tests/model.  In process on each kind of database; with PLACEMENT_TEST_URL in the environment the
-same requests go to that service, of any implementation.  PLACEMENT_TEST_REFERENCE=1 marks the reference implementation:
-requests that leave consumers without allocations there (docs: api-consumers) are left out.
+The dictionaries are in tests/model.  The service runs in process on each kind of database; with PLACEMENT_TEST_URL in
+the environment the same requests go to that service, of any implementation.  PLACEMENT_TEST_REFERENCE=1 marks the
+reference implementation, and omits requests that leave consumers without allocations there (docs: api-consumers).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NEW = {True: 201, False: 204}
 
 
 class Writers(Clients):
-    """All writes of clients that are well formed."""
+    """The well-formed writes of all clients."""
 
     # --- providers ---
 
@@ -113,7 +113,7 @@ class Writers(Clients):
 
     @rule(which=WHICH, off=OFF, minor=minors(0, 39))
     def set_the_same_inventories(self, which, off, minor):
-        """As the periodic reports of agents."""
+        """Repeat the current inventories, like the periodic reports of agents."""
         known = self.model.providers.get(self.provider(which))
         self.set_inventories(which, dict(known.inventories) if known else {}, off, minor)
 
@@ -136,12 +136,12 @@ class Writers(Clients):
             lambda: self.model.update_inventory(uuid, name, generation, inventory, may_be_full=minor >= 26),
         )
 
-    @rule(which=WHICH, thing=WHICH, amount=st.integers(1, 3), minor=minors(0, 39))
+    @rule(which=WHICH, index=WHICH, amount=st.integers(1, 3), minor=minors(0, 39))
     @when(lambda self: self.model.consumers)
-    def shrinks(self, which, thing, amount, minor):
-        """Mostly to less than the usage, as when a device breaks."""
+    def shrinks(self, which, index, amount, minor):
+        """Shrink an inventory, mostly below the usage, as when a device breaks."""
         _, held = self.holder(which)
-        uuid, name = one_of(held, thing)
+        uuid, name = one_of(held, index)
         generation = self.generation(uuid)
         self.does(
             *(200, "PUT", f"/resource_providers/{uuid}/inventories/{name}", minor),
@@ -151,7 +151,7 @@ class Writers(Clients):
 
     @rule(which=WHICH, which_class=st.none() | WHICH, minor=minors(5, 39))
     def remove_inventory(self, which, which_class, minor):
-        """One, or all."""
+        """Delete one inventory, or all."""
         uuid = self.provider(which)
         path = f"/resource_providers/{uuid}/inventories"
         if which_class is None:
@@ -196,17 +196,17 @@ class Writers(Clients):
             self.does(NEW, "PUT", path, 39, None, lambda: self.model.ensure_trait(name))
 
     @rule(
-        what=st.sampled_from(("create", "ensure", "rename", "delete")),
+        action=st.sampled_from(("create", "ensure", "rename", "delete")),
         name=st.sampled_from(CLASSES),
         custom=st.sampled_from(CUSTOM_CLASSES),
     )
-    def name_class(self, what, name, custom):
+    def name_class(self, action, name, custom):
         path = "/resource_classes"
-        if what == "create":
+        if action == "create":
             self.does(201, "POST", path, 39, {"name": custom}, lambda: self.model.create_class(custom))
-        elif what == "ensure":
+        elif action == "ensure":
             self.does(NEW, "PUT", f"{path}/{custom}", 39, None, lambda: self.model.ensure_class(custom))
-        elif what == "rename":
+        elif action == "rename":
             self.does(
                 *(200, "PUT", f"{path}/{name}", 2, {"name": custom}), lambda: self.model.rename_class(name, custom)
             )
@@ -215,33 +215,33 @@ class Writers(Clients):
 
     # --- claims ---
 
-    @rule(number=CONSUMER, things=THINGS, belief=BELIEF, minor=minors(0, 8, 12, 28, 34, 38, 39), **WHO)
-    def claim_alone(self, number, things, belief, minor, **who):
-        self.put(self.claim(self.uuid("c", number), self.held(things), minor, belief=belief, **who), minor)
+    @rule(number=CONSUMER, amounts=THINGS, belief=BELIEF, minor=minors(0, 8, 12, 28, 34, 38, 39), **WHO)
+    def claim_alone(self, number, amounts, belief, minor, **who):
+        self.put(self.claim(self.uuid("c", number), self.held(amounts), minor, belief=belief, **who), minor)
 
     @rule(number=CONSUMER, which=WHICH, which_class=WHICH, amount=st.integers(0, 2), minor=minors(28, 39), **WHO)
     def claim_a_little(self, number, which, which_class, amount, minor, **who):
-        """A claim that most probably fits, or an empty one."""
+        """Make a small claim, which mostly fits, or an empty one."""
         held = self.held([(which % NOT_THERE, which_class % NOT_THERE, amount)]) if amount else {}
         self.put(self.claim(self.uuid("c", number), held, minor, **who), minor)
 
-    @rule(which=WHICH, thing=WHICH, by=st.sampled_from((-1, 0, 0, 1)), minor=minors(1, 12, 28, 39), **WHO)
+    @rule(which=WHICH, index=WHICH, by=st.sampled_from((-1, 0, 0, 1)), minor=minors(1, 12, 28, 39), **WHO)
     @when(lambda self: self.model.consumers)
-    def resizes(self, which, thing, by, minor, **who):
-        """A consumer keeps its allocations except for one, of which it takes a little less or more."""
+    def resizes(self, which, index, by, minor, **who):
+        """Change one allocation of a consumer by a small amount."""
         consumer, held = self.holder(which)
-        provider, name = one_of(held, thing)
+        provider, name = one_of(held, index)
         held[provider][name] = max(1, held[provider][name] + by)
         self.put(self.claim(consumer, held, minor, **who), minor)
 
-    @rule(wanted=claims(2, 3), minor=minors(13, 28, 34, 38), **WHO)
-    def claim_together(self, wanted, minor, **who):
-        self.post(self.all_of(wanted, minor, who), minor)
+    @rule(claims=claims(2, 3), minor=minors(13, 28, 34, 38), **WHO)
+    def claim_together(self, claims, minor, **who):
+        self.post(self.all_of(claims, minor, who), minor)
 
     @rule(which=WHICH, number=CONSUMER, to=st.none() | WHICH, minor=minors(13, 28, 39), **WHO)
     @when(lambda self: self.model.consumers)
     def moves(self, which, number, to, minor, **who):
-        """As in the migration of a server: another consumer takes over its allocations; it gets the same elsewhere."""
+        """Migrate a server: another consumer takes over its allocations, and it claims the same elsewhere."""
         consumer, held = self.holder(which)
         other = self.uuid("c", number)
         amounts = {name: amount for resources in held.values() for name, amount in resources.items()}
@@ -256,10 +256,10 @@ class Writers(Clients):
         consumer = self.uuid("c", 15) if which == NOT_THERE or not self.model.consumers else self.holder(which)[0]
         self.does(204, "DELETE", f"/allocations/{consumer}", minor, None, lambda: self.model.release(consumer))
 
-    def all_of(self, wanted, minor, who):
+    def all_of(self, claims, minor, who):
         return [
-            self.claim(self.uuid("c", number), self.held(things), minor, belief=belief, **who)
-            for number, things, belief in wanted
+            self.claim(self.uuid("c", number), self.held(amounts), minor, belief=belief, **who)
+            for number, amounts, belief in claims
         ]
 
     def put(self, claim, minor):
@@ -267,62 +267,62 @@ class Writers(Clients):
             body = body_of(claim, minor)
             self.does(204, "PUT", f"/allocations/{claim.consumer}", minor, body, lambda: self.model.place([claim]))
 
-    def post(self, wanted, minor):
-        if not self.leaves_ghosts(wanted):
-            body = {claim.consumer: body_of(claim, minor) for claim in wanted}
-            self.does(204, "POST", "/allocations", minor, body, lambda: self.model.place(wanted))
+    def post(self, claims, minor):
+        if not self.leaves_ghosts(claims):
+            body = {claim.consumer: body_of(claim, minor) for claim in claims}
+            self.does(204, "POST", "/allocations", minor, body, lambda: self.model.place(claims))
 
-    def leaves_ghosts(self, wanted):
+    def leaves_ghosts(self, claims):
         """Whether the reference would keep consumers that it should delete."""
-        new = [claim for claim in wanted if claim.consumer not in self.model.consumers]
-        strange = any(uuid not in self.model.providers for claim in wanted for uuid in claim.held)
+        new = [claim for claim in claims if claim.consumer not in self.model.consumers]
+        strange = any(uuid not in self.model.providers for claim in claims for uuid in claim.held)
         return REFERENCE and any(strange or not claim.held for claim in new)
 
     # --- reshapes ---
 
     @rule(
         inventories=st.lists(st.tuples(WHICH, INVENTORIES, OFF), min_size=1, max_size=2),
-        wanted=claims(0, 2),
+        claims=claims(0, 2),
         minor=minors(30, 34, 38, 39),
         **WHO,
     )
-    def reshapes(self, inventories, wanted, minor, **who):
+    def reshapes(self, inventories, claims, minor, **who):
         new = {self.provider(which): (self.generation(self.provider(which), off), of) for which, of, off in inventories}
-        self.reshape(new, self.all_of(wanted, minor, who), minor)
+        self.reshape(new, self.all_of(claims, minor, who), minor)
 
     @rule(which=WHICH, which_class=WHICH, to=WHICH, inventory=INVENTORY, minor=minors(30, 39), **WHO)
     def moves_a_class(self, which, which_class, to, inventory, minor, **who):
-        """As when a device becomes a provider of its own: inventory and all claims on it move there."""
+        """Move an inventory and all claims on it to another provider, as when a device becomes a provider."""
         here, there = self.provider(which), self.provider(to)
         if here == there or not {here, there} <= self.model.providers.keys():
             return
         name = self.class_of(here, which_class)
         left = {other: of for other, of in self.model.providers[here].inventories.items() if other != name}
         taken = {**self.model.providers[there].inventories, name: inventory}
-        wanted = []
+        claims = []
         for consumer, known in sorted(self.model.consumers.items()):
             if name in known.held.get(here, {}):
                 held = copied(known.held)
                 held.setdefault(there, {})[name] = held[here].pop(name)
                 held = {uuid: amounts for uuid, amounts in held.items() if amounts}
-                wanted.append(self.claim(consumer, held, minor, **who))
-        self.reshape({here: (self.generation(here), left), there: (self.generation(there), taken)}, wanted, minor)
+                claims.append(self.claim(consumer, held, minor, **who))
+        self.reshape({here: (self.generation(here), left), there: (self.generation(there), taken)}, claims, minor)
 
-    def reshape(self, new, wanted, minor):
-        if not self.leaves_ghosts(wanted):
+    def reshape(self, new, claims, minor):
+        if not self.leaves_ghosts(claims):
             body = {
                 "inventories": {
                     uuid: records(inventories, generation) for uuid, (generation, inventories) in new.items()
                 },
-                "allocations": {claim.consumer: body_of(claim, minor) for claim in wanted},
+                "allocations": {claim.consumer: body_of(claim, minor) for claim in claims},
             }
-            self.does(204, "POST", "/reshaper", minor, body, lambda: self.model.reshape(new, wanted))
+            self.does(204, "POST", "/reshaper", minor, body, lambda: self.model.reshape(new, claims))
 
 
-def one_of(held, thing):
-    """A provider and a class with an allocation."""
-    things = [(uuid, name) for uuid in sorted(held) for name in sorted(held[uuid])]
-    return things[thing % len(things)]
+def one_of(held, index):
+    """Return a provider and a class with an allocation."""
+    pairs = [(uuid, name) for uuid in sorted(held) for name in sorted(held[uuid])]
+    return pairs[index % len(pairs)]
 
 
 #: Clients of Placement's routes, and those of extensions beside them.

@@ -1,4 +1,4 @@
-"""Traces of real requests: their statements, the attempts of their transactions, and what their searches found."""
+"""Traces of requests: their statements, the attempts of their transactions, and the results of their searches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def spans(monkeypatch):
 
 
 def served(database):
-    """Return what calls a service on the database."""
+    """Return a function that sends requests to a service on the database."""
     conf = web.configuration(placement_database__connection=str(database.engine.url))
     return caller.inside(deploy.loadapp(conf, database))
 
@@ -36,12 +36,12 @@ def service(database, spans):
 
 @pytest.fixture
 def host(service):
-    """A host of four processors."""
+    """Create a host with four processors."""
     host = str(uuid.uuid4())
     assert service("POST", "/resource_providers", 39, {"uuid": host, "name": host}).status == 200
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
     assert service("PUT", f"/resource_providers/{host}/inventories", 39, body).status == 200
-    # So that a claim finds project, user and type.
+    # creates the project, the user and the type
     assert service("PUT", f"/allocations/{uuid.uuid4()}", 39, holding([host])).status == 204
     return host
 
@@ -73,7 +73,7 @@ def test_a_claim_has_its_statements_and_its_commit_without_their_values(service,
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_an_attempt_that_collides_is_an_event_beside_the_one_that_is_committed(service, spans, database):
+def test_an_attempt_that_collides_is_an_event_of_the_span(service, spans, database):
     """Just before a trait is created, another transaction creates it."""
     name = f"CUSTOM_{uuid.uuid4().hex.upper()}"
 
@@ -113,7 +113,7 @@ def test_a_search_has_the_number_of_its_candidates_or_its_obstacle(service, span
     }
 
 
-def test_the_refresh_of_the_index_says_what_it_missed(service, spans, host):
+def test_the_span_of_a_refresh_contains_the_missed_changes(service, spans, host):
     service("GET", "/allocation_candidates?resources=VCPU:1", 39)
     service("PUT", f"/allocations/{uuid.uuid4()}", 39, holding([host]))
     spans.clear()
@@ -127,7 +127,7 @@ def test_the_refresh_of_the_index_says_what_it_missed(service, spans, host):
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_statements_that_another_instrumentation_traces_are_not_traced_twice(database, spans):
     others = SQLAlchemyInstrumentor()
-    others.instrument(skip_dep_check=True)  # it says that it does not know the newest SQLAlchemy
+    others.instrument(skip_dep_check=True)  # it warns that it does not support the newest SQLAlchemy
     try:
         with opened(database.url) as instrumented:
             service = served(instrumented)

@@ -140,8 +140,8 @@ ALLOCATIONS = (
     Write("empty a claim", CLAIMED, claim(1), {"host": USAGE}),
     Write(
         "claim in an old version",
-        (*HOST, OLD_CLAIM),  # its owner's rows exist from now on
-        dataclasses.replace(OLD_CLAIM, what="PUT /allocations/$consumer"),
+        (*HOST, OLD_CLAIM),  # creates the rows of its owner
+        dataclasses.replace(OLD_CLAIM, target="PUT /allocations/$consumer"),
         {"host": USAGE},
     ),
     Write(
@@ -157,7 +157,7 @@ ALLOCATIONS = (
         ),
         {"host": USAGE, "other": USAGE},
     ),
-    Write("give back", CLAIMED, Call("DELETE /allocations/$consumer"), {"host": USAGE}),
+    Write("release", CLAIMED, Call("DELETE /allocations/$consumer"), {"host": USAGE}),
     Write(
         "reshape",
         (*CLAIMED, provider("child", "host")),
@@ -176,7 +176,7 @@ REFUSED = (
     Write("a claim beyond capacity", FULL, claim(host={"VCPU": 1, "DISK_GB": 1}), status=409),
     Write("a claim with a wrong generation", CLAIMED, claim(7, host={"VCPU": 1}), status=409),
     Write("a claim on an unknown provider", HOST, claim(host={"VCPU": 1}, nowhere={"VCPU": 1}), status=400),
-    Write("nothing to give back", HOST, Call("DELETE /allocations/$consumer"), status=404),
+    Write("release of nothing", HOST, Call("DELETE /allocations/$consumer"), status=404),
     Write("deleting a parent", TREE, Call("DELETE /resource_providers/$middle"), status=409),
     Write("deleting a provider in use", FULL, Call("DELETE /resource_providers/$host"), status=409),
     Write("inventories with a wrong generation", HOST, stock("host", 7, VCPU=1), status=409),
@@ -208,8 +208,8 @@ REFUSED = (
     ),
 )
 
-#: Modules with the writes of extensions: ACCEPTED and REFUSED, the names of those TRIED and DEADLY, MALFORMED requests,
-#: and tables for the HOUSEKEEPING, which a request changes that only reads.
+#: Modules with the writes of extensions: ACCEPTED and REFUSED, the names in TRIED and DEADLY, MALFORMED requests, and
+#: the tables of HOUSEKEEPING, which even reads change.
 ADDED = extended.modules("db", "writes")
 ACCEPTED = (*PROVIDERS, *INVENTORIES, *NAMED, *ALLOCATIONS, *(write for each in ADDED for write in each.ACCEPTED))
 REFUSED = (*REFUSED, *(write for each in ADDED for write in each.REFUSED))
@@ -218,8 +218,8 @@ ALL = (*ACCEPTED, *REFUSED)
 
 def tried(write: Write) -> Write:
     """Return the dry run of a write."""
-    separator = "&" if "?" in write.call.what else "?"
-    call = dataclasses.replace(write.call, what=f"{write.call.what}{separator}dry_run=true")
+    separator = "&" if "?" in write.call.target else "?"
+    call = dataclasses.replace(write.call, target=f"{write.call.target}{separator}dry_run=true")
     return dataclasses.replace(write, name=f"a dry run: {write.name}", call=call, changes={}, status=200)
 
 
@@ -228,7 +228,7 @@ _TRIED = {
     *("a claim beyond capacity", "a reshape that does not fit"),
     *(name for each in ADDED for name in each.TRIED),
 }
-#: One for each way through a dry run; they change nothing.
+#: Dry runs, one for each of their paths; they change nothing.
 DRY_RUNS = tuple(tried(write) for write in ALL if write.name in _TRIED)
 
 OLDER_CLAIM = {name: value for name, value in holding(None, other={"VCPU": 2}).items() if "consumer" not in name}
@@ -305,7 +305,7 @@ VARIANTS = (
     Write("empty a claim by POST", CLAIMED, Call("POST /allocations", {"$consumer": holding(1)})),
     Write("claim the same again", CLAIMED, claim(1, host={"VCPU": 1, "MEMORY_MB": 64})),
     Write(
-        "give back on two providers",
+        "release on two providers",
         (*HOST, *OTHER, claim(host={"VCPU": 1}, other={"VCPU": 1})),
         Call("DELETE /allocations/$consumer"),
     ),

@@ -1,4 +1,4 @@
-"""The blocks of the pages: ``.. code-block:: LANGUAGE``, with a ``:caption:`` where it is the content of a file."""
+"""The blocks of the pages: ``.. code-block:: LANGUAGE``, with a ``:caption:`` if the content is a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BLOCK = re.compile(
     r"(?P<options>(?:(?P=indent) +:\w+: .*\n)*)\n(?P<text>(?:(?P=indent) +.*(?:\n|\Z)|\n)+)",
     re.MULTILINE,
 )
-#: Other forms of blocks: without a language, or read by another directive.
+#: Unsupported forms of blocks: without a language, or of another directive.
 _OTHER = re.compile(r"^ *(?:(?!\.\. ).*::|\.\. (?:code|sourcecode|parsed-literal|code-block)::.*|>>> .*)$")
 
 
@@ -33,26 +33,26 @@ class Block(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What is in it: its caption, or else its language."""
+        """The kind of content: the caption, or else the language."""
         return self.caption or self.language
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """Yield the blocks of a page, or of a part of one."""
-    for found in _BLOCK.finditer(text):
-        caption = re.search(r":caption: (.*)", found["options"])
-        line = text.count("\n", 0, found.start()) + 1
+    """Yield the blocks of a page, or of a section."""
+    for match in _BLOCK.finditer(text):
+        caption = re.search(r":caption: (.*)", match["options"])
+        line = text.count("\n", 0, match.start()) + 1
         yield Block(
-            line, found["language"], caption[1] if caption else "", textwrap.dedent(found["text"]).strip("\n") + "\n"
+            line, match["language"], caption[1] if caption else "", textwrap.dedent(match["text"]).strip("\n") + "\n"
         )
 
 
 def captioned(page: str, caption: str) -> str:
-    """Return the text of the block of a page that has this caption."""
+    """Return the text of the block with this caption."""
     (text,) = (block.text for block in blocks(PAGES[page]) if block.caption == caption)
     return text
 
 
-def unclear(text: str) -> list[str]:
-    """Return the lines of a page that begin a block in another form than this module reads."""
+def unsupported(text: str) -> list[str]:
+    """Return the lines of a page that begin a block in an unsupported form."""
     return [line for line in _BLOCK.sub("", text).splitlines() if _OTHER.match(line)]

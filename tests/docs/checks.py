@@ -1,4 +1,4 @@
-"""Checks of the words of blocks, whether or not a test runs them: no server is needed."""
+"""Static checks of the content of blocks, whether or not a test runs them; they need no server."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ from tests.docs.blocks import ROOT, Block
 from tests.docs.run_by import checked_for, run_by
 
 _COMMAND = re.compile(r"\$ |(sudo )?(placement-\w+|openstack|make|curl|pip|apt) |\[\w+\]$")
-#: A directive of logrotate, with the form of its argument.
+#: Directives of logrotate, with the form of their arguments.
 _LOGROTATE = (
     r"/\S+ \{|\}|daily|weekly|rotate \d+|compress|delaycompress|missingok|notifempty|create 0[0-7]{3} [a-z]+ [a-z]+"
 )
 
 
-#: A page whose extension has commands of its own, which are run.
+#: A page whose extension defines commands, which a test runs.
 _OWN_COMMANDS = "docs/whole-extension.rst"
 
 
 class Wrong(AssertionError):
-    """A block cannot be right; the text says why."""
+    """A block is wrong for the reason in the message."""
 
 
 def check(page: str, block: Block, directory: Path) -> None:
-    """Check a block, and that a test runs it or that there is a reason why none does.
+    """Check a block, and that a test runs it or a reason is given why none does.
 
     Args:
-        page: Where it is, a path from the root.
+        page: The path of its page from the root.
         directory: An empty directory.
 
     Raises:
-        Wrong: It cannot be right, or no test runs it on this page.
+        Wrong: The block is wrong, or no test runs it on this page.
     """
     if block.kind in CHECKS and page != _OWN_COMMANDS:
         CHECKS[block.kind](block.text, directory)
@@ -65,7 +65,7 @@ def check(page: str, block: Block, directory: Path) -> None:
 
 
 def service_options(text: str, directory: Path) -> None:
-    """Check a part of placement.conf: the service has the options, and accepts their values."""
+    """Check a part of placement.conf: the service defines the options, and accepts their values."""
     path = directory / "placement.conf"
     path.write_text(text)
     written = _written(path)
@@ -86,30 +86,32 @@ def service_options(text: str, directory: Path) -> None:
 
 
 def client_options(text: str, directory: Path) -> None:
-    """Check the section in which nova has the address of the service."""
+    """Check the section with the address of the service in nova.conf."""
     path = directory / "nova.conf"
     path.write_text(text)
     written = _written(path)
-    given = {name: values[-1] for (_, name), values in written.items()}
-    known = {option.dest for option in _plugin_options(given)} | {"auth_type"}
-    if {group for group, _ in written} != {"placement"} or given.keys() - known:
+    options = {name: values[-1] for (_, name), values in written.items()}
+    known = {option.dest for option in _plugin_options(options)} | {"auth_type"}
+    if {group for group, _ in written} != {"placement"} or options.keys() - known:
         raise Wrong(f"keystoneauth has other options: {sorted(known)}")
 
 
-def _plugin_options(given: dict[str, str]) -> list[Any]:
-    """Return the options of the plugin of keystoneauth that ``auth_type`` names."""
-    return [*loading.get_auth_plugin_conf_options(given["auth_type"])] if "auth_type" in given else []
+def _plugin_options(options: dict[str, str]) -> list[Any]:
+    """Return the options of the keystoneauth plugin that ``auth_type`` names."""
+    return [*loading.get_auth_plugin_conf_options(options["auth_type"])] if "auth_type" in options else []
 
 
 def _written(path: Path) -> dict[tuple[str, str], list[str]]:
-    """Return the values by section and option; raises Wrong for a comment behind a value, which oslo.config keeps."""
+    """Return the values by section and option; raise Wrong for a comment after a value, which oslo.config includes."""
     sections: dict[str, dict[str, list[str]]] = {}
     cfg.ConfigParser(str(path), sections).parse()
-    found = {(section, name): values for section, names in sections.items() for name, values in names.items()}
-    for place, values in found.items():
+    values_by_option = {
+        (section, name): values for section, names in sections.items() for name, values in names.items()
+    }
+    for place, values in values_by_option.items():
         if any(re.search(r"\s[#;]", value) for value in values):
             raise Wrong(f"{place}: a comment is a part of the value")
-    return found
+    return values_by_option
 
 
 def rules(text: str, directory: Path) -> None:
@@ -122,7 +124,7 @@ def rules(text: str, directory: Path) -> None:
 
 
 def clouds(text: str, directory: Path) -> None:
-    """Check a clouds.yaml: openstacksdk has a plugin with these options for each cloud."""
+    """Check a clouds.yaml: openstacksdk provides a plugin with these options for each cloud."""
     path = directory / "clouds.yaml"
     path.write_text(text)
     for name in yaml.safe_load(text)["clouds"]:
@@ -131,7 +133,7 @@ def clouds(text: str, directory: Path) -> None:
 
 
 def scraped(text: str, _: Path) -> None:
-    """Check that Prometheus asks the port at which placement-metrics listens."""
+    """Check that Prometheus scrapes the port on which placement-metrics listens."""
     port = metrics._parser().get_default("port")
     (job,) = yaml.safe_load(text)["scrape_configs"]
     if job.keys() != {"job_name", "static_configs"}:
@@ -142,7 +144,7 @@ def scraped(text: str, _: Path) -> None:
 
 
 def part_of_sample(text: str, _: Path) -> None:
-    """Check that lines for uWSGI are in the sample, whose other lines the tests of web servers run."""
+    """Check that the lines are in the sample for uWSGI, which the tests of web servers run."""
     lines = (ROOT / "etc/uwsgi/placement.ini").read_text().splitlines()
     if missing := {line for line in text.splitlines() if line} - {line.removeprefix("# ") for line in lines}:
         raise Wrong(f"not in etc/uwsgi/placement.ini: {sorted(missing)}")
@@ -151,16 +153,16 @@ def part_of_sample(text: str, _: Path) -> None:
 
 
 def cron(text: str, _: Path) -> None:
-    """Check a file of /etc/cron.d: when, as which user, and the command."""
+    """Check a file of /etc/cron.d: the schedule, the user, and the command."""
     for line in text.splitlines():
-        found = re.fullmatch(r"(?:[\d*/,-]+ +){5}placement +(.*)", line)
-        if found is None:
+        match = re.fullmatch(r"(?:[\d*/,-]+ +){5}placement +(.*)", line)
+        if match is None:
             raise Wrong(f"not a line for cron: {line}")
-        commands.check(found[1])
+        commands.check(match[1])
 
 
 def logrotate(text: str, directory: Path) -> None:
-    """Check the words of a file of logrotate; where that is installed, have it say what it would do."""
+    """Check the directives of a logrotate file; if logrotate is installed, run it in debug mode."""
     for line in text.splitlines():
         if line and not re.fullmatch(_LOGROTATE, line.strip()):
             raise Wrong(f"not known: {line}")
@@ -168,24 +170,24 @@ def logrotate(text: str, directory: Path) -> None:
         file = directory / "logrotate.conf"
         file.write_text(re.sub("placement placement", "root root", text))
         file.chmod(0o644)
-        done = subprocess.run([program, "-d", file], capture_output=True, text=True, check=False)
-        if done.returncode or "error:" in done.stderr:
-            raise Wrong(done.stderr)
+        result = subprocess.run([program, "-d", file], capture_output=True, text=True, check=False)
+        if result.returncode or "error:" in result.stderr:
+            raise Wrong(result.stderr)
 
 
 # --- others ----------------------------------------------------------------------------------------------------------
 
 
 def console(text: str, _: Path) -> None:
-    """Check the commands of a block of commands with what they print."""
-    found = [*commands.with_prompt(text)]
-    if not found:
+    """Check the commands of a block of commands with their output."""
+    commands_ = [*commands.with_prompt(text)]
+    if not commands_:
         raise Wrong("no command: a block of output is of the language text")
-    commands.check("\n".join(found))
+    commands.check("\n".join(commands_))
 
 
 def output(text: str, _: Path) -> None:
-    """Check that a block is output or a picture: nothing that has a check of its own."""
+    """Check that a block is output or a picture, rather than content with its own check."""
     if hidden := [line for line in text.splitlines() if _COMMAND.match(line)]:
         raise Wrong(f"a block of text with commands or configuration: {hidden}")
 

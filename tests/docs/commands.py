@@ -1,4 +1,4 @@
-"""Checks of commands in the pages: programs, their commands and options exist.  Nothing is run."""
+"""Static checks of commands in the pages: the programs, commands and options exist."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.docs.blocks import ROOT
 from tests.transcripts import is_complete
 from tools import compare_with_original
 
-#: Programs of others whose arguments are not checked here, and words of the shell.  Other tests run most of them.
+#: Other programs, whose arguments are not checked, and keywords of the shell.  Other tests run most of them.
 _OTHERS = {
     *(
         "a2dissite",
@@ -73,22 +73,22 @@ _SETUP = configparser.ConfigParser()
 _SETUP.read(ROOT / "setup.cfg")
 _MAKEFILE = (ROOT / "Makefile").read_text()
 _SAMPLES = {path.name for path in (ROOT / "etc").rglob("*")}
-#: The commands of the client, each ``noun_verb``.
+#: The commands of the OpenStack client, as ``noun_verb``.
 _CLIENT = importlib.metadata.EntryPoints(
     command
     for group in ("identity.v3", "compute.v2", "placement.v1", "baremetal.v1")
     for command in importlib.metadata.entry_points(group=f"openstack.{group}")
 )
-#: What the commands of osc-placement ask for the version of the API.
+#: The object from which the commands of osc-placement read the version of the API.
 _NEWEST = SimpleNamespace(client_manager=SimpleNamespace(placement=SimpleNamespace(api_version="1.39")))
 
 
 class WrongCommand(AssertionError):
-    """A command cannot be right; the text says why."""
+    """A command is wrong for the reason in the message."""
 
 
 def check(text: str) -> None:
-    """Check the commands of a shell; raises WrongCommand."""
+    """Check the commands of a shell; raise WrongCommand for an error."""
     functions = set(re.findall(r"^(\w+)\(\)", text, re.MULTILINE))
     for words in _commands(_with_values(text)):
         program = Path(words[0]).name
@@ -97,34 +97,34 @@ def check(text: str) -> None:
         if program not in _PROGRAMS:
             raise WrongCommand(f"{program} is not known to tests/docs/commands.py: {shlex.join(words)}")
         try:
-            with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.redirect_stdout(io.StringIO()):
+            with contextlib.redirect_stderr(io.StringIO()) as output, contextlib.redirect_stdout(io.StringIO()):
                 _PROGRAMS[program](words[1:])
         except (SystemExit, cfg.Error, ValueError, argparse.ArgumentTypeError) as error:
             if isinstance(error, SystemExit) and not error.code:
-                continue  # it prints something and ends
-            raise WrongCommand(f"{shlex.join(words)}\n{said.getvalue() or error}") from error
+                continue  # it prints its text and exits
+            raise WrongCommand(f"{shlex.join(words)}\n{output.getvalue() or error}") from error
 
 
 def _with_values(text: str) -> str:
-    """Return the commands with the values of variables that are a word, such as a uuid, and of loops the first one."""
+    """Return the commands with single-word variables replaced by their values, and loop variables by the first one."""
     values = dict(re.findall(r"(?:^|\bfor )(\w+)(?:=| in )([\w-]+)\b(?![^ ;\n])", text, re.MULTILINE))
-    return re.sub(r"\$(\w+)", lambda found: values.get(found[1], found[0]), text)
+    return re.sub(r"\$(\w+)", lambda match: values.get(match[1], match[0]), text)
 
 
 def with_prompt(text: str) -> Iterator[str]:
-    """Yield the commands of a block that also has what they print: from ``$`` on, with the lines that complete them."""
-    begun = ""
+    """Yield the commands of a block with output: the lines that begin with ``$``, and their continuation lines."""
+    command = ""
     for line in text.splitlines():
-        if not begun and not line.startswith("$ "):
+        if not command and not line.startswith("$ "):
             continue
-        begun = f"{begun}\n{line}" if begun else line.removeprefix("$ ")
-        if is_complete(begun):
-            yield begun
-            begun = ""
+        command = f"{command}\n{line}" if command else line.removeprefix("$ ")
+        if is_complete(command):
+            yield command
+            command = ""
 
 
 def _commands(text: str) -> Iterator[list[str]]:
-    """Yield the words of each command, without assignments, redirections and words of the shell before it."""
+    """Yield the words of each command, without assignments, redirections and leading keywords of the shell."""
     for inner in re.findall(r"\$\(([^()]*)\)", text):
         yield from _commands(inner)
     text = re.sub(r"\$\([^()]*\)", "substituted", text).replace("\\\n", " ")
@@ -179,10 +179,10 @@ def _openstack(words: list[str]) -> None:
     if words[0] == "--os-placement-api-version":
         words = words[2:]
     for length in range(len(words), 0, -1):
-        for found in _CLIENT.select(name="_".join(words[:length])):
+        for match in _CLIENT.select(name="_".join(words[:length])):
             with warnings.catch_warnings(action="ignore"):
-                command = found.load()
-            command(_NEWEST, None).get_parser(found.name).parse_args(words[length:])
+                command = match.load()
+            command(_NEWEST, None).get_parser(match.name).parse_args(words[length:])
             return
     raise ValueError("no such command")
 
@@ -198,23 +198,23 @@ def _make(words: list[str]) -> None:
 
 
 def _pip(words: list[str]) -> None:
-    """Check the extras of this package; others are installed by their names."""
+    """Check the extras of this package; other packages are only named."""
     _expect(words[0] in ("install", "uninstall"), "not an action")
     for word in words[1:]:
-        if found := re.fullmatch(r"[./].*?(?:\[([\w,]+)\])?", word):
-            extras = (found[1] or "").split(",") if found[1] else []
+        if match := re.fullmatch(r"[./].*?(?:\[([\w,]+)\])?", word):
+            extras = (match[1] or "").split(",") if match[1] else []
             _expect({*extras} <= {*_SETUP["options.extras_require"]}, f"not all of {extras} are extras")
 
 
 def _apt(words: list[str]) -> None:
-    """Check that the tests install the packages, too; apache2 has the modules and the tools of apache2-bin."""
+    """Check that the tests also install the packages; apache2 includes the modules and tools of apache2-bin."""
     _expect(words[0] == "install", "not an action")
     for name in words[1:]:
         _expect(re.search(rf"[ \t]{re.escape(name)}(-bin)?(?= )", _MAKEFILE), f"{name} is not in the Makefile")
 
 
 def _pytest(words: list[str]) -> None:
-    """Check that the files exist; what begins with a dash, and its number, is an option."""
+    """Check that the files exist; a word with a leading dash, and its number, is an option."""
     for word in words:
         if not word.startswith("-") and not word.isdigit():
             _expect((ROOT / word).exists(), f"there is no {word}")
@@ -231,12 +231,12 @@ def _python(words: list[str]) -> None:
     elif words[0] == "compare_with_original.py":
         compare_with_original._parsed(words[1:])
     else:
-        # book.py is of the tutorial, which is run.
+        # book.py belongs to the tutorial, which a test runs.
         _expect(words[:2] == ["-m", "venv"] or words[0] == "book.py", "not known")
 
 
 def _named(group: str) -> Callable[[list[str]], None]:
-    """Return a parser of the tools of a library, which find this service by a name."""
+    """Return a parser of a library's tools, which find this service by its name."""
 
     def parse(words: list[str]) -> None:
         names = re.findall(r"^(\S+) =", _SETUP["options.entry_points"][group], re.MULTILINE)

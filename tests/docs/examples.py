@@ -145,13 +145,13 @@ def _blocks(text: str) -> Iterator[_Block]:
     while number < len(lines):
         start = number
         number += 1
-        found = _DIRECTIVE.fullmatch(lines[start])
-        if found is None:
+        match = _DIRECTIVE.fullmatch(lines[start])
+        if match is None:
             continue
-        indent = len(found[1])
+        indent = len(match[1])
         while number < len(lines) and _is_in_block(lines[number], indent):
             number += 1
-        yield _Block(start + 1, found[3] or "http", found[4], _dedented(lines[start + 1 : number]))
+        yield _Block(start + 1, match[3] or "http", match[4], _dedented(lines[start + 1 : number]))
 
 
 def _is_in_block(line: str, indent: int) -> bool:
@@ -181,18 +181,18 @@ def _set_up(block: _Block) -> Iterator[Request]:
 
 def _request(line: int, content: list[str]) -> Request:
     head, body = _head_and_body(content, fold="")
-    found = _REQUEST_LINE.fullmatch(head[0]) if head else None
-    if found is None:
+    match = _REQUEST_LINE.fullmatch(head[0]) if head else None
+    if match is None:
         raise Malformed(f"line {line}: the block does not begin with a request line like 'GET /path HTTP/1.1'")
-    return Request(line, found[1], found[2], _headers(line, head[1:]), body)
+    return Request(line, match[1], match[2], _headers(line, head[1:]), body)
 
 
 def _reply(line: int, content: list[str], ordered: bool) -> Reply:
     head, body = _head_and_body(content, fold=" ")
-    found = _STATUS_LINE.fullmatch(head[0]) if head else None
-    if found is None:
+    match = _STATUS_LINE.fullmatch(head[0]) if head else None
+    if match is None:
         raise Malformed(f"line {line}: a reply begins with a status line like 'HTTP/1.1 200 OK'")
-    return Reply(line, found[1], _headers(line, head[1:]), body, ordered)
+    return Reply(line, match[1], _headers(line, head[1:]), body, ordered)
 
 
 def _head_and_body(content: list[str], fold: str) -> tuple[list[str], str]:
@@ -210,9 +210,9 @@ def _head_and_body(content: list[str], fold: str) -> tuple[list[str], str]:
 def _headers(line: int, head: list[str]) -> dict[str, str]:
     headers = {}
     for text in head:
-        found = _HEADER.fullmatch(text)
-        if found is not None:
-            headers[found[1]] = found[2]
+        match = _HEADER.fullmatch(text)
+        if match is not None:
+            headers[match[1]] = match[2]
         elif text != ANY:
             raise Malformed(f"line {line}: no header: {text!r}")
     return headers
@@ -267,16 +267,16 @@ def _same_body(expected: Reply, actual: webob.Response) -> None:
         _same("body", " ".join(expected.body.split()), " ".join(actual.text.split()))
         return
     try:
-        shown = json.loads(expected.body)
+        document = json.loads(expected.body)
     except ValueError as error:
         raise Mismatch(f"the body that is shown is not JSON: {error}") from None
-    if not matches(shown, actual.json, expected.ordered):
+    if not matches(document, actual.json, expected.ordered):
         raise Mismatch("body")
 
 
-def _same(what: str, expected: str, actual: str | None) -> None:
+def _same(part: str, expected: str, actual: str | None) -> None:
     if actual is None or not _matches_text(expected, actual):
-        raise Mismatch(f"{what}: {expected!r} is shown, {actual!r} came")
+        raise Mismatch(f"{part}: {expected!r} is shown, {actual!r} came")
 
 
 def _formatted(reply: webob.Response) -> str:
@@ -322,10 +322,10 @@ def _matches_set(expected: list[Any], actual: list[Any]) -> bool:
     for element in expected:
         if element == ANY:
             continue
-        found = next((index for index, each in enumerate(remaining) if matches(element, each, ordered=False)), None)
-        if found is None:
+        position = next((index for index, each in enumerate(remaining) if matches(element, each, ordered=False)), None)
+        if position is None:
             return False
-        del remaining[found]
+        del remaining[position]
     return not remaining or ANY in expected
 
 

@@ -1,6 +1,6 @@
-"""Which test runs a block of the pages, and which blocks are only checked, with the reason.
+"""The tests that run the blocks of the pages, and the blocks that are only checked, with the reason.
 
-A block of commands, configuration or code is in one of the two tables; ``text`` is output or a picture.
+Each block of commands, configuration or code matches one of two tables; a block ``text`` is output or a picture.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.docs.blocks import PAGES, ROOT, Block, blocks
 
 
 class Runs(NamedTuple):
-    """Blocks that a test runs as a whole: those of the kind, on the pages, that contain the text."""
+    """Blocks that a test runs completely: of this kind, on these pages, with this text."""
 
     kind: str
     pages: str
@@ -22,12 +22,12 @@ class Runs(NamedTuple):
     text: str = ""
 
     def has(self, page: str, block: Block) -> bool:
-        """Return whether this block is one of them."""
+        """Whether this entry matches the block."""
         return fnmatch(block.kind, self.kind) and fnmatch(page, self.pages) and self.text in block.text
 
 
 class Checked(NamedTuple):
-    """Blocks of a kind, on the pages, whose words are checked (tests/docs/checks.py), and why they are not run."""
+    """Blocks of a kind that are only checked (tests/docs/checks.py), and the reason."""
 
     kind: str
     pages: str
@@ -175,9 +175,9 @@ CHECKED = (
 
 
 def blocks_of(file: str, page: str, kind: str = "*", text: str = "") -> list[Block]:
-    """Return the blocks of a page that the test in this file runs: those of a kind, with a text."""
+    """Return the blocks of a page that the test in this file runs, of this kind and with this text."""
     test = str(Path(file).relative_to(ROOT))
-    mine = (block for block in blocks(PAGES[page]) if (found := run_by(page, block)) and found.test == test)
+    mine = (block for block in blocks(PAGES[page]) if (entry := run_by(page, block)) and entry.test == test)
     return [block for block in mine if fnmatch(block.kind, kind) and text in block.text]
 
 
@@ -189,10 +189,10 @@ def options_of(block: Block) -> dict[str, dict[str, str]]:
 
 
 def run_by(page: str, block: Block) -> Runs | None:
-    """Return the first entry that has this block."""
+    """Return the first entry that matches this block, or None."""
     return next((runs for runs in RUN if runs.has(page, block)), None)
 
 
 def checked_for(page: str, block: Block) -> Checked | None:
-    """Return the first entry that has this block."""
+    """Return the first entry that matches this block, or None."""
     return next((each for each in CHECKED if each.has(page, block)), None)

@@ -1,4 +1,4 @@
-"""Every block of every page is run by a test, or is checked: programs, options and values exist."""
+"""Every block of every page is run by a test, or checked: programs, options and values exist."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import unittest
 import pytest
 
 from tests.docs import checks, run_by
-from tests.docs.blocks import PAGES, ROOT, Block, blocks, unclear
+from tests.docs.blocks import PAGES, ROOT, Block, blocks, unsupported
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_of_a_page_is_run_or_checked(page, tmp_path):
-    assert unclear(PAGES[page]) == []
+    assert unsupported(PAGES[page]) == []
     wrong = []
     for block in blocks(PAGES[page]):
         try:
@@ -24,21 +24,21 @@ def test_every_block_of_a_page_is_run_or_checked(page, tmp_path):
     assert not wrong, "\n".join(wrong)
 
 
-def test_an_entry_has_blocks_that_no_entry_before_it_has():
-    shown = [(page, block) for page in PAGES for block in blocks(PAGES[page])]
-    assert {run_by.run_by(*each) for each in shown} - {None} == {*run_by.RUN}
-    assert {run_by.checked_for(*each) for each in shown} - {None} == {*run_by.CHECKED}
+def test_every_entry_matches_blocks_that_no_earlier_entry_matches():
+    blocks_ = [(page, block) for page in PAGES for block in blocks(PAGES[page])]
+    assert {run_by.run_by(*each) for each in blocks_} - {None} == {*run_by.RUN}
+    assert {run_by.checked_for(*each) for each in blocks_} - {None} == {*run_by.CHECKED}
 
 
 def test_the_tests_that_run_blocks_name_their_pages():
-    """Those of many pages read all that match; that of docs/backup.rst is in a module of its own."""
+    """Tests of many pages read all matching pages; docs/backup.rst has its own module."""
     named = (ROOT / "tests/backups.py").read_text()
     pages = {(runs.test, runs.pages) for runs in run_by.RUN if "*" not in runs.pages}
     assert [each for each in pages if each[1].removeprefix("docs/") not in (ROOT / each[0]).read_text() + named] == []
     assert all((ROOT / runs.test).exists() for runs in run_by.RUN)
 
 
-def test_what_is_run_needs_no_reason():
+def test_a_block_that_is_run_has_no_reason():
     both = [
         (page, block.line)
         for page in PAGES
@@ -52,8 +52,8 @@ def test_the_test_of_another_project_passes():
     [block] = (block for block in blocks(PAGES["docs/testing-other-projects.rst"]) if block.kind == "python")
     module = types.ModuleType("mine")
     exec(compile(block.text, "docs/testing-other-projects.rst", "exec"), module.__dict__)
-    done = unittest.defaultTestLoader.loadTestsFromModule(module).run(unittest.TestResult())
-    assert (done.testsRun, done.errors, done.failures) == (1, [], [])
+    result = unittest.defaultTestLoader.loadTestsFromModule(module).run(unittest.TestResult())
+    assert (result.testsRun, result.errors, result.failures) == (1, [], [])
 
 
 # --- the checks themselves ---
@@ -71,14 +71,14 @@ def test_the_test_of_another_project_passes():
     ],
 )
 def test_a_block_without_a_language_is_found(text):
-    assert unclear(f"Title\n=====\n\n{text}") == [text.splitlines()[0]]
+    assert unsupported(f"Title\n=====\n\n{text}") == [text.splitlines()[0]]
 
 
 def test_blocks_are_found_with_their_lines_and_captions():
     listed = "* a list\n\n  .. code-block:: yaml\n     :caption: a.yaml\n\n     a:\n\n       b: 1\n\n  more\n"
     text = f"{listed}\n.. code-block:: text\n\n   x"
     assert [*blocks(text)] == [Block(3, "yaml", "a.yaml", "a:\n\n  b: 1\n"), Block(12, "text", "", "x\n")]
-    assert unclear(text) == []
+    assert unsupported(text) == []
 
 
 @pytest.mark.parametrize(
@@ -139,6 +139,6 @@ def test_blocks_are_found_with_their_lines_and_captions():
         ("shell", "python3 other.py", "not known"),
     ],
 )
-def test_what_is_wrong_in_a_block_is_found(kind, text, reason, tmp_path):
+def test_every_kind_of_error_in_a_block_is_found(kind, text, reason, tmp_path):
     with pytest.raises(Exception, match=re.escape(reason)):
         checks.check("docs/page.rst", Block(1, kind, "", text + "\n"), tmp_path)

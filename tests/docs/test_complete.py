@@ -30,7 +30,7 @@ SUCCESSES = {
     for example in examples.parse(text).examples
     if example.reply is not None and example.reply.status.startswith("2")
 }
-#: The routes of all APIs, by their paths from the root.  The console has pages for people.
+#: The routes of all APIs except the console, by their paths from the root.
 ROUTES = {api.prefix + path: methods for api in apis.ALL if api is not CONSOLE for path, methods in api.routes.items()}
 #: The recorded schemas of bodies and queries, by version.
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "tests/unit/schemas").glob("*.json"))}
@@ -39,8 +39,8 @@ SCHEMAS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "t
 @pytest.mark.parametrize("path", ROUTES)
 def test_every_method_of_a_route_has_an_example_that_succeeds(path):
     pattern = re.compile(re.sub(r"\{[^}]+\}", "[^/]+", path))
-    shown = {method for method, example in SUCCESSES if pattern.fullmatch(example)}
-    assert shown >= ROUTES[path].keys()
+    methods = {method for method, example in SUCCESSES if pattern.fullmatch(example)}
+    assert methods >= ROUTES[path].keys()
 
 
 def properties(schema: Any) -> Iterator[str]:
@@ -60,7 +60,7 @@ def test_every_field_and_parameter_is_described(name):
     assert [each for each in sorted(set(properties(SCHEMAS[name]))) if f"``{each}``" not in text] == []
 
 
-#: The parameters of a search; the page of GET /allocation_candidates has them.
+#: The parameters of a search, which the page of GET /allocation_candidates describes.
 SEARCH = {field.name for field in search.PARAMETERS} - {"limit"}
 
 
@@ -68,16 +68,16 @@ SEARCH = {field.name for field in search.PARAMETERS} - {"limit"}
     ("path", "method"), [(path, method) for path in TABLE for method in TABLE[path]], ids=lambda part: part
 )
 def test_every_parameter_and_field_of_v1_is_described(path, method):
-    """Those of a request on the page that has the name of the route, those of a reply on any page."""
+    """Parameters of a request are described on the page of the route, fields of a reply on any page."""
     endpoint = TABLE[path][method]
     page = re.match(r"/(\w*)", path)[1]
-    asked = set(properties(endpoint.query.render(OLDEST))) - SEARCH if endpoint.query else set()
-    asked |= set(properties(endpoint.body.render(OLDEST))) if endpoint.body else set()
-    assert [name for name in sorted(asked) if f"``{name}``" not in V1_PAGES[page]] == []
+    parameters = set(properties(endpoint.query.render(OLDEST))) - SEARCH if endpoint.query else set()
+    parameters |= set(properties(endpoint.body.render(OLDEST))) if endpoint.body else set()
+    assert [name for name in sorted(parameters) if f"``{name}``" not in V1_PAGES[page]] == []
     text = "".join((*PAGES.values(), *V1_PAGES.values()))
     replies = [reply.document.render(OLDEST) for reply in endpoint.replies if reply.document]
-    shown = set(properties(replies)) if page != "openapi" else set()  # the form of OpenAPI is not ours
-    assert [name for name in sorted(shown) if f"``{name}``" not in text] == []
+    fields = set(properties(replies)) if page != "openapi" else set()  # OpenAPI defines its own form
+    assert [name for name in sorted(fields) if f"``{name}``" not in text] == []
 
 
 def test_every_strategy_is_described():

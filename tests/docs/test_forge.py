@@ -1,4 +1,4 @@
-"""What the forges and Read the Docs read from the repository has their form, and its commands exist."""
+"""The files for the forges and Read the Docs conform to their schemas, and name existing commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.docs import commands
 from tools import distributions
 
 ROOT = Path(__file__).parents[2]
-#: The schemas, which come with check-jsonschema, by the files that have them; the last pattern of a file counts.
+#: The schemas, which check-jsonschema contains, by file pattern; the last match of a file counts.
 SCHEMAS = {
     ".readthedocs.yaml": "vendor.readthedocs",
     ".github/dependabot.yml": "vendor.dependabot",
@@ -29,7 +29,7 @@ SCHEMAS = {
 FILES = {str(path.relative_to(ROOT)): schema for pattern, schema in SCHEMAS.items() for path in ROOT.glob(pattern)}
 WORKFLOWS = [name for name in FILES if "/workflows/" in name]
 ENVIRONMENTS = {"py3", *re.findall(r"^\[testenv:(\w+)\]", (ROOT / "tox.ini").read_text(), re.MULTILINE)}
-#: What people read there.
+#: The texts for people on the forges.
 TEXTS = [*("SECURITY.md", "CODE_OF_CONDUCT.md"), *FILES, ".github/pull_request_template.md"]
 
 
@@ -44,14 +44,14 @@ def validated(path: Path, schema: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_has_the_form_that_its_reader_expects(name):
-    done = validated(ROOT / name, FILES[name])
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_a_file_conforms_to_the_schema_of_its_reader(name):
+    result = validated(ROOT / name, FILES[name])
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_every_form_and_workflow_is_validated():
-    found = {str(path.relative_to(ROOT)) for path in (ROOT / ".github").glob("*/*") if path.is_file()}
-    assert found - {*FILES} == set()
+def test_every_form_and_workflow_has_a_schema():
+    files = {str(path.relative_to(ROOT)) for path in (ROOT / ".github").glob("*/*") if path.is_file()}
+    assert files - {*FILES} == set()
 
 
 # --- workflows ---
@@ -63,9 +63,9 @@ def steps(workflow: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_a_workflow_only_reads_unless_a_job_says_otherwise_and_ends(name):
+def test_a_workflow_has_a_timeout_and_only_reads_unless_a_job_states_otherwise(name):
     workflow = loaded(name)
-    assert workflow["permissions"] in ({}, {"contents": "read"})  # a job may have more
+    assert workflow["permissions"] in ({}, {"contents": "read"})  # a job may have more rights
     assert all(0 < job["timeout-minutes"] < 360 for job in workflow["jobs"].values())
 
 
@@ -76,11 +76,11 @@ def test_an_action_has_a_complete_version(name):
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_what_a_workflow_runs_of_the_repository_exists(name):
+def test_the_commands_and_files_of_a_workflow_exist(name):
     workflow = loaded(name)
-    told = {row["run"] for job in workflow["jobs"].values() for row in _rows(job) if "run" in row}
-    told |= {step["run"] for step in steps(workflow) if "run" in step}
-    for line in "\n".join(told).splitlines():
+    scripts = {row["run"] for job in workflow["jobs"].values() for row in _rows(job) if "run" in row}
+    scripts |= {step["run"] for step in steps(workflow) if "run" in step}
+    for line in "\n".join(scripts).splitlines():
         if program := re.match(r"\.ci/\w+", line):
             assert (ROOT / program[0]).stat().st_mode & 0o111, line
         elif line.startswith("make ") and ".venv/gates" not in line:

@@ -89,20 +89,20 @@ def page(reply, request="GET / HTTP/1.1", between=""):
 
 
 def test_a_page_is_parsed():
-    trait, provider, thing, gone = examples.parse(PAGE).examples
+    trait, provider, missing, deleted = examples.parse(PAGE).examples
     assert (trait.request.method, trait.request.path, trait.request.body) == ("PUT", "/traits/CUSTOM_A", "")
     assert trait.request.headers == {"OpenStack-API-Version": examples.LATEST}
     assert provider.request.headers == {"OpenStack-API-Version": "placement 1.20"}
     assert json.loads(provider.request.body) == {"name": "a"}
     assert (trait.reply, provider.reply) == (None, None)
-    assert (thing.request.path, thing.request.line) == ("/things/1?a=b&c=d", 17)
-    assert json.loads(thing.request.body) == {"a": 1, "b": 2}
-    assert thing.reply.status == "200 OK"
-    assert thing.reply.headers == {"Content-Type": "application/json"}
-    assert json.loads(thing.reply.body) == {"c": [1, 2]}
-    assert not thing.reply.ordered
-    assert (gone.request.method, gone.reply.status, gone.reply.body) == ("DELETE", "204 No Content", "")
-    assert gone.reply.ordered
+    assert (missing.request.path, missing.request.line) == ("/things/1?a=b&c=d", 17)
+    assert json.loads(missing.request.body) == {"a": 1, "b": 2}
+    assert missing.reply.status == "200 OK"
+    assert missing.reply.headers == {"Content-Type": "application/json"}
+    assert json.loads(missing.reply.body) == {"c": [1, 2]}
+    assert not missing.reply.ordered
+    assert (deleted.request.method, deleted.reply.status, deleted.reply.body) == ("DELETE", "204 No Content", "")
+    assert deleted.reply.ordered
 
 
 REQUEST = ".. code-block:: http\n\n   GET / HTTP/1.1\n\n"

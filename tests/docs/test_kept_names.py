@@ -1,10 +1,10 @@
-"""What 1.x keeps: each name that others rely on and a release had is still there (docs: promises).
+"""The stability of 1.x: each name of a release that others rely on still exists (docs: promises).
 
-``kept_names.json`` has the names of all releases so far.  Before a release, add those that are new:
+``kept_names.json`` contains the names of all releases so far.  Before a release, add the new ones:
 
     PYTHONPATH=. python tests/docs/test_kept_names.py
 
-A name is taken from it only by a new major release.
+Only a new major release removes a name.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _fields(schema: Any, prefix: str) -> Iterator[str]:
 
 
 def codes() -> Iterator[str]:
-    """Yield the codes of errors that the reference has, which are all (tests/unit/test_documents.py)."""
+    """Yield the codes of errors in the reference, which lists all of them (tests/unit/test_documents.py)."""
     table = PAGES["docs/api/protocol.rst"].partition("\nCodes\n")[2]
     yield from re.findall(r"^``(placement\.[\w.]+)``", table, re.MULTILINE)
 
@@ -135,19 +135,19 @@ def _tables() -> list[Any]:
 
 
 def modules() -> Iterator[str]:
-    """Yield the modules that extensions may rely on, each with those of the page's names that its code has."""
+    """Yield the modules that extensions may rely on, with the documented names that each module defines."""
     table = PAGES["docs/whole-extension.rst"].partition(".. _extension-promises:")[2].partition("\nExtensions of")[0]
     module = ""
     for line in table.splitlines():
-        if found := re.match(r"``(placement/[\w/]+\.py)`` ", line):
-            module = found[1]
+        if match := re.match(r"``(placement/[\w/]+\.py)`` ", line):
+            module = match[1]
             yield module
         if module and re.match(r"``placement|  ", line):
             yield from (f"{module} {name}" for name in re.findall(r"``(\w+)``", line) if _has(module, name))
 
 
 def _has(path: str, name: str) -> bool:
-    """Whether a module, or a class in it, has this name."""
+    """Whether a module, or a class in it, defines this name."""
     module = importlib.import_module(path.removesuffix(".py").replace("/", "."))
     owners = [module, *filter(inspect.isclass, vars(module).values())]
     return any(hasattr(owner, name) or name in inspect.get_annotations(owner) for owner in owners)
@@ -174,13 +174,13 @@ def recorded() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_a_release_had_is_still_there(kind):
+def test_every_name_of_a_release_still_exists(kind):
     assert len(recorded()[kind]) > 5
     assert sorted({*recorded()[kind]} - {*KINDS[kind]()}) == []
 
 
-def test_a_new_column_has_a_value_where_the_version_before_writes_a_row():
-    """Both versions serve one database during an upgrade."""
+def test_a_new_column_has_a_default_for_rows_of_the_previous_version():
+    """Two versions serve one database during an upgrade."""
     known = {*recorded()["columns"]}
     of_old_tables = {name.partition(".")[0] for name in known}
     new = [column for table in _tables() if table.name in of_old_tables for column in table.columns]

@@ -195,7 +195,7 @@ def test_a_failed_refresh_fails_for_all_calls_that_waited_for_it(database):
         for thread in [early, *late]:
             thread.join()
     assert outcomes.count(before) == 1, "the first thread had read the database already"
-    assert plan.done == 2, "one thread has tried for all, twice because its connection was lost"
+    assert plan.injected == 2, "one thread has tried for all, twice because its connection was lost"
     assert outcomes.count(None) == 4
 
 

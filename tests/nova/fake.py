@@ -1,7 +1,7 @@
-"""nova as a client sees it: an HTTP service on the loopback interface whose replies its published schemas allow.
+"""A fake nova: an HTTP service on the loopback interface whose replies conform to nova's published schemas.
 
-What it serves are the recorded replies (record.py), with the values that a test needs.  Each reply is validated before
-it is sent.  It has pages with links, versions, and failures where a test wants them.
+It serves the recorded replies (record.py) with the values of the test, and validates each reply before it is sent.  It
+supports pages with links, versions, and failures requested by a test.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ VALIDATORS = {
 }
 RECORDED = json.loads(REPLIES.read_text())
 HOST, TASK = "OS-EXT-SRV-ATTR:hypervisor_hostname", "OS-EXT-STS:task_state"
-#: The greatest version that this nova has.
+#: The highest version of this nova.
 NEWEST = (2, 96)
 
 
 class Fake:
-    """The state of a nova, which tests change, and what it was asked."""
+    """The state of a nova, which tests change, and the requests that it received."""
 
     def __init__(self) -> None:
         self.servers: dict[str, dict[str, Any]] = {}
         self.migrations: list[dict[str, Any]] = []
         #: Servers that no page shows: soft-deleted ones, or in a cell that does not answer.
         self.hidden: dict[str, dict[str, Any]] = {}
-        #: Servers that have changed since any time.
+        #: Servers that count as changed since any time.
         self.changed: set[str] = set()
         self.page = 3
         self.url = ""
         self.newest = NEWEST
-        #: By path, which request of it fails (from 1) and the status.
+        #: By path, the number of the request that fails (from 1), and the status.
         self.failing: dict[str, tuple[int, int]] = {}
-        self.asked: list[str] = []
-        #: Replies that the schemas do not allow.
+        self.requested: list[str] = []
+        #: Replies that violate the schemas.
         self.invalid: list[str] = []
-        self._documents = itertools.cycle(one for one in RECORDED["servers"] if "flavor" in one)
+        self._documents = itertools.cycle(server for server in RECORDED["servers"] if "flavor" in server)
         self._moves = itertools.cycle(RECORDED["migrations"])
 
     def add(self, uuid: str, host: str | None, flavor: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Fake:
 
     def reply(self, path: str, version: str) -> tuple[int, Any]:
         """Return the status and the document for a GET of this path, with its query."""
-        self.asked.append(path)
+        self.requested.append(path)
         url = urllib.parse.urlsplit(path)
         query = dict(urllib.parse.parse_qsl(url.query))
         route = url.path.removeprefix("/v2.1")
@@ -83,12 +83,16 @@ class Fake:
         if (failure := self._failure(route)) is not None:
             return failure, {"forbidden" if failure == 403 else "computeFault": {"code": failure, "message": "no"}}
         if route == "/servers/detail":
-            return self._page("servers", "id", self._wanted_servers(query), path, query)
+            return self._page("servers", "id", self._selected_servers(query), path, query)
         if route == "/os-migrations":
-            wanted = ("status", "migration_type")
-            found = [one for one in self.migrations if all(one[key] == query.get(key, one[key]) for key in wanted)]
-            return self._page("migrations", "uuid", found, path, query)
-        return self._one(route.removeprefix("/servers/"))
+            keys = ("status", "migration_type")
+            migrations = [
+                migration
+                for migration in self.migrations
+                if all(migration[key] == query.get(key, migration[key]) for key in keys)
+            ]
+            return self._page("migrations", "uuid", migrations, path, query)
+        return self._server(route.removeprefix("/servers/"))
 
     def _version(self) -> dict[str, Any]:
         newest = ".".join(map(str, self.newest))
@@ -98,23 +102,23 @@ class Fake:
 
     def _failure(self, route: str) -> int | None:
         at, status = self.failing.get(route, (0, 0))
-        asked = sum(urllib.parse.urlsplit(path).path == f"/v2.1{route}" for path in self.asked)
-        return status if asked == at else None
+        requests = sum(urllib.parse.urlsplit(path).path == f"/v2.1{route}" for path in self.requested)
+        return status if requests == at else None
 
-    def _wanted_servers(self, query: dict[str, str]) -> list[dict[str, Any]]:
+    def _selected_servers(self, query: dict[str, str]) -> list[dict[str, Any]]:
         if query.get("all_tenants") not in ("1", "True", "true"):
             return []
-        found = [*self.servers.values()]
+        servers = [*self.servers.values()]
         if "changes-since" in query:
-            found = [one for one in (*found, *self.hidden.values()) if one["id"] in self.changed]
-        return found
+            servers = [server for server in (*servers, *self.hidden.values()) if server["id"] in self.changed]
+        return servers
 
     def _page(
         self, key: str, ident: str, documents: list[dict[str, Any]], path: str, query: dict[str, str]
     ) -> tuple[int, Any]:
         start = 0
         if "marker" in query:
-            places = [place for place, one in enumerate(documents) if one[ident] == query["marker"]]
+            places = [place for place, document in enumerate(documents) if document[ident] == query["marker"]]
             if not places:
                 return 400, {"badRequest": {"code": 400, "message": f"marker [{query['marker']}] not found"}}
             start = places[0] + 1
@@ -122,16 +126,16 @@ class Fake:
         reply: dict[str, Any] = {key: page}
         if len(documents) > start + self.page:
             more = urllib.parse.urlencode({**query, "marker": page[-1][ident]})
-            # As behind a proxy that does not tell nova its own name.
+            # A nova behind a proxy may not know its public name.
             href = f"http://nova.invalid{urllib.parse.urlsplit(path).path}?{more}"
             reply[f"{key}_links"] = [{"rel": "next", "href": href}]
         return 200, self._valid(key, reply)
 
-    def _one(self, uuid: str) -> tuple[int, Any]:
-        found = self.servers.get(uuid) or self.hidden.get(uuid)
-        if found is None:
+    def _server(self, uuid: str) -> tuple[int, Any]:
+        server = self.servers.get(uuid) or self.hidden.get(uuid)
+        if server is None:
             return 404, {"itemNotFound": {"code": 404, "message": f"Instance {uuid} could not be found."}}
-        return 200, self._valid("server", {"server": found})
+        return 200, self._valid("server", {"server": server})
 
     def _valid(self, key: str, reply: dict[str, Any]) -> dict[str, Any]:
         self.invalid += [f"{key}: {error.message}" for error in VALIDATORS[key].iter_errors(reply)]

@@ -1,4 +1,4 @@
-"""Records the schemas of nova's replies, and replies that are generated from them.
+"""A recorder of the schemas of nova's replies, and of replies generated from them.
 
 In an environment in which nova is installed (``pip install nova==34.0.0``), from the root of the repository::
 
@@ -8,8 +8,8 @@ and in the environment of the tests, after that::
 
     python tests/nova/record.py replies
 
-Both files are in the repository, so that the tests need no nova.  The generator draws every property that a schema
-allows: those that are not required are missing in some documents, and each alternative is taken by some.
+Both files are in the repository, so the tests need no nova.  The generator draws every property that a schema allows:
+optional properties are missing in some documents, and each alternative occurs in some.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 
 DIRECTORY = Path(__file__).parent
 SCHEMAS, REPLIES = DIRECTORY / "schemas.json", DIRECTORY / "replies.json"
-#: The schemas of the replies that the version 2.69 has: modules of nova, and their names there.
+#: The schemas of the replies of version 2.69: modules of nova, and names in them.
 PUBLISHED = {
     "servers": ("servers", "detail_response_v269"),
     "server": ("servers", "show_response_v269"),
@@ -39,15 +39,15 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzäé_-. 0123456789"
 
 
 def schemas() -> dict[str, Any]:
-    """Return the schemas that the installed nova has, and its release."""
-    found: dict[str, Any] = {"nova": importlib.metadata.version("nova")}
+    """Return the schemas of the installed nova, and its release."""
+    schemas_: dict[str, Any] = {"nova": importlib.metadata.version("nova")}
     for key, (module, name) in PUBLISHED.items():
-        found[key] = getattr(importlib.import_module(f"nova.api.openstack.compute.schemas.{module}"), name)
-    return found
+        schemas_[key] = getattr(importlib.import_module(f"nova.api.openstack.compute.schemas.{module}"), name)
+    return schemas_
 
 
 def replies(recorded: dict[str, Any]) -> dict[str, Any]:
-    """Return servers and migrations that are generated from the recorded schemas."""
+    """Return servers and migrations generated from the recorded schemas."""
     generator = Generator(SEED)
     server = recorded["servers"]["properties"]["servers"]["items"]
     migration = recorded["migrations"]["properties"]["migrations"]["items"]
@@ -58,13 +58,13 @@ def replies(recorded: dict[str, Any]) -> dict[str, Any]:
 
 
 class Generator:
-    """Draws values that a schema allows."""
+    """A generator of values that a schema allows."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
 
     def value(self, schema: dict[str, Any]) -> Any:
-        """Return a value; the schema has no keywords but those that nova's use."""
+        """Return a value of a schema, which may use only the keywords of nova's schemas."""
         if "const" in schema:
             return schema["const"]
         if "enum" in schema:
@@ -78,14 +78,14 @@ class Generator:
 
     def _object(self, schema: dict[str, Any]) -> dict[str, Any]:
         required = schema.get("required", ())
-        found = {
+        members = {
             name: self.value(each)
             for name, each in schema.get("properties", {}).items()
             if name in required or self._random.random() < 0.8
         }
         for each in schema.get("patternProperties", {}).values():
-            found |= {self._text(1): self.value(each) for _ in range(self._random.randint(0, 3))}
-        return found
+            members |= {self._text(1): self.value(each) for _ in range(self._random.randint(0, 3))}
+        return members
 
     def _array(self, schema: dict[str, Any]) -> list[Any]:
         number = self._random.randint(schema.get("minItems", 0), min(schema.get("maxItems", 3), 3))
@@ -135,10 +135,10 @@ class Generator:
         return base64.b64encode(self._text(0).encode()).decode()
 
 
-def main(what: str) -> None:
-    """Record the one or the other."""
-    path, found = (SCHEMAS, schemas()) if what == "schemas" else (REPLIES, replies(json.loads(SCHEMAS.read_text())))
-    path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+def main(kind: str) -> None:
+    """Record the schemas or the replies."""
+    path, document = (SCHEMAS, schemas()) if kind == "schemas" else (REPLIES, replies(json.loads(SCHEMAS.read_text())))
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

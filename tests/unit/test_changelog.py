@@ -1,4 +1,4 @@
-"""Every fragment of the changelog is an entry of a known kind; a release puts its notes before the others."""
+"""Fragments of the changelog are entries of a known kind; a release inserts its notes before the older ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAME = re.compile(rf"[a-z0-9-]+\.({'|'.join(KINDS)})\.rst")
 
 
 def fragments():
-    """The files of the changes since the last release, of which there may be none."""
+    """Return the fragments of the changes since the last release; there may be none."""
     return sorted(path for path in DIRECTORY.iterdir() if path.name not in TOWNCRIER["ignore"])
 
 
@@ -32,7 +32,7 @@ def parsed(text):
 
 
 def is_one_entry(text):
-    """Whether it is one entry of a list, as the template writes it."""
+    """Whether the text is one entry of a list in the form of the template."""
     document = parsed("* " + text.strip().replace("\n", "\n  "))
     return [type(child) for child in document.children] == [docutils.nodes.bullet_list] and bool(
         document.astext().strip()
@@ -51,7 +51,7 @@ def test_every_fragment_is_one_entry_of_a_list():
     ("text", "expected"),
     [("One, \n``two``.", True), ("", False), ("Title\n=====\n\nText.", False), ("One.\n\n* Two.", True)],
 )
-def test_one_entry_is_distinguished(text, expected):
+def test_a_single_entry_is_recognized(text, expected):
     try:
         assert is_one_entry(text) is expected
     except docutils.utils.SystemMessage:
@@ -68,7 +68,7 @@ def test_the_readme_explains_every_kind():
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A directory with the changelog of this repository, without its fragments, and one of each kind."""
+    """Create a directory with the changelog of this repository and one fragment of each kind."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     shutil.copy(ROOT / TOWNCRIER["filename"], tmp_path)
     kept = tmp_path / TOWNCRIER["directory"]
@@ -82,13 +82,13 @@ def checkout(tmp_path):
 
 def towncrier(checkout, *words):
     argv = [sys.executable, "-m", "towncrier", "build", "--name", "placement-service", *words]
-    done = subprocess.run(argv, cwd=checkout, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    result = subprocess.run(argv, cwd=checkout, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 def releases(text):
-    """The titles of the releases of a changelog, each with the titles of its parts."""
+    """Return the titles of the releases of a changelog, each with the titles of its sections."""
     return {
         part.next_node(docutils.nodes.title).astext(): [
             inner.next_node(docutils.nodes.title).astext()

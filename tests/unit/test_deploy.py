@@ -1,4 +1,4 @@
-"""The layers together, in their order (docs: layers), and the checks at start."""
+"""The stack of layers in its order (docs: layers), and the checks at start."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def app():
 # --- the layers ---
 
 
-def test_a_failure_that_a_layer_raises_is_rendered_as_the_apis():
+def test_a_failure_of_a_layer_is_rendered_in_the_form_of_the_api():
     def refusing(_application, _service):
         return lambda *_request: conflict.handler(None)
 
@@ -222,11 +222,11 @@ def sqlite(path, **overrides):
 
 def class_names(app):
     answer = web.ask(app, "GET", "/resource_classes", ADMIN | {"openstack-api-version": "placement latest"})
-    return [one["name"] for one in answer.json["resource_classes"]]
+    return [row["name"] for row in answer.json["resource_classes"]]
 
 
 def test_the_service_starts_on_a_new_database_and_again_on_the_same(tmp_path):
-    """LP 1799246, 1784155: an application made twice in one interpreter."""
+    """LP 1799246, 1784155: an application created twice in one interpreter."""
     conf = sqlite(tmp_path / "x", placement_database__sync_on_startup=True)
     first, second = deploy.loadapp(conf), deploy.loadapp(sqlite(tmp_path / "x"))
     headers = ADMIN | {"openstack-api-version": "placement latest"}
@@ -265,7 +265,7 @@ def test_an_unusable_database_prevents_the_start_with_a_sentence(tmp_path, overr
         deploy.loadapp(sqlite(tmp_path / "x", **overrides))
 
 
-def test_each_attempt_to_reach_the_database_is_a_line_and_the_reason_is_logged_once(tmp_path, caplog):
+def test_each_failed_connection_is_a_log_line_and_the_reason_is_logged_once(tmp_path, caplog):
     url = f"mysql+pymysql://u:p@{closed.ADDRESS}/d"
     more = {"placement_database__max_retries": 2, "placement_database__retry_interval": 0}
     with pytest.raises(StartError):
@@ -301,9 +301,9 @@ def test_an_unreadable_policy_file_prevents_the_start(tmp_path):
 
 def test_extensions_with_the_same_prefix_prevent_the_start(tmp_path, monkeypatch):
     apis = [dataclasses.replace(PLACEMENT, name=name, prefix="/same", rules=()) for name in ("one", "two")]
-    found = {api.name: Extension(name=api.name, api=lambda api=api: api) for api in apis}
+    extensions = {api.name: Extension(name=api.name, api=lambda api=api: api) for api in apis}
     conf = sqlite(tmp_path / "x", placement_database__sync_on_startup=True, extensions__enabled=["one", "two"])
-    monkeypatch.setattr(extension, "installed", lambda: found)
+    monkeypatch.setattr(extension, "installed", lambda: extensions)
     with pytest.raises(StartError, match=r'^The APIs one and two have the same prefix, "/same"\.$'):
         deploy.loadapp(conf)
 

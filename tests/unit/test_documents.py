@@ -1,4 +1,4 @@
-"""The documents refer only to what exists, and document all that exists."""
+"""The documents refer only to existing things, and describe all of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DOCUMENTS = {
     for pages in ("*.rst", "extensions/*.rst")
     for path in (ROOT / "docs").glob(pages)
 }
-#: The texts of the files of the root that the documents include.
+#: The texts of the files in the root that the documents include.
 OF_THE_ROOT = [(ROOT / f"{name}.rst").read_text() for name in ("README", "CONTRIBUTING", "CHANGELOG")]
 #: All text between double backquotes, with line ends as blanks.
 LITERALS = {
@@ -82,9 +82,9 @@ PAGES = [
     *(f"docs/{name}" for name in sorted(DOCUMENTS)),
     *("docs/adr/*.rst", "docs/api/**/*.rst", "docs/checklists/*.rst"),
 ]
-#: From where pages write paths.
+#: Directories to which paths in pages are relative.
 BASES = (ROOT, ROOT / "placement")
-#: Directories that commands of the pages make; they may be there and lack some of their files.
+#: Directories created by commands of the pages; they may exist with only some of their files.
 MADE = {"var", "build"}
 
 
@@ -112,7 +112,7 @@ def test_the_map_names_every_checklist():
     assert set(re.findall(r"``(docs/checklists/[\w-]+\.rst)``", (ROOT / "CONTRIBUTING.rst").read_text())) == names
 
 
-def test_the_map_has_the_order_of_imports_that_is_checked():
+def test_the_map_has_the_order_of_imports_in_the_linter():
     contracts = configparser.ConfigParser()
     contracts.read(ROOT / ".importlinter")
     order = contracts["importlinter:contract:layers"]["layers"].split("\n")
@@ -121,7 +121,7 @@ def test_the_map_has_the_order_of_imports_that_is_checked():
 
 
 def rows(first):
-    """Return the first cell and the rest of each row of a table of the architecture, from the row of this cell on."""
+    """Return the first cell and the rest of each row of a table of the architecture, starting at this first cell."""
     table = DOCUMENTS["architecture.rst"].partition(f"\n``{first}`` ")
     return re.findall(r"^``(\w+)`` +(.*)", "".join(table[1:]).partition("\n==")[0], re.MULTILINE)
 
@@ -132,8 +132,8 @@ def test_the_architecture_has_every_field_of_an_extension():
 
 def test_the_architecture_has_every_extension_and_what_it_requires():
     cells = {name: re.match(r"(?:``\w+``(?:, |  +))*", rest)[0] for name, rest in rows("baremetal")}
-    shown = {name: tuple(re.findall(r"\w+", cell)) for name, cell in cells.items()}
-    assert shown == {name: each.requires for name, each in extension.installed().items()}
+    documented = {name: tuple(re.findall(r"\w+", cell)) for name, cell in cells.items()}
+    assert documented == {name: each.requires for name, each in extension.installed().items()}
 
 
 # --- references from the code ---
@@ -147,7 +147,7 @@ SOURCES = {
 
 
 def referred_labels(text):
-    """The labels in all ``(docs: label, label)`` of a text; a reference may go on in the next line of a comment."""
+    """Return the labels in all ``(docs: label, label)`` of a text, which may span several lines of a comment."""
     for labels in re.findall(r"\(docs:\s+([^;)]*)", re.sub(r"\n\s*(#:?|//)? *", " ", text)):
         yield from labels.split(", ")
 
@@ -161,7 +161,7 @@ def test_every_reference_to_the_documentation_is_to_a_section_that_exists():
     assert dangling <= {f"{Path(__file__).relative_to(ROOT)}: label"}
 
 
-def test_nothing_refers_to_a_text_that_is_not_in_the_repository():
+def test_every_text_referred_to_is_in_the_repository():
     foreign = re.compile("contract" r" (section )?\d|wire contract|the contract\b")
     texts = SOURCES | {path.relative_to(ROOT): path.read_text() for path in (ROOT / "docs").rglob("*.rst")}
     this = Path(__file__).relative_to(ROOT)
@@ -200,7 +200,7 @@ def test_the_documented_options_and_defaults_are_those_of_the_service():
     assert documented_options() == ours
 
 
-def test_the_options_of_libraries_that_are_documented_exist():
+def test_the_documented_options_of_libraries_exist():
     conf = web.configuration()
     text = DOCUMENTS["configuration.rst"].partition("Options of libraries\n")[2].partition("Authentication\n==")[0]
     entries = re.findall(r"^``\[(\w+)\]``\n((?:  .*\n)+)", text, flags=re.MULTILINE)
@@ -240,7 +240,7 @@ def test_the_documented_policy_rules_are_those_of_the_service():
     assert named <= {rule.name for rule in rules}
 
 
-# --- what clients and operators see ---
+# --- codes, metrics, commands and tables ---
 
 
 def test_the_documented_error_codes_are_those_of_the_failures():

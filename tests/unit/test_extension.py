@@ -1,4 +1,4 @@
-"""Which extensions a configuration has, and what is left of the others."""
+"""The extensions that a configuration enables, without any parts of the disabled ones."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ NOUN = [cfg.StrOpt("noun", default="world")]
 
 @pytest.fixture
 def extensions(monkeypatch):
-    """Two extensions instead of those that are installed; the second one needs the first."""
-    found = {
+    """Replace the installed extensions by two, of which the second requires the first."""
+    declared = {
         "first": Extension(
             name="first", options={"first": WORD, "placement": NOUN}, cors={"expose_headers": ["X-First"]}
         ),
         "second": Extension(name="second", requires=("first",)),
     }
-    monkeypatch.setattr(extension, "installed", lambda: found)
-    return found
+    monkeypatch.setattr(extension, "installed", lambda: declared)
+    return declared
 
 
 @pytest.fixture
 def read(extensions, tmp_path):
-    """Return a function that returns the configuration of a file, or of several in order of their arguments."""
+    """Return a function that reads the configuration of one or several files, in order."""
 
     def configuration(*texts):
         arguments = []
         for number, text in enumerate(texts):
             directory = Path(tempfile.mkdtemp(suffix=".d", dir=tmp_path))
             (directory / "placement.conf").write_text(text)
-            # The second of two is a single file, which oslo.config lets win over the directory before it.
+            # The second of two is a single file, which overrides the directory before it in oslo.config.
             file = ["--config-file", str(directory / "placement.conf")]
             arguments += file if number else ["--config-dir", str(directory)]
         conf = cfg.ConfigOpts()
@@ -55,34 +55,34 @@ def names(conf):
     return [each.name for each in extension.enabled(conf)]
 
 
-def test_without_a_list_all_that_are_installed_are_enabled(read):
+def test_without_a_list_all_installed_extensions_are_enabled(read):
     conf = read("[first]\nword = hi\n")
     assert names(conf) == ["first", "second"]
     assert (conf.first.word, conf.placement.noun) == ("hi", "world")
 
 
 @pytest.mark.parametrize("enabled", ["", "enabled ="])
-def test_an_empty_list_is_no_missing_one(read, enabled):
+def test_an_empty_list_enables_no_extension(read, enabled):
     conf = read(f"[extensions]\n{enabled}\n")
     assert names(conf) == ([] if enabled else ["first", "second"])
 
 
-def test_options_of_one_that_is_left_out_do_not_exist(read):
+def test_options_of_a_disabled_extension_do_not_exist(read):
     conf = read("[extensions]\nenabled =\n[first]\nword = hi\n")
     assert "first" not in conf or "word" not in conf.first
     assert "noun" not in conf.placement
-    assert conf.placement_database.connection == "sqlite://", "what a program has set stays"
+    assert conf.placement_database.connection == "sqlite://", "options set by a program stay"
     assert [str(each) for each in options.unknown(conf)] == []
 
 
-def test_browsers_may_use_the_headers_of_those_that_are_enabled(read):
+def test_browsers_may_use_the_headers_of_enabled_extensions(read):
     assert [read(text).cors.expose_headers[-1] for text in ("", "[extensions]\nenabled =\n")] == [
         "X-First",
         "OpenStack-API-Version",
     ]
 
 
-def test_the_last_argument_says_which_are_enabled(read):
+def test_the_last_configuration_file_determines_the_enabled_extensions(read):
     conf = read("[extensions]\nenabled =\n", "[extensions]\nenabled = first\n")
     assert names(conf) == ["first"]
     assert conf.first.word == "hello"
@@ -92,12 +92,12 @@ def test_the_last_argument_says_which_are_enabled(read):
     ("enabled", "reason"),
     [("first,third", "not installed: third; installed: first, second"), ("second", "second needs first")],
 )
-def test_a_list_that_cannot_be_is_refused(read, enabled, reason):
+def test_an_invalid_list_of_extensions_is_refused(read, enabled, reason):
     with pytest.raises(cfg.Error, match=reason):
         read(f"[extensions]\nenabled = {enabled}\n")
 
 
-def test_an_api_with_an_option_of_its_own_is_served_only_if_that_is_true(read):
+def test_an_api_with_an_enabling_option_is_served_only_if_it_is_true(read):
     conf = read("")
     silent = Extension(name="first", options={"first": WORD}, api=object)
     assert not silent.is_served(conf)
@@ -114,7 +114,7 @@ def test_an_api_with_an_option_of_its_own_is_served_only_if_that_is_true(read):
         ("placement.routes:PLACEMENT", "is named placement, but its entry point wrong"),
     ],
 )
-def test_one_that_cannot_be_loaded_is_named(monkeypatch, value, reason):
+def test_an_extension_that_cannot_be_loaded_is_named(monkeypatch, value, reason):
     wrong = metadata.EntryPoint("wrong", value, extension.ENTRY_POINTS)
     monkeypatch.setattr(metadata, "entry_points", lambda **_: [wrong])
     with pytest.raises(cfg.Error, match=reason):

@@ -1,4 +1,4 @@
-"""The extension in docs/architecture.rst, installed beside the service, works as the page says.
+"""The extension in docs/architecture.rst, installed beside the service, behaves as documented.
 
 That of docs/whole-extension.rst is in tests/live/extensions/test_whole_extension.py.
 """
@@ -20,7 +20,7 @@ from tests.docs import distribution
 from tests.docs.blocks import PAGES, ROOT, blocks
 
 PAGE = "docs/architecture.rst"
-#: Serves with the configuration that is named, and prints the reply, the options and the policy rules.
+#: A program that serves with the named configuration, and prints the reply, the options and the policy rules.
 CHILD = """
 import json, sys
 import webob
@@ -41,7 +41,7 @@ print(json.dumps({
     "has rule": "hello:show" in {rule.name for rule in deploy.rules_of(extension.enabled(options))},
 }))
 """
-#: Sends the requests of the page, whose replies it compares.
+#: A program that sends the requests of the page and compares the replies.
 EXAMPLES = """
 import sys
 from pathlib import Path
@@ -55,14 +55,14 @@ examples.run(examples.parse(Path("docs/architecture.rst").read_text()), applicat
 
 @pytest.fixture
 def run(tmp_path):
-    """Run a program with the extension installed and these lines of configuration; return what it prints."""
+    """Return a function that runs a program with the extension and lines of configuration, and returns its output."""
     distribution.install(PAGE, tmp_path / "site")
 
     def run(program: str, *lines: str) -> str:
         basis = ["[api]", "auth_strategy = noauth2"]
         basis += ["[placement_database]", "connection = sqlite://", "sync_on_startup = true"]
         (tmp_path / "placement.conf").write_text("\n".join([*basis, *lines]))
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", program, str(tmp_path / "placement.conf")],
             cwd=ROOT,
             env=os.environ | {"PYTHONPATH": str(tmp_path / "site")},
@@ -70,8 +70,8 @@ def run(tmp_path):
             text=True,
             timeout=PATIENCE,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert result.returncode == 0, result.stderr
+        return result.stdout
 
     return run
 
@@ -80,7 +80,7 @@ def test_an_installed_extension_is_served_as_the_page_shows(run):
     run(EXAMPLES)
 
 
-def test_its_option_and_its_rule_count(run):
+def test_its_option_and_its_rule_take_effect(run):
     served = json.loads(run(CHILD, "[extensions]", "enabled = hello", "[hello]", "word = Good morning"))
     assert served == {
         "status": 200,
@@ -98,7 +98,7 @@ def test_a_policy_file_may_override_its_rule(run, tmp_path):
 
 
 @pytest.mark.parametrize("enabled", sorted({"", ", ".join(extension.installed())}))
-def test_of_an_extension_that_is_not_enabled_there_is_nothing(run, enabled):
+def test_a_disabled_extension_has_no_routes_options_or_rules(run, enabled):
     left_out = json.loads(run(CHILD, "[extensions]", f"enabled = {enabled}"))
     assert (left_out["status"], left_out["has option"], left_out["has rule"]) == (404, False, False)
 

@@ -1,4 +1,4 @@
-"""The manifests of deploy/kubernetes fit the schemas of Kubernetes, each other, the image and the service."""
+"""The manifests of deploy/kubernetes match the schemas of Kubernetes, each other, the image and the service."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ BASE = ROOT / "deploy/kubernetes"
 PAGE = "docs/containers.rst"
 CONTAINERFILE = (ROOT / "Containerfile").read_text()
 UWSGI = (ROOT / "etc/uwsgi/placement.ini").read_text()
-#: Kustomize itself reads this one.
+#: The file that Kustomize reads.
 KUSTOMIZATION = yaml.safe_load((BASE / "kustomization.yaml").read_text())
-#: The oldest version that has a schema here and all that the manifests use, and the newest one with a schema.
+#: The oldest version with a schema and every field of the manifests, and the newest version with a schema.
 VERSIONS = ("1.28", kubernetes_validate.latest_version())
 
 
 @pytest.fixture(scope="module")
 def manifests():
-    """The resources by kind, as their files have them."""
-    found = [yaml.safe_load((BASE / name).read_text()) for name in KUSTOMIZATION["resources"]]
-    assert len({each["kind"] for each in found}) == len(found)
-    return {each["kind"]: each for each in found}
+    """Return the resources in the files, by kind."""
+    resources = [yaml.safe_load((BASE / name).read_text()) for name in KUSTOMIZATION["resources"]]
+    assert len({each["kind"] for each in resources}) == len(resources)
+    return {each["kind"]: each for each in resources}
 
 
 @pytest.fixture(scope="module")
 def pods(manifests):
-    """The templates of pods, by the kind of what makes them."""
+    """Return the templates of pods, by the kind of their controller."""
     return {kind: each["spec"]["template"] for kind, each in manifests.items() if "template" in each["spec"]}
 
 
 def container(pod):
-    (found,) = pod["spec"]["containers"]
-    return found
+    (container_,) = pod["spec"]["containers"]
+    return container_
 
 
 def chosen(pods, selector):
-    """Return the kinds of what makes pods that a selector chooses."""
+    """Return the kinds of the controllers whose pods a selector chooses."""
     return {kind for kind, pod in pods.items() if selector.items() <= pod["metadata"]["labels"].items()}
 
 
@@ -78,7 +78,7 @@ def test_the_network_policy_is_about_all_pods(manifests, pods):
     assert chosen(pods, manifests["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"]) == {"Deployment", "Job"}
 
 
-def test_the_ports_are_that_of_the_image(manifests, pods):
+def test_the_ports_are_those_of_the_image(manifests, pods):
     serving = container(pods["Deployment"])
     (port,) = serving["ports"]
     assert f"EXPOSE {port['containerPort']}\n" in CONTAINERFILE
@@ -92,7 +92,7 @@ def test_the_ports_are_that_of_the_image(manifests, pods):
 
 
 def test_no_pod_is_killed_because_the_database_is_down(pods):
-    """GET /healthcheck asks it, and GET / does not (tests/db/test_health.py)."""
+    """GET /healthcheck queries the database, and GET / does not (tests/db/test_health.py)."""
     paths = {
         name: probe["httpGet"]["path"]
         for name, probe in container(pods["Deployment"]).items()
@@ -145,7 +145,7 @@ def test_the_file_and_the_secret_of_the_page_are_a_whole_configuration(monkeypat
     assert (keystone._auth._username, keystone._auth._password) == ("placement", "secret")
 
 
-def test_the_commands_of_the_page_name_what_there_is(manifests):
+def test_the_commands_of_the_page_name_existing_resources(manifests):
     (block,) = (each for each in blocks(PAGES[PAGE]) if each.text.startswith("kubectl "))
     named = {tuple(word.split("/")) for word in block.text.split() if "/" in word}
     there = {(kind.lower(), manifest["metadata"]["name"]) for kind, manifest in manifests.items()}

@@ -1,4 +1,4 @@
-"""A log record is one line for any text that it contains."""
+"""Log records are one line, whatever text they contain."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_message_is_one_line_and_a_traceback_has_only_its_own_lines():
 
 
 def test_the_journal_needs_a_library(tmp_path, monkeypatch, in_process):
-    """OpenStack-Ansible configures it, and installs the library."""
+    """OpenStack-Ansible configures the journal, and installs the library."""
     monkeypatch.setattr("oslo_log.handlers.journal", None)
     (tmp_path / "placement.conf").write_text("[placement_database]\nconnection = sqlite://\n")
     ran = in_process(manage, "--config-dir", str(tmp_path), "--use-journal", "db", "version")

@@ -1,4 +1,4 @@
-"""Requests leave no data in memory, so that a hostile client cannot fill the memory of a worker."""
+"""Requests leave no data in memory, which a hostile client could otherwise fill."""
 
 import gc
 import logging
@@ -33,7 +33,7 @@ def app():
 
 @pytest.mark.parametrize("part", ["openstack-api-version", "accept", "x-auth-token", "x-roles", "query", "path"])
 def test_no_part_of_a_request_is_kept_in_memory(app, part, caplog):
-    caplog.set_level(logging.WARNING, "placement.middleware.request_log")  # pytest keeps the lines
+    caplog.set_level(logging.WARNING, "placement.middleware.request_log")  # pytest stores the lines
 
     def ask(number):
         text = f"{number:0{LENGTH}}"

@@ -1,4 +1,4 @@
-"""The installed package: which other distribution it refuses, and what it says about its extras."""
+"""The installed package: the distribution that it refuses, and its messages about extras."""
 
 import importlib.metadata
 import os
@@ -24,7 +24,7 @@ IMPORTED = "import placement.package; print(placement.package.version())"
 
 
 def distribution(site, name, version, *lines):
-    """Put a distribution without files into a directory, as an installer does."""
+    """Install a distribution without files into a directory."""
     information = site / f"{name.replace('-', '_')}-{version}.dist-info"
     information.mkdir(parents=True)
     head = ("Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}")
@@ -33,29 +33,29 @@ def distribution(site, name, version, *lines):
 
 @pytest.fixture
 def site(tmp_path):
-    """A directory in which the package is installed."""
-    found = tmp_path / "site"
-    found.mkdir()
+    """Create a directory in which the package is installed."""
+    directory = tmp_path / "site"
+    directory.mkdir()
     files = Path(placement.__file__).parent
     for name in ("__init__.py", "package.py"):
-        (found / "placement").mkdir(exist_ok=True)
-        shutil.copy(files / name, found / "placement" / name)
-    distribution(found, package.NAME, "9.8.7")
-    return found
+        (directory / "placement").mkdir(exist_ok=True)
+        shutil.copy(files / name, directory / "placement" / name)
+    distribution(directory, package.NAME, "9.8.7")
+    return directory
 
 
 def imported(tmp_path, *path):
-    """Import the package with directories before those of this environment; return how that ended."""
+    """Import the package with directories before those of this environment; return the completed process."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))}
     words = [sys.executable, "-c", IMPORTED]
     return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE)
 
 
-def test_the_original_in_the_same_directory_is_refused_in_a_sentence(site, tmp_path):
+def test_openstack_placement_in_the_same_directory_is_refused_with_a_sentence(site, tmp_path):
     distribution(site, "openstack-placement", "14.0.0")
-    done = imported(tmp_path, site)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines()[-1] == (
+    result = imported(tmp_path, site)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.splitlines()[-1] == (
         f"ImportError: {site} also contains the distribution openstack-placement, and the two overwrite each other's "
         "files: uninstall openstack-placement and placement-service, then install placement-service again"
     )
@@ -63,25 +63,25 @@ def test_the_original_in_the_same_directory_is_refused_in_a_sentence(site, tmp_p
 
 def test_the_package_can_be_imported_from_an_archive(site, tmp_path):
     archive = shutil.make_archive(str(tmp_path / "archive"), "zip", site)
-    done = imported(tmp_path, archive)
-    assert (done.returncode, done.stderr) == (0, "")
+    result = imported(tmp_path, archive)
+    assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_other_distributions_in_the_directory_are_not(site, tmp_path):
+def test_other_distributions_in_the_directory_are_not_refused(site, tmp_path):
     for name in ("osc-placement", "openstackclient"):
         distribution(site, name, "1.0")
-    done = imported(tmp_path, site)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "9.8.7\n", "")
+    result = imported(tmp_path, site)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "9.8.7\n", "")
 
 
-def test_the_original_of_the_system_does_not_matter_to_a_virtual_environment_before_it(site, tmp_path):
-    """Neither has files of the other, and Python finds this one first."""
+def test_openstack_placement_of_the_system_does_not_affect_a_virtual_environment(site, tmp_path):
+    """Neither overwrites files of the other, and Python finds this package first."""
     system = tmp_path / "dist-packages"
     distribution(system, "openstack-placement", "14.0.0")
     (system / "placement").mkdir()
     (system / "placement" / "__init__.py").write_text("raise SystemExit('the original')\n")
-    done = imported(tmp_path, site, system)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "9.8.7\n", "")
+    result = imported(tmp_path, site, system)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "9.8.7\n", "")
 
 
 # --- extras ---
@@ -89,7 +89,7 @@ def test_the_original_of_the_system_does_not_matter_to_a_virtual_environment_bef
 
 @pytest.fixture
 def declared(tmp_path, monkeypatch):
-    """Installs a package with lines of metadata, whose name is that of this one."""
+    """Return a function that installs a package named like this one, with lines of metadata."""
 
     def declare(*lines):
         distribution(tmp_path, "with-extras", "1.0", *lines)
@@ -110,8 +110,8 @@ def test_the_command_for_an_extra_names_what_the_extra_requires(declared):
 
 
 @pytest.mark.parametrize("executable", ["/usr/bin/python3", "", None])
-def test_it_installs_into_the_environment_of_the_program(declared, tmp_path, monkeypatch, executable):
-    """A Python within a web server may not know its executable, or name that of the system."""
+def test_the_command_installs_into_the_environment_of_the_program(declared, tmp_path, monkeypatch, executable):
+    """A Python inside a web server may not know its executable, or name the system's."""
     declared('Requires-Dist: first; extra == "more"')
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "pip").touch()
@@ -121,13 +121,13 @@ def test_it_installs_into_the_environment_of_the_program(declared, tmp_path, mon
     assert package.install("more") == f"{tmp_path}/bin/pip install first"
 
 
-def test_code_that_is_not_installed_can_be_installed_from_its_directory(monkeypatch):
+def test_uninstalled_code_can_be_installed_from_its_directory(monkeypatch):
     monkeypatch.setattr(package, "NAME", "no-such-package")
     assert package.install("metrics") == "pip install '.[metrics]', in a checkout"
 
 
 def test_an_extra_that_the_metadata_lacks_can_be_installed_from_the_directory(declared):
-    """An editable installation has the metadata of the day when it was made, and the code of today."""
+    """An editable installation has the metadata of its creation and the current code."""
     declared("Requires-Dist: always>=1", 'Requires-Dist: first; extra == "more"')
     assert package.install("newer") == "pip install '.[newer]', in a checkout"
 

@@ -1,4 +1,4 @@
-"""The version of a distribution, by what it is built from: a clone, an archive of git, or files alone."""
+"""The version of a distribution that is built from a clone, an archive of git, or files alone."""
 
 import os
 import shutil
@@ -12,10 +12,10 @@ from tests import servers
 from tests.clock import PATIENCE
 
 ROOT = Path(__file__).parent.parent.parent
-#: What says where the version is.
+#: The files that determine the version.
 FILES = ("pyproject.toml", ".gitattributes", ".git_archival.txt")
-PERSON = {f"GIT_{role}_{what}": "x@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-#: Hooks and signatures that the user has configured are none of these repositories'.
+PERSON = {f"GIT_{role}_{field}": "x@example.org" for role in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
+#: Ignores hooks and signatures configured by the user.
 PERSON |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "SETUPTOOLS_SCM"))}
 
@@ -24,25 +24,25 @@ def version(directory, **variables):
     """Return the version of a distribution that is built in a directory."""
     command = [sys.executable, "-W", "ignore", "-m", "setuptools_scm"]
     environment = ENVIRONMENT | variables
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=directory, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=True
     )
-    return done.stdout.strip()
+    return result.stdout.strip()
 
 
 @pytest.fixture
 def files(tmp_path):
-    """A directory with the files, and nothing of git."""
-    found = tmp_path / "files"
-    found.mkdir()
+    """Create a directory with the files, without git."""
+    directory = tmp_path / "files"
+    directory.mkdir()
     for name in FILES:
-        shutil.copy(ROOT / name, found / name)
-    return found
+        shutil.copy(ROOT / name, directory / name)
+    return directory
 
 
 @pytest.fixture
 def git(files, monkeypatch):
-    """Runs a command of git in the directory, which becomes a repository with one commit."""
+    """Make the directory a repository with one commit; return a function that runs git in it."""
     if shutil.which("git") is None:
         raise servers.Missing("git is not installed: apt install git")
 
@@ -73,7 +73,7 @@ def test_a_repository_without_tags_has_a_version(files, git):
 
 @pytest.mark.parametrize(("tags", "expected"), [(["1.2.3"], "1.2.3"), ([], "0.0")], ids=["tagged", "untagged"])
 def test_an_archive_of_git_has_the_version_of_its_tag(files, git, tmp_path, tags, expected):
-    """As hosts of repositories offer it for download."""
+    """Hosts of repositories offer such archives for download."""
     for tag in tags:
         git("tag", tag)
     git("archive", "--output", str(tmp_path / "archive.zip"), "HEAD")
@@ -82,7 +82,7 @@ def test_an_archive_of_git_has_the_version_of_its_tag(files, git, tmp_path, tags
 
 
 def test_files_alone_and_a_repository_without_git_have_a_version(files, git, tmp_path):
-    """Nothing but Python is needed to install from them."""
+    """An installation from them requires only Python."""
     git("tag", "1.2.3")
     assert version(files, PATH=str(tmp_path)) == "0.0"
     shutil.rmtree(files / ".git")

@@ -1,4 +1,4 @@
-"""setup.cfg declares what the code needs, and the distributions have all that it declares."""
+"""setup.cfg declares the requirements of the code, and the distributions contain every declared file."""
 
 import ast
 import configparser
@@ -32,7 +32,7 @@ ENTRY_POINTS = [
     if line.strip()
 ]
 PACKAGE = ROOT / "placement"
-#: Modules that are imported only where an extra is installed.
+#: Modules that are imported only if an extra is installed.
 OPTIONAL = {
     "keystone": {PACKAGE / "middleware" / "keystone.py", PACKAGE / "middleware" / "keystone_check.py"},
     "metrics": {
@@ -50,7 +50,7 @@ def normal(name):
 
 
 def required(text):
-    """Return the distributions that lines of requirements name."""
+    """Return the distributions named in lines of requirements."""
     return {normal(re.match(r"[\w.-]+", line).group()) for line in text.split("\n") if line.strip()}
 
 
@@ -71,20 +71,20 @@ def test_every_entry_point_is_callable_or_an_extension(entry_point):
 
 
 def needed(paths, listed=frozenset()):
-    """Return the distributions that the modules import; where several share a package, one that is listed."""
+    """Return the distributions that the modules import; of several that share a package, a listed one."""
     modules = {name for path in paths for name in imported_at_start(path)} - set(sys.stdlib_module_names)
     distributions = importlib.metadata.packages_distributions()
-    found = [{*map(normal, distributions[name])} for name in modules - {"placement"}]
-    return {min(names & listed or names) for names in found}
+    alternatives = [{*map(normal, distributions[name])} for name in modules - {"placement"}]
+    return {min(names & listed or names) for names in alternatives}
 
 
-def test_the_requirements_are_what_the_service_imports():
+def test_the_requirements_match_the_imports_of_the_service():
     always = set(PACKAGE.rglob("*.py")).difference(*OPTIONAL.values())
     assert needed(always) == required(SETUP["options"]["install_requires"])
 
 
 @pytest.mark.parametrize("extra", OPTIONAL)
-def test_an_extra_requires_what_its_modules_import(extra):
+def test_an_extra_requires_the_imports_of_its_modules(extra):
     listed = required(SETUP["options.extras_require"][extra])
     additional = needed(OPTIONAL[extra], listed) - required(SETUP["options"]["install_requires"])
     assert additional
@@ -105,8 +105,8 @@ def test_all_files_of_the_package_are_packaged():
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_make_serve_announces_slow_steps():
-    """Without output for half a minute the program would seem to hang."""
-    done = subprocess.run(
+    """Half a minute without output would look like a hang."""
+    result = subprocess.run(
         ["make", "--dry-run", "--always-make", "serve"],
         cwd=ROOT,
         capture_output=True,
@@ -114,25 +114,25 @@ def test_make_serve_announces_slow_steps():
         timeout=PATIENCE,
         check=True,
     )
-    echoes = [index for index, line in enumerate(done.stdout.splitlines()) if line.startswith("echo ")]
+    echoes = [index for index, line in enumerate(result.stdout.splitlines()) if line.startswith("echo ")]
     slow = [
-        index for index, line in enumerate(done.stdout.splitlines()) if "venv .venv" in line or "pip install" in line
+        index for index, line in enumerate(result.stdout.splitlines()) if "venv .venv" in line or "pip install" in line
     ]
     assert len(slow) == 2
     assert {index - 1 for index in slow} <= set(echoes)
 
 
-def test_a_python_that_is_missing_ends_a_release(tmp_path):
-    """On a machine without any."""
-    found = shutil.which("uv", path=os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]))
-    if found is None:
+def test_a_missing_python_ends_a_release(tmp_path):
+    """The machine has no Python of that version."""
+    uv = shutil.which("uv", path=os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]))
+    if uv is None:
         raise servers.Missing("uv is not installed: `pip install uv`")
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "uv").symlink_to(found)
+    (tmp_path / "bin" / "uv").symlink_to(uv)
     alone = {"PATH": str(tmp_path / "bin"), "PYENV_ROOT": str(tmp_path), "UV_PYTHON_INSTALL_DIR": str(tmp_path)}
     script = [sys.executable, ROOT / "tools" / "distributions.py", "--every-python"]
-    done = subprocess.run(script, env=alone, capture_output=True, text=True, timeout=PATIENCE)
-    assert (done.returncode, done.stderr) == (1, "Not installed: Python 3.10, 3.11, 3.12, 3.13, 3.14.\n")
+    result = subprocess.run(script, env=alone, capture_output=True, text=True, timeout=PATIENCE)
+    assert (result.returncode, result.stderr) == (1, "Not installed: Python 3.10, 3.11, 3.12, 3.13, 3.14.\n")
 
 
 # --- the distributions -----------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def git_files():
 def build(kind, source, target):
     """Run the build backend in ``source``, without isolation; return the path of the distribution."""
     script = f"import sys, setuptools.build_meta as backend; print(backend.build_{kind}(sys.argv[1]))"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script, str(target)],
         cwd=source,
         capture_output=True,
@@ -158,14 +158,14 @@ def build(kind, source, target):
         timeout=PATIENCE,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return target / done.stdout.splitlines()[-1]
+    assert result.returncode == 0, result.stderr
+    return target / result.stdout.splitlines()[-1]
 
 
 #: The version of distributions that are built from files alone: no repository, no tag.
 VERSION = PYPROJECT["tool"]["setuptools_scm"]["fallback_version"]
 CLIENT = tomllib.loads((ROOT / "client/pyproject.toml").read_text())
-#: One process builds the distributions, and runs all tests of them.
+#: One process builds the distributions and runs all their tests.
 built_once = pytest.mark.xdist_group("distributions")
 
 
@@ -192,7 +192,7 @@ def sdist(tmp_path_factory):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, source / name)
     with tarfile.open(build("sdist", source, target)) as archive:
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # unknown to the Python 3.11.2 of Debian 12
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # missing in Python 3.11.2 of Debian 12
         archive.extractall(target)
     (unpacked,) = (path for path in target.iterdir() if path.is_dir())
     return unpacked
@@ -230,7 +230,7 @@ def test_the_wheel_has_the_package_the_samples_and_the_licence(wheel):
 @built_once
 @pytest.mark.parametrize(("project", "package"), [(".", "placement"), ("client", "placement_client")])
 def test_a_wheel_has_no_file_of_an_earlier_build(sdist, project, package, tmp_path):
-    """As after ``pip install .`` of one commit and then of another, in which a migration is missing."""
+    """This matters after ``pip install .`` of one commit and of another one that lacks a migration."""
     left = sdist / project / "build/lib" / package / "removed.py"
     left.parent.mkdir(parents=True, exist_ok=True)
     left.touch()
@@ -264,7 +264,7 @@ def test_the_commands_of_the_wheel_run(wheel, tmp_path):
 
 @built_once
 def test_the_wheel_installs_the_wsgi_script(wheel):
-    """Installers put the path of Python into its first line."""
+    """Installers write the path of Python into its first line."""
     [script] = wheel.glob("*.data/scripts/placement-api")
     first, _, rest = script.read_text().partition("\n")
     assert first == "#!python"

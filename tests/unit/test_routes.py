@@ -1,4 +1,4 @@
-"""The table of routes as clients know it (docs: api-routes)."""
+"""The table of routes (docs: api-routes)."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def since(method, path):
 
 
 def endpoints(method, path):
-    found = TABLE[path][method]
-    return (found,) if isinstance(found, Endpoint) else found
+    declared = TABLE[path][method]
+    return (declared,) if isinstance(declared, Endpoint) else declared
 
 
 def test_the_table_has_the_routes_and_methods_of_the_api():
@@ -93,7 +93,7 @@ def test_every_route_exists_from_its_version_on(app, method, path):
 
 
 @pytest.mark.parametrize(("method", "path"), METHODS)
-def test_every_route_but_the_root_checks_its_policy_rule_first(app, method, path):
+def test_every_route_except_the_root_checks_its_policy_rule_first(app, method, path):
     """For a caller without a known role, with an empty body."""
     answer = web.ask_inside(app, method, path_of(path), JSON, roles="none")
     assert answer.status_int == (200 if path == "/" else 403)
@@ -108,19 +108,19 @@ def test_every_rule_is_used_and_every_used_rule_exists():
 
 
 def test_the_operations_of_a_rule_are_the_routes_that_check_it():
-    said = {
+    documented = {
         (operation["method"], operation["path"], rule.name)
         for rule in rules.RULES
         if rule.name.startswith("placement:")
         for operation in rule.operations
     }
-    asked = {
+    checked = {
         (method, path, endpoint.policy)
         for method, path in METHODS
         for endpoint in endpoints(method, path)
         if endpoint.policy
     }
-    assert asked == said
+    assert checked == documented
 
 
 @pytest.mark.parametrize(("method", "path"), METHODS)
@@ -141,10 +141,10 @@ def test_every_put_and_post_with_a_body_requires_json(app, method, path):
 
 def test_the_version_ranges_of_the_endpoints_of_a_method_are_contiguous():
     for method, path in METHODS:
-        found = endpoints(method, path)
-        for earlier, later in itertools.pairwise(found):
+        endpoints_ = endpoints(method, path)
+        for earlier, later in itertools.pairwise(endpoints_):
             assert earlier.until == later.since
-        assert found[-1].until is None
+        assert endpoints_[-1].until is None
 
 
 def test_every_path_value_is_an_argument_of_its_handler():

@@ -54,13 +54,13 @@ def generated(tmp_path_factory):
 
 def blocks(text):
     """Return the text of a configuration sample, by section and owner of the options."""
-    found = {}
+    blocks_ = {}
     for section in re.split(r"^(?=\[\w+\]$)", text, flags=re.MULTILINE)[1:]:
         group = section.partition("]")[0].removeprefix("[")
         for block in re.split(r"^#\n# From (?=[\w.]+\n#\n)", section, flags=re.MULTILINE)[1:]:
             owner, _, rest = block.partition("\n#\n")
-            found[group, owner] = rest.strip()
-    return found
+            blocks_[group, owner] = rest.strip()
+    return blocks_
 
 
 def test_the_configuration_sample_is_up_to_date(generated):
@@ -75,13 +75,13 @@ def test_the_configuration_sample_is_up_to_date(generated):
             assert kept[group, owner] == text, f"[{group}] is stale: run `make samples`"
 
 
-def test_the_sample_shows_the_defaults_of_library_options_in_this_service():
+def test_the_sample_shows_the_services_defaults_of_library_options():
     """Only the defaults are compared: the other text of library options changes with the library's version."""
     kept = blocks((SAMPLES / "placement.conf.sample").read_text())
     conf = web.configuration()
-    shown = dict(re.findall(r"^#(\w+) = (.*)$", kept["cors", "oslo.middleware.cors"], flags=re.MULTILINE))
+    defaults = dict(re.findall(r"^#(\w+) = (.*)$", kept["cors", "oslo.middleware.cors"], flags=re.MULTILINE))
     for name in ("allow_headers", "expose_headers", "allow_methods"):
-        assert shown[name].split(",") == conf.cors[name]
+        assert defaults[name].split(",") == conf.cors[name]
     place = f"#http_basic_auth_user_file = {conf.oslo_middleware.http_basic_auth_user_file}"
     assert place in kept["oslo_middleware", "oslo.middleware.basic_auth"].splitlines()
 

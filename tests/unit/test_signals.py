@@ -1,4 +1,4 @@
-"""Events reach every subscriber once."""
+"""Signals reach every subscriber once."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def test_every_subscriber_is_called_once_with_the_facts_in_order_of_subscription
 
 
 @signals.timed("sum")
-def add(one, other=1):
+def add(number, other=1):
     """Add."""
     if other == 0:
-        raise ValueError(one)
-    return one + other
+        raise ValueError(number)
+    return number + other
 
 
 @pytest.fixture

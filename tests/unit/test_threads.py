@@ -1,4 +1,4 @@
-"""Importing the service starts no threads, neither of its own nor of a library."""
+"""Importing the service starts no threads, neither its own nor a library's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ print(len(os.listdir("/proc/self/task")))
 
 @pytest.mark.parametrize("module", ["index.live", "search.narrow.narrowing", "direct"])
 def test_importing_a_module_starts_no_threads(module, tmp_path):
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", COUNT.format(module=module)], capture_output=True, text=True, check=True, cwd=tmp_path
     )
-    assert done.stdout == "1\n"
+    assert result.stdout == "1\n"

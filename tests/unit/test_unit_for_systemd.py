@@ -1,4 +1,4 @@
-"""The systemd units restrict the service to what it needs, and systemd accepts them."""
+"""The systemd units restrict the service to the necessary rights, and systemd accepts them."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ def test_the_unit_restricts_the_service():
     assert settings["MemoryMax"]
     assert settings["OOMPolicy"] == "continue"  # only one worker is killed
     assert settings["User"] == "placement"
-    # Longer than uWSGI waits for its workers, or systemd would kill them first.
+    # Longer than uWSGI waits for its workers; otherwise systemd would kill them first.
     assert int(settings["TimeoutStopSec"]) > 80
 
 
 @pytest.mark.parametrize("name", [*SERVICES, "placement-leases.timer"])
 def test_systemd_accepts_the_unit(tmp_path, name):
     analyze = _analyze()
-    # systemd checks that the programs exist, and the service of a timer.
+    # systemd checks that the programs and the service of a timer exist.
     for file in UNITS.iterdir():
         (tmp_path / file.name).write_text(re.sub("/opt/placement/bin/[a-z-]+", "/bin/sh", file.read_text()))
-    done = subprocess.run([analyze, "verify", str(tmp_path / name)], capture_output=True, text=True, timeout=PATIENCE)
-    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    result = subprocess.run([analyze, "verify", str(tmp_path / name)], capture_output=True, text=True, timeout=PATIENCE)
+    assert (result.returncode, result.stdout + result.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_the_exposure_of_the_service_is_low(name):
     """Of 10; a service without any restriction has 9.6."""
     argv = [_analyze(), "security", "--offline=true", "--no-pager", str(UNITS / name)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
-    exposure = re.search(rf"Overall exposure level for {name}: ([0-9.]+)", done.stdout)
-    assert exposure is not None, done
+    result = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
+    exposure = re.search(rf"Overall exposure level for {name}: ([0-9.]+)", result.stdout)
+    assert exposure is not None, result
     assert float(exposure[1]) < 2.0
 
 

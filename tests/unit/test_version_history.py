@@ -37,7 +37,7 @@ def test_changes_are_in_the_order_of_the_table(history):
 
 
 @pytest.mark.parametrize("numbers", [(2, 0), (1, 2)])
-def test_a_version_comes_after_those_before_it(history, numbers):
+def test_versions_must_be_in_ascending_order(history, numbers):
     with pytest.raises(ValueError, match=r"does not come after 2\.0"):
         history.add(*numbers, "Late.")
 
@@ -59,6 +59,6 @@ def test_each_service_has_its_own_entry_in_the_header(history, header, version):
 @pytest.mark.parametrize(
     ("header", "failure"), [("metering 1.2", errors.UnacceptableVersion), ("metering one", errors.MalformedVersion)]
 )
-def test_a_version_that_the_history_does_not_have_is_refused(history, header, failure):
+def test_a_version_missing_in_the_history_is_refused(history, header, failure):
     with pytest.raises(failure):
         history.negotiate({"HTTP_OPENSTACK_API_VERSION": header})

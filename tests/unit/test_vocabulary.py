@@ -1,4 +1,4 @@
-"""The words of the glossary (docs/glossary.rst) are used, in one meaning each, and those that they replace are not."""
+"""The terms of the glossary (docs/glossary.rst) are used, with one meaning each, and the words they replace are not."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import pytest
 
 from tests.unit.test_writes_go_through_objects import modules
 
-#: In one process, which parses the package once.
+#: One process runs these tests, and parses the package once.
 pytestmark = pytest.mark.xdist_group("sources")
 
 ROOT = Path(__file__).parents[2]
 GLOSSARY = ROOT / "docs/glossary.rst"
-#: Where docstrings and texts for users are.
+#: Packages with docstrings and texts for users.
 PACKAGES = ("placement", "client/placement_client")
-#: Pages of text.
+#: Documentation pages.
 PAGES = ("*.rst", "docs/**/*.rst", "jepsen/*.rst", "client/*.rst")
-#: Other projects' tests ask for this fixture by its name.
+#: The tests of other projects request this fixture by its name.
 FIXED = {"Database"}
-#: Names that were given to several things, or that do not tell what is meant.
+#: Ambiguous or meaningless names.
 AVOIDED = {"patience", "seating", "parts", "keeper", "whole", "settle", "list"}
-#: Names of variables that tell nothing about their values.
+#: Meaningless names of variables.
 EMPTY = {"one", "found", "thing", "things", "what"}
 #: Words after which a phrase is good English: "each of which", "if there is none".
 BEFORE = {"of which": ("each ", "all ", "some ", "none ", "behalf "), "is none": ("there ",), "are none": ("there ",)}
@@ -51,7 +51,7 @@ def test_no_module_function_or_class_has_an_avoided_name():
     assert named == []
 
 
-def test_no_variable_has_a_name_that_tells_nothing():
+def test_no_variable_has_a_meaningless_name():
     named = []
     for path, module in modules().items():
         # Fields have the names of the fields of responses.

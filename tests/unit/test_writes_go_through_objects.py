@@ -19,11 +19,11 @@ from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 
-#: In one process, which parses the package once.
+#: One process runs these tests, and parses the package once.
 pytestmark = pytest.mark.xdist_group("sources")
 
 ROOT = Path(placement.__file__).parent
-#: Methods that do one part of a change; the methods of locked providers and claim sets call them.
+#: Methods for one part of a change, which the methods of locked providers and claim sets call.
 PARTIAL_CHANGES = {
     "expect",
     "advance",
@@ -44,18 +44,18 @@ WRITERS = {
     *("claims/allocation_rows", "claims/leases", "claims/release"),
     *("consumer", "locked_provider", "provider_rows", "resource_class", "trait", "tree"),
 }
-#: What mends rows for the doctor, where that is installed, locks and records as they do.
+#: The doctor's fixes, if installed, which lock and record like the objects.
 REPAIRS = {"extensions/doctor/repairs"} if "doctor" in extension.installed() else set()
-#: What writes the records of claims, under the locks of their consumers.
+#: The module that writes the records of claims, under the locks of their consumers.
 RECORDS = {"extensions/v1/claims/claim_record"} if "v1" in extension.installed() else set()
-#: What moves the dates of the demonstration, and deletes samples of the present, before anything is served.
+#: The module that shifts the dates of the demonstration, and deletes present samples, before the service starts.
 DEMO = {"extensions/loading/demo/past"} if "loading" in extension.installed() else set()
-#: The modules of placement/db that write: what writes any table, the feed, names, and upkeep.
+#: The modules of placement/db that write: generic statements, the feed, names, and upkeep.
 BELOW = {
     *("engine/compiled", "feed", "writes/expired_writers", "writes/names"),
     *("upkeep/online", "upkeep/standard", "upkeep/sweep"),
 }
-#: Functions that a module calls by the name of a parameter, which is that of a partial change.
+#: Functions called by a parameter that is named like a partial change.
 PARAMETERS = {"extensions/baremetal/handlers/trait": {"changed"}}
 
 
@@ -78,12 +78,12 @@ def calls(module: ast.Module) -> Iterator[tuple[str, str, list[ast.expr]]]:
 
 def importers(of: str) -> set[str]:
     """Return the modules that import a module of the package, or a name from it."""
-    found = set()
+    importers_ = set()
     for path, module in modules().items():
         for node in ast.walk(module):
             if isinstance(node, ast.ImportFrom) and of in (f"{node.module}.{alias.name}" for alias in node.names):
-                found.add(path)
-    return found
+                importers_.add(path)
+    return importers_
 
 
 def test_handlers_and_schemas_call_no_method_of_a_partial_change():
@@ -103,7 +103,8 @@ def test_only_objects_and_the_database_record_in_the_feed():
         path
         for path, module in modules().items()
         for _, name, arguments in calls(module)
-        if name == "changed" and any(getattr(getattr(one, "value", None), "id", "") == "feed" for one in arguments)
+        if name == "changed"
+        and any(getattr(getattr(argument, "value", None), "id", "") == "feed" for argument in arguments)
     }
     assert recording == REPAIRS | {
         "db/writes/expired_writers",
@@ -131,7 +132,7 @@ def test_only_the_listed_modules_write_to_tables_of_the_core():
     }
 
 
-def test_unchecked_writes_are_used_only_by_objects_that_check():
+def test_unchecked_writes_are_called_only_by_objects_that_check():
     assert importers("placement.objects.provider_rows") == REPAIRS | {
         *("objects/claims/claim_set", "objects/locked_provider", "objects/tree"),
     }

@@ -1,4 +1,4 @@
-"""placement-manage: deployment tools read its output and its exit codes (docs: commands)."""
+"""The output and the exit codes of placement-manage, which deployment tools read (docs: commands)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def database(database_url):
 
 
 def fill(database, rootless=0, ownerless=0):
-    """Rows as an old Placement left them; each consumer holds two allocations."""
+    """Insert rows as an old Placement left them; each consumer has two allocations."""
     providers = [{"uuid": f"p{number}", "name": f"p{number}"} for number in range(rootless)]
     allocations = [
         {"resource_provider_id": 1, "resource_class_id": kind, "used": 1, "consumer_id": f"c{number}"}
@@ -50,11 +50,12 @@ def fill(database, rootless=0, ownerless=0):
 
 
 def frame(**rows):
-    """The table at the end: per migration, found and completed."""
+    """Return the table at the end: the numbers of matching and completed rows of each migration."""
     width = max(map(len, rows))
     rule = f"+-{'-' * width}-+-------------+-----------+\n"
     lines = "".join(
-        f"| {name:^{width}} | {_centred(found, 11)} | {_centred(done, 9)} |\n" for name, (found, done) in rows.items()
+        f"| {name:^{width}} | {_centred(matching, 11)} | {_centred(migrated, 9)} |\n"
+        for name, (matching, migrated) in rows.items()
     )
     return f"{rule}| {'Migration':^{width}} | Total Found | Completed |\n{rule}{lines}{rule}"
 
@@ -107,7 +108,7 @@ class TestSchema:
         assert "Traceback" not in ran.err
         assert schema.version(database.engine) == "ffffffffffff"
 
-    def test_sync_names_what_has_to_be_done_first(self, run, database):
+    def test_sync_names_the_required_preparation(self, run, database):
         made.sync(database.engine, INITIAL)
         fill(database, rootless=3)
         ran = run("db", "sync")
@@ -119,21 +120,21 @@ class TestSchema:
 
 
 class TestRelease:
-    """What it does to tables and rows is in test_existing_databases.py."""
+    """Its effect on tables and rows is tested in test_existing_databases.py."""
 
     @pytest.mark.parametrize(
         ("words", "revision"),
         [([], LAST_COMMON), (["--revision", "422ece571366"], "422ece571366")],
         ids=["the newest", "an older"],
     )
-    def test_leaves_what_another_placement_knows(self, run, database, words, revision):
+    def test_leaves_the_schema_of_another_placement(self, run, database, words, revision):
         run("db", "sync")
         ran = run("db", "release", *words)
         assert (ran.code, ran.out) == (0, "")
         assert run("db", "version").out == f"{revision}\n"
         assert not {table.name for table in tables.OURS} & set(sa.inspect(database.engine).get_table_names())
 
-    def test_knows_no_other_revision(self, run, database):
+    def test_refuses_any_other_revision(self, run, database):
         run("db", "sync")
         ran = run("db", "release", "--revision", INITIAL)
         assert (ran.code, ran.out) == (2, "")
@@ -142,7 +143,7 @@ class TestRelease:
 
     @pytest.mark.every_database
     def test_is_refused_while_a_service_writes(self, run, database, monkeypatch):
-        """For two minutes after the last renewal, which is due once a minute; here for a day."""
+        """A writer is active for two minutes after its last renewal, which is due once a minute; here for a day."""
         assert schema.QUIET_PERIOD == 120
         monkeypatch.setattr(schema, "QUIET_PERIOD", 86400)
         run("db", "sync")
@@ -188,7 +189,7 @@ class TestRelease:
         assert run("db", "release").code == 0, "a claim without an end is kept by every implementation"
 
     def test_under_a_running_service_is_reported_and_undone_by_sync(self, run, database):
-        """With force: the response to a write, and the health check, name the remedy."""
+        """With --force the response to a write and the health check name the remedy."""
         run("db", "sync")
         standard.insert(database)
         service = in_process.placement(database)
@@ -217,7 +218,7 @@ class TestRelease:
 
 
 class TestRestored:
-    def test_every_worker_reads_everything_again_and_what_is_missing_is_back(self, run, database):
+    def test_every_worker_reloads_its_index_and_standard_names_are_restored(self, run, database):
         run("db", "sync")
         standard.insert(database)
         call = in_process.placement(database)
@@ -239,7 +240,7 @@ class TestOnlineDataMigrations:
     @pytest.mark.every_database
     @pytest.mark.parametrize("revision", [INITIAL, "head"])
     def test_all_rows_are_completed_in_batches_of_fifty(self, run, database, revision):
-        """On the first revision too: later ones refuse a database that needs this."""
+        """This includes the first revision, since later ones refuse a database that needs the migrations."""
         made.sync(database.engine, revision)
         fill(database, rootless=70, ownerless=120)
         ran = run("db", "online_data_migrations")
@@ -264,7 +265,11 @@ class TestOnlineDataMigrations:
         ran = run("db", "online_data_migrations")
         assert (ran.code, ran.out) == (2, "")
         # On a busy machine the command prints its progress, too.
-        [line] = [one for one in ran.err.splitlines() if not one.startswith("db online_data_migrations: ")]
+        [line] = [
+            printed_line
+            for printed_line in ran.err.splitlines()
+            if not printed_line.startswith("db online_data_migrations: ")
+        ]
         assert line == 'placement-manage: The database has no tables yet. Run "placement-manage db sync".'
 
     def test_the_exit_code_of_a_limited_run_shows_whether_to_run_again(self, run, database):
@@ -280,9 +285,9 @@ class TestOnlineDataMigrations:
             (1, f"4 rows matched query {CONSUMERS}, 4 migrated\n", {ROOTS: (0, 0), CONSUMERS: (4, 4)}),
             (0, "", {ROOTS: (0, 0), CONSUMERS: (0, 0)}),
         ]
-        for code, says, totals in expected:
+        for code, sentence, totals in expected:
             ran = run("db", "online_data_migrations", "--max-count", "5")
-            assert (ran.code, ran.out) == (code, says + frame(**totals))
+            assert (ran.code, ran.out) == (code, sentence + frame(**totals))
 
     def test_a_provider_without_a_root_becomes_its_own(self, run, database):
         made.sync(database.engine)
@@ -293,16 +298,16 @@ class TestOnlineDataMigrations:
             f"UPDATE resource_providers SET root_provider_id = {first}, updated_at = NULL WHERE id = {first}",
         )
         run("db", "online_data_migrations")
-        found = execute(database.engine, sa.select(tables.resource_providers).order_by("id"))
-        assert [row.root_provider_id for row in found] == [first, second]
-        assert [row.updated_at is None for row in found] == [True, False]
+        rows = execute(database.engine, sa.select(tables.resource_providers).order_by("id"))
+        assert [row.root_provider_id for row in rows] == [first, second]
+        assert [row.updated_at is None for row in rows] == [True, False]
         feed = execute(
             database.engine, sa.select(tables.provider_changes.c.provider_id, tables.provider_changes.c.what)
         )
-        assert [tuple(row) for row in feed] == [(second, "shape")], "running services must hear of it"
+        assert [tuple(row) for row in feed] == [(second, "shape")], "running services must read the change"
 
     @pytest.mark.every_database
-    def test_consumers_are_of_the_incomplete_project_and_user(self, run, database):
+    def test_missing_consumers_are_created_with_the_incomplete_project_and_user(self, run, database):
         made.sync(database.engine)
         execute(database.engine, sa.insert(tables.users).values([{"external_id": "u"}, {"external_id": OWNER}]))
         execute(database.engine, sa.insert(tables.consumers).values(uuid="c1", project_id=77, user_id=77, generation=5))
@@ -320,8 +325,8 @@ class TestOnlineDataMigrations:
             consumers.generation,
             consumers.consumer_type_id,
         )
-        found = execute(database.engine, sa.select(*columns).order_by("uuid"))
-        assert [tuple(row) for row in found] == [
+        rows = execute(database.engine, sa.select(*columns).order_by("uuid"))
+        assert [tuple(row) for row in rows] == [
             ("c0", project, user, 0, None),
             ("c1", 77, 77, 5, None),
             ("c2", project, user, 0, None),
@@ -329,18 +334,18 @@ class TestOnlineDataMigrations:
         ages = execute(database.engine, sa.select(consumers.created_at).where(consumers.created_at.is_(None)))
         assert ages == []
 
-    def test_a_batch_begins_where_the_last_one_ended_and_misses_no_row(self, database):
-        """A batch does not begin at the start again; rows that were added there are found at the end."""
+    def test_a_batch_begins_where_the_previous_one_ended_and_misses_no_row(self, database):
+        """Rows that were added before the start of a batch are found at the end."""
         made.sync(database.engine)
         fill(database, ownerless=5)
         migrate = online.IncompleteConsumers(OWNER, OWNER)
-        asked = []
-        with sql_hooks.statements(database.engine, asked.append):
+        statements = []
+        with sql_hooks.statements(database.engine, statements.append):
             assert migrate(database, 2) == online.Counts(2, 2)
-            first = [statement for statement in asked if "FROM allocations" in statement]
+            first = [statement for statement in statements if "FROM allocations" in statement]
             execute(database.engine, sa.delete(tables.consumers).where(tables.consumers.c.uuid == "c0"))
             assert migrate(database, 9) == online.Counts(3, 3)
-        later = [statement for statement in asked if "FROM allocations" in statement][len(first) :]
+        later = [statement for statement in statements if "FROM allocations" in statement][len(first) :]
         assert "consumer_id >" not in first[0]
         assert "consumer_id >" in later[0]
         assert [migrate(database, 9) for _ in range(2)] == [online.Counts(1, 1), online.Counts()]
@@ -351,7 +356,7 @@ class TestOnlineDataMigrations:
         run("db", "online_data_migrations")
         assert execute(database.engine, "SELECT external_id FROM projects UNION SELECT external_id FROM users") == []
 
-    def test_a_failing_migration_does_not_keep_the_others_from_working(self, run, database):
+    def test_a_failing_migration_does_not_stop_the_others(self, run, database):
         made.sync(database.engine)
         fill(database, rootless=1, ownerless=1)
         execute(database.engine, "DROP TABLE projects")
@@ -367,7 +372,7 @@ class TestOnlineDataMigrations:
         assert ran.code == 2
         assert "projects" in ran.err, "the log has the details"
 
-    def test_a_limited_run_that_progressed_in_spite_of_a_failure_is_to_be_repeated(self, run, database):
+    def test_a_limited_run_that_progressed_despite_a_failure_must_be_repeated(self, run, database):
         made.sync(database.engine)
         fill(database, rootless=1, ownerless=1)
         execute(database.engine, "DROP TABLE projects")
@@ -377,10 +382,10 @@ class TestOnlineDataMigrations:
         steps, reported = iter([3, 4]), []
 
         def slow(_database, _limit):
-            done = next(steps, 0)
-            if not done:
+            migrated = next(steps, 0)
+            if not migrated:
                 children.until(lambda: "Migrating: 7 rows migrated, " in printed())
-            return online.Counts(done, done)
+            return online.Counts(migrated, migrated)
 
         def printed():
             reported.append(capsys.readouterr().err)
@@ -390,35 +395,35 @@ class TestOnlineDataMigrations:
             assert manage._migrate(None, {"slow": slow}, None, progress) == 0
 
     @pytest.mark.parametrize("count", ["0", "-1", "x", "1.5", ""])
-    def test_a_bad_count_is_refused(self, run, count):
+    def test_an_invalid_count_is_refused(self, run, count):
         ran = run("db", "online_data_migrations", f"--max-count={count}")
         assert (ran.code, ran.out) == (127, "Must supply a positive value for max_count\n")
 
 
 @pytest.fixture
 def elsewhere(tmp_path):
-    """A configuration without a database, for tests that need none."""
+    """Write a configuration without a database."""
     return lambda url, more="": written(tmp_path, url, more)
 
 
 @pytest.fixture
 def command(main, tmp_path, monkeypatch):
-    """Run a command where nothing is configured; it needs no database."""
+    """Return a function that runs a command without a database in a directory without configuration."""
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in [name for name in os.environ if name.startswith("OS_")]:
         monkeypatch.delenv(name)
     return main
 
 
-class TestWords:
-    """Command lines of an operator."""
+class TestCommandLine:
+    """Arguments, configuration and help."""
 
-    def test_nothing_shows_the_help_and_fails(self, command):
+    def test_a_command_line_without_arguments_shows_the_help_and_fails(self, command):
         ran = command()
         assert ran.code == 1
         assert ran.out.startswith("usage: placement-manage [-h] [--config-dir DIR] [--config-file PATH]")
 
-    def test_nothing_but_a_configuration_shows_the_help_and_fails(self, command, elsewhere):
+    def test_a_configuration_file_alone_shows_the_help_and_fails(self, command, elsewhere):
         ran = command("--config-file", str(elsewhere("sqlite://")))
         assert ran.code == 1
         assert ran.out.startswith("usage: placement-manage [-h]")
@@ -430,45 +435,45 @@ class TestWords:
         assert " ".join(ran.out.split()).startswith(usage)
 
     @pytest.mark.parametrize("words", [["foo"], ["db", "foo"], ["db", "sync", "foo"], ["db", "stamp"]], ids=" ".join)
-    def test_unknown_words_show_the_usage_and_fail_with_2(self, command, elsewhere, words):
+    def test_unknown_arguments_show_the_usage_and_fail_with_2(self, command, elsewhere, words):
         ran = command("--config-file", str(elsewhere("sqlite://")), *words)
         assert (ran.code, ran.out) == (2, "")
         assert ran.err.startswith("usage: placement-manage ")
 
-    def test_a_completion_that_cannot_be_written_is_one_line(self, command):
-        """Releases of oslo.config lack the file that it is made from, and older ones the option."""
+    def test_a_completion_that_cannot_be_written_is_reported_in_one_line(self, command):
+        """Releases of oslo.config lack the template of the completion, and older releases also the option."""
         ran = command("--shell_completion", "bash")
         assert ran.code == 0 or ran.err.splitlines()[-1].startswith("placement-manage: ")
         assert "Traceback" not in ran.err
 
     def test_version(self):
-        """In a process of its own, as in operation."""
+        """Run the command in its own process."""
         argv = [sys.executable, "-m", "placement.cmd.manage", "--version"]
         ran = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parents[3], timeout=PATIENCE)
         assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{package.version()}\n", "")
 
-    def test_a_directory_of_configuration(self, command, elsewhere, tmp_path):
+    def test_a_configuration_directory_is_read(self, command, elsewhere, tmp_path):
         directory = tmp_path / "conf.d"
         directory.mkdir()
         elsewhere(f"sqlite:///{tmp_path}/a.sqlite").rename(directory / "a.conf")
         ran = command("--config-dir", str(directory), "db", "version")
         assert (ran.code, ran.out) == (0, "None\n")
 
-    def test_the_directory_that_the_environment_names(self, command, elsewhere, tmp_path, monkeypatch):
-        """It is where the service looks, so a command without it would work on another database."""
+    def test_the_directory_named_by_the_environment_is_read(self, command, elsewhere, tmp_path, monkeypatch):
+        """The service reads the same directory; otherwise a command would change another database."""
         elsewhere(f"sqlite:///{tmp_path}/a.sqlite")
         monkeypatch.setenv("OS_PLACEMENT_CONFIG_DIR", str(tmp_path))
         ran = command("db", "version")
         assert (ran.code, ran.out) == (0, "None\n")
 
-    def test_a_named_file_goes_before_the_environment(self, command, elsewhere, tmp_path, monkeypatch):
+    def test_a_named_file_takes_precedence_over_the_environment(self, command, elsewhere, tmp_path, monkeypatch):
         monkeypatch.setenv("OS_PLACEMENT_CONFIG_DIR", str(tmp_path / "nowhere"))
         ran = command("--config-file", str(elsewhere(f"sqlite:///{tmp_path}/a.sqlite")), "db", "version")
         assert (ran.code, ran.out) == (0, "None\n")
 
 
 class TestErrors:
-    """Errors are one line with the reason, without a traceback."""
+    """Errors are reported in one line with the reason, without a traceback."""
 
     @staticmethod
     def complaint(ran):
@@ -506,7 +511,7 @@ class TestErrors:
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_no_consumer_is_made_for_allocations_that_went_away_meanwhile(database, database_url):
+def test_no_consumer_is_created_for_allocations_deleted_meanwhile(database, database_url):
     """SQLite has no concurrent transactions."""
     made.sync(database.engine)
     fill(database, ownerless=1)
@@ -521,27 +526,27 @@ def test_no_consumer_is_made_for_allocations_that_went_away_meanwhile(database, 
     assert execute(database.engine, sa.select(tables.consumers.c.uuid)) == []
 
 
-def test_sweep_prints_what_it_marked_and_removed(database, run):
+def test_sweep_prints_the_marked_and_removed_rows(database, run):
     """The message names the state of a database that is not ready."""
     assert run("db", "sweep").code == 1
     made.sync(database.engine)
     made.release(database.engine, schema.COMMON_HEADS[0])
-    done = run("db", "sweep")
-    assert done.code == 1
-    assert 'Run "placement-manage db sync"' in done.err
+    ran = run("db", "sweep")
+    assert ran.code == 1
+    assert 'Run "placement-manage db sync"' in ran.err
     made.sync(database.engine)
     execute(database.engine, sa.insert(tables.projects).values(external_id="gone"))
     for row in ("projects 0 1", "projects 1 0"):
-        done = run("db", "sweep", "--grace", "0")
-        assert done.code == 0
-        assert row in re.sub(r"[ |]+", " ", done.out)
+        ran = run("db", "sweep", "--grace", "0")
+        assert ran.code == 0
+        assert row in re.sub(r"[ |]+", " ", ran.out)
     assert run("db", "sweep", "--grace", "soon").code == 2
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
 def test_tables_of_another_program_are_reported_in_one_line(database, run):
     execute(database.engine, sa.text("CREATE TABLE alembic_version (other INT)"))
-    done = run("db", "version")
-    assert done.code == 1
-    assert "Traceback" not in done.err
-    assert done.err.splitlines()[-1].startswith('placement-manage: column "version_num" does not exist')
+    ran = run("db", "version")
+    assert ran.code == 1
+    assert "Traceback" not in ran.err
+    assert ran.err.splitlines()[-1].startswith('placement-manage: column "version_num" does not exist')

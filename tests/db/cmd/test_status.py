@@ -1,4 +1,4 @@
-"""placement-status: deployment tools read its table and its exit codes (docs: commands)."""
+"""The table and the exit codes of placement-status, which deployment tools read (docs: commands)."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def database(database_url):
 
 @pytest.fixture
 def check(tmp_path, database_url, in_process):
-    """Run the checks on the database of the test; ``config`` goes into the configuration."""
+    """Return a function that runs the checks on the test's database; ``config`` is appended to the configuration."""
 
     def check(*words, url=database_url, config="", command=("upgrade", "check")):
         path = tmp_path / "placement.conf"
@@ -117,31 +117,31 @@ def filled(database):
     return database
 
 
-def mend(database):
+def follow_advice(database):
     """Follow the advice of the checks."""
     online.set_root_provider_ids(database, 50)
     online.IncompleteConsumers("p", "u")(database, 50)
 
 
-def test_a_new_database_is_well(check, database):
+def test_a_new_database_passes_every_check(check, database):
     made.sync(database.engine)
     ran = check()
     assert (ran.code, ran.out) == (0, ALL_IS_WELL)
 
 
-def test_what_the_original_leaves_behind_is_reported(check, filled):
+def test_inconsistent_rows_of_openstack_placement_are_reported(check, filled):
     ran = check()
     assert ran.out == MUCH_IS_NOT
-    assert ran.code == 2, "the worst of them"
+    assert ran.code == 2, "the exit code is that of the worst result"
 
 
-def test_it_can_be_asked_before_the_switch_and_after(check, filled):
+def test_the_checks_run_before_and_after_the_switch(check, filled):
     before = check().out
     made.sync(filled.engine)
     assert check().out == before
 
 
-def test_it_can_be_asked_at_the_first_revision(check, database):
+def test_the_checks_run_at_the_first_revision(check, database):
     made.sync(database.engine, "b4ed3a175331")
     assert check().code == 0
 
@@ -160,21 +160,21 @@ def test_misspelt_options_are_listed(check, database):
 def test_a_policy_rule_that_cannot_be_parsed_is_a_failure(check, filled, tmp_path):
     (tmp_path / "rules.yaml").write_text('"placement:traits:list": "role:admin or or"\n')
     ran = check("--json", config=f"[oslo_policy]\npolicy_file = {tmp_path}/rules.yaml")
-    [found] = [each for each in json.loads(ran.out)["checks"] if each["check"] == "Policy Rules"]
-    assert (ran.code, found["result"]) == (2, "Failure")
-    [place] = found["places"]
+    [check_] = [each for each in json.loads(ran.out)["checks"] if each["check"] == "Policy Rules"]
+    assert (ran.code, check_["result"]) == (2, "Failure")
+    [place] = check_["places"]
     assert '"placement:traits:list" cannot be parsed' in place
     assert "Traceback" not in ran.err
 
 
-def test_warnings_alone_are_1(check, filled):
-    mend(filled)
+def test_warnings_alone_exit_with_1(check, filled):
+    follow_advice(filled)
     ran = check()
     assert ran.code == 1
     assert ran.out.count("Result: Success") == 6
 
 
-def test_json_has_all_of_it(check, filled):
+def test_json_contains_every_check_and_place(check, filled):
     ran = check("--json")
     reported = json.loads(ran.out)
     assert ran.code == 2
@@ -198,7 +198,7 @@ def test_json_has_all_of_it(check, filled):
 
 
 def test_consumers_are_counted_and_not_their_allocations(filled):
-    """OWNERLESS has two allocations; GHOST has a row and none."""
+    """OWNERLESS has two allocations and no row; GHOST has a row and no allocation."""
     assert filled.read(online.ownerless) == 1
     with filled.engine.begin() as connection:
         connection.execute(sa.text(f"DELETE FROM consumers WHERE uuid = '{GHOST}'"))
@@ -211,11 +211,11 @@ def test_consumers_are_counted_and_not_their_allocations(filled):
 class TestOverCommitment:
     @pytest.fixture
     def above(self, filled):
-        """Return the findings, by provider and class."""
+        """Return a function that returns the findings, by provider and class."""
 
         def above():
-            found = OverCommitment.all(filled, lambda _: None)
-            return {(place.uuid, place.resource_class): (place.used, place.capacity) for place in found}
+            findings = OverCommitment.all(filled, lambda _: None)
+            return {(place.uuid, place.resource_class): (place.used, place.capacity) for place in findings}
 
         return above
 
@@ -223,32 +223,32 @@ class TestOverCommitment:
         with filled.engine.begin() as connection:
             connection.execute(sa.text(statement))
 
-    def test_capacity_is_not_cut_to_a_whole_number(self, filled, above):
-        """A capacity of 7.7 allows a usage of 7, not of 8; ratio and reserved amount count."""
+    def test_capacity_is_not_truncated_to_a_whole_number(self, filled, above):
+        """A capacity of 7.7 allows a usage of 7, not of 8; the ratio and the reserved amount count."""
         assert above() == {(FULL, "VCPU"): (14, 8), (FULL, "MEMORY_MB"): (64, 0)}
         self.change(filled, "UPDATE inventories SET allocation_ratio = 1.75 WHERE resource_provider_id = 5")
-        assert above() == {(FULL, "MEMORY_MB"): (64, 0)}, "14 of 14 is not above"
+        assert above() == {(FULL, "MEMORY_MB"): (64, 0)}, "14 of 14 is not over-committed"
         self.change(filled, "UPDATE allocations SET used = 8 WHERE resource_provider_id = 3")
         assert above()[openstack_database.NUMA1, "VCPU"] == (8, 7)
 
-    def test_allocations_without_inventory_are_above_nothing(self, filled, above):
+    def test_allocations_without_inventory_are_not_over_committed(self, filled, above):
         self.change(filled, "DELETE FROM inventories WHERE resource_provider_id = 6")
         assert above()[ROOTLESS, "CUSTOM_FPGA"] == (1, 0)
         self.change(filled, "DELETE FROM resource_classes WHERE id = 10000")
         assert above()[ROOTLESS, None] == (1, 0)
 
-    def test_many_providers_are_looked_at_part_by_part(self, filled, above, monkeypatch):
+    def test_many_providers_are_read_in_batches(self, filled, above, monkeypatch):
         monkeypatch.setattr(over_commitment, "_NEXT", over_commitment._NEXT.limit(2))
         looked_at = []
-        found = OverCommitment.all(filled, looked_at.append)
+        findings = OverCommitment.all(filled, looked_at.append)
         assert looked_at == [2, 2, 2]
         assert (
-            {(place.uuid, place.resource_class) for place in found}
+            {(place.uuid, place.resource_class) for place in findings}
             == set(above())
             == {(FULL, "VCPU"), (FULL, "MEMORY_MB")}
         )
 
-    def test_the_table_shows_some_and_json_all(self, check, filled):
+    def test_the_table_shows_the_first_places_and_json_all_of_them(self, check, filled):
         with filled.engine.begin() as connection:
             connection.execute(sa.text("DELETE FROM inventories WHERE resource_provider_id = 5"))
             rows = [(f"c{number}", 5, number, 1) for number in range(2, 21)]
@@ -265,7 +265,7 @@ class TestOverCommitment:
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 class TestPolicy:
-    """The database only has to exist."""
+    """The check of the policy; the rows of the database do not matter."""
 
     @pytest.fixture(autouse=True)
     def _synced(self, database):
@@ -285,7 +285,7 @@ class TestPolicy:
         assert ran.code == (2 if level == "Failure" else 0)
         assert ("oslopolicy-convert-json-to-yaml" in ran.out) == (level == "Failure")
 
-    def test_no_file_is_no_failure_but_one_that_is_named_and_absent_prevents_the_start(self, check, tmp_path):
+    def test_a_missing_default_file_passes_and_a_missing_named_file_prevents_the_start(self, check, tmp_path):
         assert check().code == 0
         ran = check("--json", config=f"[oslo_policy]\npolicy_file = {tmp_path}/absent.json")
         failures = {each["check"] for each in json.loads(ran.out)["checks"] if each["result"] == "Failure"}
@@ -294,18 +294,18 @@ class TestPolicy:
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 class TestErrors:
-    def test_a_database_that_does_not_answer_is_255(self, check):
+    def test_a_database_that_does_not_answer_exits_with_255(self, check):
         ran = check(url=f"mysql+pymysql://someone:secret@127.0.0.1:{children.free_port()}/placement")
         assert (ran.code, ran.out) == (255, "")
         assert ran.err.splitlines()[-1].startswith("placement-status: The database cannot be reached.")
         assert "secret" not in ran.err
 
-    def test_a_database_without_tables_is_255(self, check):
+    def test_a_database_without_tables_exits_with_255(self, check):
         ran = check()
         assert (ran.code, ran.out) == (255, "")
         assert ran.err.splitlines()[-1].startswith("placement-status: The database has no tables yet.")
 
-    def test_an_unexpected_error_is_255_with_a_traceback(self, check, database, monkeypatch):
+    def test_an_unexpected_error_exits_with_255_and_a_traceback(self, check, database, monkeypatch):
         made.sync(database.engine)
         monkeypatch.setitem(status.CHECKS, "Of numbers", lambda _subject: 1 // 0)
         ran = check()
@@ -315,7 +315,7 @@ class TestErrors:
     @pytest.mark.parametrize(
         "command", [[], ["upgrade"], ["upgrade", "foo"], ["foo"], ["upgrade", "check", "foo"]], ids=" ".join
     )
-    def test_unknown_words_show_the_usage_and_fail_with_2(self, check, command):
+    def test_unknown_arguments_show_the_usage_and_fail_with_2(self, check, command):
         ran = check(url="sqlite://", command=command)
         assert (ran.code, ran.out) == (2, "")
         assert ran.err.startswith("usage: placement-status ")

@@ -1,4 +1,4 @@
-"""The feed: each change that a search can see leaves rows with its commit, in order (docs/adr/0004)."""
+"""The feed: each change that affects searches adds rows in the same commit, in order (docs/adr/0004)."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from tests.made import opened
 
 @pytest.mark.parametrize("write", writes.ALL, ids=lambda write: write.name)
 def test_a_write_leaves_a_row_for_each_provider_it_changes(database, write):
-    """A refused write leaves none."""
-    story_run = ScenarioRun(write, database)
-    before = story_run.state()
-    answer = story_run.ask(placement(database))
+    """A refused write leaves no row."""
+    scenario_run = ScenarioRun(write, database)
+    before = scenario_run.state()
+    answer = scenario_run.ask(placement(database))
     assert answer.status == write.status, answer
-    assert story_run.changes() == write.changes
-    assert (story_run.state() == before) == (write in writes.REFUSED)
+    assert scenario_run.changes() == write.changes
+    assert (scenario_run.state() == before) == (write in writes.REFUSED)
 
 
 # --- writers and their numbers ---------------------------------------------------------------------------------------
 
 
 def rows(database):
-    """Return writer, sequence number and provider of each row."""
+    """Return the writer, the sequence number and the provider of each row."""
     query = sa.select(provider_changes.c.writer_id, provider_changes.c.seq, provider_changes.c.provider_id)
     return sorted(tuple(row) for row in database.read(lambda db: db.execute(query).all()))
 
@@ -72,20 +72,20 @@ def test_transactions_of_a_writer_are_numbered_as_they_commit(database):
 
 
 @pytest.mark.parametrize("changes", [(feed.USAGE, feed.SHAPE, feed.GONE), (feed.GONE, feed.SHAPE, feed.USAGE)])
-def test_of_several_changes_of_a_provider_the_strongest_is_recorded(database, changes):
-    database.write(lambda db: [db.changed(1, what) for what in changes])
+def test_the_strongest_of_several_changes_of_a_provider_is_recorded(database, changes):
+    database.write(lambda db: [db.changed(1, change) for change in changes])
     recorded = database.read(lambda db: db.execute(sa.select(provider_changes.c.what)).scalars().all())
     assert recorded == [feed.GONE]
 
 
 @pytest.mark.parametrize("fault", range(3))
 @pytest.mark.parametrize("at", ["INSERT INTO provider_changes", "COMMIT"])
-def test_the_number_of_an_attempt_that_collided_goes_to_the_next(database, backend, fault, at):
+def test_the_number_of_an_attempt_that_collided_is_used_by_the_next(database, backend, fault, at):
     touch(database, 1)
     plan = Plan(at=at, faults=[faults.collisions(backend.kind)[fault]])
     planted(database, plan)
     touch(database, 2)
-    assert plan.done
+    assert plan.injected
     (writer,) = writers(database)
     assert rows(database) == [(writer, 1, 1), (writer, 2, 2)]
 
@@ -107,12 +107,12 @@ def test_transactions_that_overlap_have_different_writers(database):
     writer_of = {provider: writer for writer, _, provider in rows(database)}
     assert writer_of[1] != writer_of[2]
     assert writer_of[3] in (writer_of[1], writer_of[2])
-    assert writer_of[4] == writer_of[3], "no more writers are in use than necessary"
+    assert writer_of[4] == writer_of[3], "no more writers are registered than necessary"
 
 
 @pytest.mark.parametrize("answer_only", [False, True])
-def test_a_writer_whose_commit_went_unanswered_does_not_write_again(database, answer_only):
-    """Its sequence number may still appear."""
+def test_a_writer_whose_commit_was_not_answered_does_not_write_again(database, answer_only):
+    """The transaction with its sequence number may still be committed."""
     touch(database, 1)
     planted(database, Plan(at="COMMIT", faults=[faults.lose], answer_only=answer_only))
     with pytest.raises(errors.OutcomeUnknown):
@@ -129,8 +129,8 @@ INTERRUPTED = {"mariadb": "KILL QUERY CONNECTION_ID()", "postgresql": "SELECT pg
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_statement_that_is_ended_from_outside_costs_no_writer(database, backend):
-    """The connection is intact.  Every search reads the number of each writer, so writers must not be wasted."""
+def test_an_interrupted_statement_costs_no_writer(database, backend):
+    """The connection is intact.  Every search reads the number of each writer, so superfluous writers cost time."""
     touch(database, 1)
     for _ in range(3):
         with pytest.raises(errors.DatabaseUnavailable):
@@ -145,7 +145,7 @@ UNHEARD_OF = {"mariadb": faults._signal(1105, "HY000", rolls_back=False), "postg
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_writer_whose_commit_ended_in_an_unknown_error_does_not_write_again(database, backend):
-    """It may be committed, so its number may be in use."""
+    """The transaction may be committed, so its number may be in use."""
     touch(database, 1)
     planted(database, Plan(at="COMMIT", faults=[UNHEARD_OF[backend.kind]], answer_only=True))
     with pytest.raises(sa.exc.DBAPIError):
@@ -155,8 +155,8 @@ def test_a_writer_whose_commit_ended_in_an_unknown_error_does_not_write_again(da
     assert number_of[1][0] == number_of[2][0] != number_of[3][0]
 
 
-def test_a_lost_connection_has_all_writers_of_the_process_replaced(database):
-    """The database may have lost their commits."""
+def test_a_lost_connection_replaces_all_writers_of_the_process(database):
+    """The database may have lost commits of these writers."""
     touch(database, 1)
     planted(database, Plan(at="SELECT", faults=[faults.lose]))
 
@@ -170,7 +170,7 @@ def test_a_lost_connection_has_all_writers_of_the_process_replaced(database):
     assert number_of[2][1] == 1
 
 
-def test_a_commit_whose_answer_is_lost_has_all_writers_of_the_process_replaced(database):
+def test_a_commit_without_an_answer_replaces_all_writers_of_the_process(database):
     for writer in [database.writers.check_out(database.engine) for _ in range(2)]:
         database.writers.check_in(writer)
     planted(database, Plan(at="COMMIT", faults=[faults.lose]))
@@ -179,8 +179,8 @@ def test_a_commit_whose_answer_is_lost_has_all_writers_of_the_process_replaced(d
     assert [*database.writers.idle] == []
 
 
-def test_the_id_of_a_writer_whose_birth_was_lost_is_not_given_again(database):
-    """Its process may go on, and would write under the same id as another one."""
+def test_the_id_of_a_writer_whose_registration_was_lost_is_not_reused(database):
+    """Its process may continue, and would share the id with another process."""
     state = rewound.noted(database)
     rewound.put_back(database, state)
     with opened(database.url) as first, opened(database.url) as second:
@@ -193,19 +193,19 @@ def test_the_id_of_a_writer_whose_birth_was_lost_is_not_given_again(database):
     assert [(seq, provider) for _, seq, provider in sorted(rows(database), key=lambda row: row[2])] == [(1, 2), (1, 3)]
 
 
-# --- tidying ---------------------------------------------------------------------------------------------------------
+# --- maintenance -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The feed's clock; there is maintenance with every write."""
+    """Return the feed's clock; every write does the maintenance."""
     clock = Clock()
     monkeypatch.setattr(feed, "time", clock)
     monkeypatch.setattr(feed, "MAINTENANCE_INTERVAL", -1.0)
     return clock
 
 
-def test_a_writer_clears_its_old_rows_but_for_the_newest(database, clock):
+def test_a_writer_deletes_its_old_rows_except_the_newest(database, clock):
     for provider in (1, 2, 3):
         touch(database, provider)
         clock.now += 1
@@ -215,7 +215,7 @@ def test_a_writer_clears_its_old_rows_but_for_the_newest(database, clock):
     assert rows(database) == [(writer, 1, 1), (writer, 2, 2), (writer, 3, 3)], "kept for ten minutes"
     clock.now = 603
     touch(database, 4)
-    assert rows(database) == [(writer, 3, 3), (writer, 4, 4)], "a reader that stands at 3 finds it for ten minutes more"
+    assert rows(database) == [(writer, 3, 3), (writer, 4, 4)], "readers at 3 can read it for ten more minutes"
     clock.now = 1204
     touch(database)
     assert rows(database) == [(writer, 4, 4)]
@@ -225,14 +225,14 @@ def test_a_writer_clears_its_old_rows_but_for_the_newest(database, clock):
 
 
 def see(database, writer, ago):
-    """Set the time when the writer was last seen to so many seconds ago."""
+    """Set the writer's last renewal to ``ago`` seconds before now."""
     then = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - datetime.timedelta(seconds=ago)
     execute(database, sa.update(change_writers).where(change_writers.c.id == writer).values(seen_at=then))
 
 
 @pytest.fixture
 def dead_writer(database):
-    """The id of a writer of another process, which has written 1 and 2."""
+    """Return the id of a writer of another process, which has written the numbers 1 and 2."""
     with opened(database.url) as dead:
         touch(dead, 1)
         touch(dead, 1)
@@ -240,14 +240,14 @@ def dead_writer(database):
     return writer
 
 
-def test_a_writer_that_was_not_seen_for_long_is_ended_and_its_number_kept_as_long_again(database, clock, dead_writer):
+def test_an_abandoned_writer_is_ended_and_its_number_kept_for_the_same_time(database, clock, dead_writer):
     with opened(database.url) as idle:
         touch(idle, 2)
     (idle_writer,) = writers(database) - {dead_writer}
     see(database, dead_writer, 3 * 3600)
     touch(database, 3)
     (own,) = writers(database) - {dead_writer, idle_writer}
-    assert len(rows(database)) == 4, "three hours are not long"
+    assert len(rows(database)) == 4, "three hours are below the limit"
     see(database, dead_writer, 4 * 3600 + 9)
     touch(database, 4)
     ended = (own, 3, feed.NO_PROVIDER)
@@ -277,7 +277,7 @@ LOCKED = "SELECT change_writers.id \nFROM change_writers \nWHERE change_writers.
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_writer_that_is_seen_just_before_it_is_ended_goes_on(database, clock, dead_writer):
+def test_a_writer_that_renews_its_lease_just_before_its_end_continues(database, clock, dead_writer):
     """SQLite has no concurrent transactions."""
     see(database, dead_writer, 5 * 3600)
     with opened(database.url) as witness, just_before(database, LOCKED, lambda: see(witness, dead_writer, 0)):
@@ -288,15 +288,15 @@ def test_a_writer_that_is_seen_just_before_it_is_ended_goes_on(database, clock, 
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_the_number_that_is_kept_is_that_of_the_last_commit(database, clock, monkeypatch):
-    """The writer was suspended, and commits while another one ends it."""
+def test_the_number_kept_is_that_of_the_last_commit(database, clock, monkeypatch):
+    """The writer was suspended, and commits while another writer ends it."""
     recorded, go_on = threading.Event(), threading.Event()
     due = feed.Writer.maintenance_due
     with opened(database.url) as sleeper:
         touch(sleeper, 1)
         (writer,) = writers(database)
-        # It does not renew its lease after that commit: that would be in time for some of the runs.
-        monkeypatch.setattr(feed.Writer, "maintenance_due", lambda one: one.id != writer and due(one))
+        # It does not renew its lease after that commit, which would succeed in some runs.
+        monkeypatch.setattr(feed.Writer, "maintenance_due", lambda writer_: writer_.id != writer and due(writer_))
         see(database, writer, 5 * 3600)
         last = threading.Thread(target=touch, args=[sleeper, 2])
 
@@ -308,7 +308,7 @@ def test_the_number_that_is_kept_is_that_of_the_last_commit(database, clock, mon
         sa.event.listen(sleeper.engine, "after_cursor_execute", hold)
         last.start()
         assert recorded.wait(PATIENCE)
-        # The commit comes once the other transaction waits for the row of the writer.
+        # The commit follows once the other transaction waits for the row of the writer.
         waits = threading.Thread(target=lambda: (wait_for_lock(database), go_on.set()))
         with just_before(database, LOCKED, waits.start):
             touch(database, 3)
@@ -318,18 +318,18 @@ def test_the_number_that_is_kept_is_that_of_the_last_commit(database, clock, mon
     assert writer not in writers(database)
 
 
-def test_events_alone_are_recorded_with_a_word_that_older_releases_know(database):
-    """Their workers read the feed during an upgrade, and fail on any other word."""
+def test_events_alone_are_recorded_as_a_kind_that_older_releases_know(database):
+    """Their workers read the feed during an upgrade, and fail on an unknown kind."""
     with opened(database.url, recorded=True) as recording:
         for name in ("CUSTOM_A", "CUSTOM_B"):
             recording.write(lambda db, name=name: db.note("trait", name, {("name",): (None, name)}))
     recorded = sa.select(provider_changes.c.provider_id, provider_changes.c.what)
     assert {tuple(row) for row in database.read(lambda db: db.execute(recorded).all())} == {(0, "usage")}
     before = feed.stronger("usage", "names"), feed.stronger("names", "usage")
-    assert before == ("names", "names"), "what a search can see is not hidden by it"
+    assert before == ("names", "names"), "a change that affects searches takes precedence"
 
 
-def test_a_writer_that_was_ended_leaves_the_tidying_to_others(database, clock, caplog):
+def test_an_ended_writer_leaves_the_maintenance_to_others(database, clock, caplog):
     touch(database, 1)
     (writer,) = database.writers.idle
     execute(database, sa.delete(provider_changes))
@@ -349,8 +349,8 @@ def test_a_writer_renews_its_lease(database, clock):
     assert seen > long_ago
 
 
-def test_a_writer_that_was_idle_for_half_its_life_does_not_write_again(database, clock):
-    """Others may be about to end it.  A writer that keeps writing is never ended."""
+def test_a_writer_that_was_idle_for_half_its_lease_does_not_write_again(database, clock):
+    """Another writer may be ending it.  A writer that keeps writing is never ended."""
     touch(database, 1)
     (old,) = writers(database)
     for _ in range(5):
@@ -362,8 +362,8 @@ def test_a_writer_that_was_idle_for_half_its_life_does_not_write_again(database,
     assert {(writer == old, provider) for writer, _, provider in rows(database)} == {(True, 1), (False, 2)}
 
 
-def test_a_writer_tidies_once_a_minute(database, monkeypatch):
-    monkeypatch.undo()  # the interval is that of operation
+def test_a_writer_does_the_maintenance_once_a_minute(database, monkeypatch):
+    monkeypatch.undo()  # the interval of the service
     clock = Clock()
     monkeypatch.setattr(feed, "time", clock)
     tidied = []
@@ -375,7 +375,7 @@ def test_a_writer_tidies_once_a_minute(database, monkeypatch):
     assert tidied == [False, False, True, False, False, True]
 
 
-def test_a_writer_is_given_back_where_no_connection_is_to_be_had(database_url):
+def test_a_writer_returns_to_the_pool_if_no_connection_is_available(database_url):
     with opened(database_url) as empty:
         made.sync(empty.engine)
     with opened(database_url, pool_size=1, max_overflow=0, pool_timeout=0) as crowded:
@@ -386,8 +386,8 @@ def test_a_writer_is_given_back_where_no_connection_is_to_be_had(database_url):
         assert len(writers(crowded)) == 1
 
 
-def test_a_writer_that_was_cleared_away_leaves_the_write_to_a_new_one(database):
-    """The process was suspended, and other writers have ended its writer."""
+def test_a_write_whose_writer_was_deleted_uses_a_new_one(database):
+    """The process was suspended, and other writers ended its writer."""
     touch(database, 1)
     (old,) = writers(database)
     execute(database, sa.delete(provider_changes))
@@ -400,19 +400,19 @@ def test_a_writer_that_was_cleared_away_leaves_the_write_to_a_new_one(database):
 
     database.write(work)
     (new,) = writers(database)
-    assert new != old, "a number is never given twice: readers remember the old one"
+    assert new != old, "an id is never reused: readers remember the old writer"
     assert len(attempts) == 2
     assert rows(database) == [(new, 1, 2)]
     touch(database, 3)
     assert rows(database) == [(new, 1, 2), (new, 2, 3)]
 
 
-def test_tidying_that_fails_fails_no_write(database, backend, clock, caplog):
+def test_failed_maintenance_fails_no_write(database, backend, clock, caplog):
     touch(database, 1)
     plan = Plan(at="UPDATE change_writers", faults=faults.collisions(backend.kind)[:1], for_ever=True)
     planted(database, plan)
     database.write(lambda db: db.changed(2, feed.SHAPE))
-    assert plan.done
+    assert plan.injected
     assert "maintenance of the change feed failed" in caplog.text
     with opened(database.url) as witness:
         assert [provider for _, _, provider in rows(witness)] == [1, 2]

@@ -1,7 +1,7 @@
-"""The feed is complete for the writes of every route: each commit names all its changes of what the index reads.
+"""The feed is complete for the writes of every route: each commit records all its changes of indexed data.
 
-The writes are scenarios of requests (tests/db/writes.py), at least one for each endpoint of the table of routes; what a
-commit has changed is found by comparing tables (tests/db/feed_audit.py), not from what the code says about itself.
+The writes are scenarios of requests (tests/db/writes.py), at least one for each endpoint of the table of routes.  The
+changes of a commit are found by comparing tables (tests/db/feed_audit.py), independently of the code under test.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ CHANGING = tuple(write for write in (*ALL, *VARIANTS) if write not in (*REFUSED,
 each = pytest.mark.parametrize("write", every_tenth(CHANGING))
 
 
-def begun(write, database):
-    """The request of the write, as a function without arguments, after all that comes before it."""
+def prepared(write, database):
+    """Send the preconditions of the write; return a function that sends its request."""
     names, service = Names(), placement(database)
     for call in write.before:
         answer = service(*names.fill(call))
@@ -39,11 +39,11 @@ def begun(write, database):
 
 
 @pytest.mark.parametrize("write", [*ALL, *VARIANTS], ids=lambda write: write.name)
-def test_each_commit_names_what_it_changes(database, write):
-    """The scenario and the request, and an index that follows the feed is the one that is built anew."""
+def test_each_commit_records_its_changes(database, write):
+    """An index that follows the feed equals a rebuilt one."""
     reader = Reader(database)
     with audited(database) as commits:
-        request = begun(write, database)
+        request = prepared(write, database)
         reader.look(must_follow=True)
         before = len(commits)
         assert request().status == write.status
@@ -54,7 +54,7 @@ def test_each_commit_names_what_it_changes(database, write):
 
 @each
 def test_the_audit_sees_a_write_that_records_nothing(database, write):
-    request = begun(write, database)
+    request = prepared(write, database)
     with audited(database) as commits, mock.patch.object(Transaction, "changed", autospec=True):
         assert request().status == write.status
     assert any(commit.omissions for commit in commits) == bool(changed_of(commits))
@@ -62,7 +62,7 @@ def test_the_audit_sees_a_write_that_records_nothing(database, write):
 
 @each
 def test_the_audit_sees_a_record_that_is_too_weak(database, write):
-    request, changed = begun(write, database), Transaction.changed
+    request, changed = prepared(write, database), Transaction.changed
     with (
         audited(database) as commits,
         mock.patch.object(Transaction, "changed", lambda self, id_, _: changed(self, id_, feed.USAGE)),
@@ -72,40 +72,40 @@ def test_the_audit_sees_a_record_that_is_too_weak(database, write):
 
 
 def changed_of(commits):
-    return {what for commit in commits for what in commit.changes.values()}
+    return {change for commit in commits for change in commit.changes.values()}
 
 
 # --- every route, and every table -------------------------------------------------------------------------------------
 
 
 def writing_endpoints():
-    """(method, path, endpoint) of every endpoint of all APIs that is not for GET."""
+    """Yield method, path and endpoint of every endpoint of all APIs except those for GET."""
     for api in apis.WRITTEN:
         for path, methods in api.routes.items():
-            for method, found in methods.items():
+            for method, declared in methods.items():
                 if method != "GET":
-                    for one in (found,) if isinstance(found, Endpoint) else found:
-                        yield method, api.prefix + path, one
+                    for endpoint in (declared,) if isinstance(declared, Endpoint) else declared:
+                        yield method, api.prefix + path, endpoint
 
 
 def endpoint_of(write: Write):
-    """The endpoint that serves the write's request."""
-    method, path = write.call.what.partition("?")[0].split()
+    """Return the endpoint that serves the write's request."""
+    method, path = write.call.target.partition("?")[0].split()
     version = mv.Version(1, write.call.minor)
-    for served, template, one in writing_endpoints():
+    for served, template, endpoint in writing_endpoints():
         pattern = re.sub(r"\{\w+\}", "[^/]+", template)
-        if served == method and re.fullmatch(pattern, path) and (one.until is None or version < one.until):
-            return served, template, one.since
-    raise AssertionError(f"no route for {write.call.what}")
+        if served == method and re.fullmatch(pattern, path) and (endpoint.until is None or version < endpoint.until):
+            return served, template, endpoint.since
+    raise AssertionError(f"no route for {write.call.target}")
 
 
-def test_every_endpoint_that_writes_has_a_story():
+def test_every_endpoint_that_writes_has_a_scenario():
     covered = {endpoint_of(write) for write in (*CHANGING, *SAME)}
-    assert covered == {(method, path, one.since) for method, path, one in writing_endpoints()}
+    assert covered == {(method, path, endpoint.since) for method, path, endpoint in writing_endpoints()}
 
 
 def test_the_audit_compares_every_table_that_the_index_reads(database):
-    """Tables of the feed aside, and those that only tell whether a lease is due."""
+    """Except the feed itself, and tables that only show whether a lease is due."""
     names, service = Names(), placement(database)
     for call in (
         *HOST,

@@ -1,4 +1,4 @@
-"""A service that is started once and then forked, as uWSGI does: each process has connections and writers of its own.
+"""A service that is started once and then forked, as uWSGI does: each process has its own connections and writers.
 
 uWSGI forks in C, so Python's own hooks for forks do not run; this test forks in the same way.
 """
@@ -19,7 +19,7 @@ CONNECTION = {"mysql": "SELECT CONNECTION_ID()", "postgresql": "SELECT pg_backen
 
 
 def look(database):
-    """Return the writer, and the connections of a write and a read."""
+    """Return the writer and the connections used by a write and a read."""
     name = CONNECTION.get(database.url.get_backend_name())
 
     def which(db):
@@ -29,10 +29,10 @@ def look(database):
         db.changed(os.getpid(), feed.SHAPE)
         return which(db)
 
-    found = {"writing": database.write(write), "reading": database.read(which)}
+    looked = {"writing": database.write(write), "reading": database.read(which)}
     wrote = sa.select(provider_changes.c.writer_id).where(provider_changes.c.provider_id == os.getpid()).distinct()
-    found["writers"] = database.read(lambda db: db.execute(wrote).scalars().all())
-    return found
+    looked["writers"] = database.read(lambda db: db.execute(wrote).scalars().all())
+    return looked
 
 
 def say(looks):
@@ -40,7 +40,7 @@ def say(looks):
 
 
 def fork_and_look(url):
-    """Print the results of the parent before, of both children, and of the parent after."""
+    """Print the results of the parent before the forks, of both children, and of the parent afterwards."""
     with opened(url) as database:
         look(database)
         for _ in range(2):
@@ -55,15 +55,15 @@ def fork_and_look(url):
 def test_forked_processes_share_neither_connections_nor_writers(database):
     url = database.url.render_as_string(hide_password=False)
     command = [sys.executable, "-m", "tests.db.db.test_forks", url]
-    done = preloaded.service().run(command)
-    assert done.returncode == 0, done.stderr
-    first, second, parent = map(json.loads, done.stdout.splitlines())
+    result = preloaded.service().run(command)
+    assert result.returncode == 0, result.stderr
+    first, second, parent = map(json.loads, result.stdout.splitlines())
     for looks in (first, second, parent):
-        assert all(len(found["writers"]) == 1 for found in looks)
+        assert all(len(look_["writers"]) == 1 for look_ in looks)
         assert looks[0] == looks[-1], "a process keeps its connections and its writer"
     processes = [looks[0] for looks in (first, second, parent)]
-    assert len({found["writers"][0] for found in processes}) == 3
-    connections = [found[kind] for found in processes for kind in ("writing", "reading") if found[kind]]
+    assert len({look_["writers"][0] for look_ in processes}) == 3
+    connections = [look_[kind] for look_ in processes for kind in ("writing", "reading") if look_[kind]]
     assert len(set(connections)) == len(connections)
     assert bool(connections) == (database.url.get_backend_name() in CONNECTION)
 

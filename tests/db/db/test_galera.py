@@ -1,6 +1,6 @@
-"""Two Galera nodes that are both written to: a lock of one is unknown to the other until its transaction is certified.
+"""Two Galera nodes that both accept writes: a lock of one is unknown to the other until its transaction is certified.
 
-Every test has two requests that are certainly concurrent: while the slow node applies a long change, the commits of the
+The two requests of every test are always concurrent: while the slow node applies a long change, the commits of the
 quick node wait in its queue, and a request at the slow node neither sees them nor waits for their locks.
 """
 
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from placement.db.schema.tables import resource_providers
 from tests import made
-from tests.db.galera_pair import AGGREGATE, OTHER, aggregates, birth, either_first, met, of
+from tests.db.galera_pair import AGGREGATE, OTHER, aggregates, create_child, either_first, met, of
 from tests.db.in_process import placement
 from tests.load.storm import Call, claim, name, new, stock
 from tests.made import opened
@@ -23,34 +23,36 @@ pytestmark = [pytest.mark.xdist_group("galera"), pytest.mark.long]
 TRAIT = "HW_CPU_X86_AVX"
 
 
-def move(one, parent):
-    return Call("PUT", f"/resource_providers/{one}", {"name": one, "parent_provider_uuid": parent})
+def move(provider, parent):
+    return Call("PUT", f"/resource_providers/{provider}", {"name": provider, "parent_provider_uuid": parent})
 
 
-def delete(one):
-    return Call("DELETE", f"/resource_providers/{one}")
+def delete(provider):
+    return Call("DELETE", f"/resource_providers/{provider}")
 
 
-def traits(one, *names):
-    return Call("PUT", f"/resource_providers/{one}/traits", {"resource_provider_generation": 0, "traits": [*names]})
+def traits(provider, *names):
+    return Call(
+        "PUT", f"/resource_providers/{provider}/traits", {"resource_provider_generation": 0, "traits": [*names]}
+    )
 
 
-def guarded_aggregates(one, *uuids):
+def guarded_aggregates(provider, *uuids):
     body = {"resource_provider_generation": 0, "aggregates": [*uuids]}
-    return Call("PUT", f"/resource_providers/{one}/aggregates", body)
+    return Call("PUT", f"/resource_providers/{provider}/aggregates", body)
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_node_answers_with_all_that_another_has_acknowledged(pair):
+def test_a_node_returns_every_change_that_another_has_acknowledged(pair):
     provider = pair.provider(VCPU=1)
     with opened(pair.databases[0].url) as database:
         at_slow_node = placement(database)
         pair.occupy()
         assert pair.quick(*of(stock(provider, 1, VCPU=1, PCPU=1))).status == 200
-        found = at_slow_node("GET", "/allocation_candidates?resources=PCPU:1", 39, None)
-        assert provider in found.body["provider_summaries"]
+        candidates = at_slow_node("GET", "/allocation_candidates?resources=PCPU:1", 39, None)
+        assert provider in candidates.body["provider_summaries"]
         pair.occupy()
         assert pair.quick(*of(stock(provider, 2, VCPU=5))).status == 200
         assert at_slow_node(*of(claim({provider: {"VCPU": 5}}))).status == 204
@@ -61,7 +63,7 @@ def test_a_node_answers_with_all_that_another_has_acknowledged(pair):
 
 
 @met
-def test_one_device_is_given_once(pair):
+def test_one_device_is_allocated_once(pair):
     provider = pair.provider(VGPU=1)
     assert pair.meet(claim({provider: {"VGPU": 1}}), claim({provider: {"VGPU": 1}})) == [204, 409]
 
@@ -74,7 +76,7 @@ def test_one_of_two_first_claims_of_a_consumer_wins(pair):
 
 @met
 @either_first
-def test_a_consumer_that_is_ended_at_one_node_does_not_grow_at_the_other(pair, order):
+def test_a_consumer_deleted_at_one_node_gains_nothing_at_the_other(pair, order):
     consumer, provider = new(), pair.provider(VCPU=2)
     assert pair.ask(claim([provider], consumer=consumer)).status == 204
     grow = claim({provider: {"VCPU": 2}}, 1, consumer)
@@ -85,7 +87,7 @@ def test_a_consumer_that_is_ended_at_one_node_does_not_grow_at_the_other(pair, o
 
 @met
 @either_first
-def test_inventory_goes_only_if_it_is_not_claimed_at_the_other_node(pair, order):
+def test_inventory_is_deleted_only_if_it_is_not_claimed_at_the_other_node(pair, order):
     provider = pair.provider(VCPU=1)
     remove = Call("DELETE", f"/resource_providers/{provider}/inventories")
     assert pair.meet(*[remove, claim([provider])][::order]) == [204, 409]
@@ -95,17 +97,17 @@ def test_inventory_goes_only_if_it_is_not_claimed_at_the_other_node(pair, order)
 
 
 def swept(table):
-    """Return the numbers of rows that a sweep removes and marks."""
+    """Return a function that sweeps a database and returns the numbers of removed and marked rows."""
 
     def work(database):
-        [found] = [each for each in made.swept(database, grace=0) if each.table == table]
-        return found.removed, found.marked
+        [sweep] = [each for each in made.swept(database, grace=0) if each.table == table]
+        return sweep.removed, sweep.marked
 
     return work
 
 
 def owned(pair, consumer, **owner):
-    """A claim for this owner."""
+    """Return a claim for this owner."""
     call = claim([pair.provider(VCPU=1)], consumer=consumer)
     return call._replace(body={**call.body, **owner})
 
@@ -113,26 +115,26 @@ def owned(pair, consumer, **owner):
 class Owner:
     """A project, a user or a type, and the claims that need it."""
 
-    def __init__(self, pair, what):
-        self._pair, self._owner = pair, {what: name("OWNER")}
+    def __init__(self, pair, kind):
+        self._pair, self._owner = pair, {kind: name("OWNER")}
 
     def used(self):
-        """What uses the name."""
+        """Return a request that uses the name."""
         self._consumer = new()
         return owned(self._pair, self._consumer, **self._owner)
 
     def unused(self):
-        """What uses it no more."""
+        """Return a request after which the name is unused."""
         return Call("DELETE", f"/allocations/{self._consumer}")
 
     def check(self):
-        """The last use has this name."""
+        """Check that the last request used this name."""
         shown = self._pair.ask(Call("GET", f"/allocations/{self._consumer}")).body
         assert self._owner.items() <= shown.items()
 
 
 class Aggregate:
-    """An aggregate, and the providers that are gathered under it."""
+    """An aggregate, and the providers in it."""
 
     def __init__(self, pair, _):
         self._pair, self._aggregate = pair, new()
@@ -149,7 +151,7 @@ class Aggregate:
         assert shown["aggregates"] == [self._aggregate]
 
 
-#: By table: what refers to it, and by what a client names it.
+#: By table: the kind of its users, and the field in which a client names it.
 NAMES = {
     "projects": (Owner, "project_id"),
     "users": (Owner, "user_id"),
@@ -160,7 +162,7 @@ NAMES = {
 
 @pytest.fixture
 def nothing_unused(pair):
-    """The sweep finds only rows of the test."""
+    """Remove unused rows of other tests before the test."""
     for _ in range(2):
         made.swept(pair.databases[0], grace=0)
     pair.settle()
@@ -169,10 +171,10 @@ def nothing_unused(pair):
 @met
 @either_first
 @pytest.mark.parametrize("table", NAMES)
-def test_a_name_that_is_used_again_is_not_removed_under_it(pair, nothing_unused, table, order):
-    """It was marked long ago: one node removes it while the other uses it."""
-    kind, what = NAMES[table]
-    names = kind(pair, what)
+def test_a_name_that_is_in_use_again_is_not_removed(pair, nothing_unused, table, order):
+    """It was marked long ago; one node removes it while the other uses it."""
+    kind, field = NAMES[table]
+    names = kind(pair, field)
     for call in (names.used(), names.unused()):
         assert pair.ask(call).status in (200, 204)
     assert swept(table)(pair.databases[0]) == (0, 1)
@@ -185,10 +187,10 @@ def test_a_name_that_is_used_again_is_not_removed_under_it(pair, nothing_unused,
 @met
 @either_first
 @pytest.mark.parametrize("table", NAMES)
-def test_a_name_that_is_marked_beside_its_use_stays(pair, nothing_unused, table, order):
-    """A sweep does not see that it is used again, or its use that it is marked; the sweep after it sees both."""
-    kind, what = NAMES[table]
-    names = kind(pair, what)
+def test_a_name_that_is_marked_while_it_gets_used_stays(pair, nothing_unused, table, order):
+    """The sweep does not see the use, or the use does not see the mark; the next sweep sees both."""
+    kind, field = NAMES[table]
+    names = kind(pair, field)
     for call in (names.used(), names.unused()):
         assert pair.ask(call).status in (200, 204)
     marked, used = pair.meet(*[swept(table), names.used()][::order])[::order]
@@ -198,19 +200,19 @@ def test_a_name_that_is_marked_beside_its_use_stays(pair, nothing_unused, table,
 
 
 @met
-def test_two_claims_of_a_new_project_have_one(pair):
+def test_two_claims_of_a_new_project_share_its_row(pair):
     owner, consumers = name("OWNER"), [new(), new()]
     assert pair.meet(*(owned(pair, consumer, project_id=owner, user_id=owner) for consumer in consumers)) == [204, 204]
-    shown = pair.ask(Call("GET", f"/usages?project_id={owner}&user_id={owner}")).body["usages"]
-    assert shown == {"INSTANCE": {"consumer_count": 2, "VCPU": 2}}
+    usages = pair.ask(Call("GET", f"/usages?project_id={owner}&user_id={owner}")).body["usages"]
+    assert usages == {"INSTANCE": {"consumer_count": 2, "VCPU": 2}}
 
 
 @met
-def test_two_providers_join_a_new_aggregate(pair):
+def test_two_providers_may_join_a_new_aggregate(pair):
     aggregate, providers = new(), [pair.provider(), pair.provider()]
-    assert pair.meet(*(guarded_aggregates(one, aggregate) for one in providers)) == [200, 200]
+    assert pair.meet(*(guarded_aggregates(provider, aggregate) for provider in providers)) == [200, 200]
     listed = pair.ask(Call("GET", f"/resource_providers?member_of={aggregate}")).body["resource_providers"]
-    assert {one["uuid"] for one in listed} == {*providers}
+    assert {provider["uuid"] for provider in listed} == {*providers}
 
 
 # --- providers -------------------------------------------------------------------------------------------------------
@@ -219,24 +221,24 @@ USES = {
     "aggregates": aggregates,
     "guarded aggregates": guarded_aggregates,
     "traits": traits,
-    "inventory": lambda one, *_: stock(one, 0, VCPU=1),
-    "child": lambda one, *_: birth(new(), one),
-    "name": lambda one, *_: Call("PUT", f"/resource_providers/{one}", {"name": f"new {one}"}),
+    "inventory": lambda provider, *_: stock(provider, 0, VCPU=1),
+    "child": lambda provider, *_: create_child(new(), provider),
+    "name": lambda provider, *_: Call("PUT", f"/resource_providers/{provider}", {"name": f"new {provider}"}),
 }
 
 
 @met
 @either_first
 @pytest.mark.parametrize("use", USES)
-def test_a_provider_goes_with_all_that_it_has(pair, use, order):
-    """It is deleted completely; with a child, it stays."""
+def test_a_provider_is_deleted_with_everything_that_refers_to_it(pair, use, order):
+    """It is deleted completely; with a child it stays."""
     provider = pair.provider()
-    what = TRAIT if use == "traits" else AGGREGATE
-    gone, used = pair.meet(*[delete(provider), USES[use](provider, what)][::order])[::order]
+    name = TRAIT if use == "traits" else AGGREGATE
+    deleted, used = pair.meet(*[delete(provider), USES[use](provider, name)][::order])[::order]
     if order == 1:
-        assert (gone, used // 100) == (204, 4)
+        assert (deleted, used // 100) == (204, 4)
     else:
-        assert (gone, used) == (409 if use == "child" else 204, 200)
+        assert (deleted, used) == (409 if use == "child" else 204, 200)
 
 
 @met
@@ -248,8 +250,8 @@ def test_a_provider_that_is_claimed_at_the_other_node_stays(pair, order):
 
 
 @met
-def test_aggregates_are_those_that_were_named_last(pair):
-    """Two requests without a generation: each replaces the state."""
+def test_the_last_request_determines_the_aggregates(pair):
+    """Two requests without a generation each replace the state."""
     provider = pair.provider()
     assert pair.meet(aggregates(provider, AGGREGATE), aggregates(provider, OTHER)) == [200, 200]
     assert pair.ask(Call("GET", f"/resource_providers/{provider}/aggregates")).body["aggregates"] == [OTHER]
@@ -260,7 +262,7 @@ def test_aggregates_are_those_that_were_named_last(pair):
 
 @pytest.fixture
 def same_second(pair, monkeypatch):
-    """A date that every row has and will have, so that a row whose other columns stay what they are is not written."""
+    """Give every row, old and new, the same date, so that a row without other changes is not written."""
     date = datetime.datetime(2026, 1, 1)
     monkeypatch.setattr(resource_providers.c.updated_at.onupdate, "arg", lambda _context: date)
     return lambda: pair.databases[0].write(lambda db: db.execute(sa.update(resource_providers)))
@@ -269,88 +271,92 @@ def same_second(pair, monkeypatch):
 @met
 @pytest.mark.parametrize("trees", ["one", "two"])
 @pytest.mark.parametrize("below", ["itself", "its child"])
-def test_two_moves_make_no_loop(pair, same_second, trees, below):
+def test_two_moves_create_no_loop(pair, same_second, trees, below):
     root = pair.provider() if trees == "one" else None
-    one, other = pair.provider(root), pair.provider(root)
-    below_one, below_other = (pair.provider(each) if below == "its child" else each for each in (one, other))
+    provider, other = pair.provider(root), pair.provider(root)
+    below_one, below_other = (pair.provider(each) if below == "its child" else each for each in (provider, other))
     same_second()
-    assert pair.meet(move(one, below_other), move(other, below_one)) == [200, 400]
+    assert pair.meet(move(provider, below_other), move(other, below_one)) == [200, 400]
 
 
 @met
 @either_first
 @pytest.mark.parametrize("moving", ["parent", "grandparent"])
 def test_a_child_moves_along_with_its_parent(pair, moving, order):
-    """Or is created there afterwards: it has the root of its parent."""
+    """A child created there afterwards has the root of its parent, too."""
     root, target = pair.provider(), pair.provider()
     middle = pair.provider(root)
     parent = pair.provider(middle)
-    one = {"parent": parent, "grandparent": middle}[moving]
-    assert pair.meet(*[move(one, target), birth(new(), parent)][::order]) == [200, 200]
+    moved = {"parent": parent, "grandparent": middle}[moving]
+    assert pair.meet(*[move(moved, target), create_child(new(), parent)][::order]) == [200, 200]
 
 
 @met
-def test_children_of_one_parent_are_born_at_both_nodes(pair):
+def test_children_of_one_parent_are_created_at_both_nodes(pair):
     parent = pair.provider()
-    assert pair.meet(birth(new(), parent), birth(new(), parent)) == [200, 200]
+    assert pair.meet(create_child(new(), parent), create_child(new(), parent)) == [200, 200]
 
 
 @met
 @either_first
-def test_a_provider_does_not_move_below_one_that_goes(pair, order):
-    one, target = pair.provider(), pair.provider()
-    statuses = pair.meet(*[delete(target), move(one, target)][::order])
+def test_a_provider_does_not_move_below_a_deleted_one(pair, order):
+    provider, target = pair.provider(), pair.provider()
+    statuses = pair.meet(*[delete(target), move(provider, target)][::order])
     assert statuses == ([204, 400] if order == 1 else [200, 409])
 
 
 # --- classes and traits ----------------------------------------------------------------------------------------------
 
 
-def post_inventory(one, resource_class):
-    return Call("POST", f"/resource_providers/{one}/inventories", {"resource_class": resource_class, "total": 5})
+def post_inventory(provider, resource_class):
+    return Call("POST", f"/resource_providers/{provider}/inventories", {"resource_class": resource_class, "total": 5})
 
 
-def reshape(one, resource_class):
-    inventories = {one: stock(one, 0, **{resource_class: 5}).body}
+def reshape(provider, resource_class):
+    inventories = {provider: stock(provider, 0, **{resource_class: 5}).body}
     return Call("POST", "/reshaper", {"inventories": inventories, "allocations": {}})
 
 
-ADDING = {"PUT": lambda one, it: stock(one, 0, **{it: 5}), "POST": post_inventory, "reshape": reshape}
+ADDING = {
+    "PUT": lambda provider, resource_class: stock(provider, 0, **{resource_class: 5}),
+    "POST": post_inventory,
+    "reshape": reshape,
+}
 
 
 @met
 @either_first
 @pytest.mark.parametrize("how", ADDING)
-def test_a_class_goes_only_if_no_provider_is_given_any(pair, how, order):
-    """15 of 80 inventories were left, and the next class inherited them."""
+def test_a_class_is_deleted_only_if_no_provider_gets_inventory_of_it(pair, how, order):
+    """Without a lock, 15 of 80 inventories remained, and the next class inherited them."""
     resource_class = pair.named(Call("PUT", f"/resource_classes/{name('C')}"))
     provider = pair.provider()
     calls = [Call("DELETE", f"/resource_classes/{resource_class}"), ADDING[how](provider, resource_class)]
-    gone, added = pair.meet(*calls[::order])[::order]
+    deleted, added = pair.meet(*calls[::order])[::order]
     pair.named(Call("PUT", f"/resource_classes/{name('C')}"))
     has = pair.ask(Call("GET", f"/resource_providers/{provider}/inventories")).body["inventories"]
     if order == 1:
-        assert (gone, added, [*has]) == (204, 400, [])
+        assert (deleted, added, [*has]) == (204, 400, [])
     else:
-        assert (gone, added // 100, [*has]) == (409, 2, [resource_class])
+        assert (deleted, added // 100, [*has]) == (409, 2, [resource_class])
 
 
 @met
 @either_first
-def test_a_trait_goes_only_if_no_provider_is_given_it(pair, order):
+def test_a_trait_is_deleted_only_if_no_provider_gets_it(pair, order):
     trait = pair.named(Call("PUT", f"/traits/{name('T')}"))
     calls = [Call("DELETE", f"/traits/{trait}"), traits(pair.provider(), trait)]
     assert pair.meet(*calls[::order]) == ([204, 400] if order == 1 else [200, 409])
 
 
 @met
-def test_a_class_is_made_once(pair):
+def test_a_class_is_created_once(pair):
     resource_class = Call("PUT", f"/resource_classes/{name('C')}")
     assert pair.meet(resource_class, resource_class) == [201, 204]
 
 
 @met
-def test_classes_that_are_made_at_both_nodes_are_two(pair):
+def test_classes_created_at_both_nodes_are_distinct(pair):
     calls = [Call("PUT", f"/resource_classes/{name('C')}") for _ in range(2)]
     assert pair.meet(*calls) == [201, 201]
     assert [pair.ask(Call("GET", call.path)).status for call in calls] == [200, 200]

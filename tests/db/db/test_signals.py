@@ -1,4 +1,4 @@
-"""The events of real work: causes, counts, and the time of each statement."""
+"""The signals published by requests: causes, counts, and the time of each statement."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_search_publishes_its_outcome_and_obstacle(database, received):
     assert search(f"{isolated}&group_policy=isolate") == [0, False, "combination"]
 
 
-def test_the_index_publishes_what_it_missed_and_why_it_reads_everything(database, received):
+def test_the_index_publishes_missed_changes_and_the_reason_for_a_full_read(database, received):
     service, live_index = placement(database), LiveIndex(database, verify_interval=0)
 
     def refresh():
@@ -63,13 +63,13 @@ def test_the_index_publishes_what_it_missed_and_why_it_reads_everything(database
     assert refresh() == ([], 0, 1)
     host(service)
     assert refresh() == ([], 2, 2)  # the provider, and its inventory
-    # Usage of a provider that was deleted without a row in the feed.
-    gone = database.read(lambda db: db.execute(sa.select(sa.func.max(resource_providers.c.id))).scalar())
+    # Usage of a provider that was deleted without a row in the feed
+    deleted_id = database.read(lambda db: db.execute(sa.select(sa.func.max(resource_providers.c.id))).scalar())
     with database.engine.begin() as connection:
-        connection.execute(sa.delete(inventories).where(inventories.c.resource_provider_id == gone))
+        connection.execute(sa.delete(inventories).where(inventories.c.resource_provider_id == deleted_id))
         connection.execute(sa.update(resource_providers).values(root_provider_id=None))
-        connection.execute(sa.delete(resource_providers).where(resource_providers.c.id == gone))
-    database.write(lambda db: db.changed(gone, feed.USAGE))
+        connection.execute(sa.delete(resource_providers).where(resource_providers.c.id == deleted_id))
+    database.write(lambda db: db.changed(deleted_id, feed.USAGE))
     assert refresh() == (["out_of_step"], 1, 1)
     assert "index" in [name for name, _ in received.of("timing")]
 
@@ -128,7 +128,7 @@ def test_a_driver_error_is_published_with_its_label(database, received):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_deadlock_is_published_as_one(database, received):
     service = placement(database)
-    one, other = host(service), host(service)
+    first_host, second_host = host(service), host(service)
     barrier = threading.Barrier(2)
 
     def lock(first, second):
@@ -138,18 +138,20 @@ def test_a_deadlock_is_published_as_one(database, received):
             attempts.append(None)
             db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == first).values(name=first))
             if len(attempts) == 1:
-                barrier.wait(PATIENCE)  # each holds one lock, and waits for the other
+                barrier.wait(PATIENCE)  # each transaction holds one lock, and waits for the other
             db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == second).values(name=second))
 
         database.write(work)
 
     received.clear()
-    threads = [threading.Thread(target=lock, args=pair) for pair in [(one, other), (other, one)]]
+    threads = [
+        threading.Thread(target=lock, args=pair) for pair in [(first_host, second_host), (second_host, first_host)]
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    # The attempt that is run again may collide a second time.
+    # The second attempt may collide, too.
     assert set(received.of("driver_error")) == {("deadlock",)}
     assert received.of("retried") == received.of("driver_error")
 

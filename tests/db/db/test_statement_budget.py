@@ -1,4 +1,4 @@
-"""The number of statements of a claim, which take a round trip each, and most of its time (docs/architecture.rst).
+"""The number of statements of a claim, whose round trips take most of its time (docs/architecture.rst).
 
 COMMIT counts.  BEGIN, which opens the transaction, does not: PyMySQL never sends it, psycopg does.  Rows that are
 inserted together count once.
@@ -33,7 +33,7 @@ def budget(own_insert):
 
 @pytest.fixture
 def names(service):
-    """On a provider with capacity, where a consumer of the same project has an allocation: all names have ids."""
+    """Create a provider with an allocation of the same project, so that all names have ids."""
     names = Names()
     for call in (*HOST, claim(consumer="consumer_before", **OWN)):
         assert service(*names.fill(call)).status in (200, 204)
@@ -49,7 +49,7 @@ def test_a_claim_of_three_classes_for_a_new_consumer(database, service, names, b
     assert statements[-1] == "COMMIT"
 
 
-def test_without_the_history_it_takes_no_more_anywhere(database, names):
+def test_a_claim_without_the_history_is_within_the_budget_of_every_database(database, names):
     plan = Plan()
     with opened(database.url, recorded=False) as without:
         service = placement(without)
@@ -61,7 +61,7 @@ def test_without_the_history_it_takes_no_more_anywhere(database, names):
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_mariadb_is_not_asked_more_than_that(database, service, names):
+def test_mariadb_receives_only_the_statements_of_the_budget(database, service, names):
     """No ROLLBACK, no SET, no ping, and rows in one statement."""
     with database.engine.connect() as connection:
         connection.exec_driver_sql("DO 1")
@@ -69,12 +69,12 @@ def test_mariadb_is_not_asked_more_than_that(database, service, names):
         connection.commit()
     assert service(*names.fill(claim(**OWN))).status == 204
     with database.engine.connect() as connection:
-        asked = (
+        question = (
             questions(connection)
             - before
             - len(["the question before", "its COMMIT", "ROLLBACK as it returned to the pool"])
         )
-    assert asked == BUDGET
+    assert question == BUDGET
 
 
 def questions(connection):
@@ -83,7 +83,7 @@ def questions(connection):
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
-def test_postgresql_is_not_asked_more_than_that(database, service, names, tmp_path):
+def test_postgresql_receives_only_the_statements_of_the_budget(database, service, names, tmp_path):
     """Rows inserted together are executions of one statement, sent and answered together."""
     with database.engine.connect() as connection:
         wire = connection.connection.driver_connection.pgconn
@@ -96,10 +96,10 @@ def test_postgresql_is_not_asked_more_than_that(database, service, names, tmp_pa
     assert len(sent) == BUDGET + len(["BEGIN"]), sent
 
 
-def test_a_claim_on_three_providers_takes_one_more(database, service, names, budget):
+def test_a_claim_on_three_providers_takes_one_more_statement(database, service, names, budget):
     """Their ids are looked up first, for the order of the locks."""
-    for one in ("second", "third"):
-        for call in (provider(one), stock(one, VCPU=8)):
+    for name_ in ("second", "third"):
+        for call in (provider(name_), stock(name_, VCPU=8)):
             assert service(*names.fill(call)).status == 200
     plan = Plan()
     planted(database, plan)
@@ -124,14 +124,17 @@ MALFORMED = [
 ]
 
 
-def test_every_endpoint_that_reads_a_body_is_among_the_malformed():
+def test_every_endpoint_that_reads_a_body_has_a_malformed_example():
     reading = {
         (method, api.prefix + re.sub(r"{\w+(:.*?)?}", "...", path))
         for api in apis.WRITTEN
         for path, methods in api.routes.items()
-        for method, found in methods.items()
+        for method, declared in methods.items()
         if method != "GET"
-        if any(one.body and not one.until for one in (found if isinstance(found, tuple) else (found,)))
+        if any(
+            endpoint.body and not endpoint.until
+            for endpoint in (declared if isinstance(declared, tuple) else (declared,))
+        )
     }
     covered = {(method, re.sub(r"\$\w+|VCPU|CUSTOM_\w+", "...", path)) for method, path, _ in MALFORMED}
     assert reading - covered == set()
@@ -139,9 +142,9 @@ def test_every_endpoint_that_reads_a_body_is_among_the_malformed():
 
 @pytest.mark.parametrize(("method", "path", "body"), MALFORMED)
 def test_a_malformed_body_takes_no_lock(database, service, names, method, path, body):
-    """One look at whether the provider exists, where its 404 goes first; no transaction."""
+    """A missing provider goes first, so one read looks it up; no transaction begins."""
     sent = names.fill(Call(f"{method} {path}", body, None))
-    service(*sent)  # a new connection asks the server about itself
+    service(*sent)  # a new connection sends its own queries
     plan = Plan()
     planted(database, plan)
     assert service(*sent).status == 400
@@ -150,6 +153,6 @@ def test_a_malformed_body_takes_no_lock(database, service, names, method, path, 
 
 
 @pytest.mark.parametrize(("method", "path", "body"), [case for case in MALFORMED if "$host" in case[1]])
-def test_a_missing_provider_goes_before_a_malformed_body(service, names, method, path, body):
+def test_a_missing_provider_is_reported_before_a_malformed_body(service, names, method, path, body):
     answer = service(*names.fill(Call(f"{method} {path.replace('$host', '$missing')}", body)))
     assert answer.status == (400 if path.endswith("/traits") else 404)

@@ -1,4 +1,4 @@
-"""The primary becomes a replica, and clients' new connections go to another server."""
+"""A switchover: the primary becomes a replica, and new connections lead to another server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.made import opened
 
 
 class Pair:
-    """Two servers with a database and a user of the same names, behind a proxy; the first is the primary."""
+    """Two servers behind a proxy, with the same database and user names; the first is the primary."""
 
     def __init__(self, first, second, proxy):
         self.first, self.second, self._proxy = first, second, proxy
@@ -66,22 +66,22 @@ class Pair:
             server._administer(f"DROP USER {self.user}" + ("@'127.0.0.1'" if server.kind == "mariadb" else ""))
 
     def demote(self):
-        """Make the first server read only, for open connections too."""
+        """Make the first server read-only, even for open connections."""
         if self.first.kind == "mariadb":
             self.first._administer("SET GLOBAL read_only = 1")
             return
         self.first._administer("ALTER SYSTEM SET default_transaction_read_only = on")
         self.first._administer("SELECT pg_reload_conf()")
         self._wait_until_read_only("on")
-        # The first session that knows may have been told before others; the next one begins after all have been.
+        # The setting may reach one session before others; a second new session begins after it has reached all.
         self.first._administer("SELECT 1")
 
-    def _wait_until_read_only(self, wanted):
-        while self.first._administer("SHOW default_transaction_read_only")[0][0] != wanted:
+    def _wait_until_read_only(self, read_only):
+        while self.first._administer("SHOW default_transaction_read_only")[0][0] != read_only:
             time.sleep(0.01)
 
     def switch(self):
-        """Demote the first server; new connections are to the second."""
+        """Demote the first server, and direct new connections to the second."""
         self.demote()
         self._proxy.target = self.second.port
 
@@ -113,7 +113,7 @@ def find(name):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_the_first_write_leaves_a_demoted_primary_and_so_do_reads(pair, monkeypatch):
+def test_the_first_write_and_then_reads_leave_a_demoted_primary(pair, monkeypatch):
     monkeypatch.setattr(freshness, "CHECK_INTERVAL", 3600)
     with opened(pair.url) as database, opened(pair.url) as only_reads:
         database.write(create("old"))
@@ -124,15 +124,15 @@ def test_the_first_write_leaves_a_demoted_primary_and_so_do_reads(pair, monkeypa
         assert pair.provider_there(pair.second, "new")
         assert not pair.provider_there(pair.first, "new")
         assert database.read(find("new"))
-        # A process that only reads notices it after the check interval.
+        # A process that only reads notices the demotion after the check interval.
         assert only_reads.read(find("old"))
         monkeypatch.setattr(freshness, "CHECK_INTERVAL", 0)
         assert only_reads.read(find("new"))
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_a_commit_that_a_demoted_primary_refuses_is_run_again(pair):
-    """MariaDB refuses the COMMIT of a transaction that wrote before; with that error the outcome is known."""
+def test_a_commit_that_a_demoted_primary_refuses_is_retried(pair):
+    """MariaDB refuses the COMMIT of a transaction that wrote before; the error means that nothing is committed."""
     attempts = []
 
     def work(db):
@@ -152,7 +152,7 @@ def test_a_commit_that_a_demoted_primary_refuses_is_run_again(pair):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_where_there_is_no_other_primary_writes_are_refused_and_reads_go_on(pair, caplog, monkeypatch):
+def test_without_another_primary_writes_are_refused_and_reads_continue(pair, caplog, monkeypatch):
     with opened(pair.url) as database:
         database.write(create("old"))
         pair.demote()

@@ -1,4 +1,4 @@
-"""What the tests of the Bare Metal API share: nodes, requests for them, claims on them, and a client of the routes."""
+"""Nodes, requests for nodes, claims and a client of the routes, for the tests of the Bare Metal API."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.caller import Answer
 NODE, OTHER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0aa", "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0bb"
 #: Consumers.
 ME, YOU = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
-#: The owner of consumers that the Bare Metal API creates, and that of consumers of a Placement client.
+#: The owners of consumers created by the Bare Metal API and by a Placement client.
 OWNER, CLIENT_OWNER = Owner("project", "user", "BAREMETAL"), Owner("project", "user")
 #: A date in a document.
 DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00")
@@ -45,24 +45,24 @@ _AVAILABLE = {"driver": "fake", "resource_class": "bm", "provision_state": "avai
 
 
 def request(**columns: Any) -> Record:
-    """Return a request for any node of the class ``bm``; ``columns`` state more."""
-    given = {"name": None, "resource_class": "bm", "traits": [], "candidate_nodes": [], "extra": {}, "owner": None}
-    return Record(**{**given, "uuid": str(uuid.uuid4()), "created_at": utcnow(), **columns})
+    """Return a request for any node of the class ``bm``, with more conditions in ``columns``."""
+    defaults = {"name": None, "resource_class": "bm", "traits": [], "candidate_nodes": [], "extra": {}, "owner": None}
+    return Record(**{**defaults, "uuid": str(uuid.uuid4()), "created_at": utcnow(), **columns})
 
 
 def claim(
     database: Database, consumer: str, resources: Mapping[str, Mapping[str, int]], owner: Owner = CLIENT_OWNER
 ) -> None:
-    """Claim amounts by provider and class, as a Placement client does; no provider ends the consumer."""
+    """Claim amounts by provider and class, like a Placement client; without providers, end the consumer."""
     held = database.read(lambda db: Holding.find(db, consumer))
-    one = Claim(consumer, resources, owner, generation=held.generation if held else None)
-    database.write(lambda db: ClaimSet(db, [one]).place())
+    claim_ = Claim(consumer, resources, owner, generation=held.generation if held else None)
+    database.write(lambda db: ClaimSet(db, [claim_]).place())
 
 
 def inventories(database: Database, node: str = NODE) -> dict[str, tuple[int, int]]:
-    """Return total and reserved by class."""
-    found = database.read(lambda db: Inventory.of_provider(db, ResourceProvider.get(db, node)))
-    return {one.resource_class: (one.total, one.reserved) for one in found}
+    """Return the total and the reserved amount by class."""
+    inventories_ = database.read(lambda db: Inventory.of_provider(db, ResourceProvider.get(db, node)))
+    return {inventory.resource_class: (inventory.total, inventory.reserved) for inventory in inventories_}
 
 
 class Nodes:
@@ -91,22 +91,22 @@ class Nodes:
 
 
 class Metal(Nodes):
-    """Nodes in a database, and allocations of them, without the routes."""
+    """Nodes in a database, and their allocations, without the routes."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self.index = LiveIndex(database)
 
     def allocate(self, **columns: Any) -> Record | None:
-        """Place a request, and return its record."""
-        wanted = request(**columns)
-        NodeRequest(self.database, self.index, wanted, OWNER, attempts=10).place()
-        return self.record(wanted.uuid)
+        """Process a request for a node; return its record."""
+        request_ = request(**columns)
+        NodeRequest(self.database, self.index, request_, OWNER, attempts=10).place()
+        return self.record(request_.uuid)
 
     def backfill(self, node: str, **columns: Any) -> Record:
         def work(db: Transaction) -> Record:
-            wanted = request(**{"resource_class": "", **columns})
-            return placing.backfill(db, Node.get(db, node), wanted, OWNER, keep_holder="uuid" not in columns)
+            request_ = request(**{"resource_class": "", **columns})
+            return placing.backfill(db, Node.get(db, node), request_, OWNER, keep_holder="uuid" not in columns)
 
         return self.database.write(work)
 
@@ -123,12 +123,12 @@ class Metal(Nodes):
         return self.database.read(lambda db: record_page.read(db, paging, **options))
 
     def claim(self, consumer: str, *nodes: str, resource_class: str = "CUSTOM_BM") -> None:
-        """Claim a unit of each node, as a Placement client does; no node ends the consumer."""
+        """Claim a unit of each node, like a Placement client; without nodes, end the consumer."""
         claim(self.database, consumer, {node: {resource_class: 1} for node in nodes})
 
 
 class Client(Nodes):
-    """A client of the routes, with all layers."""
+    """A client of the routes of the whole service."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -175,7 +175,7 @@ class Client(Nodes):
         return Answer(int(status.split()[0]), document, {name.lower(): value for name, value in replied})
 
     def created(self, **body: Any) -> Any:
-        """Create an allocation, and return its document once it is decided."""
+        """Create an allocation; return its document once its state is final."""
         answer = self("POST", "/allocations", {"resource_class": "bm", **body})
         assert answer.status == 201, answer
         return self("GET", f"/allocations/{answer.body['uuid']}").body

@@ -1,4 +1,4 @@
-"""Fixtures: the Bare Metal API on the database of the test."""
+"""Fixtures for the Bare Metal API on the database of the test."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tests.db.extensions.bare_metal import Client, Metal
 
 @pytest.fixture
 def client(database):
-    """Calls the routes, and writes nodes without them."""
+    """Return a client of the routes, which also writes nodes directly."""
     return Client(database)
 
 
 @pytest.fixture
 def metal(database):
-    """Nodes and allocations, without the routes."""
+    """Return nodes and allocations, without the routes."""
     return Metal(database)

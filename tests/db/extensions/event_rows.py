@@ -1,4 +1,4 @@
-"""Events as rows, for tests: written without changing objects, and read without the API."""
+"""Rows of events for tests, written without changing objects and read without the API."""
 
 from __future__ import annotations
 

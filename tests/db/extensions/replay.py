@@ -1,6 +1,6 @@
-"""The state of a database: read from its tables, or replayed from its events alone.
+"""The state of a database, read from its tables or replayed from its events.
 
-Replaying compares each old value of an event with the state before the event, so old values must be correct, too.
+Replaying compares each old value of an event with the state before the event, so old values are checked, too.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class State:
 
 
 def rounded(value: Any) -> Any:
-    """Return a number with the precision with which MySQL stores a ratio."""
+    """Return a number with the precision of a ratio in MySQL."""
     return float(f"{value:.5g}") if isinstance(value, float) else value
 
 

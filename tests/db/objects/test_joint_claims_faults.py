@@ -75,7 +75,7 @@ def test_a_transient_fault_affects_no_response(trial, backend):
         for fault in several:
             plan = Plan(at, [fault])
             assert trial.run_with(plan) == ([204] * 4, [True] * 4), (at, step)
-            assert (plan.done, plan.victim) == (1, step)
+            assert (plan.injected, plan.victim) == (1, step)
             # Then a separate transaction places each claim.
             assert trial.crowd.joined == [1] * 4, (at, step)
             assert trial.crowd.causes.count("joint") == 1

@@ -15,13 +15,13 @@ _PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-
 
 
 def is_problem(message: Any) -> bool:
-    """Whether a line of the browser's console is an error; a page that is refused with 4xx is none."""
+    """Whether a line of the browser's console is an error; a 4xx response to a page is not."""
     return message.type in ("error", "warning") and not message.text.startswith("Failed to load resource")
 
 
 @contextlib.contextmanager
 def launched() -> Iterator[Any]:
-    """The browser, without a window.
+    """Start the browser without a window.
 
     Raises:
         Missing: Chromium or Playwright is not installed.
@@ -35,7 +35,7 @@ def launched() -> Iterator[Any]:
         raise Missing("playwright is not installed") from None
     expect.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as playwright:
-        # The sandbox needs privileges that containers do not have; the pages are ours.
+        # The sandbox needs privileges that containers lack; the pages are trusted.
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=1000 * PATIENCE)
         try:
             yield browser

@@ -1,4 +1,4 @@
-"""The service with a small cloud, in this process."""
+"""Fixtures for the service with a small cloud, in this process."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from tests.extensions.console import fleet
 
 @pytest.fixture(scope="module")
 def app(module_database_url):
-    """The application; ``noauth2``, so a request without a token is an administrator's."""
+    """Return the application with ``noauth2``, so a request without a token is an administrator's."""
     return console(module_database_url)
 
 
 @pytest.fixture
 def relaxed(module_database_url, tmp_path):
-    """The application with a policy that lets readers see the consumers of their own project."""
+    """Return the application with a policy that lets readers see the consumers of their own project."""
     path = tmp_path / "policy.yaml"
     path.write_text('"placement:v1:consumers:list": "rule:admin_or_project_reader_or_service_api"\n')
     return console(module_database_url, oslo_policy__policy_file=str(path))
 
 
 def console(url, **options):
-    """Return the application with the console, on this database; ``noauth2``."""
+    """Return the application with the console and ``noauth2``, on this database."""
     database = {"placement_database__connection": url, "placement_database__sync_on_startup": True}
     return deploy.loadapp(web.configuration(console__enabled=True, **database, **options))
 
 
 @pytest.fixture(scope="module")
 def hour():
-    """The whole hour in which the samples of the cloud end; the tests do not read the clock again."""
+    """Return the whole hour at which the samples of the cloud end; the tests do not read the clock again."""
     return fleet.present_hour()
 
 
 @pytest.fixture(scope="module")
 def uuids(app, module_database_url, hour):
-    """The uuids of the providers of the cloud, by name; it has samples of a month."""
-    found = fleet.fill(app)
+    """Create the cloud with samples of a month; return the uuids of its providers by name."""
+    uuids_ = fleet.fill(app)
     fleet.sample(module_database_url, hour)
-    return found
+    return uuids_

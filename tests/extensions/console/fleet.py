@@ -1,4 +1,4 @@
-"""A small cloud for the tests of the console, made by requests to the service."""
+"""A small cloud for the tests of the console, created by requests to the service."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tests import web
 from tests.made import opened
 
 ADMIN = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39", "Content-Type": "application/json"}
-#: A name that would be a script, a tag or an expression where it is not escaped.
+#: A name that would be a script, a tag or an expression if it were not escaped.
 HOSTILE = "<script>document.title='caught'</script>\"'&{{7*7}}"
 CONSUMER = "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8a001"
-#: A provider that was deleted, by name, and a consumer that has given back what it held.
+#: The name of a deleted provider, and a consumer whose allocations were released.
 GONE = "<b>gone</b>"
 GONE_CONSUMER = "9d41f7b2-3d7f-4f0c-8a62-51f0c0d8a002"
 
 
 def send(app: Any, method: str, path: str, body: Any = None) -> Any:
-    """Return the document of the reply to a request of an administrator; the request must succeed."""
+    """Send a request of an administrator, which must succeed; return the document of the reply."""
     reply = web.ask(app, method, path, ADMIN, None if body is None else json.dumps(body).encode())
     assert reply.status_int < 300, reply.text
     return reply.json if reply.body else None
@@ -38,7 +38,7 @@ def provider(
     aggregates: tuple[str, ...] = (),
     **inventories: int | dict[str, Any],
 ) -> str:
-    """Make a provider; return its uuid.
+    """Create a provider; return its uuid.
 
     Args:
         inventories: By class, the total or all fields.
@@ -50,7 +50,7 @@ def provider(
     bodies = {
         "inventories": {
             "inventories": {
-                name: {"total": given} if isinstance(given, int) else given for name, given in inventories.items()
+                name: {"total": amount} if isinstance(amount, int) else amount for name, amount in inventories.items()
             }
         },
         "traits": {"traits": list(traits)},
@@ -63,7 +63,7 @@ def provider(
 
 
 def fill(app: Any) -> dict[str, str]:
-    """Make a cloud of two hosts, one with NUMA nodes and GPUs, and a shared pool; return the uuids by name."""
+    """Create a cloud of two hosts, one with NUMA nodes and GPUs, and a shared pool; return the uuids by name."""
     aggregate = "c5a54d7e-52a1-4d38-9b5b-7c8a8fd6a111"
     uuids = {}
 
@@ -97,7 +97,7 @@ def fill(app: Any) -> dict[str, str]:
 
 
 def lease(app: Any, seconds: int | None) -> str:
-    """Claim 1 DISK_GB for this many seconds, or without an end; return the uuid of the consumer."""
+    """Claim 1 DISK_GB for this many seconds, or without an expiry; return the uuid of the consumer."""
     consumer = str(uuid.uuid4())
     owner = {"project_id": "blue", "user_id": "ann", "consumer_type": "INSTANCE"}
     request = {"consumer": consumer, "query": "resources=DISK_GB:1", **owner}
@@ -106,17 +106,17 @@ def lease(app: Any, seconds: int | None) -> str:
 
 
 def present_hour() -> datetime.datetime:
-    """Return the whole hour that it is."""
+    """Return the current whole hour."""
     return utcnow().replace(minute=0, second=0, microsecond=0)
 
 
 def sample(url: str, hour: datetime.datetime) -> None:
-    """Insert samples of the usage of a month, and of a class that is gone; VCPU is used ever more, up to 64 of 140.
+    """Insert samples of a month, with a growing usage of VCPU up to 64 of 140, and with a deleted class.
 
-    They take the place of those that the service has taken while the cloud was made.
+    They replace the samples that the service took while the cloud was created.
 
     Args:
-        hour: The present one, which has none.
+        hour: The current hour, which gets no sample.
     """
     rows = [
         {
@@ -133,16 +133,16 @@ def sample(url: str, hour: datetime.datetime) -> None:
         database.write(lambda db: db.execute(sa.insert(usage_samples), rows))
 
 
-#: An aggregate with shares of the usage, and how many hours of them there are.
+#: An aggregate with shares of the usage, and the number of hours with shares.
 SHARED_AGGREGATE = "c5a54d7e-52a1-4d38-9b5b-7c8a8fd6a111"
 SHARED_HOURS = 6
 
 
 def share(url: str, hour: datetime.datetime | None = None) -> None:
-    """Insert shares of VCPU in the last hours: of a project that uses ever more, one that is gone, and an aggregate.
+    """Insert shares of VCPU in the last hours: of a project with growing usage, of a vanished one, and of an aggregate.
 
     Args:
-        hour: That of ``sample``; None for tests that compare no times.
+        hour: The hour of ``sample``; None for tests that compare no times.
     """
     hour = hour or present_hour()
     names = ("dimension", "place", "name", "capacity", "used")

@@ -1,4 +1,4 @@
-"""Pictures of pages for the documents: PNG files with 256 colours, a third of what a browser writes."""
+"""Pictures of pages for the documents: PNG files with 256 colours, a third of the size of a browser's."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-#: What a palette can hold.
+#: The maximum number of colours in a palette.
 _COLOURS = 256
 _BEGIN = b"\x89PNG\r\n\x1a\n"
-#: Returns the pixels of a PNG: red, green, blue, opacity of each.
+#: A function that returns red, green, blue and opacity of each pixel of a PNG.
 _DECODE = """async (png) => {
   const image = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob());
   const pen = new OffscreenCanvas(image.width, image.height).getContext("2d");
@@ -31,20 +31,20 @@ def size(png: bytes) -> tuple[int, int]:
 
 
 def small(browser: Any, png: bytes) -> bytes:
-    """Return a PNG with its most frequent colours; each other one is replaced by the nearest of them.
+    """Return a PNG reduced to its most frequent colours; each other colour is replaced by the nearest of them.
 
     Args:
-        browser: That of ``chromium.launched``, which decodes the picture.
-        png: The picture, which is opaque.
+        browser: The browser of ``chromium.launched``, which decodes the picture.
+        png: An opaque picture.
     """
     width, height = size(png)
     page = browser.new_page()
     pixels = base64.b64decode(page.evaluate(_DECODE, base64.b64encode(png).decode()))
     page.close()
     colours = [pixels[at : at + 3] for at in range(0, len(pixels), 4)]
-    found = [colour for colour, _ in Counter(colours).most_common()]
-    palette = found[:_COLOURS]
-    places = {colour: _nearest(colour, palette) for colour in found}
+    palette_ = [colour for colour, _ in Counter(colours).most_common()]
+    palette = palette_[:_COLOURS]
+    places = {colour: _nearest(colour, palette) for colour in palette_}
     rows = (bytes(map(places.__getitem__, colours[at : at + width])) for at in range(0, len(colours), width))
     header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
     data = zlib.compress(b"".join(b"\0" + row for row in rows), 9)

@@ -1,4 +1,4 @@
-"""What needs action, on the overview: leases that end soon, and the errors that the doctor finds."""
+"""Calls for action on the overview: leases that expire soon, and errors found by the doctor."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def page(app, path):
     return reply.text
 
 
-def test_leases_that_end_within_the_hour_are_counted(database_url, monkeypatch):
-    """An expired lease is not counted, even before it is given back."""
+def test_leases_that_expire_within_the_hour_are_counted(database_url, monkeypatch):
+    """An expired lease is not counted, even before it is released."""
     app = console(database_url)
     provider(app, "host", DISK_GB=100)
 
@@ -46,7 +46,7 @@ def test_leases_that_end_within_the_hour_are_counted(database_url, monkeypatch):
     assert ending() == [("1", "lease expires within the hour")]
 
 
-def test_the_leases_that_end_within_the_hour_are_one_click_away(database_url):
+def test_the_overview_links_to_the_leases_that_expire_within_the_hour(database_url):
     app = console(database_url)
     provider(app, "host", DISK_GB=100)
     later, soon = fleet.lease(app, 7200), fleet.lease(app, 1800)
@@ -57,13 +57,13 @@ def test_the_leases_that_end_within_the_hour_are_one_click_away(database_url):
     assert re.search(r'<input id="ends_within" name="ends_within" value="1h"', listed)
 
 
-def test_errors_that_the_doctor_finds_are_counted_and_the_number_kept_for_a_minute(database_url, monkeypatch):
+def test_errors_found_by_the_doctor_are_counted_once_a_minute(database_url, monkeypatch):
     clock = Clock(time.monotonic())
     monkeypatch.setattr("placement.extensions.v1.worker_examination.time", clock)
     app = console(database_url)
     uuids = {name: provider(app, name, VCPU=1) for name in ("host", "other")}
     uuids["child"] = provider(app, "child", uuids["host"], VCPU=1)
-    # What is over-committed is a warning and no error.
+    # Over-commitment is a warning, not an error.
     held = {uuids["host"]: {"resources": {"VCPU": 1}}}
     owner = {"project_id": "blue", "user_id": "ann", "consumer_type": "INSTANCE", "consumer_generation": None}
     send(app, "PUT", f"/allocations/{CONSUMER}", {"allocations": held, **owner})
@@ -79,18 +79,18 @@ def test_errors_that_the_doctor_finds_are_counted_and_the_number_kept_for_a_minu
             changed = sa.update(resource_providers).where(of_child).values(root_provider_id=root)
             assert database.write(lambda db: db.execute(changed).rowcount) == 1
 
-    def found(service=app):
+    def errors(service=app):
         return re.findall(r"<b>(\d+)</b> (errors? found by the doctor)", page(service, "/findings"))
 
-    assert found() == []
+    assert errors() == []
     set_root("other")
     clock.sleep(59)
-    assert found() == []
+    assert errors() == []
     clock.sleep(2)
-    assert found() == [("1", "error found by the doctor")]
+    assert errors() == [("1", "error found by the doctor")]
     set_root("host")
-    assert found() == [("1", "error found by the doctor")]
-    # Another service has its own.
-    assert found(console(database_url)) == []
+    assert errors() == [("1", "error found by the doctor")]
+    # Another service has its own number.
+    assert errors(console(database_url)) == []
     clock.sleep(61)
-    assert found() == []
+    assert errors() == []

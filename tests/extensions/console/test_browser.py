@@ -1,4 +1,4 @@
-"""The pages in a real Chromium: sign-in, heat map, form and text, keyboard, themes, widths, and what axe finds.
+"""The pages in a real Chromium: sign-in, heat map, form and text, keyboard, themes, widths, and the checks of axe.
 
 With PLACEMENT_TEST_SCREENSHOTS=DIRECTORY in the environment each page is also photographed, in both themes.  The
 pictures of the documents are drawn by tests/live/extensions/test_questions.py.
@@ -53,7 +53,7 @@ PAGES = {
     "placement": "/api?of=placement&version=1.4",
     "missing": "/nothing",
 }
-#: Times in a page that was shown a moment later.
+#: Times in a page, which differ when it is loaded later.
 TIMES = r"(?:\d+ h )?\d+ \w+ ago|just now|\d{4}-\d\d-\d\d \d\d:\d\d(?!:)"
 #: Widths in CSS pixels, from a telephone to 4K.
 WIDTHS = (360, 900, 1440, 3840)
@@ -68,14 +68,14 @@ def browser():
 
 @pytest.fixture(scope="module")
 def url(module_database_url, app, uuids):
-    """The console of a service in a process of its own, with noauth2, on the cloud of the application."""
+    """Start a service with noauth2 in its own process, on the application's cloud; return the URL of its console."""
     with running.embedded(module_database_url, {"console": CONSOLE}) as service:
         yield f"{service.url}/console"
 
 
 @pytest.fixture
 def open_page(browser, url):
-    """Return a function that opens a page; at the end, no error and no request to another host may have been."""
+    """Return a function that opens a page; check afterwards that there was no error and no request to another host."""
     with contextlib.ExitStack() as stack:
         problems, hosts = [], set()
 
@@ -99,8 +99,8 @@ def open_page(browser, url):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_and_a_page_fits_each_width(open_page, name):
-    """In a short run each page has one of the two colour schemes: they share their variables."""
-    # No transition, in which axe would measure colours between those of the two schemes.
+    """A short run checks each page in one of the two colour schemes, which share their variables."""
+    # Without transitions, in which axe would measure colours between those of the two schemes.
     page = open_page(PAGES[name], viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     page.wait_for_load_state("networkidle")
     unfold(page)
@@ -114,33 +114,33 @@ def test_axe_finds_nothing_and_a_page_fits_each_width(open_page, name):
 
 
 def unfold(page):
-    """Open everything that is folded away, which no check of the whole page would see."""
+    """Unfold every part of the page, so that checks see it."""
     page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
 
 
 def wait_for_heading(page, name):
-    """Wait for a page with a heading; all of it, as its heading may have come first."""
+    """Wait for a complete page with a heading, which may arrive first."""
     page.get_by_role("heading", name=name).wait_for()
     page.wait_for_load_state()
 
 
 def photograph(page, name):
-    """Keep a picture of the page, if that was asked for."""
+    """Store a picture of the page if the environment requests it."""
     if SCREENSHOTS:
         page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png", full_page=True)
 
 
 def violations(page):
-    """Return what axe finds: rule, impact, and where."""
+    """Return the violations that axe finds: rule, impact, and place."""
     from axe_playwright_python.sync_playwright import Axe
 
-    page.wait_for_load_state()  # with its style sheet
-    found = Axe().run(page).response["violations"]
-    return [(each["id"], each["impact"], [node["target"] for node in each["nodes"]]) for each in found]
+    page.wait_for_load_state()  # waits for its style sheet
+    violations_ = Axe().run(page).response["violations"]
+    return [(each["id"], each["impact"], [node["target"] for node in each["nodes"]]) for each in violations_]
 
 
 def assert_fits_each_width(page):
-    """No page scrolls sideways.  It is measured with its style sheet: what it says is there before that is loaded."""
+    """Check that the page does not scroll sideways, once its style sheet, which follows the text, is loaded."""
     page.wait_for_load_state()
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
@@ -292,11 +292,11 @@ def test_groups_of_hosts_are_named_and_their_cells_have_a_place(open_page):
     canvas = page.locator("canvas")
     canvas.wait_for()
     box = canvas.bounding_box()
-    found = []
+    cells_ = []
     for y in range(0, int(box["height"]), 4):
         canvas.hover(position={"x": 4, "y": y})
-        found.append(page.inner_text("[data-tip]").partition(":")[0])
-    firsts = [*dict.fromkeys(name for name in found if name in names)]
+        cells_.append(page.inner_text("[data-tip]").partition(":")[0])
+    firsts = [*dict.fromkeys(name for name in cells_ if name in names)]
     assert firsts == ["a1", "b1", "c1"]
 
 
@@ -328,20 +328,20 @@ def test_events_are_followed_and_the_page_ends_to_follow(open_page, app):
     expect(first).to_contain_text("Trait CUSTOM_FOLLOWED deleted")
 
 
-def test_what_has_the_focus_stays_while_events_come(open_page, app):
+def test_the_focus_stays_while_events_arrive(open_page, app):
     page = open_page("/events?kind=provider")
     page.get_by_role("button", name="Follow").click()
     link = page.locator(".timeline a").first
     link.focus()
     with page.expect_response("**/events/rows?**"):
         made = send(app, "POST", "/resource_providers", {"name": "short-lived"})
-    # The next request is sent once this reply has been dealt with.
+    # The next request is sent once this reply has been processed.
     page.wait_for_event("request", lambda request: "/events/rows?" in request.url)
     assert page.evaluate("document.activeElement.closest('.timeline') !== null")
     send(app, "DELETE", f"/resource_providers/{made['uuid']}")
 
 
-def test_events_that_cannot_be_followed_say_so(open_page):
+def test_a_failure_to_follow_events_is_reported(open_page):
     page = open_page("/events")
     page.route("**/events/rows?**", lambda route: route.fulfill(status=410, body=""))
     page.get_by_role("button", name="Follow").click()
@@ -349,8 +349,8 @@ def test_events_that_cannot_be_followed_say_so(open_page):
     assert page.get_by_role("button", name="Follow").get_attribute("aria-pressed") == "false"
 
 
-def test_older_events_are_reached_without_javascript(open_page, database_url):
-    """In a database of its own, with more events than a page has."""
+def test_older_events_can_be_read_without_javascript(open_page, database_url):
+    """The test has its own database, with more events than fit on a page."""
     app = console(database_url)
     for number in range(60):
         send(app, "PUT", f"/traits/CUSTOM_{number}")
@@ -385,7 +385,7 @@ def test_a_table_is_sorted_by_a_click_on_the_head_of_a_column(open_page):
 
 
 def test_rows_without_a_value_come_last_in_both_orders(open_page, database_url):
-    """In a database of its own, with three consumers, two of them with leases."""
+    """The test has its own database, with three consumers, two of them with leases."""
     app = console(database_url)
     provider(app, "host", DISK_GB=100)
     fleet.lease(app, None)
@@ -406,7 +406,7 @@ def test_rows_without_a_value_come_last_in_both_orders(open_page, database_url):
 
 
 def test_a_column_of_dates_is_sorted_by_the_second(open_page, database_url):
-    """In a database of its own, with two consumers of one minute."""
+    """The test has its own database, with two consumers created in the same minute."""
     app = console(database_url)
     provider(app, "host", DISK_GB=100)
     with opened(database_url) as database:
@@ -429,7 +429,7 @@ def test_a_column_of_dates_is_sorted_by_the_second(open_page, database_url):
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_the_menu_and_the_filters_are_folded_on_a_narrow_screen_only(open_page, scripts):
+def test_the_menu_and_the_filters_are_folded_only_on_a_narrow_screen(open_page, scripts):
     page = open_page("/providers", viewport={"width": 360, "height": 640}, java_script_enabled=scripts)
     link, field = page.get_by_role("link", name="Query"), page.get_by_label("Trait")
     assert (link.is_visible(), field.is_visible()) == (False, False)
@@ -444,7 +444,7 @@ def test_the_menu_and_the_filters_are_folded_on_a_narrow_screen_only(open_page, 
     page.wait_for_url("**/query")
 
 
-def test_a_command_is_copied_by_a_click(open_page):
+def test_a_click_copies_a_command(open_page):
     page = open_page(CANDIDATES, permissions=["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy: Explanation with placement-ask").click()
     page.get_by_text("Copied").first.wait_for()
@@ -468,7 +468,7 @@ def test_names_are_suggested_as_one_types(open_page):
 
 def test_the_text_follows_the_form(open_page):
     page = open_page(CANDIDATES)
-    page.wait_for_load_state("networkidle")  # the script for the form comes last
+    page.wait_for_load_state("networkidle")  # the script for the form is loaded last
     page.get_by_text("Form", exact=True).click()
     for group in ("Unsuffixed group (one tree)", "Group 1 (one provider)"):
         page.get_by_text(group).first.click()
@@ -540,7 +540,7 @@ def test_an_inventory_is_tried_on_the_page_of_its_provider(open_page):
     page.get_by_role("button", name="Try this change").click()
     wait_for_heading(page, "Dry run: this change would be accepted")
     assert "48 of 16" in page.inner_text("#dry-run")
-    assert page.input_value("#VCPU-total") == "32"  # nothing was changed
+    assert page.input_value("#VCPU-total") == "32"  # the dry run changed nothing
     assert violations(page) == []
 
 
@@ -578,7 +578,7 @@ def keystone():
 
 @pytest.fixture(scope="module")
 def by_token(module_database_url, uuids, keystone):
-    """The console of a service that takes tokens of an Identity service."""
+    """Start a service that accepts tokens of an Identity service; return the URL of its console."""
     access = {
         "auth_type": "password",
         "auth_url": keystone.url,
@@ -671,7 +671,7 @@ def test_axe_finds_nothing_in_the_form_to_sign_in(open_page, by_token):
 
 @pytest.fixture(scope="module")
 def with_passwords(module_database_url, uuids):
-    """A service that knows ann by her password."""
+    """Start a service with a password for ann."""
     file = children.run_directory() / "console-htpasswd"
     file.write_text(f"ann:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
     options = {
@@ -699,7 +699,7 @@ def test_a_password_is_asked_for_by_the_browser(open_page, with_passwords):
 
 
 def test_a_form_of_another_page_writes_nothing(open_page, with_passwords):
-    """The browser adds ann's password to it, and a form can be a JSON document."""
+    """The browser adds ann's password to the request, and a form can contain a JSON document."""
     page = open_page("/", f"{with_passwords.url}/console", http_credentials=KNOWN)
     nodes = f"{with_passwords.url}/baremetal/v1/nodes"
     field = """<input type="hidden" name='{"driver": "fake-hardware", "name": "forged' value='"}'>"""
@@ -711,12 +711,12 @@ def test_a_form_of_another_page_writes_nothing(open_page, with_passwords):
     assert requests.get(nodes, auth=("ann", "s3cret"), timeout=60).json() == {"nodes": []}
 
 
-# --- the usage, and the past ---
+# --- the usage history, and the past ---
 
 
 @pytest.fixture(scope="module")
 def shared(module_database_url, uuids):
-    """Shares of the usage, by project and by aggregate."""
+    """Insert shares of the usage, by project and by aggregate."""
     fleet.share(module_database_url)
 
 
@@ -746,7 +746,7 @@ def test_axe_finds_nothing_in_the_usage_and_the_past_and_they_fit_each_width(ope
 
 def test_a_point_of_a_line_leads_to_the_past_with_the_keyboard(open_page, shared, app):
     page = open_page("/usage?by=project&class=VCPU")
-    point = page.locator(".plot a:has(circle)").last  # samples of a service may have no shares
+    point = page.locator(".plot a:has(circle)").last  # samples taken by the service may have no shares
     at = point.get_attribute("href").partition("at=")[2].partition("&")[0]
     assert at.replace("T", " ").startswith(point.get_attribute("aria-label").partition(" UTC")[0])
     point.focus()
@@ -777,7 +777,7 @@ def test_a_point_is_followed_with_a_token(open_page, by_token, keystone):
     wait_for_heading(page, "Gone")
 
 
-def test_the_heat_map_of_the_past_leads_to_providers_then(open_page, shared, app):
+def test_the_past_heat_map_links_to_past_provider_pages(open_page, shared, app):
     newest = send(app, "GET", "/v1/events?limit=1000")["events"][-1]["at"]
     page = open_page(f"/?at={newest}")
     canvas = page.locator("canvas")

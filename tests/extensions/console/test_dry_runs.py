@@ -1,4 +1,4 @@
-"""Dry runs from the pages: the answer is that of the API, nothing changes, and no page of another origin can ask."""
+"""Dry runs from the pages: they show the response of the API, change nothing, and are refused to other origins."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ AMOUNTS = {"reserved": "0", "min_unit": "1", "max_unit": "64", "step_size": "1",
 
 
 def post(app, path, fields, status=200, **headers):
-    """Return the section of the page that shows the answer; the text of the page where there is none."""
+    """Send a form; return the section of the page with the response, or the text of the page if there is none."""
     sent = {**FORM, **CALLER, **{name.replace("_", "-"): value for name, value in headers.items()}}
     reply = web.ask(app, "POST", f"/console{path}", sent, urlencode(fields).encode())
     assert reply.status_int == status, reply.text
     assert reply.headers["cache-control"] == "no-store"
-    found = re.search(r'<section id="dry-run".*?</section>', reply.text, re.DOTALL)
-    return html.unescape(found[0]) if found else reply.text
+    section = re.search(r'<section id="dry-run".*?</section>', reply.text, re.DOTALL)
+    return html.unescape(section[0]) if section else reply.text
 
 
 def claims(app, query=QUERY):
@@ -39,9 +39,9 @@ def claims(app, query=QUERY):
 
 
 def rooms(section):
-    """Return used and capacity by class, in the order of the page."""
-    found = re.findall(r"<dt>(\w+)</dt>.*?<b>(\d+)</b> of (\d+)", section, re.DOTALL)
-    return [(name, int(used), int(capacity)) for name, used, capacity in found]
+    """Return the usage and the capacity by class, in the order of the page."""
+    amounts = re.findall(r"<dt>(\w+)</dt>.*?<b>(\d+)</b> of (\d+)", section, re.DOTALL)
+    return [(name, int(used), int(capacity)) for name, used, capacity in amounts]
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def unchanged(app, uuids):
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_each_candidate_can_be_tried_and_the_room_is_what_the_api_says(app, uuids):
+def test_each_candidate_can_be_tried_and_shows_the_room_of_the_api(app, uuids):
     offered = claims(app)
     assert len(offered) == 2
     for claim in offered:
@@ -81,7 +81,7 @@ def test_each_candidate_can_be_tried_and_the_room_is_what_the_api_says(app, uuid
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_a_claim_that_has_no_room_is_refused_with_the_reason_and_the_room_that_there_is(app, uuids):
+def test_a_claim_beyond_the_capacity_is_refused_with_the_reason_and_the_room(app, uuids):
     claim = json.loads(claims(app)[0])
     gpu = next(uuid for uuid, of in claim["allocations"].items() if "VGPU" in of["resources"])
     claim["allocations"][gpu]["resources"]["VGPU"] = 5
@@ -126,7 +126,7 @@ def test_a_form_without_a_claim_is_refused(app, uuids, claim):
         ('{"allocations": {"x": {}}}', "allocations.x is unknown; "),
     ],
 )
-def test_a_claim_that_makes_no_sense_is_shown_with_the_reason(app, uuids, claim, reason):
+def test_an_invalid_claim_is_shown_with_the_reason(app, uuids, claim, reason):
     section = post(app, QUERY, {"claim": claim})
     assert "would be refused" in section
     assert "400 Bad Request" in section
@@ -154,23 +154,23 @@ def test_a_claim_never_becomes_an_element(app, uuids, claim):
     assert "<hostile" not in reply.text
 
 
-# --- claims whose place the service chooses ---
+# --- claims placed by the service ---
 
 
 def choice(app, query, **fields):
-    """Return the section with the answer to the form of a strategy."""
+    """Send the form of a strategy; return the section with the response."""
     return post(app, f"/query?{query}", {"strategy": "spread", "spread_over": "", "count": "1", **fields})
 
 
 def takes(section):
-    """Return what is taken: the name of the provider, the class, what is used before and after."""
+    """Return the name of the provider, the class, and the usage before and after the claim."""
     rows = re.findall(r'<tr><td><a href="[^"]*">([^<]*)</a>(.*?)</tr>', section, re.DOTALL)
     gauge = r'<span class="class">(\w+)</span>.*?<span class="amounts">(\d+) → <b>(\d+)</b>'
     return [(name, *re.search(gauge, row, re.DOTALL).groups()) for name, row in rows]
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_the_place_that_the_service_would_choose_is_drawn_with_the_room_that_would_be_left(app, uuids):
+def test_the_place_that_the_service_would_choose_is_drawn_with_the_remaining_room(app, uuids):
     query = "resources1=VCPU:4&resources2=VGPU:1&group_policy=none&same_subtree=1,2&limit=1"
     section = choice(app, query)
     assert "Dry run: this claim would be accepted" in section
@@ -211,7 +211,7 @@ def test_the_fields_of_the_form_are_kept(app, uuids):
 
 
 def inventory(app, uuids, **given):
-    """Return the answer to a change of the inventory of VCPU of the first NUMA node, which is 32 and used by 48."""
+    """Try a change of the VCPU inventory of the first NUMA node, with 48 of 32 used; return the response."""
     generation = send(app, "GET", f"/resource_providers/{uuids['cn1-numa0']}")["generation"]
     fields = {"resource_class": "VCPU", "resource_provider_generation": str(generation), **AMOUNTS, **given}
     return post(app, "/providers/cn1-numa0", fields)
@@ -250,10 +250,10 @@ def test_an_inventory_that_would_be_refused_is_shown_with_the_reason(app, uuids,
     assert reason in html.unescape(section)
 
 
-# --- who may ---
+# --- rights ---
 
 
-def test_only_who_may_write_can_try_a_write(module_database_url, uuids, tmp_path):
+def test_only_callers_who_may_write_can_try_a_write(module_database_url, uuids, tmp_path):
     path = tmp_path / "policy.yaml"
     seeing = ("allocation_candidates:list", "v1:providers:show")
     path.write_text("".join(f'"placement:{rule}": "role:reader"\n' for rule in seeing))
@@ -270,7 +270,7 @@ def test_only_who_may_write_can_try_a_write(module_database_url, uuids, tmp_path
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_a_form_has_the_limits_of_a_body(app, uuids):
+def test_a_form_has_the_limits_of_a_request_body(app, uuids):
     assert "more than 500000 values" in post(app, "/query", [("a", "")] * 500_002, 413)
     assert "more than 500000 values" in post(app, "/query", {"claim": f"[{'1,' * 500_001}1]"}, 413)
     assert "nested too deeply" in post(app, "/query", {"claim": '{"a":' * 500 + "1" + "}" * 500}, 400)
@@ -295,7 +295,7 @@ def test_a_page_of_another_origin_cannot_try_anything(app, uuids, path, headers)
     assert unknown.status_int == 403
 
 
-def test_a_page_of_the_console_is_an_administrator_with_noauth2(app, uuids):
+def test_a_page_of_the_console_acts_as_an_administrator_with_noauth2(app, uuids):
     headers = {**FORM, "origin": "http://localhost:80", "host": "localhost:80"}
     reply = web.ask(app, "POST", f"/console{QUERY}", headers, urlencode({"claim": claims(app)[0]}).encode())
     assert reply.status_int == 200

@@ -1,4 +1,4 @@
-"""A machine, whose provider has its uuid as the name, has the name of its node on every page (docs: console)."""
+"""A machine, whose provider is named by its uuid, is shown by the name of its node on every page (docs: console)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OWNER = {"project_id": "blue", "user_id": "ann", "consumer_type": "INSTANCE"}
 
 
 class Rack(NamedTuple):
-    """A machine whose node is rack-1, one whose node has the name of the provider "taken", and a moment after that."""
+    """A machine with the node rack-1, one whose node is named like the provider "taken", and a later point in time."""
 
     machine: str
     namesake: str
@@ -50,9 +50,9 @@ def page(app, path):
 
 
 def names(text):
-    """Return the names of the first links to providers, by uuid: an event has the name of then."""
-    found = re.findall(r'href="/console/providers/([-0-9a-f]{36})[^"]*"[^>]*>([^<]*)</a>', text.partition("</h1>")[2])
-    return dict(reversed(found))
+    """Return the names of the first links to providers, by uuid; later links of events have the name at their time."""
+    links = re.findall(r'href="/console/providers/([-0-9a-f]{36})[^"]*"[^>]*>([^<]*)</a>', text.partition("</h1>")[2])
+    return dict(reversed(links))
 
 
 @pytest.mark.parametrize("moment", ["", "&at={then}"], ids=["now", "then"])
@@ -73,9 +73,9 @@ def test_the_map_of_the_hosts_names_the_machine(app, rack, moment):
     ],
 )
 def test_links_name_the_machine(app, rack, path):
-    found = names(page(app, path.format(then=rack.then)).text)
+    names_ = names(page(app, path.format(then=rack.then)).text)
     expected = {rack.machine: "rack-1", rack.namesake: rack.namesake, rack.provider: "taken"}
-    assert {uuid: found.get(uuid) for uuid in expected} == expected
+    assert {uuid: names_.get(uuid) for uuid in expected} == expected
 
 
 @pytest.mark.parametrize("moment", ["", "?at={then}"], ids=["now", "then"])
@@ -104,11 +104,11 @@ def test_a_query_in_the_tree_of_a_machine_names_it(app, rack, ident):
     name = {"machine": "rack-1", "namesake": rack.namesake, "provider": "taken"}[ident]
     [address] = re.findall(r'href="/console([^"]*)">Query in this tree', page(app, f"/providers/{uuid}").text)
     assert address == f"/query?in_tree={name}"
-    found = names(page(app, f"{address}&resources=CUSTOM_BM:1").text)
-    assert found[uuid] == name
+    names_ = names(page(app, f"{address}&resources=CUSTOM_BM:1").text)
+    assert names_[uuid] == name
 
 
-def test_sentences_and_what_consumers_hold_name_the_machine(app, rack):
+def test_sentences_and_allocations_name_the_machine(app, rack):
     """A machine whose node has the name of a provider keeps its uuid."""
     requests = [
         {"query": f"resources=CUSTOM_BM:1&in_tree={uuid}", "consumer": consumer, **OWNER}

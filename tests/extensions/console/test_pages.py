@@ -1,4 +1,4 @@
-"""The pages of the console: what they show, to whom, and that no text of a client becomes HTML."""
+"""The pages of the console: their content, their rights, and the escaping of every text of a client."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_page_is_complete_and_names_no_other_host(app, uuids, path):
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/nothing", "/providers/nothing", "/assets/console.css", "/hosts"])
-def test_a_reply_forbids_what_the_service_does_not_serve(app, uuids, path):
+def test_every_reply_has_the_security_headers(app, uuids, path):
     reply = web.ask(app, "GET", f"/console{path}")
     assert reply.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
     assert reply.headers["x-content-type-options"] == "nosniff"
@@ -71,12 +71,12 @@ def test_a_reply_forbids_what_the_service_does_not_serve(app, uuids, path):
 
 @pytest.mark.parametrize("path", [*PAGES, "/hosts", "/query/form", "/nothing", "/providers/nothing", "/assets/nothing"])
 @pytest.mark.parametrize("caller", [{}, {"x-auth-token": "stranger"}, {"origin": "https://example.org"}])
-def test_a_page_is_kept_by_no_cache(app, uuids, path, caller):
+def test_no_cache_stores_a_page(app, uuids, path, caller):
     assert web.ask(app, "GET", f"/console{path}", caller).headers.getall("cache-control") == ["no-store"]
 
 
 @pytest.mark.parametrize("path", ["/", "/providers", "/providers?name=script"])
-def test_a_name_is_text_whatever_it_holds(app, uuids, path):
+def test_a_name_is_always_text(app, uuids, path):
     text = page(app, path)
     assert HOSTILE not in text
     assert ESCAPED in text
@@ -90,13 +90,13 @@ def test_a_hostile_name_is_text_on_its_own_page_and_in_its_own_error(app, uuids)
 
 
 @pytest.mark.parametrize("field", ["name", "class", "trait", "aggregate"])
-def test_what_was_searched_for_is_text(app, uuids, field):
+def test_a_search_term_is_text(app, uuids, field):
     text = page(app, f"/providers?{field}=" + quote('"><script>1</script>'))
     assert "<script>1" not in text
     assert "0 providers" in text
 
 
-def test_what_was_queried_is_text(app, uuids):
+def test_a_query_is_shown_as_text(app, uuids):
     text = page(app, "/query?raw=" + quote('resources="><script>1</script>'), 400)
     assert "<script>1" not in text
 
@@ -145,7 +145,7 @@ TYPED = [
 
 
 @pytest.mark.parametrize("path", TYPED)
-def test_what_was_typed_never_becomes_an_element(app, uuids, path):
+def test_input_never_becomes_an_element(app, uuids, path):
     reply = web.ask(app, "GET", "/console" + path.replace("{}", quote(ELEMENT, safe="")))
     assert reply.status_int in (200, 400, 404, 406)
     assert reply.headers["content-type"].startswith("text/html")
@@ -187,7 +187,7 @@ def test_the_overview_sums_each_class(app, uuids):
     assert numbers["VGPU"] == ("0", "8")
 
 
-def test_hosts_are_shown_by_the_class_that_was_chosen(app, uuids):
+def test_hosts_are_shown_by_the_chosen_class(app, uuids):
     text = page(app, "/?class=DISK_GB")
     assert "DISK_GB on 1 host</h2>" in text
     fullest = text.partition('<h2 id="fullest">')[2].partition("</section>")[0]
@@ -195,10 +195,11 @@ def test_hosts_are_shown_by_the_class_that_was_chosen(app, uuids):
     assert "VCPU on 2 hosts</h2>" in page(app, "/")
 
 
-def test_the_overview_names_what_needs_attention(app, uuids):
+def test_the_overview_names_providers_that_need_attention(app, uuids):
     line = page(app, "/").partition('<p class="acts"')[2].partition("</p>")[0]
     assert [
-        (ident, words(said)) for ident, said in re.findall(r'href="/console/providers/([^"]*)">(.*?)</a>', line)
+        (ident, words(sentence_))
+        for ident, sentence_ in re.findall(r'href="/console/providers/([^"]*)">(.*?)</a>', line)
     ] == [
         (uuids[HOSTILE], f"{HOSTILE} is over-committed by 4 VCPU"),
         (uuids[HOSTILE], f"{HOSTILE} is disabled but in use"),
@@ -240,8 +241,8 @@ def test_the_heat_map_has_each_host_once_with_its_whole_tree(app, uuids):
     ],
 )
 def test_providers_are_found(app, uuids, query, names):
-    found = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', page(app, f"/providers?{query}"))
-    assert found == names
+    names_ = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', page(app, f"/providers?{query}"))
+    assert names_ == names
 
 
 def test_a_provider_is_found_by_its_uuid(app, uuids):
@@ -261,8 +262,8 @@ def test_a_provider_is_found_by_its_uuid(app, uuids):
 )
 def test_the_list_is_sorted_by_a_column(app, uuids, sort, names):
     text = page(app, f"/providers?sort={sort}")
-    found = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', text)
-    assert [*map(html.unescape, found)] == names
+    names_ = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', text)
+    assert [*map(html.unescape, names_)] == names
     [head] = re.findall(r'<th scope="col" aria-sort="(\w+)"><a href="/console/providers([^"]*)">(\w+)</a>', text)
     by = sort.partition("&")[0]
     assert head[0] == ("descending" if by.startswith("-") else "ascending")
@@ -272,26 +273,26 @@ def test_the_list_is_sorted_by_a_column(app, uuids, sort, names):
 
 
 def test_providers_that_are_named_by_their_uuid_come_last(database_url):
-    """Such as those of machines that nobody has named."""
+    """An example is the provider of an unnamed machine."""
     app = console(database_url)
     unnamed = "00000000-0000-4000-8000-000000000001"
     send(app, "POST", "/resource_providers", {"name": unnamed, "uuid": unnamed})
     provider(app, "z")
-    found = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', page(app, "/providers"))
-    assert found == ["z", unnamed]
+    names_ = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', page(app, "/providers"))
+    assert names_ == ["z", unnamed]
 
 
 @pytest.mark.parametrize(("rows", "pages"), [(3, 3), (4, 2), (8, 1)])
-def test_the_pages_of_the_list_have_each_provider_once(app, uuids, monkeypatch, rows, pages):
-    """No page is empty where the last one is full."""
+def test_the_pages_of_the_list_contain_each_provider_once(app, uuids, monkeypatch, rows, pages):
+    """No empty page follows a full last page."""
     monkeypatch.setattr("placement.extensions.console.handlers.provider.ROWS", rows)
     address, names, steps = "/providers?class=&name=", [], 0
     while address:
         text = page(app, address)
         names += re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', text)
         assert ('rel="prev"' in text) == (steps > 0)
-        found = re.search(r'rel="next" href="/console([^"]*)"', text)
-        address, steps = html.unescape(found[1]) if found else "", steps + 1
+        link = re.search(r'rel="next" href="/console([^"]*)"', text)
+        address, steps = html.unescape(link[1]) if link else "", steps + 1
     assert steps == pages
     assert sorted(map(html.unescape, names)) == sorted(uuids)
 
@@ -302,7 +303,7 @@ def test_the_list_has_pages(app, uuids):
     assert page(app, "/providers?page=999999").count("<tr>") == 0
 
 
-def test_a_page_after_the_last_one_leads_back_to_it(app, uuids, monkeypatch):
+def test_a_page_after_the_last_one_redirects_to_it(app, uuids, monkeypatch):
     monkeypatch.setattr("placement.extensions.console.handlers.provider.ROWS", 3)
     assert 'rel="prev" href="/console/providers?page=3"' in page(app, "/providers?page=999999")
 
@@ -310,7 +311,7 @@ def test_a_page_after_the_last_one_leads_back_to_it(app, uuids, monkeypatch):
 @pytest.mark.parametrize(
     "query", ["sort=colour", "page=0", "page=-1", "page=x", "page=", "colour=red", "name=" + "x" * 300, "name=%00"]
 )
-def test_a_search_that_makes_no_sense_is_refused(app, query):
+def test_an_invalid_search_is_refused(app, query):
     page(app, f"/providers?{query}", 400)
 
 
@@ -332,7 +333,7 @@ def test_a_tree_is_drawn_with_bars_depth_and_sharing(app, uuids):
     assert f'<a href="/console/providers/{uuids["cn1"]}">cn1</a>' in pool
 
 
-def test_a_provider_shows_who_holds_what_in_its_tree(app, uuids):
+def test_a_provider_shows_the_allocations_in_its_tree(app, uuids):
     text = page(app, f"/providers/{uuids['cn1-numa0-gpu']}")
     assert "0 here, 1 in the tree" in text
     [row] = [row for row in text.split("<tr")[1:] if "/console/consumers/" in row]
@@ -346,7 +347,7 @@ def test_a_provider_shows_who_holds_what_in_its_tree(app, uuids):
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ("", True),
         ("project=blue&user=ann&type=INSTANCE&provider=pool&class=DISK_GB&newer_than=1w&older_than=", True),
@@ -359,17 +360,17 @@ def test_a_provider_shows_who_holds_what_in_its_tree(app, uuids):
         ("newer_than=2999-01-01", False),
     ],
 )
-def test_consumers_are_found(app, uuids, query, found):
+def test_consumers_are_found(app, uuids, query, expected):
     text = page(app, f"/consumers?{query}")
-    assert (f"<code>{CONSUMER}</code>" in text) is found
-    assert ("1 consumer, oldest first" in text) is found
-    assert (": 500\N{NARROW NO-BREAK SPACE}GiB disk" in text) is found
+    assert (f"<code>{CONSUMER}</code>" in text) is expected
+    assert ("1 consumer, oldest first" in text) is expected
+    assert (": 500\N{NARROW NO-BREAK SPACE}GiB disk" in text) is expected
 
 
 @pytest.mark.parametrize(
     "query", ["provider=nothing", "class=NOTHING", "older_than=yesterday", "colour=red", "after=x", "type=a%3Cb"]
 )
-def test_a_search_for_consumers_that_makes_no_sense_is_shown_with_the_reason(app, uuids, query):
+def test_an_invalid_search_for_consumers_is_shown_with_the_reason(app, uuids, query):
     text = page(app, f"/consumers?{query}", 400)
     assert 'role="alert"' in text
     assert CONSUMER not in text
@@ -380,7 +381,7 @@ def test_a_reader_sees_no_consumers(app, uuids):
         assert CONSUMER not in page(app, path, 403, **{"x-auth-token": "ann:blue", "x-roles": "reader"})
 
 
-def test_a_policy_may_let_a_reader_see_the_consumers_of_the_own_project_and_of_no_other(relaxed, uuids):
+def test_a_policy_may_let_readers_see_only_the_consumers_of_their_own_project(relaxed, uuids):
     app, reader = relaxed, {"x-roles": "reader"}
     assert CONSUMER in page(app, "/consumers", **{"x-auth-token": "ann:blue"}, **reader)
     assert 'value="blue"' in page(app, "/consumers", **{"x-auth-token": "ann:blue"}, **reader)
@@ -389,7 +390,7 @@ def test_a_policy_may_let_a_reader_see_the_consumers_of_the_own_project_and_of_n
 
 
 @pytest.mark.parametrize("given", [CONSUMER, CONSUMER.upper(), CONSUMER.replace("-", "")])
-def test_a_consumer_has_a_page_with_all_that_it_holds(app, uuids, given):
+def test_a_consumer_has_a_page_with_its_allocations(app, uuids, given):
     text = page(app, f"/consumers/{given}")
     held = text.partition('<h2 id="held">')[2].partition("</section>")[0]
     assert re.sub(r"\s+", " ", re.sub("<[^>]*>", "", held)).strip().endswith(f"{ESCAPED}: 16 VCPU")
@@ -399,7 +400,7 @@ def test_a_consumer_has_a_page_with_all_that_it_holds(app, uuids, given):
 
 
 @pytest.mark.parametrize("given", ["nobody", "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8afff"])
-def test_a_consumer_that_never_was_has_no_page(app, uuids, given):
+def test_an_unknown_consumer_has_no_page(app, uuids, given):
     assert "the history records no events of it" in page(app, f"/consumers/{given}", 404)
 
 
@@ -408,7 +409,7 @@ def test_a_provider_has_no_page_as_a_consumer_and_a_consumer_none_as_a_provider(
     page(app, f"/providers/{CONSUMER}", 404)
 
 
-# --- what has happened ---
+# --- history ---
 
 
 def words(text):
@@ -417,12 +418,12 @@ def words(text):
 
 
 def heads(text):
-    """Return the sentence of each entry of a page, without who asked for it."""
-    found = re.findall(r'<p class="what">(.*?)</p>', text, re.DOTALL)
-    return [words(head).replace("\N{NARROW NO-BREAK SPACE}", " ").partition(", by admin")[0] for head in found]
+    """Return the sentence of each entry of a page, without the caller."""
+    sentences = re.findall(r'<p class="what">(.*?)</p>', text, re.DOTALL)
+    return [words(head).replace("\N{NARROW NO-BREAK SPACE}", " ").partition(", by admin")[0] for head in sentences]
 
 
-#: What is told of the provider that was deleted.
+#: The texts of the events of the deleted provider.
 OF_GONE = [
     f"Provider {GONE} deleted",
     f"Provider {GONE} changed: only its generation",
@@ -431,15 +432,15 @@ OF_GONE = [
 ]
 
 
-def told(text):
-    """Return what each event of a page says: what has happened, its lines, and who asked for it."""
+def event_texts(text):
+    """Return the texts of each event of a page: the sentence, the lines, and the caller."""
     shown = text.partition('<ol class="timeline">')[2].partition("</ol>")[0]
     return [words(each.partition("</p>")[2]) for each in shown.split('<p class="when">')[1:]]
 
 
 def test_a_provider_has_its_history_the_newest_first(app, uuids):
-    found = told(page(app, "/providers/pool"))
-    assert [each.replace("\N{NARROW NO-BREAK SPACE}", " ").partition(", by admin")[0] for each in found] == [
+    events = event_texts(page(app, "/providers/pool"))
+    assert [each.replace("\N{NARROW NO-BREAK SPACE}", " ").partition(", by admin")[0] for each in events] == [
         f"Consumer {GONE_CONSUMER[:8]} released 7 GiB disk on pool",
         f"Consumer {GONE_CONSUMER[:8]} claimed 7 GiB disk on pool",
         f"Consumer {CONSUMER[:8]} claimed 500 GiB disk on pool",
@@ -448,12 +449,12 @@ def test_a_provider_has_its_history_the_newest_first(app, uuids):
         "Provider pool changed: new inventory of DISK_GB total 9.77 TiB, reserved 0",
         "Provider pool created",
     ]
-    assert f"Allocated to {CONSUMER}: DISK_GB 500" in found[2]
-    assert "PUT /allocations/{consumer_uuid} (placement) of project admin Request id req-" in found[2]
-    assert "max unit 2 147 483 647, step size 1" in found[5].replace("\N{NARROW NO-BREAK SPACE}", " ")
+    assert f"Allocated to {CONSUMER}: DISK_GB 500" in events[2]
+    assert "PUT /allocations/{consumer_uuid} (placement) of project admin Request id req-" in events[2]
+    assert "max unit 2 147 483 647, step size 1" in events[5].replace("\N{NARROW NO-BREAK SPACE}", " ")
 
 
-def test_a_provider_that_is_gone_has_its_last_name_and_what_was_taken_away_is_gone(database_url):
+def test_a_deleted_provider_keeps_its_last_name_in_events(database_url):
     app = console(database_url)
     first, child = provider(app, "first name"), "c0ffee00-0000-4000-8000-000000000001"
     send(app, "POST", "/resource_providers", {"name": "kid", "uuid": child, "parent_provider_uuid": first})
@@ -461,13 +462,13 @@ def test_a_provider_that_is_gone_has_its_last_name_and_what_was_taken_away_is_go
     send(app, "DELETE", f"/resource_providers/{child}")
     send(app, "PUT", f"/resource_providers/{first}", {"name": "last name"})
     send(app, "DELETE", f"/resource_providers/{first}")
-    found = heads(page(app, "/events"))
-    assert found[:2] == ["Provider last name deleted", "Provider last name renamed"]
-    assert "Provider kid changed: parent last name removed" in found[3]
+    sentences = heads(page(app, "/events"))
+    assert sentences[:2] == ["Provider last name deleted", "Provider last name renamed"]
+    assert "Provider kid changed: parent last name removed" in sentences[3]
 
 
 def test_a_change_is_shown_with_the_old_and_the_new_value(app, uuids):
-    newest = told(page(app, f"/providers/{uuids[HOSTILE]}"))[0]
+    newest = event_texts(page(app, f"/providers/{uuids[HOSTILE]}"))[0]
     assert "Inventory of VCPU: total 16 → 12" in newest
     assert "Removed inventory of MEMORY_MB: total 32" in newest
     links = re.findall(r'href="([^"]*)"', page(app, "/providers/pool").partition('id="history"')[2])
@@ -475,7 +476,7 @@ def test_a_change_is_shown_with_the_old_and_the_new_value(app, uuids):
 
 
 def test_a_consumer_has_its_history(app, uuids):
-    [event] = told(page(app, f"/consumers/{CONSUMER}"))
+    [event] = event_texts(page(app, f"/consumers/{CONSUMER}"))
     assert event.replace("\N{NARROW NO-BREAK SPACE}", " ").startswith(
         f"Instance {CONSUMER[:8]} claimed 500 GiB disk, 64 VCPU on cn1, pool and 1 more, by admin"
     )
@@ -494,7 +495,7 @@ def test_a_consumer_has_its_history(app, uuids):
         ),
     ],
 )
-def test_what_is_gone_has_a_page_that_says_so(app, uuids, path, sentences):
+def test_a_deleted_object_has_a_page_that_says_so(app, uuids, path, sentences):
     text = page(app, path)
     name = GONE if "providers" in path else GONE_CONSUMER
     assert f"<h1>{html.escape(name)}</h1>" in text
@@ -502,29 +503,29 @@ def test_what_is_gone_has_a_page_that_says_so(app, uuids, path, sentences):
     assert heads(text) == sentences
 
 
-def test_the_first_page_about_what_is_gone_may_have_no_events(app, uuids, monkeypatch):
-    """It looks at one event, and those of the consumer are earlier ones."""
+def test_the_first_page_of_a_deleted_object_may_have_no_events(app, uuids, monkeypatch):
+    """The page reads one event, and those of the consumer are earlier."""
     monkeypatch.setattr("placement.extensions.v1.history.event.WINDOW", 1)
     text = page(app, f"/consumers/{GONE_CONSUMER}")
-    assert told(text) == []
+    assert event_texts(text) == []
     assert 'rel="next"' in text
 
 
-def test_the_pages_of_a_history_have_each_event_once(app, uuids, monkeypatch):
-    everything = told(page(app, "/providers/pool"))
+def test_the_pages_of_a_history_contain_each_event_once(app, uuids, monkeypatch):
+    everything = event_texts(page(app, "/providers/pool"))
     monkeypatch.setattr("placement.extensions.console.timeline.ROWS", 3)
-    address, found, steps = "/providers/pool", [], 0
+    address, events, steps = "/providers/pool", [], 0
     while address:
         text = page(app, address)
-        found += told(text)
+        events += event_texts(text)
         assert ("Newest</a>" in text) == (steps > 0)
         older = re.search(r'rel="next" href="/console([^"#]*)#history"', text)
         address, steps = html.unescape(older[1]) if older else "", steps + 1
-    assert found == everything
+    assert events == everything
     assert steps >= 3
 
 
-def test_events_are_the_newest_of_all_and_come_in_pages(app, uuids, monkeypatch):
+def test_events_are_listed_newest_first_in_pages(app, uuids, monkeypatch):
     monkeypatch.setattr("placement.extensions.console.handlers.event.ROWS", 7)
     listed = web.ask(app, "GET", "/v1/events?limit=1000", {"x-auth-token": "admin"}).json["events"]
     address, requests = "/events", []
@@ -533,7 +534,7 @@ def test_events_are_the_newest_of_all_and_come_in_pages(app, uuids, monkeypatch)
         requests += re.findall(r"<code>(req-[^<]*)</code>", text)
         older = re.search(r'rel="next" href="/console([^"]*)"', text)
         address = html.unescape(older[1]) if older else ""
-    # A request whose events are on two pages is told on both.
+    # A request whose events are on two pages is shown on both.
     told_once = [ident for ident, _ in itertools.groupby(requests)]
     assert told_once == [*dict.fromkeys(each["request"]["request_id"] for each in reversed(listed))]
 
@@ -562,7 +563,7 @@ def test_events_are_found(app, uuids, query, sentences):
 @pytest.mark.parametrize(
     "query", ["kind=cloud", "provider=nothing", "consumer=x", "colour=red", "after=x", "kind=trait&provider=pool"]
 )
-def test_a_search_for_events_that_makes_no_sense_is_shown_with_the_reason(app, uuids, query):
+def test_an_invalid_search_for_events_is_shown_with_the_reason(app, uuids, query):
     text = page(app, f"/events?{query}", 400)
     assert 'role="alert"' in text
     assert "timeline" not in text
@@ -573,8 +574,8 @@ def test_a_page_of_events_that_were_removed_says_so(app, uuids, path):
     assert "The history has no such position" in page(app, path, 410)
 
 
-def test_rows_come_at_once_if_there_is_news_and_else_after_a_while(database_url, monkeypatch):
-    """In a database of its own: what it writes stays in the history."""
+def test_new_rows_are_sent_at_once_or_an_empty_reply_after_a_while(database_url, monkeypatch):
+    """The test has its own database, because its writes stay in the history."""
     app = console(database_url)
     send(app, "PUT", "/traits/CUSTOM_OLD")
     waited = []
@@ -591,13 +592,13 @@ def test_rows_come_at_once_if_there_is_news_and_else_after_a_while(database_url,
     assert 'data-follow="/console/events/rows?"' in text
     rows = page(app, f"/events/rows?position={position}")
     assert waited
-    assert told(rows) == told(text) != []
+    assert event_texts(rows) == event_texts(text) != []
     assert f'data-position="{position}"' in rows
     waited.clear()
     send(app, "PUT", "/traits/CUSTOM_NEWS")
     rows = page(app, f"/events/rows?position={position}")
     assert not waited
-    assert told(rows)[0].startswith("Trait CUSTOM_NEWS created")
+    assert event_texts(rows)[0].startswith("Trait CUSTOM_NEWS created")
     assert f'data-position="{position}"' not in rows
 
 
@@ -637,7 +638,7 @@ def test_a_period_is_chosen(app, uuids, period, least):
     assert f'period={period}&amp;class=VCPU" aria-current="true"' in text
 
 
-def test_the_samples_of_one_class_are_a_table_too(app, uuids):
+def test_the_samples_of_one_class_are_shown_in_a_table_too(app, uuids):
     text = page(app, "/usage?class=VCPU")
     table = text.partition("<summary>All samples as a table</summary>")[2]
     used = [int(each) for each in re.findall(r'</time></th><td class="number">(\d+)</td>', table)]
@@ -648,30 +649,28 @@ def test_the_samples_of_one_class_are_a_table_too(app, uuids):
     assert "No usage of NOTHING was recorded" in page(app, "/usage?class=NOTHING")
 
 
-def test_a_period_that_there_is_not_is_refused(app):
+def test_an_unknown_period_is_refused(app):
     page(app, "/usage?period=century", 400)
 
 
 # --- the doctor ---
 
 
-def test_the_doctor_shows_what_the_api_finds(app, uuids):
-    found = web.ask(app, "GET", "/v1/doctor", {"x-auth-token": "admin"}).json
+def test_the_doctors_page_shows_the_findings_of_the_api(app, uuids):
+    findings = web.ask(app, "GET", "/v1/doctor", {"x-auth-token": "admin"}).json
     text = page(app, "/doctor")
-    shown = re.findall(
-        r'<h2 id="finding-\d+"><span class="flag[^"]*">(\w+)</span> ([\w -]+)</h2>\n<p>([^<]*)</p>', text
-    )
-    assert [(severity, check, html.unescape(what)) for severity, check, what in shown] == [
+    rows = re.findall(r'<h2 id="finding-\d+"><span class="flag[^"]*">(\w+)</span> ([\w -]+)</h2>\n<p>([^<]*)</p>', text)
+    assert [(severity, check, html.unescape(text_)) for severity, check, text_ in rows] == [
         (each["severity"], each["check"].replace("over_", "over-").replace("_", " ").capitalize(), each["what"])
-        for each in found["findings"]
+        for each in findings["findings"]
     ]
-    assert "over_commitment" in {each["check"] for each in found["findings"]}
-    for each in found["findings"]:
+    assert "over_commitment" in {each["check"] for each in findings["findings"]}
+    for each in findings["findings"]:
         assert each["fix"] in words(text)
         assert ("What to do: " + each["fix"] in words(text)) is each["fix"].endswith(".")
     over = text.partition("Over-commitment</h2>")[2].partition("</section>")[0]
     assert f'<li><a href="/console/providers/{uuids[HOSTILE]}">{ESCAPED}</a>: VCPU, 16 of 12</li>' in over
-    for check in found["checks"]:
+    for check in findings["checks"]:
         assert check["name"] in text
         assert (check["not_made"] or "") in html.unescape(text)
 
@@ -679,7 +678,7 @@ def test_the_doctor_shows_what_the_api_finds(app, uuids):
 # --- queries ---
 
 
-def test_candidates_say_what_they_take_of_which_provider(app, uuids):
+def test_candidates_show_the_amounts_from_each_provider(app, uuids):
     text = page(app, "/query?resources1=VCPU:4&resources2=VGPU:1&group_policy=none&same_subtree=1,2")
     assert "2 candidates</h2>" in text
     first, second = (words(each) for each in text.split('<li class="candidate">')[1:])
@@ -687,7 +686,7 @@ def test_candidates_say_what_they_take_of_which_provider(app, uuids):
     assert "cn1-numa0-gpu in cn1 group 2 VGPU 0 → 1 of 4" in first
     assert "cn1-numa1 in cn1 group 1 VCPU 0 → 4 of 64" in second
     assert "The first 1 candidates</h2>" in page(app, "/query?resources=VCPU:1&limit=1")
-    assert "allocation candidate list" in text  # which has no option for same_subtree
+    assert "allocation candidate list" in text  # the command has no option for same_subtree
     assert "has no option" in text
 
 
@@ -698,7 +697,7 @@ def first_providers(text):
 
 
 def test_a_host_that_a_claim_avoids_is_the_last_candidate(database_url):
-    """It was made first, and so is found first."""
+    """It was created first, and therefore found first."""
     app = console(database_url)
     provider(app, "closed", traits=("COMPUTE_STATUS_DISABLED",), VCPU=16)
     provider(app, "open", VCPU=8)
@@ -714,12 +713,12 @@ def test_the_first_candidates_are_of_different_trees_the_emptiest_first(database
         uuids = [provider(app, name, parent, VCPU=8) for name in names]
         held = {each: {"resources": {"VCPU": 6 - 2 * host}} for each in uuids}
         send(app, "PUT", f"/allocations/{uuid.uuid4()}", {"allocations": held, **owner})
-    found = first_providers(page(app, "/query?resources=VCPU:1"))
-    assert sorted(found) == sorted(itertools.chain(*numas))
-    assert [name.partition("-")[0] for name in found[:3]] == ["host2", "host1", "host0"]
+    names_ = first_providers(page(app, "/query?resources=VCPU:1"))
+    assert sorted(names_) == sorted(itertools.chain(*numas))
+    assert [name.partition("-")[0] for name in names_[:3]] == ["host2", "host1", "host0"]
 
 
-def test_the_form_the_text_and_the_commands_say_the_same(app, uuids):
+def test_the_form_the_text_and_the_commands_are_the_same_query(app, uuids):
     query = "resources=VCPU:1&required=HW_NUMA_ROOT,!CUSTOM_RED&resources1=VGPU:1&limit=5"
     text = page(app, f"/query?{query}&in_tree=&root_required=")
     for name, value in (pair.split("=") for pair in query.split("&")):
@@ -738,7 +737,7 @@ def test_the_form_the_text_and_the_commands_say_the_same(app, uuids):
 
 
 def without_address(command):
-    """Return the words of a command, without those that say where the service is."""
+    """Return the words of a command, without the address of the service."""
     words = shlex.split(command)
     access = {
         "openstack": ["--os-auth-type", "none", "--os-endpoint", "http://localhost:80"],
@@ -761,9 +760,9 @@ def without_address(command):
 def test_commands_of_both_clients_explain_and_count_the_query_and_try_a_claim(app, uuids, query):
     text = html.unescape(page(app, f"/query?{query}"))
     commands = [*map(without_address, re.findall(r"<pre[^>]*><code>((?:openstack|placement-ask) [^<]*)</code>", text))]
-    asked = {(*words[:-1],): words[-1] for words in commands if "list" not in words}
+    queries = {(*words[:-1],): words[-1] for words in commands if "list" not in words}
     search = query.removesuffix("&count=2")
-    assert asked == {
+    assert queries == {
         ("openstack", "allocation", "candidate", "explain"): search,
         ("openstack", "allocation", "candidate", "count"): query,
         ("placement-ask", "explain"): search,
@@ -772,11 +771,11 @@ def test_commands_of_both_clients_explain_and_count_the_query_and_try_a_claim(ap
         ("placement-ask", "claim", "--dry-run"): search.removesuffix("&limit=5"),
     }
     points = metadata.entry_points(group="openstack.placement.v1")
-    for words in asked:
+    for words in queries:
         if words[0] == "openstack":
             assert points["_".join(word for word in words[1:] if word != "--dry-run")]
     for question in ("explain", "capacity"):
-        sent = asked["placement-ask", question]
+        sent = queries["placement-ask", question]
         assert web.ask(app, "GET", f"/v1/{question}?{sent}", {"x-auth-token": "admin"}).status_int == 200
 
 
@@ -790,14 +789,14 @@ def test_the_form_holds_any_text(app, uuids):
 @pytest.mark.parametrize(
     "query", ["resources=VCPU", "resources=NOPE:1", "required=CUSTOM_NOPE&resources=VCPU:1", "limit=0", "colour=red"]
 )
-def test_a_query_that_is_none_is_shown_with_the_reason(app, uuids, query):
+def test_an_invalid_query_is_shown_with_the_reason(app, uuids, query):
     text = page(app, f"/query?{query}", 400)
     assert 'role="alert"' in text
     assert query.partition("&")[0].partition("=")[2] in html.unescape(text)
 
 
 @pytest.mark.parametrize("query", ["raw=%25ff", "%ff", "raw=a%00b"])
-def test_bytes_that_are_no_text_are_refused(app, query):
+def test_bytes_that_are_not_utf_8_are_refused(app, query):
     page(app, f"/query?{query}", 400)
 
 
@@ -814,22 +813,22 @@ def test_the_explanation_is_that_of_the_api_and_each_relaxation_helps(app, uuids
     explained = web.ask(app, "GET", f"/v1/explain?{query}", {"x-auth-token": "admin"}).json
     assert explained["found"] == 0
     text = page(app, f"/query?{query}")
-    shown = html.unescape(text)
-    assert explained["summary"] in shown
+    text_ = html.unescape(text)
+    assert explained["summary"] in text_
     assert explained["steps"]
     for each in explained["mistakes"]:
-        assert each["text"] in shown
+        assert each["text"] in text_
     for each in explained["relaxations"]:
-        assert each["text"][:1].upper() + each["text"][1:] in shown
+        assert each["text"][:1].upper() + each["text"][1:] in text_
     for near in explained["near_misses"]:
-        assert f'href="/console/providers/{near["root"]["uuid"]}"' in shown
+        assert f'href="/console/providers/{near["root"]["uuid"]}"' in text_
     links = [html.unescape(link) for link in re.findall(r'<a class="button" href="/console([^"#]*)#result"', text)]
     assert len(links) == len(explained["relaxations"])
     for link in links:
         assert '<li class="candidate">' in page(app, link)
 
 
-def test_an_unknown_name_is_refused_with_what_is_spelled_nearly_the_same(app, uuids):
+def test_an_unknown_name_is_refused_with_similar_names(app, uuids):
     text = page(app, "/query?resources=VCPU:1&required=CUSTOM_RAD", 400)
     assert "CUSTOM_RED" in text.partition('id="refused"')[2]
 
@@ -842,7 +841,7 @@ def test_the_count_is_that_of_the_api(app, uuids):
     assert counted["why"] in html.unescape(page(app, f"/query?{query}"))
 
 
-def test_a_count_of_hosts_that_are_all_disabled_says_why_it_is_none(database_url):
+def test_a_count_of_disabled_hosts_explains_why_it_is_zero(database_url):
     app = console(database_url)
     provider(app, "closed", traits=("COMPUTE_STATUS_DISABLED",), VCPU=4)
     text = page(app, "/query?resources=VCPU:1")
@@ -851,7 +850,7 @@ def test_a_count_of_hosts_that_are_all_disabled_says_why_it_is_none(database_url
 
 
 def test_the_count_may_be_of_jobs_with_several_copies(app, uuids):
-    """Only one tree has room for any copy."""
+    """Only one tree has room for a copy."""
     query = "resources=VCPU:10&count=2"
     counted = web.ask(app, "GET", f"/v1/capacity?{query}", {"x-auth-token": "admin"}).json
     text = html.unescape(page(app, f"/query?{query}"))
@@ -894,7 +893,7 @@ def operation(app, query, ident):
     return html.unescape(text)
 
 
-def test_the_reference_says_since_when_there_are_operations_and_parameters(app):
+def test_the_reference_shows_the_first_version_of_operations_and_parameters(app):
     text = operation(app, "of=placement", "allocation_candidate.list_candidates")
     assert "<p>Since 1.10. Policy rule <code>placement:allocation_candidates:list</code>" in text
     rows = re.findall(r"<code>(\w+)</code>(?: <span class=\"flag\">required</span>)?</th>.*?</tr>", text)
@@ -907,7 +906,7 @@ def test_the_reference_says_since_when_there_are_operations_and_parameters(app):
     assert "Since" not in operation(app, "of=v1", "capacity.show")
 
 
-def test_the_reference_names_what_each_version_changed(app):
+def test_the_reference_lists_the_changes_of_each_version(app):
     text = html.unescape(page(app, "/api?of=placement&version=1.20"))
     for change in mv.HISTORY:
         assert f'version={change.version}">{change.version}</a></th><td>{change.sentence}</td>' in text
@@ -924,7 +923,7 @@ def test_the_reference_shows_whole_examples(app, api, query):
         for method, served in endpoints_at(methods, version):
             for each in examples.of(api, version, method, path, served):
                 if not (each.query or each.path or each.body or each.reply):
-                    continue  # no part of it is in the document
+                    continue  # none of its parts is in the document
                 url = api.prefix + path.format(**each.path)
                 lines = [
                     line for line in re.findall(r"<code>([A-Z]+ /[^<\s]*)", text) if line.startswith(f"{method} {url}")
@@ -939,7 +938,7 @@ def test_the_reference_shows_whole_examples(app, api, query):
 
 
 @pytest.mark.parametrize("query", ["of=other", "of=placement&version=9.9", "of=placement&version=x"])
-def test_a_description_that_does_not_exist(app, query):
+def test_an_unknown_description_is_not_found(app, query):
     text = web.ask(app, "GET", f"/console/api?{query}")
     assert text.status_int in (400, 406)
 
@@ -956,11 +955,11 @@ def test_a_caller_without_a_role_sees_nothing(app, uuids, path):
     assert uuids["pool"] not in text
 
 
-def test_a_page_of_another_origin_is_no_administrator(app, uuids):
+def test_a_page_of_another_origin_is_not_an_administrator(app, uuids):
     assert "cn1" not in page(app, "/providers", 401, origin="https://example.org")
 
 
-def test_an_asset_is_sent_once(app):
+def test_an_unchanged_asset_is_not_sent_again(app):
     first = web.ask(app, "GET", "/console/assets/console.js")
     assert (first.status_int, first.headers["cache-control"]) == (200, "no-cache")
     again = web.ask(app, "GET", "/console/assets/console.js", {"if-none-match": first.headers["etag"]})

@@ -1,4 +1,4 @@
-"""Pages of a past time: the overview and a provider as they were."""
+"""Pages about the past: the overview and a provider at an earlier point in time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLAIM = "e7350c18-3d7f-4f0c-8a62-51f0c0d8a0aa"
 
 @pytest.fixture(scope="module")
 def then(app, uuids):
-    """A moment after which 16 VCPU of cn1 were claimed, cn1 got a trait, and a host was made: a date."""
+    """Claim 16 VCPU of cn1, add a trait to it, and create a host; return the date before these changes."""
     newest = send(app, "GET", "/v1/events?limit=1000")["events"][-1]["at"]
     while f"{utcnow().isoformat(timespec='milliseconds')}000Z" <= newest:
         pass
@@ -46,12 +46,12 @@ def used(text, resource_class):
     return re.search("<b>(.*?)</b> of (.*?)<", row).groups()
 
 
-def test_the_overview_then_has_what_was_used_then(app, then):
+def test_the_past_overview_shows_the_usage_of_that_time(app, then):
     assert used(page(app, f"/?at={then}"), "VCPU") == ("64", "140")
     assert used(page(app, "/"), "VCPU") == ("80", "144")
 
 
-def test_the_overview_then_says_so_and_leads_to_the_present(app, then):
+def test_the_past_overview_states_its_time_and_links_to_the_present(app, then):
     text = page(app, f"/?at={then}&class=VCPU")
     [banner] = re.findall('<p class="past".*?</p>', text)
     assert "State at" in banner
@@ -60,14 +60,14 @@ def test_the_overview_then_says_so_and_leads_to_the_present(app, then):
     assert 'class="past"' not in page(app, "/")
 
 
-def test_what_is_only_known_of_the_present_is_left_out(app, then):
+def test_facts_known_only_of_the_present_are_omitted(app, then):
     present, past = page(app, "/"), page(app, f"/?at={then}")
     for part in ("data-findings", "Latest changes"):
         assert part in present
         assert part not in past
 
 
-def test_links_lead_to_the_same_moment(app, then):
+def test_links_lead_to_the_same_point_in_time(app, then):
     text = html.unescape(page(app, f"/?at={then}&class=VCPU"))
     addresses = re.findall(r'(?:href|data-heat)="(/console/(?:\?|providers/|hosts|usage\?)[^"]*)"', text)
     leading = [address for address in addresses if address != "/console/?class=VCPU"]
@@ -76,10 +76,10 @@ def test_links_lead_to_the_same_moment(app, then):
     assert f'data-then="?at={then}"' in text
 
 
-def test_the_heat_map_then_has_the_hosts_then(app, then):
+def test_the_past_heat_map_shows_the_hosts_of_that_time(app, then):
     def hosts(query):
-        found = web.ask(app, "GET", f"/console/hosts?class=VCPU{query}", ADMIN).json
-        return dict(zip(found["names"], zip(found["used"], found["disabled"], strict=True), strict=True))
+        document = web.ask(app, "GET", f"/console/hosts?class=VCPU{query}", ADMIN).json
+        return dict(zip(document["names"], zip(document["used"], document["disabled"], strict=True), strict=True))
 
     assert hosts(f"&at={then}")["cn1"] == (48, False)
     assert hosts("")["cn1"] == (64, True)
@@ -87,7 +87,7 @@ def test_the_heat_map_then_has_the_hosts_then(app, then):
     assert "later" not in hosts(f"&at={then}")
 
 
-def test_a_provider_then_has_what_it_had(app, uuids, then):
+def test_a_past_provider_page_shows_the_state_of_that_time(app, uuids, then):
     text = page(app, f"/providers/cn1?at={then}")
     assert 'class="past"' in text
     assert f'href="/console/providers/{uuids["cn1"]}">Show the current state' in text
@@ -97,12 +97,12 @@ def test_a_provider_then_has_what_it_had(app, uuids, then):
     assert "COMPUTE_STATUS_DISABLED" in page(app, "/providers/cn1")
 
 
-def test_a_provider_that_was_not_there_then_is_not_found(app, then):
+def test_a_provider_that_did_not_exist_then_is_not_found(app, then):
     page(app, "/providers/later")
     assert "later" in page(app, f"/providers/later?at={then}", 404)
 
 
-def test_an_age_names_a_moment_and_the_future_is_the_present(app, then):
+def test_an_age_names_a_point_in_time_and_the_future_means_the_present(app, then):
     for path in ("/?at=2999-01-01", "/?at=0s", "/providers/cn1?at=2999-01-01"):
         assert 'class="past"' not in page(app, path)
 
@@ -118,11 +118,11 @@ def test_an_age_names_a_moment_and_the_future_is_the_present(app, then):
         ("", 400, "a date in UTC, for example"),
     ],
 )
-def test_a_moment_that_cannot_be_shown_is_refused_with_the_reason(app, then, path, at, status, sentence):
+def test_a_time_that_cannot_be_shown_is_refused_with_the_reason(app, then, path, at, status, sentence):
     assert sentence in page(app, f"{path}?at={at}", status)
 
 
-def test_a_provider_then_needs_the_right_to_see_the_overview(module_database_url, then, tmp_path):
+def test_a_past_provider_page_requires_the_rule_of_the_overview(module_database_url, then, tmp_path):
     policy = tmp_path / "policy.yaml"
     policy.write_text('"placement:v1:overview:show": "!"\n')
     app = console(module_database_url, oslo_policy__policy_file=str(policy))

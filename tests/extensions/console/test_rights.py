@@ -1,4 +1,4 @@
-"""Every page with every kind of caller (docs: console): a page shows what the API answers to the same caller.
+"""Every page with every kind of caller (docs: console): a page shows only data that the API returns to the caller.
 
 The table is written from the documentation, not from the route table; a test compares the two.
 """
@@ -26,19 +26,19 @@ CLAIM, INVENTORY = "placement:allocations:update", "placement:resource_providers
 CHOICE = "placement:v1:claims:create"
 HELD, USAGE = "placement:v1:claims:show", "placement:v1:usage:show"
 EVENTS, HISTORY, DOCTOR = "placement:v1:events:list", "placement:v1:history:show", "placement:v1:doctor"
-#: The roles that have a rule, if they are not both.
+#: The roles that pass a rule, if not all do.
 ROLES = {DOCTOR: {"admin"}}
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
 class Page(NamedTuple):
-    """A request of a browser, and the rules that its caller needs, in the order in which they are asked."""
+    """A request of a browser, and the rules for its caller, in the order of their checks."""
 
     method: str
     path: str
     route: str
     rules: tuple[str, ...]
-    #: What a POST sends; by default the fields of two forms, of a candidate and of an inventory.
+    #: The fields of a POST; by default those of two forms, of a candidate and of an inventory.
     form: bytes = b"claim=%7B%22allocations%22%3A%7B%7D%7D&resource_class=DISK_GB&total=1"
 
 
@@ -75,7 +75,7 @@ PAGES = [
     Page("GET", "/api?of=placement", "/api", ()),
     Page("GET", "/assets/console.js", "/assets/{name}", ()),
 ]
-#: The status of a caller that has the rights, where it is not 200.
+#: The status for a caller with the rights, if it is not 200.
 STATUSES = {
     "/providers/nothing": 404,
     "/consumers/nobody": 404,
@@ -84,7 +84,7 @@ STATUSES = {
 }
 
 ADMIN, MANAGER = "admin,manager,member,reader", "manager,member,reader"
-#: Roles as Keystone assigns them, with those that they imply, and the project.
+#: Roles of Keystone with the roles that they imply, and the project.
 CALLERS = {
     "admin": (ADMIN, "blue"),
     "admin of another project": (ADMIN, "red"),
@@ -100,7 +100,7 @@ EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.met
 
 
 def ask(app, page, headers):
-    """Return the reply to the request of a page."""
+    """Send the request of a page; return the reply."""
     body = None if page.method == "GET" else page.form
     return web.ask(app, page.method, f"/console{page.path}", {**FORM, **headers} if body else headers, body)
 
@@ -141,7 +141,7 @@ def test_a_token_of_the_system_is_refused(app, uuids, page):
 
 @pytest.fixture
 def granting(module_database_url, tmp_path):
-    """Return a function that starts a service whose readers have some rules."""
+    """Return a function that starts a service whose readers pass only the given rules."""
 
     def started(*rules):
         path = tmp_path / f"{len(rules)}.yaml"
@@ -167,20 +167,20 @@ def test_a_page_needs_exactly_the_rules_of_the_table(granting, uuids, rules):
             check_hidden(refused, uuids)
 
 
-def test_who_may_only_search_sees_neither_count_nor_explanation_nor_button(granting, uuids):
+def test_a_caller_who_may_only_search_sees_no_count_explanation_or_button(granting, uuids):
     app = granting(CANDIDATES)
     reader = {"x-auth-token": "caller:blue", "x-roles": "reader"}
     for headers, whole in ((reader, False), (reader | {"x-roles": "admin,reader"}, True)):
-        found = web.ask(app, "GET", "/console/query?resources=VCPU:1", headers).text
+        text = web.ask(app, "GET", "/console/query?resources=VCPU:1", headers).text
         none = web.ask(app, "GET", "/console/query?resources=VCPU:4000", headers).text
-        assert '<li class="candidate">' in found
-        assert ("It fits" in found, "Try this claim" in found, "Rule by rule" in none) == (whole, whole, whole)
-        assert ("Let the service choose" in found) is whole
+        assert '<li class="candidate">' in text
+        assert ("It fits" in text, "Try this claim" in text, "Rule by rule" in none) == (whole, whole, whole)
+        assert ("Let the service choose" in text) is whole
         assert ("The obstacle is <code>" in none) is not whole
 
 
 @pytest.mark.parametrize(
-    ("path", "rule", "gone"),
+    ("path", "rule", "hidden"),
     [
         ("/providers/pool", PROVIDER, False),
         (f"/providers/{quote(GONE, safe='')}", PROVIDER, True),
@@ -188,22 +188,22 @@ def test_who_may_only_search_sees_neither_count_nor_explanation_nor_button(grant
         (f"/consumers/{GONE_CONSUMER}", HELD, True),
     ],
 )
-def test_the_history_of_a_thing_needs_its_own_rule(granting, uuids, path, rule, gone):
+def test_the_history_of_an_object_requires_its_own_rule(granting, uuids, path, rule, hidden):
     reader = {"x-auth-token": "caller:blue", "x-roles": "reader"}
     without = web.ask(granting(rule), "GET", f"/console{path}", reader)
-    assert without.status_int == (404 if gone else 200)
+    assert without.status_int == (404 if hidden else 200)
     assert "PUT /allocations" not in without.text
-    told = web.ask(granting(rule, HISTORY), "GET", f"/console{path}", reader)
-    assert told.status_int == 200
-    assert ('<h2 id="history">' in told.text, "by admin" in told.text) == (True, True)
+    reply = web.ask(granting(rule, HISTORY), "GET", f"/console{path}", reader)
+    assert reply.status_int == 200
+    assert ('<h2 id="history">' in reply.text, "by admin" in reply.text) == (True, True)
 
 
-#: What the overview has of the rules beside its own.
+#: The parts of the overview by their own rule.
 PARTS = {USAGE: 'class="spark"', EVENTS: 'id="changed"', CONSUMERS: "lease expires within the hour"}
 
 
 def test_each_part_of_the_overview_needs_its_own_rule(database_url, tmp_path):
-    """In a database of its own, which has a lease that ends soon."""
+    """The test has its own database, with a lease that expires soon."""
     made = console(database_url)
     fleet.fill(made)
     fleet.sample(database_url, fleet.present_hour())
@@ -213,13 +213,13 @@ def test_each_part_of_the_overview_needs_its_own_rule(database_url, tmp_path):
         path = tmp_path / f"{number}.yaml"
         path.write_text("".join(f'"{rule}": "role:reader"\n' for rule in (OVERVIEW, *rules)))
         app = console(database_url, oslo_policy__policy_file=str(path))
-        shown = web.ask(app, "GET", "/console/", reader)
-        assert shown.status_int == 200
-        assert {rule for rule, part in PARTS.items() if part in shown.text} == {*rules}
+        reply = web.ask(app, "GET", "/console/", reader)
+        assert reply.status_int == 200
+        assert {rule for rule, part in PARTS.items() if part in reply.text} == {*rules}
 
 
 def test_an_overview_has_no_events_and_leases_of_other_projects(module_database_url, tmp_path, uuids):
-    """Where a policy lets readers see those of their own project."""
+    """The policy lets readers see those of their own project."""
     path = tmp_path / "policy.yaml"
     own = "rule:admin_or_project_reader_or_service_api"
     path.write_text(f'"{OVERVIEW}": "role:reader"\n"{EVENTS}": "{own}"\n"{CONSUMERS}": "{own}"\n')
@@ -230,9 +230,7 @@ def test_an_overview_has_no_events_and_leases_of_other_projects(module_database_
     assert "Latest changes" in text.text
 
 
-def test_a_policy_may_let_a_reader_see_the_events_of_the_own_project_and_of_no_other(
-    module_database_url, tmp_path, uuids
-):
+def test_a_policy_may_let_readers_see_only_the_events_of_their_own_project(module_database_url, tmp_path, uuids):
     path = tmp_path / "policy.yaml"
     path.write_text(f'"{EVENTS}": "rule:admin_or_project_reader_or_service_api"\n')
     app = console(module_database_url, oslo_policy__policy_file=str(path))
@@ -247,10 +245,10 @@ def test_a_policy_may_let_a_reader_see_the_events_of_the_own_project_and_of_no_o
         (page, query) for page in ("/events", "/events/rows") for query in ("project=blue", "project=+blue+")
     }
     assert {*statuses.values()} == {200, 403}
-    shown = web.ask(app, "GET", "/console/events?project=blue", reader).text
-    assert CONSUMER in shown
-    assert "Aggregates added" not in shown
-    # A blank value is no project, and what is missing is not the project named None.
+    text = web.ask(app, "GET", "/console/events?project=blue", reader).text
+    assert CONSUMER in text
+    assert "Aggregates added" not in text
+    # A blank value is not a project, and a missing value is not the project named None.
     for token, query, status in (
         ("caller:blue", "project=blue&project=", 200),
         ("caller:blue", "project=red&project=", 403),
@@ -261,7 +259,7 @@ def test_a_policy_may_let_a_reader_see_the_events_of_the_own_project_and_of_no_o
         assert web.ask(app, "GET", f"/console/events?{query}", identity).status_int == status
 
 
-def test_a_reader_is_not_shown_what_a_consumer_was_to_another_project(app, module_database_url, tmp_path, uuids):
+def test_a_reader_does_not_see_events_of_a_consumer_in_another_project(app, module_database_url, tmp_path, uuids):
     consumer = "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8a003"
     for project, user, generation in (("orange", "bob", None), ("violet", "eve", 1)):
         owner = {"project_id": project, "user_id": user, "consumer_type": "INSTANCE", "consumer_generation": generation}
@@ -283,7 +281,7 @@ def test_a_reader_is_not_shown_what_a_consumer_was_to_another_project(app, modul
 
 @pytest.fixture(scope="module")
 def by_password(module_database_url, tmp_path_factory):
-    """The console of a service with http_basic, which ann knows by a password."""
+    """Return a service with http_basic and a password for ann."""
     file = tmp_path_factory.mktemp("rights") / "passwords"
     file.write_text(f"ann:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
     options = {"api__auth_strategy": "http_basic", "oslo_middleware__http_basic_auth_user_file": str(file)}
@@ -291,7 +289,7 @@ def by_password(module_database_url, tmp_path_factory):
 
 
 @EVERY_PAGE
-def test_who_has_no_password_sees_what_needs_none(by_password, uuids, page):
+def test_without_a_password_only_open_pages_are_shown(by_password, uuids, page):
     reply = ask(by_password, page, {})
     assert reply.status_int == (401 if page.rules else STATUSES.get(page.path, 200))
     if page.rules:
@@ -301,7 +299,7 @@ def test_who_has_no_password_sees_what_needs_none(by_password, uuids, page):
 
 
 @pytest.mark.parametrize(("password", "status"), [("s3cret", 200), ("wrong", 401)])
-def test_a_password_is_that_of_the_api(by_password, uuids, password, status):
+def test_the_password_is_that_of_the_api(by_password, uuids, password, status):
     pair = base64.b64encode(f"ann:{password}".encode()).decode()
     for path in ("/console/providers", "/v1/overview"):
         assert web.ask(by_password, "GET", path, {"authorization": f"Basic {pair}"}).status_int == status

@@ -1,4 +1,4 @@
-"""The pages of the usage: by project and by aggregate, for a period that is chosen, and with links to the past."""
+"""The pages of the usage history: by project and by aggregate, for a chosen period, with links to the past."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=
 
 @pytest.fixture(scope="module")
 def shared(app, uuids, module_database_url, hour):
-    """The application, with shares of VCPU in the last hours."""
+    """Return the application with shares of VCPU in the last hours."""
     fleet.share(module_database_url, hour)
     return app
 
 
 @pytest.fixture
 def before(hour):
-    """Return a function that returns a whole hour of the past as a date."""
+    """Return a function that returns the date of a whole hour in the past."""
     return lambda hours: (hour - hours * datetime.timedelta(hours=1)).isoformat()
 
 
@@ -57,11 +57,11 @@ def test_the_usage_by_project_has_a_line_for_each_the_largest_first(shared):
     assert 'class="capacity" points' in text
 
 
-def test_the_usage_by_aggregate_has_what_each_has(shared):
+def test_the_usage_by_aggregate_shows_each_capacity(shared):
     assert legend(page(shared, "?by=aggregate&class=VCPU")) == [(SHARED_AGGREGATE, 0, ["40", "100", "40", "40"])]
 
 
-def test_where_nothing_is_known_by_project_the_total_is_shown(shared):
+def test_without_shares_by_project_the_total_is_shown(shared):
     text = page(shared, "?by=project&class=VCPU&from=3d&to=2d")
     assert "No usage by project was recorded in this period; the chart shows the total." in text
     assert 'class="edge" points=' in text
@@ -77,7 +77,7 @@ def test_the_table_of_a_class_has_a_column_for_each_line(shared):
     assert [row[2:] for row in cells if row][1:4] == [["60", "0"], ["50", "5"], ["40", "5"]]
 
 
-def test_points_and_rows_lead_to_the_state_then(shared, before):
+def test_points_and_rows_link_to_the_state_of_their_time(shared, before):
     text = page(shared, "?by=project&class=VCPU")
     plot, _, table = text.partition("<summary>All samples as a table</summary>")
     points = re.findall(r'<a href="/console/\?at=([^"]*)&amp;class=VCPU" aria-label="([^"]*)"><title>', plot)
@@ -94,7 +94,7 @@ def test_several_classes_have_few_points(shared):
     assert 6 < text.count("/?at=") <= 12
 
 
-def test_a_choice_keeps_the_others(shared):
+def test_each_choice_keeps_the_other_choices(shared):
     text = html.unescape(page(shared, "?by=project&class=VCPU&from=6h&to=1h"))
     assert 'href="/console/usage?period=week&class=VCPU&by=project"' in text
     assert 'href="/console/usage?class=VCPU&by=aggregate&from=6h&to=1h"' in text
@@ -125,7 +125,7 @@ def test_empty_fields_of_the_form_choose_nothing(shared):
         ("period=century", "period is"),
     ],
 )
-def test_what_makes_no_sense_is_refused_beside_the_form(shared, query, sentence):
+def test_invalid_input_is_reported_beside_the_form(shared, query, sentence):
     text = page(shared, f"?{query}", 400)
     assert sentence in re.search(r'role="alert">(.*?)</p>', text)[1]
     assert '<button type="submit"' in text

@@ -30,21 +30,21 @@ CHECKS = [
     checks.response_schema_conformance,
 ]
 PLACEMENT = "/v1/openapi-placement.json?version="
-#: The documents, and how many of the profile's examples are drawn for each operation, in percent.
+#: The documents, and the percentage of the profile's examples drawn for each operation.
 DOCUMENTS = {"/v1/openapi.json": 20, f"{PLACEMENT}1.39": 12, f"{PLACEMENT}1.27": 4, f"{PLACEMENT}1.11": 4}
 ADMIN = {"X-Auth-Token": "admin", "X-Roles": caller.ROLES}
-#: Who asks, and for which media type: mostly an administrator, for any.
+#: The token and the media type of requests: mostly an administrator's, and any type.
 ASKING = st.sampled_from(
     [*[ADMIN] * 8, ADMIN | {"Accept": "text/html"}, ADMIN | {"Accept": "text/plain"}, {"X-Auth-Token": "user"}, {}]
 )
-#: The methods that a document has.
+#: The methods in the documents.
 METHODS = {path: ("get", "post", "delete", *(("put",) if path.startswith(PLACEMENT) else ())) for path in DOCUMENTS}
 
 
 @pytest.fixture
 def service(database):
-    """The service with a few things in it."""
-    # Requests with ``wait`` are answered at once.
+    """Return the service with a few objects."""
+    # Requests with ``wait`` get their reply at once.
     application = deploy.loadapp(web.configuration(history__max_waiting_requests=0), database)
     furnish(caller.inside(application))
     return Described(application)
@@ -61,7 +61,7 @@ def operations(path, service):
 
 @on_sqlite
 @pytest.mark.parametrize(("path", "method"), [(path, method) for path in DOCUMENTS for method in METHODS[path]])
-def test_the_service_answers_as_it_is_described(path, method, service):
+def test_the_replies_of_the_service_conform_to_the_description(path, method, service):
     chosen = [operation for operation in operations(path, service) if operation.method == method]
     assert chosen
     for operation in chosen:
@@ -88,7 +88,7 @@ def answers(operation, percentage):
 
 
 def version_of(operation):
-    """Return the header that asks for the version of the document; none for an API without versions."""
+    """Return the header that requests the version of the document; none for an API without versions."""
     schemas = {each.name: each.definition["schema"] for each in operation.headers}
     return {name: schema["default"] for name, schema in schemas.items() if "default" in schema}
 
@@ -101,8 +101,8 @@ def ask(case, headers):
 
 @on_sqlite
 @each_document
-def test_the_examples_of_a_document_are_answered_as_it_says(path, service):
-    """As a tool reads them from the document; tests/docs runs them in the order of their pages, where they succeed."""
+def test_the_examples_of_a_document_get_the_described_replies(path, service):
+    """The examples are read from the document, as by tools; tests/docs runs them in the order of their pages."""
     sent = sum(len(statuses_of_examples(operation)) for operation in operations(path, service))
     assert sent >= (20 if path.startswith(PLACEMENT) else 1)
 

@@ -1,4 +1,4 @@
-"""The load generator counts complete replies only, on persistent connections and on connections that are closed."""
+"""The load generator counts only complete replies, on persistent and on closing connections."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Scripted:
                 with self._lock:
                     self.requests.append(request)
                     answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-                # In two pieces, so that a client must handle partial reads.
+                # Send two pieces, so that a client must handle partial reads.
                 connection.sendall(answer[:20])
                 connection.sendall(answer[20:])
                 if not self._keeps:

@@ -1,4 +1,4 @@
-"""What a measurement of claims counts and checks: results of replies, refusals, and the database afterwards."""
+"""The counts and checks of a measurement of claims: results of replies, refusals, and the database afterwards."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FIRST, SECOND = (f"c0000000-0000-4000-8000-00000000000{number}" for number in (1
 
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a function that imports a script, which finds the others in its own directory."""
+    """Return a function that imports a script of bench, with the directory of the scripts on the path."""
     monkeypatch.syspath_prepend(BENCH)
     return lambda name: importlib.import_module(f"bench.{name}")
 
 
-# --- what was refused ---
+# --- refusals ---
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_refusal_is_wrong_if_as_much_was_free_later(
 @pytest.mark.parametrize(
     ("in_one_call", "path"), [(False, b"GET /allocation_candidates?"), (True, b"POST /v1/claims ")]
 )
-def test_a_place_is_found_and_claimed_or_both_in_one_call(module: Any, in_one_call: bool, path: bytes) -> None:
+def test_a_host_is_searched_and_claimed_in_two_requests_or_one(module: Any, in_one_call: bool, path: bytes) -> None:
     replies = module("placing_requests").Replies() if in_one_call else None
     cloud = module("until_full").Cloud(hosts=10, until=0.95, replies=replies)
     server = object.__new__(module("load").Server)
@@ -55,14 +55,14 @@ def test_a_place_is_found_and_claimed_or_both_in_one_call(module: Any, in_one_ca
     assert next(client).startswith(path)
 
 
-# --- what replies say ---
+# --- results in replies ---
 
 
 def answer(load: Any, status: int, document: Any) -> Any:
     return load.Answer(status, json.dumps(document).encode() if document is not None else b"<html>")
 
 
-def test_results_are_counted_and_not_calls(module: Any) -> None:
+def test_results_are_counted_rather_than_requests(module: Any) -> None:
     replies, load = module("placing_requests").Replies(), module("load")
     claimed = {"consumer": FIRST, "status": 200, "allocations": {"p": {"resources": {"VCPU": 1}, "generation": 2}}}
     refused = {"consumer": SECOND, "status": 409, "error": {"code": "placement.v1.no_room"}}
@@ -73,11 +73,11 @@ def test_results_are_counted_and_not_calls(module: Any) -> None:
     assert replies.held() == {FIRST: {"p": {"VCPU": 1}}}
 
 
-# --- what the database has ---
+# --- the database ---
 
 
 class Stored:
-    """A database with a host of one NUMA node of eight processors, and one with two of them."""
+    """A database with two hosts, which have one and two NUMA nodes of eight processors."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -105,7 +105,7 @@ def stored(tmp_path: Path) -> Stored:
     return Stored(f"sqlite:///{tmp_path}/placement.sqlite")
 
 
-def test_a_database_as_it_should_be(module: Any, stored: Stored) -> None:
+def test_a_consistent_database_passes(module: Any, stored: Stored) -> None:
     stored.use(FIRST, 2, 8)
     held = {FIRST: {"p2": {"VCPU": 8}}}
     assert module("placing_checks").failures(stored.url, held, together=True) == []
@@ -122,14 +122,18 @@ def test_usage_without_an_inventory_is_found(module: Any, stored: Stored) -> Non
     assert module("placing_checks").failures(stored.url, {}, together=False) == ["provider 1, class 0: 1 of None used"]
 
 
-@pytest.mark.parametrize("told", [{"p2": {"VCPU": 2}}, {"p4": {"VCPU": 1}}, {"p2": {"VCPU": 1}, "p4": {"VCPU": 1}}])
-def test_a_consumer_that_holds_other_than_it_was_told_is_found(module: Any, stored: Stored, told: Any) -> None:
+@pytest.mark.parametrize(
+    "requested", [{"p2": {"VCPU": 2}}, {"p4": {"VCPU": 1}}, {"p2": {"VCPU": 1}, "p4": {"VCPU": 1}}]
+)
+def test_a_consumer_whose_allocations_differ_from_its_responses_is_found(
+    module: Any, stored: Stored, requested: Any
+) -> None:
     stored.use(FIRST, 2, 1)
-    (sentence,) = module("placing_checks").failures(stored.url, {FIRST: told}, together=False)
-    assert sentence == f"consumer {FIRST} holds {{'p2': {{'VCPU': 1}}}}, but the response said {told}"
+    (sentence,) = module("placing_checks").failures(stored.url, {FIRST: requested}, together=False)
+    assert sentence == f"consumer {FIRST} holds {{'p2': {{'VCPU': 1}}}}, but the response said {requested}"
 
 
-def test_a_consumer_of_two_nodes_is_found(module: Any, stored: Stored) -> None:
+def test_a_consumer_with_allocations_on_two_nodes_is_found(module: Any, stored: Stored) -> None:
     stored.use(FIRST, 4, 1)
     stored.use(FIRST, 5, 1)
     held = {FIRST: {"p4": {"VCPU": 1}, "p5": {"VCPU": 1}}}

@@ -13,7 +13,7 @@ BENCH = Path(__file__).parents[3] / "bench"
 
 @pytest.fixture
 def soak(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The script, which finds the others in its own directory."""
+    """Return the script, with the directory of the scripts on the path."""
     monkeypatch.syspath_prepend(BENCH)
     return importlib.import_module("bench.soak")
 
@@ -30,7 +30,7 @@ def test_growth_before_the_last_reload_does_not_count(soak: Any) -> None:
     assert soak._grown(samples, whole) == []
 
 
-def test_growth_after_it_does(soak: Any) -> None:
+def test_growth_after_the_last_reload_counts(soak: Any) -> None:
     samples = {number: soak.Sample(100.0 + 10 * number, number) for number in range(12)}
     memory, connections = soak._grown(samples, 12)
     assert memory.startswith("memory grew from 170 MB")

@@ -1,4 +1,4 @@
-"""How a command ends that is interrupted, or whose output is read no more."""
+"""The end of commands that are interrupted, or whose output pipe is closed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from placement.cmd import program
 PRINTS = "import sys; from placement.cmd import program; sys.exit(program.exit_code('x', lambda: print('a') or 0, 1))"
 
 
-def test_an_interrupt_is_one_line(capsys):
+def test_an_interrupt_prints_one_line(capsys):
     def work():
         raise KeyboardInterrupt
 
@@ -21,19 +21,19 @@ def test_an_interrupt_is_one_line(capsys):
     assert capsys.readouterr() == ("", "placement-x: interrupted\n")
 
 
-def test_a_reader_that_has_ended_is_no_failure():
+def test_a_closed_output_pipe_is_not_a_failure():
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w") as pipe:
         buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         words = [sys.executable, "-c", PRINTS]
-        done = subprocess.run(words, env=buffered, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (141, "")
+        result = subprocess.run(words, env=buffered, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
+    assert (result.returncode, result.stderr) == (141, "")
 
 
-@pytest.mark.parametrize(("written", "most"), [("", 0), ("max_retries = 3\n", 3)])
-def test_a_command_tries_once_to_reach_the_database_unless_a_file_says_more(tmp_path, restored_log, written, most):
+@pytest.mark.parametrize(("written", "retries"), [("", 0), ("max_retries = 3\n", 3)])
+def test_a_command_connects_once_unless_configured_to_retry(tmp_path, restored_log, written, retries):
     path = tmp_path / "placement.conf"
     path.write_text(f"[placement_database]\nconnection = sqlite://\n{written}")
-    found = program.configured("placement-x", ["--config-file", str(path), "run"], lambda all_: all_.add_parser("run"))
-    assert found.placement_database.max_retries == most
+    conf = program.configured("placement-x", ["--config-file", str(path), "run"], lambda all_: all_.add_parser("run"))
+    assert conf.placement_database.max_retries == retries

@@ -10,12 +10,12 @@ from tests.children import until
 
 
 def printed():
-    """Keep in memory what is printed on stderr: capfd, which empties a file, may lose what threads print meanwhile."""
+    """Capture stderr in memory: capfd, which empties a file, may lose lines that threads print meanwhile."""
     return contextlib.redirect_stderr(io.StringIO())
 
 
 def wait_for_output(stderr, pattern):
-    """Wait until what was printed on stderr matches a pattern."""
+    """Wait until the text on stderr matches a pattern."""
     until(lambda: re.search(pattern, stderr.getvalue()), f"{pattern} is not printed")
 
 
@@ -27,7 +27,7 @@ def test_long_work_prints_its_progress():
         wait_for_output(stderr, r"Counting: 5,000 of 12,000 providers, \d+ s\n")
 
 
-def test_work_of_unknown_length_prints_what_is_done():
+def test_work_of_unknown_length_prints_the_finished_steps():
     with printed() as stderr, Progress("Migrating", "rows", first=0.01) as progress:
         progress.advance(3)
         wait_for_output(stderr, r"Migrating: 3 rows, \d+ s\n")

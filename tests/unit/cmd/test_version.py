@@ -22,6 +22,6 @@ def test_a_command_prints_its_version(command, capsys, restored_signals):
     assert capsys.readouterr().out == f"{VERSION}\n"
 
 
-def test_code_that_is_not_installed_has_no_version(monkeypatch):
+def test_uninstalled_code_has_no_version(monkeypatch):
     monkeypatch.setattr(package, "NAME", "no-such-package")
     assert package.version() == "unknown"

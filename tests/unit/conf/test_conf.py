@@ -187,7 +187,7 @@ def test_every_option_is_listed_and_explained():
             assert option.name in (conf if group is None else conf[group])
 
 
-def test_changes_to_listed_options_do_not_change_ours():
+def test_changes_of_listed_options_do_not_affect_the_service():
     before = {group: [option.default for option in listed] for group, listed in options.list_opts()}
     for _, listed in options.list_opts():
         for option in listed:
@@ -247,12 +247,12 @@ def test_a_file_that_is_not_utf_8_is_named(error_line, directory):
 
 
 def test_a_file_with_characters_that_the_encoding_of_the_locale_lacks_is_not_blamed(directory):
-    """As below a compiled uWSGI that is started without LANG."""
+    """This occurs below a compiled uWSGI that is started without LANG."""
     write(directory, DATABASE + "# \u00e9\n")
     environment = os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     words = [sys.executable, "-c", "from placement import conf; conf.load()"]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.stderr.splitlines()[-1] == (
+    result = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+    assert result.stderr.splitlines()[-1] == (
         "oslo_config.cfg.Error: The configuration contains characters outside the locale's encoding, ascii: "
         "set LANG=C.UTF-8"
     )
@@ -264,7 +264,7 @@ def test_a_file_that_is_a_directory_is_named(directory):
         options.load()
 
 
-def test_the_error_for_a_missing_connection_names_where_it_was_looked_for(error_line, directory, tmp_path, monkeypatch):
+def test_the_error_for_a_missing_connection_names_the_places_searched(error_line, directory, tmp_path, monkeypatch):
     assert error_line("").endswith(f"set it in {directory}/placement.conf or in $OS_PLACEMENT_DATABASE__CONNECTION")
     monkeypatch.delenv(options.CONFIG_DIR_VARIABLE)
     monkeypatch.setenv("HOME", str(tmp_path / "empty"))
@@ -284,7 +284,7 @@ def test_the_finding_names_the_extra_that_installs_the_driver():
 
 def misspelt(directory, text):
     write(directory, DATABASE + text)
-    return [str(found).removeprefix(f"{directory}/placement.conf: ") for found in options.unknown(options.load())]
+    return [str(option).removeprefix(f"{directory}/placement.conf: ") for option in options.unknown(options.load())]
 
 
 @pytest.mark.parametrize(
@@ -336,8 +336,8 @@ def test_misspelt_options_are_reported_in_the_order_of_the_files_read(directory)
     (directory / "placement.conf.d").mkdir()
     for name in ("e.conf", "b.conf", "README", "d.conf", "a.conf", "c.conf"):
         (directory / "placement.conf.d" / name).write_text(f"[api]\n{name[0]} = 1\n")
-    found = misspelt(directory, "[api]\nfirst = 1\n")
-    assert [re.search(r"\](\w+)$", line)[1] for line in found] == ["first", *"abcde"]
+    lines = misspelt(directory, "[api]\nfirst = 1\n")
+    assert [re.search(r"\](\w+)$", line)[1] for line in lines] == ["first", *"abcde"]
 
 
 def test_a_configuration_of_real_deployments_has_no_misspelt_options(directory):

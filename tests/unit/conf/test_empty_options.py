@@ -1,4 +1,4 @@
-"""Every option with an empty value: the service works, or one line at start names the option and the reason."""
+"""Options with an empty value: the service works, or one line at start names the option and the reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def every_option():
 
 @pytest.fixture
 def restored_logging(restored_log):
-    """Restore, after the test, the log of the process and where warnings go."""
+    """Restore the log of the process and the handling of warnings after the test."""
     shown = warnings.showwarning
     yield
     logging.captureWarnings(False)
@@ -43,7 +43,7 @@ def directory(tmp_path_factory):
 
 
 def started(directory, section, name):
-    """Return the service and an empty line, or None and the message of the failed start."""
+    """Return the service and an empty text, or None and the message of the failed start."""
     try:
         return start(directory, section, name), ""
     except SystemExit as end:

@@ -1,4 +1,4 @@
-"""What a version shows of candidates."""
+"""Candidates in the form of each version."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.world import Stock, World
 
 
 def shown(world: World, group: Group, version: Version = LATEST) -> dict[str, Any]:
-    found = find(SearchQuery((group,)), world.snapshot())
-    body: dict[str, Any] = json.loads(encode(present(found, version).document))
+    candidates = find(SearchQuery((group,)), world.snapshot())
+    body: dict[str, Any] = json.loads(encode(present(candidates, version).document))
     return body
 
 

@@ -32,7 +32,7 @@ def app():
 
 @pytest.fixture(scope="module")
 def with_pages():
-    """The service with an API that has pages."""
+    """Return the service with an API that has pages."""
     pages = dataclasses.replace(routes.PLACEMENT, prefix="/pages", routes={}, has_pages=True)
     return web.mounted(dataclasses.replace(routes.PLACEMENT, routes=TABLE), pages)
 
@@ -75,11 +75,13 @@ def test_a_browser_is_redirected_to_the_pages(with_pages, accept, mount):
 
 
 @pytest.mark.parametrize("accept", OTHERS)
-def test_other_clients_are_not(app, with_pages, accept):
+def test_other_clients_are_not_redirected(app, with_pages, accept):
     headers = {} if accept is None else {"accept": accept}
-    one, other = (web.ask(each, "GET", "/", headers) for each in (with_pages, app))
-    assert (one.status_int, one.body) == (other.status_int, other.body) == (200, one.body)
-    assert sorted(one.headers) == sorted(other.headers)
+    with_page, without_page = (web.ask(each, "GET", "/", headers) for each in (with_pages, app))
+    assert (
+        (with_page.status_int, with_page.body) == (without_page.status_int, without_page.body) == (200, with_page.body)
+    )
+    assert sorted(with_page.headers) == sorted(without_page.headers)
 
 
 @pytest.mark.parametrize("accept", BROWSERS)

@@ -191,7 +191,7 @@ def test_a_failure_becomes_an_error_document(app):
     assert "No resource provider with uuid u found" in answer.json["errors"][0]["detail"]
 
 
-def test_an_exception_that_is_no_failure_is_not_caught():
+def test_an_exception_other_than_a_failure_is_not_caught():
     def broken(_req):
         raise KeyError("x")
 

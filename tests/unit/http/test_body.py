@@ -112,7 +112,7 @@ def test_a_form_is_names_and_values_in_order():
 
 
 @pytest.mark.parametrize("sign", [b"&a", b"%41"])
-def test_a_form_has_so_many_fields_and_escapes(sign):
+def test_a_form_has_a_maximum_number_of_fields_and_escapes(sign):
     assert body.parse_form(b"a" + sign * MOST, MOST)
     with pytest.raises(errors.TooManyValues, match=f"contains more than {MOST} values"):
         body.parse_form(b"a" + sign * (MOST + 1), MOST)

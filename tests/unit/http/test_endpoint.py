@@ -1,4 +1,4 @@
-"""The order of the checks (docs: api-order-of-checks): each request fails a check and all later ones."""
+"""The order of the checks (docs: api-order-of-checks): each request would fail one check and all later ones."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_an_endpoint_may_ignore_accept(app):
     assert ask(app, "GET", "/any", {"accept": "image/png"}).status_int == 204
 
 
-def test_the_policy_may_have_another_target_than_the_caller(app):
+def test_the_policy_may_have_a_target_other_than_the_caller(app):
     assert ask(app, "GET", "/of_project?project_id=p", roles="reader").status_int == 204
     assert ask(app, "GET", "/of_project?project_id=q", roles="reader").status_int == 403
     assert ask(app, "GET", "/of_project?project_id=p&project_id=q", roles="reader").status_int == 403

@@ -19,8 +19,8 @@ def answer(failure, accept="application/json", version=mv.LATEST, method="GET", 
     def app(environ, start_response):
         return failures.respond(failure, environ, start_response)
 
-    found = {API: routes.PLACEMENT, REQUEST_ID: web.REQUEST, VERSION: version, "HTTP_ACCEPT": accept, **environ}
-    return web.ask(app, method, "/x", environ=found)
+    environ_ = {API: routes.PLACEMENT, REQUEST_ID: web.REQUEST, VERSION: version, "HTTP_ACCEPT": accept, **environ}
+    return web.ask(app, method, "/x", environ=environ_)
 
 
 def leaves(module):
@@ -98,10 +98,10 @@ def leaves(module):
 )
 def test_a_failure_has_a_status_and_a_detail(failure, status, title, detail):
     """The blanks are part of the format that clients know; clients read the last line."""
-    found = answer(failure, CONTENT_TYPE="a/b; c=d")
-    assert found.status == f"{status} {title}"
-    assert found.headers["content-type"] == "application/json"
-    assert found.json == {
+    reply = answer(failure, CONTENT_TYPE="a/b; c=d")
+    assert reply.status == f"{status} {title}"
+    assert reply.headers["content-type"] == "application/json"
+    assert reply.json == {
         "errors": [
             {
                 "status": status,
@@ -123,10 +123,10 @@ def test_a_missing_media_type_is_reported_as_none(content_type):
 
 
 def test_an_internal_error_has_no_details():
-    found = answer(failures.InternalError())
-    assert found.status == "500 Internal Server Error"
-    assert found.json["errors"][0]["title"] == "Internal Server Error"
-    assert "id of this request" in found.json["errors"][0]["detail"]
+    reply = answer(failures.InternalError())
+    assert reply.status == "500 Internal Server Error"
+    assert reply.json["errors"][0]["title"] == "Internal Server Error"
+    assert "id of this request" in reply.json["errors"][0]["detail"]
 
 
 @pytest.mark.parametrize("kind", leaves(errors) + leaves(failures))
@@ -175,14 +175,14 @@ def test_allowed_methods_are_sent_in_the_allow_header():
     ],
 )
 def test_the_media_type_of_an_error_document_is_negotiated(accept, content_type):
-    found = answer(errors.ProviderNotFound(uuid="\N{SNOWMAN}"), accept)
-    assert found.headers["content-type"] == content_type
-    assert "The resource could not be found." in found.text
-    assert "404" in found.text
+    reply = answer(errors.ProviderNotFound(uuid="\N{SNOWMAN}"), accept)
+    assert reply.headers["content-type"] == content_type
+    assert "The resource could not be found." in reply.text
+    assert "404" in reply.text
     if content_type == "application/json":
-        assert json.loads(found.text)["errors"][0]["detail"].endswith("No resource provider with uuid \u2603 found  ")
+        assert json.loads(reply.text)["errors"][0]["detail"].endswith("No resource provider with uuid \u2603 found  ")
     else:
-        assert "No resource provider with uuid \u2603 found" in found.text
+        assert "No resource provider with uuid \u2603 found" in reply.text
 
 
 def test_an_html_error_document_escapes_text_of_the_client():
@@ -211,16 +211,16 @@ def test_unclosed_tags_take_linear_time(accept):
 @pytest.mark.parametrize("accept", ["application/json", "text/plain", "text/html"])
 def test_a_long_message_is_shortened_in_the_middle(accept):
     for length in (20_000, 40_000, 4_000_000):
-        found = answer(errors.ProviderNotFound(uuid="\N{SNOWMAN}" * length), accept)
-        assert "No resource provider with uuid " in found.text
-        assert " found" in found.text
-        assert (" ... " in found.text) == (length > 24_000)
-        assert len(found.body) < 200_000
+        reply = answer(errors.ProviderNotFound(uuid="\N{SNOWMAN}" * length), accept)
+        assert "No resource provider with uuid " in reply.text
+        assert " found" in reply.text
+        assert (" ... " in reply.text) == (length > 24_000)
+        assert len(reply.body) < 200_000
 
 
 def test_a_message_of_several_lines_is_joined_into_one():
-    found = answer(errors.InvalidBody(reason="x\n\nFailed validating 'y' in schema:\n    {}"))
-    assert found.json["errors"][0]["detail"].split("\n")[-1].strip() == (
+    reply = answer(errors.InvalidBody(reason="x\n\nFailed validating 'y' in schema:\n    {}"))
+    assert reply.json["errors"][0]["detail"].split("\n")[-1].strip() == (
         "JSON does not validate: x  Failed validating 'y' in schema:     {}"
     )
 
@@ -228,12 +228,12 @@ def test_a_message_of_several_lines_is_joined_into_one():
 @pytest.mark.parametrize("accept", ["application/json", "text/plain", "text/html"])
 @pytest.mark.parametrize("name", ["{status} {0} {", "%s %(a)s", "\ud800", "$x ${y}"])
 def test_a_name_with_format_characters_does_not_break_a_reply(accept, name):
-    found = answer(errors.ProviderNotFound(uuid=name), accept)
-    assert found.status_int == 404
-    assert len(found.body) == int(found.headers["content-length"])
+    reply = answer(errors.ProviderNotFound(uuid=name), accept)
+    assert reply.status_int == 404
+    assert len(reply.body) == int(reply.headers["content-length"])
 
 
 def test_an_error_reply_to_head_has_no_body():
-    found = answer(errors.ProviderNotFound(uuid="u"), method="HEAD")
-    assert found.status_int == 404
-    assert found.body == b""
+    reply = answer(errors.ProviderNotFound(uuid="u"), method="HEAD")
+    assert reply.status_int == 404
+    assert reply.body == b""

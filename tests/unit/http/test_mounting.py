@@ -1,4 +1,4 @@
-"""Several APIs below one set of shared layers: their own settings and the shared ones."""
+"""Several APIs below shared layers: their own settings and the shared ones."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ OLDEST, NEWEST = Version(1, 1), Version(1, 9)
 
 
 class MetalVersions:
-    """Versioning by another header; every reply has the range of versions, refusals included."""
+    """Versioning with another header; every reply, even a refusal, has the range of versions."""
 
     def negotiate(self, environ):
-        asked = environ.get("HTTP_X_METAL_VERSION", str(OLDEST))
-        major, _, minor = asked.partition(".")
+        requested = environ.get("HTTP_X_METAL_VERSION", str(OLDEST))
+        major, _, minor = requested.partition(".")
         if not minor.isdigit():
-            raise errors.MalformedVersion(version=asked)
+            raise errors.MalformedVersion(version=requested)
         version = Version(int(major), int(minor))
         if not OLDEST <= version <= NEWEST:
-            failure = errors.UnacceptableVersion(version=asked)
+            failure = errors.UnacceptableVersion(version=requested)
             failure.headers = self._range()
             raise failure
         return version
@@ -96,7 +96,7 @@ def conflict(_req):
 
 
 def marked(application, _service):
-    """Return a layer that only this API has."""
+    """Return the layer of a single API."""
 
     def layer(environ, start_response):
         def start(status, headers, *exc_info):
@@ -163,13 +163,13 @@ def test_links_and_locations_begin_where_the_api_is_mounted(app, mount):
 
 
 def test_each_api_negotiates_its_versions(app):
-    asked = {ASKED: "1.5", "openstack-api-version": "placement 1.7"} | ADMIN
-    answer = web.ask(app, "GET", "/metal/newer", asked)
+    headers = {ASKED: "1.5", "openstack-api-version": "placement 1.7"} | ADMIN
+    answer = web.ask(app, "GET", "/metal/newer", headers)
     assert answer.json == "1.5"
     assert [answer.headers[f"x-metal-{name}"] for name in ("oldest", "newest", "version")] == ["1.1", "1.9", "1.5"]
     assert "openstack-api-version" not in answer.headers
     assert "vary" not in answer.headers
-    answer = web.ask(app, "GET", "/user", asked)
+    answer = web.ask(app, "GET", "/user", headers)
     assert answer.headers["openstack-api-version"] == "placement 1.7"
     assert "x-metal-version" not in answer.headers
     assert web.ask(app, "GET", "/metal/newer", {ASKED: "1.4"}).status_int == 404
@@ -215,7 +215,7 @@ def test_noauth2_accepts_requests_without_a_token_as_admin_if_the_api_allows_it(
 
 
 @pytest.mark.parametrize("path", ["/metal/user", "/pages/user"])
-def test_noauth2_takes_no_page_for_an_administrator_but_those_of_the_api_itself(path):
+def test_noauth2_accepts_only_pages_of_the_api_itself_as_an_administrator(path):
     app = web.mounted(PLACEMENT, METAL, dataclasses.replace(METAL, prefix="/pages", has_pages=True))
     own, other = ({"origin": f"http://{host}", "host": "here:8778"} for host in ("here:8778", "there:8778"))
     assert web.ask(app, "GET", path, other).status_int == 401
@@ -290,7 +290,7 @@ def test_a_stream_is_sent_without_a_length(app):
 
 
 @pytest.mark.parametrize("path", ["/user", "/metal/user", "/metal/conflict", "/nope", "/metal/streamed"])
-def test_no_reply_is_taken_for_a_document_of_another_type(app, path):
+def test_no_reply_can_be_sniffed_as_another_type(app, path):
     assert web.ask(app, "GET", path, ADMIN).headers.getall("x-content-type-options") == ["nosniff"]
 
 

@@ -47,16 +47,16 @@ def test_attributes_are_not_stored_in_the_environ():
 
 
 def test_parameters_are_decoded():
-    found = parameters("/?name=%e2%98%83+x&resources=VCPU:1&required=A&required=B")
-    assert found.get("name") == "\N{SNOWMAN} x"
-    assert found.all("required") == ["A", "B"]
-    assert "member_of" not in found
-    assert found.get("member_of") is None
+    values = parameters("/?name=%e2%98%83+x&resources=VCPU:1&required=A&required=B")
+    assert values.get("name") == "\N{SNOWMAN} x"
+    assert values.all("required") == ["A", "B"]
+    assert "member_of" not in values
+    assert values.get("member_of") is None
 
 
 def test_raw_bytes_in_a_query_are_read_as_utf_8():
-    found = parameters(QUERY_STRING="name=" + "\N{SNOWMAN}".encode().decode("latin-1"))
-    assert found.get("name") == "\N{SNOWMAN}"
+    values = parameters(QUERY_STRING="name=" + "\N{SNOWMAN}".encode().decode("latin-1"))
+    assert values.get("name") == "\N{SNOWMAN}"
 
 
 @pytest.mark.parametrize("query", ["name=%88", "%88=1", "name=\xff", "name=%00", "%00=1", "bogus=1", "name=a&bogus="])

@@ -1,4 +1,4 @@
-"""What requests of an extension share is kept by the service."""
+"""Objects that the service keeps for the requests of an extension."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from placement.http.service import Service
 
 
 class Shared:
-    """What is made for each service, once."""
+    """An object that each service creates once."""
 
     def __init__(self, conf, database, index):
         self.made_of = conf, database, index
@@ -20,16 +20,16 @@ def service(conf="conf"):
     return Service(conf, "database", "policy", "index", ())
 
 
-def test_what_is_kept_is_made_once_of_what_the_service_has():
-    one = service()
-    kept = one.shared(Shared)
+def test_a_kept_object_is_created_once_from_the_services_parts():
+    service_ = service()
+    kept = service_.shared(Shared)
     assert kept.made_of == ("conf", "database", "index")
-    assert one.shared(Shared) is kept
+    assert service_.shared(Shared) is kept
 
 
-def test_each_kind_and_each_service_has_its_own():
-    one, two = service(), service("other conf")
-    assert type(one.shared(Other)) is Other
-    assert type(one.shared(Shared)) is Shared
-    assert two.shared(Shared).made_of == ("other conf", "database", "index")
-    assert one.shared(Shared).made_of == ("conf", "database", "index")
+def test_each_class_and_each_service_has_its_own_object():
+    first, second = service(), service("other conf")
+    assert type(first.shared(Other)) is Other
+    assert type(first.shared(Shared)) is Shared
+    assert second.shared(Shared).made_of == ("other conf", "database", "index")
+    assert first.shared(Shared).made_of == ("conf", "database", "index")

@@ -1,4 +1,4 @@
-"""Metrics in a registry of their own."""
+"""Metrics in a separate registry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from placement.metrics.definitions import Metrics
 
 @contextlib.contextmanager
 def counted(*extensions: Extension) -> Iterator[CollectorRegistry]:
-    """Count in a registry, with the metrics of these extensions."""
+    """Return a registry that counts the metrics of the service and these extensions."""
     registry = CollectorRegistry()
     metrics = Metrics(lambda: None, extensions, registry)
     metrics.connect()

@@ -60,7 +60,7 @@ def app():
 
 @pytest.fixture
 def registry():
-    """A registry whose metrics count during the test."""
+    """Return a registry whose metrics count during the test."""
     with counted() as registry:
         yield registry
 

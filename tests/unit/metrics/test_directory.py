@@ -65,8 +65,8 @@ def test_counts_of_ended_processes_are_kept_and_their_files_removed(directory):
     assert lines(directory)[0] == 'placement_claims_total{outcome="placed"} 15.0'
 
 
-def test_of_gauges_that_are_kept_the_newest_counts(directory):
-    """The last process that has set it may have ended before others that set it earlier."""
+def test_the_newest_value_of_a_kept_gauge_counts(directory):
+    """The last process to set it may end before processes that set it earlier."""
     for process, value, when in ((NO_PROCESS, 7, 20.0), (NO_PROCESS + 1, 8, 30.0), (NO_PROCESS + 2, 9, 10.0)):
         (directory.path / f"{process}.alive").touch()
         numbers = MmapedDict(str(directory.path / f"gauge_mostrecent_{process}.db"))
@@ -79,9 +79,9 @@ def test_of_gauges_that_are_kept_the_newest_counts(directory):
     assert files(directory) == ["gauge_mostrecent_ended.db", "lock"]
     running = MmapedDict(str(directory.path / "gauge_mostrecent_1.db"))
     key = mmap_key("placement_used", "placement_used", ["resource_class"], ["VCPU"], "Help")
-    for value, when, shown in ((5, 25.0, 8), (6, 40.0, 6)):
+    for value, when, expected in ((5, 25.0, 8), (6, 40.0, 6)):
         running.write_value(key, value, when)
-        assert lines(directory) == [f'placement_used{{resource_class="VCPU"}} {shown}.0']
+        assert lines(directory) == [f'placement_used{{resource_class="VCPU"}} {expected}.0']
     running.close()
 
 
@@ -116,7 +116,7 @@ def test_files_of_running_processes_are_not_changed(directory):
     assert files(directory) == before
 
 
-# In a process of its own: forking the test process, with its threads and libraries, is not safe.
+# Runs in a separate process: forking the test process, with its threads and libraries, is not safe.
 FORKING = """
 import os, signal, sys
 from placement.metrics.directory import Directory
@@ -214,11 +214,11 @@ print(command.main([sys.argv[1]]))
 
 
 def test_a_missing_library_is_reported_in_one_line(tmp_path):
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", WITHOUT, str(tmp_path)], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     sentence = f"prometheus_client is not installed: {package.install('metrics')}\n"
-    assert (done.stdout, done.stderr) == (f"[metrics]directory: {sentence}1\n", f"placement-metrics: {sentence}")
+    assert (result.stdout, result.stderr) == (f"[metrics]directory: {sentence}1\n", f"placement-metrics: {sentence}")
 
 
 TWICE = """
@@ -235,10 +235,10 @@ print(Directory(sys.argv[1]).text()[0].decode())
 
 
 def test_several_applications_in_one_process_count_once(tmp_path):
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", TWICE, str(tmp_path)], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
-    assert 'placement_retries_total{cause="deadlock"} 1.0' in done.stdout
+    assert 'placement_retries_total{cause="deadlock"} 1.0' in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from placement.metrics.allocated_file import AllocatedFile
 from tests.clock import PATIENCE
 
-#: Runs in its own namespace, where it can mount a file system of three megabytes.
+#: A program in its own namespace, where it can mount a file system of three megabytes.
 BEGIN = """
 import logging, os, signal, subprocess, sys
 logging.basicConfig()
@@ -77,30 +77,30 @@ def run(directory, code):
         not shutil.which("unshare")
         or subprocess.run(["unshare", "-Urm", "true"], check=False, timeout=PATIENCE).returncode
     ):
-        pytest.skip("no namespaces for users: a full file system cannot be made")
+        pytest.skip("no user namespaces: a full file system cannot be mounted")
     argv = ["unshare", "-Urm", sys.executable, "-c", BEGIN + code, str(directory)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE)
-    assert done.returncode == 0, done
-    return done
+    result = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert result.returncode == 0, result
+    return result
 
 
 def test_a_disk_that_becomes_full_stops_the_metrics_and_not_the_process(tmp_path):
-    done = run(tmp_path, FULL_LATER)
+    result = run(tmp_path, FULL_LATER)
     # Values that fit into the reserved space are still counted.
-    assert done.stdout.splitlines() == ["serves False", "True True False"]
-    assert done.stderr.count("This process stops recording metrics: ") == 1
+    assert result.stdout.splitlines() == ["serves False", "True True False"]
+    assert result.stderr.count("This process stops recording metrics: ") == 1
 
 
 def test_a_worker_forked_on_a_full_disk_runs_and_the_page_shows_the_others(tmp_path):
-    done = run(tmp_path, FULL_FORK)
-    assert done.stdout.splitlines() == ["child 7", "True"]
+    result = run(tmp_path, FULL_FORK)
+    assert result.stdout.splitlines() == ["child 7", "True"]
 
 
 def test_a_service_that_starts_on_a_full_disk_serves(tmp_path):
-    done = run(tmp_path, FULL_BEFORE)
-    assert done.stdout == "serves False\n"
-    assert done.stderr.count("This process has no metrics: ") == 1
-    assert "No space left on device" in done.stderr
+    result = run(tmp_path, FULL_BEFORE)
+    assert result.stdout == "serves False\n"
+    assert result.stderr.count("This process has no metrics: ") == 1
+    assert "No space left on device" in result.stderr
 
 
 def test_a_file_of_numbers_has_no_holes_however_it_grows(tmp_path):
@@ -117,7 +117,7 @@ def test_a_file_of_numbers_has_no_holes_however_it_grows(tmp_path):
 
 
 @pytest.mark.parametrize("length", [*range(1, 20), 65000, 70000])
-def test_a_key_of_any_length_has_room(tmp_path, length):
+def test_a_key_of_any_length_can_be_stored(tmp_path, length):
     numbers = AllocatedFile(str(tmp_path / "counter_1.db"))
     while numbers._used < 2**16 - 40:
         numbers.write_value(f"{numbers._used}", 1.0, 0.0)

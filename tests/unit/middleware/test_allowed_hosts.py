@@ -1,4 +1,4 @@
-"""Where only the address of a client authorises it, the Host of a request must be this machine."""
+"""The Host of a request must be this machine if only the address of a client authorises it."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from placement.middleware.guess_limit import address_of
 from tests import web
 from tests.clock import Clock
 
-LONG = "\N{SNOWMAN}" * 24  # 72 bytes, the most that bcrypt takes
+LONG = "\N{SNOWMAN}" * 24  # 72 bytes, the limit of bcrypt
 
 
 @endpoint()
@@ -27,7 +27,7 @@ def whoami(req):
 
 
 @endpoint()
-def asked_of_policy(req):
+def policy_values(req):
     """Return the values of the context that policy rules can use."""
     return ok(dict(req.environ[CONTEXT].to_policy_values()))
 
@@ -40,7 +40,7 @@ def names_in_environ(req):
 TABLE = {
     "/": {"GET": whoami},
     "/whoami": {"GET": whoami},
-    "/policy": {"GET": asked_of_policy},
+    "/policy": {"GET": policy_values},
     "/environ": {"GET": names_in_environ},
 }
 
@@ -53,7 +53,7 @@ def entry(user, password):
 def file(tmp_path):
     path = tmp_path / "htpasswd"
     path.write_text(
-        entry("nova", "right").replace("$2b$", "$2y$")  # as Apache's htpasswd writes it
+        entry("nova", "right").replace("$2b$", "$2y$")  # a line written by Apache's htpasswd
         + entry("neutron", "a:b \N{SNOWMAN}")
         + entry("long", LONG)
         + "#"
@@ -85,9 +85,9 @@ def test_correct_passwords_are_accepted(app, user, password):
 
 
 def test_the_scheme_is_case_insensitive_and_the_header_is_removed(app):
-    [said] = as_user("nova", "right").values()
+    [identity] = as_user("nova", "right").values()
     for scheme in ("basic", "BASIC"):
-        answer = web.ask(app, "GET", "/environ", {"authorization": said.replace("Basic", scheme)})
+        answer = web.ask(app, "GET", "/environ", {"authorization": identity.replace("Basic", scheme)})
         assert "HTTP_X_USER_ID" in answer.json
         assert "HTTP_AUTHORIZATION" not in answer.json
 
@@ -124,17 +124,17 @@ def test_wrong_or_malformed_credentials_are_refused(app, headers):
 
 def test_identity_headers_of_the_client_are_ignored(app):
     names = ("user-id", "user", "user-name", "project-id", "tenant-id", "tenant", "domain-id", "roles", "role")
-    said = {f"x-{name}": "root" for name in names} | {"openstack-system-scope": "all", "x-service-roles": "root"}
-    assert web.ask(app, "GET", "/whoami", said | as_user("nova", "right")).json == [
+    headers = {f"x-{name}": "root" for name in names} | {"openstack-system-scope": "all", "x-service-roles": "root"}
+    assert web.ask(app, "GET", "/whoami", headers | as_user("nova", "right")).json == [
         *("nova", "nova", ["admin", "service"]),
         None,
     ]
-    assert web.ask(app, "GET", "/", said).json == [None, None, [], None]
+    assert web.ask(app, "GET", "/", headers).json == [None, None, [], None]
     people = ("user", "user-domain", "project", "project-domain", "domain", "tenant")
-    said |= {f"x-{who}-{what}": "root" for who in people for what in ("id", "name")}
-    said |= {f"x-service-{who}-id": "root" for who in people} | {"x-is-admin-project": "false"}
+    headers |= {f"x-{who}-{field}": "root" for who in people for field in ("id", "name")}
+    headers |= {f"x-service-{who}-id": "root" for who in people} | {"x-is-admin-project": "false"}
     known = web.ask(app, "GET", "/policy", as_user("nova", "right")).json
-    assert web.ask(app, "GET", "/policy", said | as_user("nova", "right")).json == known
+    assert web.ask(app, "GET", "/policy", headers | as_user("nova", "right")).json == known
 
 
 def test_the_roles_are_taken_from_the_configuration(file):
@@ -244,7 +244,7 @@ def test_guesses_are_limited_by_address_and_remembered_passwords_are_not(app, ch
 
 
 @pytest.mark.parametrize(
-    ("one", "another", "same"),
+    ("first", "second", "same"),
     [
         ("192.0.2.7", "192.0.2.8", False),
         ("2001:db8::1", "2001:db8::ffff", True),
@@ -253,47 +253,47 @@ def test_guesses_are_limited_by_address_and_remembered_passwords_are_not(app, ch
         ("unix:", "unix:", True),
     ],
 )
-def test_addresses_that_share_a_limit(one, another, same):
-    assert (address_of({"REMOTE_ADDR": one}) == address_of({"REMOTE_ADDR": another})) is same
+def test_addresses_that_share_a_limit(first, second, same):
+    assert (address_of({"REMOTE_ADDR": first}) == address_of({"REMOTE_ADDR": second})) is same
 
 
 def test_the_limit_expires_and_the_number_of_remembered_addresses_is_bounded(monkeypatch):
     now = 1000.0
     monkeypatch.setattr(guess_limit.time, "monotonic", lambda: now)
     monkeypatch.setattr(guess_limit, "MAX_ADDRESSES", 3)
-    one = guess_limit.GuessLimit()
+    limit = guess_limit.GuessLimit()
     for _ in range(12):
-        one.count("a")
-    assert one.seconds_to_wait("a") == 6, "two too many"
+        limit.count("a")
+    assert limit.seconds_to_wait("a") == 6, "two guesses too many"
     now += 5.5
-    assert one.seconds_to_wait("a") == 1, "half a second is left"
+    assert limit.seconds_to_wait("a") == 1, "half a second is left"
     now += 0.5
-    assert one.seconds_to_wait("a") == 0
-    one.count("a")
-    assert one.seconds_to_wait("a") == 2
+    assert limit.seconds_to_wait("a") == 0
+    limit.count("a")
+    assert limit.seconds_to_wait("a") == 2
     for address in "bcd":
-        one.count(address)
-    assert one.seconds_to_wait("a") == 0
+        limit.count(address)
+    assert limit.seconds_to_wait("a") == 0
 
 
 def test_an_address_that_continues_to_guess_is_not_evicted(monkeypatch):
     monkeypatch.setattr(guess_limit.time, "monotonic", lambda: 1000.0)
     monkeypatch.setattr(guess_limit, "MAX_ADDRESSES", 2)
-    one = guess_limit.GuessLimit()
+    limit = guess_limit.GuessLimit()
     for address in "a" * 10 + "bac":
-        one.count(address)
-    assert one.seconds_to_wait("a") == 4
+        limit.count(address)
+    assert limit.seconds_to_wait("a") == 4
 
 
 def test_unused_attempts_are_not_saved_up(monkeypatch):
     now = 1000.0
     monkeypatch.setattr(guess_limit.time, "monotonic", lambda: now)
-    one = guess_limit.GuessLimit()
-    one.count("a")
+    limit = guess_limit.GuessLimit()
+    limit.count("a")
     now += 3600
     for _ in range(10):
-        one.count("a")
-    assert one.seconds_to_wait("a") == 2
+        limit.count("a")
+    assert limit.seconds_to_wait("a") == 2
 
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["in place", "by another"])

@@ -1,4 +1,4 @@
-"""Requests that are malformed, or that a web server has truncated (docs: api-order-of-checks)."""
+"""Requests that are malformed, or truncated by a web server (docs: api-order-of-checks)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_unusual_but_valid_requests_are_served(app):
 
 
 @pytest.mark.parametrize("cut", ["QUERY_STRING", "PATH_INFO", "SERVER_PROTOCOL"])
-def test_a_request_that_the_server_has_truncated_is_too_long(app, cut):
+def test_a_request_truncated_by_the_server_is_too_long(app, cut):
     def server(environ, start_response):
         """Remove a variable, as uWSGI does when its buffer is full."""
         del environ[cut]

@@ -46,7 +46,7 @@ def protected(tmp_path):
     return build
 
 
-def test_all_but_the_version_document_needs_a_token(protected):
+def test_everything_except_the_version_document_needs_a_token(protected):
     app = protected()
     for path in ("/", ""):
         assert web.ask(app, "GET", path).status_int == 200
@@ -93,8 +93,8 @@ def test_a_missing_keystonemiddleware_is_reported_with_its_extra(protected, monk
 
 
 def test_a_missing_memcached_client_is_reported_at_start(protected, monkeypatch):
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "memcache" else found(name))
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "memcache" else find_spec(name))
     sentence = f"python-memcached is missing: {package.install('keystone')}"
     with pytest.raises(StartError, match=re.escape(sentence)):
         protected(REACHED + "memcached_servers = 127.0.0.1:11211\n")

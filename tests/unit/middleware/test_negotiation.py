@@ -25,7 +25,7 @@ def app():
 
 
 @pytest.mark.parametrize(
-    ("asked", "negotiated"),
+    ("requested", "negotiated"),
     [
         (None, [1, 0]),
         ("placement 1.7", [1, 7]),
@@ -38,15 +38,15 @@ def app():
         ("1.7", [1, 0]),
     ],
 )
-def test_the_negotiated_version_is_in_the_request_and_in_the_reply(app, asked, negotiated):
-    answer = web.ask(app, "GET", "/", {"openstack-api-version": asked} if asked else {})
+def test_the_negotiated_version_is_in_the_request_and_in_the_reply(app, requested, negotiated):
+    answer = web.ask(app, "GET", "/", {"openstack-api-version": requested} if requested else {})
     assert answer.json == negotiated
     assert answer.headers["openstack-api-version"] == f"placement {negotiated[0]}.{negotiated[1]}"
     assert answer.headers["vary"] == "openstack-api-version"
 
 
 @pytest.mark.parametrize(
-    ("asked", "status", "message"),
+    ("requested", "status", "message"),
     [
         ("0.5", 406, "Invalid microversion: Unacceptable version header: 0.5"),
         (NEXT, 406, f"Invalid microversion: Unacceptable version header: {NEXT}"),
@@ -56,8 +56,8 @@ def test_the_negotiated_version_is_in_the_request_and_in_the_reply(app, asked, n
     ],
 )
 @pytest.mark.parametrize("accept", ["application/json", "text/html", "text/plain"])
-def test_an_unsupported_version_is_refused_without_version_headers(app, asked, status, message, accept):
-    answer = web.ask(app, "GET", "/", {"openstack-api-version": f"placement {asked}", "accept": accept})
+def test_an_unsupported_version_is_refused_without_version_headers(app, requested, status, message, accept):
+    answer = web.ask(app, "GET", "/", {"openstack-api-version": f"placement {requested}", "accept": accept})
     assert answer.status_int == status
     assert message in answer.text
     assert answer.headers["content-type"].startswith(accept)

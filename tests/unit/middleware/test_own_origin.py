@@ -1,4 +1,4 @@
-"""Pages of other origins cannot write with the password that a browser keeps (docs: api-authentication)."""
+"""Pages of other origins cannot write with the password stored by a browser (docs: api-authentication)."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def test_a_page_of_another_origin_reads_and_does_not_write(tmp_path, path):
 
 @pytest.mark.parametrize("path", ["/thing", "/other/thing"])
 @pytest.mark.parametrize("headers", [{}, {"origin": "http://here:8778"}, {"sec-fetch-site": "same-origin"}])
-def test_a_client_that_is_no_browser_writes_and_so_does_a_page_of_the_service(tmp_path, path, headers):
+def test_a_client_other_than_a_browser_and_a_page_of_the_service_may_write(tmp_path, path, headers):
     assert web.ask(serve(tmp_path), "POST", path, PASSWORD | headers).status_int == 200
 
 
-def test_a_page_learns_nothing_of_a_password(tmp_path):
+def test_a_page_contains_no_password(tmp_path):
     wrong = PASSWORD | {"authorization": "Basic " + base64.b64encode(b"u:q").decode()}
     assert web.ask(serve(tmp_path), "POST", "/thing", wrong | FOREIGN).status_int == 403
 
@@ -59,12 +59,12 @@ def test_a_page_learns_nothing_of_a_password(tmp_path):
 @pytest.mark.parametrize(
     ("allowed", "status"), [("https://example.org", 200), ("https://example.com", 403), ("*", 403)]
 )
-def test_a_page_of_an_origin_that_is_allowed_by_name_writes(tmp_path, allowed, status):
+def test_a_page_of_an_allowed_origin_may_write(tmp_path, allowed, status):
     app = serve(tmp_path, cors__allowed_origin=[allowed])
     assert web.ask(app, "POST", "/thing", PASSWORD | FOREIGN).status_int == status
 
 
-def test_a_token_is_added_by_no_browser():
+def test_no_browser_adds_a_token_by_itself():
     app = web.mounted(*APIS)
     for path in ("/thing", "/other/thing"):
         assert web.ask(app, "POST", path, {"x-auth-token": "admin", **FOREIGN}).status_int == 200
@@ -91,10 +91,10 @@ def test_a_token_is_added_by_no_browser():
         ({"HTTP_ORIGIN": "http://[here:8778"}, False),
     ],
 )
-def test_a_browser_tells_whose_page_sends_a_request(headers, own):
+def test_a_browser_states_the_origin_of_the_page_that_sends_a_request(headers, own):
     assert is_own_origin({"HTTP_HOST": "here:8778", **headers}) is own
 
 
-@pytest.mark.parametrize("given", ["null", "file://", "http://here"])
-def test_a_request_that_names_no_host_comes_from_no_page_of_it(given):
-    assert not is_own_origin({"HTTP_ORIGIN": given})
+@pytest.mark.parametrize("headers", ["null", "file://", "http://here"])
+def test_a_request_without_a_host_is_not_from_a_page_of_the_service(headers):
+    assert not is_own_origin({"HTTP_ORIGIN": headers})

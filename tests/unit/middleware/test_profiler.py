@@ -50,21 +50,21 @@ def test_a_path_may_be_longer_than_the_name_of_a_file(profiles):
     assert len(list(profiles.iterdir())) == 1
 
 
-def test_a_request_whose_path_the_server_has_cut_is_refused(profiles):
+def test_a_request_whose_path_the_server_dropped_is_refused(profiles):
     request = webob.Request.blank("/things/a")
-    del request.environ["PATH_INFO"]  # as uWSGI leaves out what it has no room for
+    del request.environ["PATH_INFO"]  # uWSGI omits variables that exceed its buffer
     assert request.get_response(web.service(TABLE)).status_int == 414
     assert [file.name.split(".")[:2] for file in profiles.iterdir()] == [["GET", "root"]]
 
 
 def test_profiled_requests_run_one_at_a_time(profiles):
     """Python 3.12 and newer refuse a second active profiler."""
-    inside, most = set(), []
+    inside, counts = set(), []
 
     @endpoint()
     def slow(_req):
         inside.add(threading.get_ident())
-        most.append(len(inside))
+        counts.append(len(inside))
         time.sleep(0.02)
         inside.remove(threading.get_ident())
         return ok({})
@@ -75,7 +75,7 @@ def test_profiled_requests_run_one_at_a_time(profiles):
         thread.start()
     for thread in threads:
         thread.join()
-    assert most == [1] * 8
+    assert counts == [1] * 8
     assert len(list(profiles.iterdir())) == 8
 
 

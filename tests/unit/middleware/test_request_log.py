@@ -47,8 +47,8 @@ def waiting(_req):
 
 
 @endpoint()
-def searching(req, found):
-    req.log_search(int(found), "" if int(found) else "resources")
+def searching(req, result):
+    req.log_search(int(result), "" if int(result) else "resources")
     return ok({})
 
 
@@ -64,7 +64,7 @@ TABLE = {
     "/laborious": {"GET": laborious},
     "/waiting": {"GET": waiting},
     "/missing/{name}": {"GET": missing},
-    "/searching/{found}": {"GET": searching},
+    "/searching/{result}": {"GET": searching},
 }
 
 
@@ -74,21 +74,23 @@ def app():
 
 
 def lines(caplog, level):
-    return [one.getMessage() for one in caplog.records if one.levelno == level and "request_log" in one.name]
+    return [
+        record.getMessage() for record in caplog.records if record.levelno == level and "request_log" in record.name
+    ]
 
 
 @pytest.mark.parametrize(
-    ("found", "ends", "facts"),
+    ("result", "ends", "facts"),
     [
         ("12", "microversion: 1.0 found: 12", {"found": 12}),
         ("0", "microversion: 1.0 found: 0 obstacle: resources", {"found": 0, "obstacle": "resources"}),
     ],
 )
-def test_the_line_of_a_search_has_what_it_found(app, caplog, found, ends, facts):
+def test_the_line_of_a_search_contains_its_result(app, caplog, result, ends, facts):
     caplog.set_level(logging.INFO)
-    web.ask(app, "GET", f"/searching/{found}", ADMIN)
+    web.ask(app, "GET", f"/searching/{result}", ADMIN)
     web.ask(app, "GET", "/nothing", ADMIN)
-    search, other = [one for one in caplog.records if "request_log" in one.name]
+    search, other = [record for record in caplog.records if "request_log" in record.name]
     assert search.getMessage().endswith(ends)
     assert facts.items() <= search.extra.items()
     assert ("obstacle" in search.extra) == ("obstacle" in facts)
@@ -104,7 +106,7 @@ def test_the_request_id_is_in_the_context_and_in_the_reply(app):
 
 
 @pytest.mark.parametrize(
-    ("given", "known"),
+    ("header", "known"),
     [
         (f"req-{UUID}", f"req-{UUID}"),
         (f"req-{UUID.upper()}", f"req-{UUID.upper()}"),
@@ -114,10 +116,10 @@ def test_the_request_id_is_in_the_context_and_in_the_reply(app):
         ("req-", None),
     ],
 )
-def test_the_global_request_id_is_in_the_context_only(app, given, known):
-    answer = web.ask(app, "GET", "/ids", ADMIN, environ={"HTTP_X_OPENSTACK_REQUEST_ID": given})
+def test_the_global_request_id_is_in_the_context_only(app, header, known):
+    answer = web.ask(app, "GET", "/ids", ADMIN, environ={"HTTP_X_OPENSTACK_REQUEST_ID": header})
     assert answer.json[2] == known
-    assert answer.headers["x-openstack-request-id"] != given
+    assert answer.headers["x-openstack-request-id"] != header
 
 
 def test_a_request_is_one_line(app, caplog):
@@ -188,7 +190,7 @@ def test_a_log_line_has_the_id_of_its_own_request(app):
 
 
 def facts(caplog):
-    (record,) = [one for one in caplog.records if "request_log" in one.name]
+    (record,) = [each for each in caplog.records if "request_log" in each.name]
     return record.extra
 
 

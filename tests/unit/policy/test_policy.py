@@ -91,8 +91,8 @@ def test_a_reader_may_list_the_usages_of_its_own_project(either):
     assert allows(either, USAGES, caller("service"), {"project_id": "q"})
 
 
-def test_a_target_that_is_missing_is_no_project_named_none(either):
-    """oslo.policy compares texts, and that of what is missing is None."""
+def test_a_missing_target_is_not_a_project_named_none(either):
+    """oslo.policy compares texts, and the text of a missing value is "None"."""
     assert not allows(either, USAGES, caller("reader", project_id="None"), {"project_id": None})
     assert allows(either, USAGES, caller("reader", project_id="None"), {"project_id": "None"})
 

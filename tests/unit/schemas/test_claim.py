@@ -44,9 +44,9 @@ def bodies(*amounts_of_each):
     }
 
 
-@pytest.mark.parametrize("few", [("ABC",), ("AB", "A"), ("A", "", ""), ("", "", "")])
-def test_a_request_may_write_as_many_allocations_as_the_limit(few):
-    assert len(claims(bodies(*few), SETTINGS)) == len(few)
+@pytest.mark.parametrize("numbers", [("ABC",), ("AB", "A"), ("A", "", ""), ("", "", "")])
+def test_a_request_may_write_as_many_allocations_as_the_limit(numbers):
+    assert len(claims(bodies(*numbers), SETTINGS)) == len(numbers)
 
 
 @pytest.mark.parametrize("many", [("ABCD",), ("ABC", ""), ("", "", "", "")])

@@ -1,4 +1,4 @@
-"""Bodies and queries at every version, and the sentences for those that are not valid.
+"""Bodies and queries at every version, and the sentences for invalid ones.
 
 Every rendered schema is recorded in ``schemas/*.json``, so that a change of the wire is a visible diff.  After an
 intended change, record them again from the root of the project and read the diff:
@@ -52,12 +52,12 @@ CLAIM = {
 
 def documents():
     """Return each body and query by its name, such as ``provider.CREATE``."""
-    found = {}
+    documents_ = {}
     for module in sorted(module.name for module in pkgutil.iter_modules(schemas.__path__)):
         for name, value in vars(importlib.import_module(f"placement.schemas.{module}")).items():
             if isinstance(value, Body | Query):
-                found[f"{module}.{name}"] = value
-    return found
+                documents_[f"{module}.{name}"] = value
+    return documents_
 
 
 DOCUMENTS = documents()
@@ -313,7 +313,7 @@ def test_repeated_items_are_reported_before_errors_in_the_items(twice):
 
 
 @pytest.mark.parametrize("once", [[1, True], [0, False], ["1", 1], [{"a": 1}, '{"a": 1}'], [[], {}]])
-def test_values_of_two_types_are_no_repetition(once):
+def test_equal_values_of_two_types_are_not_repetitions(once):
     assert "has non-unique elements" not in refusal(aggregate.REPLACE, [UUID, *once], mv.AGGREGATES)
 
 
@@ -321,9 +321,9 @@ def test_values_of_two_types_are_no_repetition(once):
 
 
 def test_whole_floats_reach_the_handler_as_integers():
-    given = {"total": 8.0, "resource_class": "VCPU", "allocation_ratio": 4.0, "resource_provider_generation": 2.0}
-    body = inventory.CREATE.validate(given, mv.LATEST)
-    assert body == given
+    raw = {"total": 8.0, "resource_class": "VCPU", "allocation_ratio": 4.0, "resource_provider_generation": 2.0}
+    body = inventory.CREATE.validate(raw, mv.LATEST)
+    assert body == raw
     assert {name: type(value) for name, value in body.items()} == {
         "total": int,
         "resource_class": str,
@@ -420,11 +420,11 @@ def test_ratio_is_a_number_that_a_double_can_hold(ratio):
 def test_long_values_are_cut_in_explanations():
     with pytest.raises(errors.InvalidBody) as refused:
         resource_class.CREATE.validate({"name": "CUSTOM_" + "A" * 90_000}, mv.LATEST)
-    message, _, shown = str(refused.value).split("\n\n")
+    message, _, value_ = str(refused.value).split("\n\n")
     assert message.startswith("JSON does not validate: 'CUSTOM_AAA")
     assert message.endswith("AAA' is too long")
     assert len(message) < 6_000
-    assert len(shown) < 11_000
+    assert len(value_) < 11_000
 
 
 A_CLAIM_OF_MANY = {UUID: {"resources": {f"CUSTOM_{number}": 1 for number in range(6_000)}}}
@@ -478,13 +478,13 @@ def test_location_of_an_error_in_a_large_value_is_found(schema, version, value, 
         schema.validate(value, version)
 
 
-def test_a_missing_property_of_a_large_value_goes_before_an_error_inside_of_it():
+def test_a_missing_property_of_a_large_value_is_reported_before_an_error_inside_it():
     wrong = {"allocations": {UUID: {"resources": {**A_CLAIM_OF_MANY[UUID]["resources"], "CUSTOM_X": 0}}}}
     with pytest.raises(errors.InvalidBody, match=r"^JSON does not validate: the value does not conform"):
         allocation.REPLACE.validate(wrong, mv.LATEST)
 
 
-def test_an_infinite_ratio_is_explained_as_no_number():
+def test_an_infinite_ratio_is_refused_as_not_a_number():
     records = {"VCPU": {"total": 1, "allocation_ratio": float("inf")}}
     with pytest.raises(errors.InvalidBody, match=r"^JSON does not validate: inf is not of type 'number'"):
         inventory.REPLACE.validate({"resource_provider_generation": 0, "inventories": records}, mv.LATEST)

@@ -1,4 +1,4 @@
-"""The line that describes an invalid value: the field, the problem and what is expected."""
+"""The line that describes an invalid value: the field, the problem and the expected value."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ A_UUID = f"a uuid, for example {SOME}"
 
 
 def refused(value):
-    """The failure of a list of things."""
+    """Return the failure of an invalid body."""
     with pytest.raises(errors.InvalidBody) as caught:
         Body(Object(Field("things", Array(THING)))).validate(value, OLDEST)
     return caught.value
@@ -87,7 +87,7 @@ def test_the_field_and_what_is_valid_there_are_named(value, field, problem, expe
     assert expected is None or failure.expected == expected
 
 
-def test_all_names_are_listed_where_none_is_meant():
+def test_all_names_are_listed_if_none_is_similar():
     failure = refused({"things": [{"uuid": SOME, "zzz": 1}]})
     assert failure.expected == ("one of uuid, count, least, names, kind, flag, when, place, owner and amounts")
 
@@ -101,13 +101,13 @@ def test_a_long_value_is_cut_and_a_long_list_too():
     assert caught.value.expected.endswith("k11 and 88 others")
 
 
-def test_a_value_that_is_too_large_to_be_looked_at_has_its_field():
+def test_a_value_too_large_to_validate_is_reported_with_its_field():
     failure = refused({"things": [{"uuid": SOME, "names": ["x"] * 10_000 + [1]}]})
     assert failure.field == "things[0].names"
     assert "too large" in failure.line
 
 
-def test_a_strict_query_has_each_parameter_once_unless_all_values_count():
+def test_a_strict_query_contains_each_parameter_once_unless_all_values_count():
     query = Query(Object(Field("limit", string()), Field("id", UUID, repeated_since=OLDEST)))
     query.validate([("id", SOME), ("limit", "1"), ("id", SOME)], OLDEST, strict=True)
     query.validate([("limit", "1"), ("limit", "2")], OLDEST)

@@ -1,4 +1,4 @@
-"""A query string becomes a frozen query."""
+"""Parsing of query strings."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ def test_a_filter_of_providers() -> None:
 
 
 def uuids(name: str) -> str:
-    """Return a uuid for the name of an aggregate or a provider, and a trait as it is."""
+    """Return the uuid of a named aggregate or provider, and a trait unchanged."""
     return name if name.startswith("T") else str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
 
 
 @given(data=st.data(), world=worlds())
-def test_a_query_is_the_same_after_it_was_a_query_string(data: st.DataObject, world: World) -> None:
-    """All but groups without any parameter, which no query string has, and the names, which become uuids.
+def test_a_query_survives_a_round_trip_as_a_query_string(data: st.DataObject, world: World) -> None:
+    """Except groups without parameters, which a query string cannot express, and names, which become uuids.
 
-    A subtree of such a group would be refused, so no query with one is drawn.
+    A subtree of such a group would be refused, so none is drawn.
     """
     query = data.draw(search_queries(world))
     written = {group.suffix for group in query.groups if query_string(SearchQuery((group,)))}

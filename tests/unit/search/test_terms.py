@@ -1,4 +1,4 @@
-"""The values of parameters that can be parsed, and the sentences for those that cannot."""
+"""Parsing of parameter values, and the sentences for invalid ones."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_largest_amount_exceeds_every_inventory():
 
 
 @pytest.mark.parametrize(
-    ("value", "got"),
+    ("value", "quoted"),
     [
         ("", "empty string"),
         ("  ", "empty string"),
@@ -69,15 +69,15 @@ def test_the_largest_amount_exceeds_every_inventory():
         ("VCPU:1;MEMORY_MB:2", "VCPU:1;MEMORY_MB:2"),
     ],
 )
-def test_malformed_resources_are_refused(value, got):
+def test_malformed_resources_are_refused(value, quoted):
     assert refusal(parse.resources, value, "resources") == (
         "Badly formed resources parameter. Expected resources query string parameter in form: "
-        f"?resources=VCPU:2,MEMORY_MB:1024. Got: {got}."
+        f"?resources=VCPU:2,MEMORY_MB:1024. Got: {quoted}."
     )
 
 
 @pytest.mark.parametrize("amount", ["", "x", "1.0", "1_0", "--1", "- 1", "٣", "1e3", "0x1"])
-def test_an_amount_that_is_no_integer_is_refused(amount):
+def test_an_amount_that_is_not_an_integer_is_refused(amount):
     sentence = f"Requested resource VCPU expected positive integer amount. Got: {amount}."
     assert refusal(parse.resources, f"MEMORY_MB:1,VCPU:{amount}", "resources") == sentence
 
@@ -243,7 +243,7 @@ def test_member_of_is_parsed_as_required_sets_and_forbidden_aggregates(since, va
 
 @pytest.mark.parametrize("version", [mv.MEMBER_OF, mv.LATEST])
 @pytest.mark.parametrize(
-    ("value", "got"),
+    ("value", "quoted"),
     [
         ("", ""),
         ("x", "x"),
@@ -259,9 +259,9 @@ def test_member_of_is_parsed_as_required_sets_and_forbidden_aggregates(since, va
         (f"in:in:{A}", f"in:{A}"),
     ],
 )
-def test_an_aggregate_that_is_no_uuid_is_refused(version, value, got):
+def test_an_aggregate_that_is_not_a_uuid_is_refused(version, value, quoted):
     assert refusal(parse.aggregates, [value], version) == (
-        f"Invalid query string parameters: Expected 'member_of' parameter to contain valid UUID(s). Got: {got}"
+        f"Invalid query string parameters: Expected 'member_of' parameter to contain valid UUID(s). Got: {quoted}"
     )
 
 

@@ -47,7 +47,7 @@ def run(pytester):
 def test_each_test_is_skipped_and_each_program_is_named_once(run, monkeypatch):
     monkeypatch.delenv("CI", raising=False)
     ran = run()
-    ran.assert_outcomes(passed=2, skipped=5)  # a test of which only subtests are skipped passes
+    ran.assert_outcomes(passed=2, skipped=5)  # a test passes if only its subtests are skipped
     ran.stdout.fnmatch_lines(
         [
             "*= skipped for lack of programs =*",
@@ -65,7 +65,7 @@ def test_each_test_is_skipped_and_each_program_is_named_once(run, monkeypatch):
 def test_in_ci_each_test_fails(run, monkeypatch):
     monkeypatch.setenv("CI", "1")
     ran = run()
-    # What a fixture raises is an error; each subtest fails, and its test.
+    # An exception in a fixture is an error; each subtest fails, and so does its test.
     ran.assert_outcomes(passed=1, skipped=1, failed=1 + 3, errors=3)
     ran.stdout.fnmatch_lines(["serverd is not installed: `make servers` installs it (CI runs everything)"] * 3)
     ran.stdout.fnmatch_lines(["clientd is not installed: pip install clientd (CI runs everything)"])

@@ -1,4 +1,4 @@
-"""A program forked from the preloaded service behaves like one that is started, only faster."""
+"""A program forked from the preloaded service behaves like a started one, but starts faster."""
 
 from __future__ import annotations
 

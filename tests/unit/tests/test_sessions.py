@@ -1,4 +1,4 @@
-"""jepsen/tests and tests need a session of pytest each; who asks for both in one is told so."""
+"""jepsen/tests and tests require separate sessions of pytest; running both in one is an error."""
 
 import os
 import subprocess
@@ -15,6 +15,8 @@ PLACES = ["tests/unit/tests/test_sessions.py", "jepsen/tests/test_history.py"]
 def test_both_in_one_session_are_an_error_of_one_line(places):
     argv = [sys.executable, "-m", "pytest", "--collect-only", "-p", "no:cacheprovider", *places]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert done.stderr.strip() == "ERROR: jepsen/tests and tests need a session of pytest each: make jepsen, make test"
+    result = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert result.returncode == pytest.ExitCode.USAGE_ERROR
+    assert (
+        result.stderr.strip() == "ERROR: jepsen/tests and tests need a session of pytest each: make jepsen, make test"
+    )

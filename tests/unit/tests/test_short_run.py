@@ -1,4 +1,4 @@
-"""The tests of a short run: each on one database, which its id selects, and on each if it is marked so."""
+"""The tests of a short run: each on one database, which its id selects, or on every database if marked so."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MARK = object()
 
 
 class Item:
-    """A test as pytest has collected it."""
+    """A collected test of pytest."""
 
     fixturenames = ("backend",)
     path = Path("tests/db/test_module.py")
@@ -28,13 +28,13 @@ class Item:
 
 
 def collected(count, kinds=KINDS, mark=None):
-    """Return tests in the order of collection: those of a parameter together, one for each kind of database."""
+    """Return tests in the order of collection: grouped by parameter, one for each kind of database."""
     return [Item(f"row{number}", kind, mark) for number in range(count) for kind in kinds]
 
 
 @pytest.fixture
 def run(monkeypatch):
-    """Return a function that returns what a run has of collected tests, and what it leaves out."""
+    """Return a function that returns the selected and the deselected tests of a run."""
 
     def modified(items, *, long=False):
         left_out = []
@@ -68,7 +68,7 @@ def test_with_one_database_each_test_runs_on_it(run):
     assert run(items) == (items, [])
 
 
-def test_a_long_run_and_a_test_of_every_database_have_all(run):
+def test_a_long_run_and_tests_of_every_database_are_complete(run):
     items = collected(4)
     assert run(items, long=True) == (items, [])
     items = collected(4, mark="every_database")

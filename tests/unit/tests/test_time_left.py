@@ -1,4 +1,4 @@
-"""How long a run of the tests still takes, by what its files took before."""
+"""The estimated rest of a test run, from the earlier times of its files."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ IDS = [f"{A}::one", f"{A}::two", f"{B}::one", f"{B}::two"]
 
 
 def rest(known, *finished):
-    found = Rest(known)
-    found.collected(IDS)
+    rest_ = Rest(known)
+    rest_.collected(IDS)
     for name in finished:
-        found.finished(name)
-    return found
+        rest_.finished(name)
+    return rest_
 
 
-def test_in_a_first_run_tests_take_what_is_usual_in_their_directory():
+def test_in_a_first_run_tests_take_the_usual_time_of_their_directory():
     assert rest({}, f"{A}::one").line(61) == "1 of 4 tests in 1:01, about 1:22 left"
 
 
-def test_tests_take_what_those_of_their_file_took_before():
+def test_tests_take_the_earlier_time_of_their_file():
     known = {A: 1.0, B: 5.0}
     assert rest(known, f"{A}::one", f"{A}::two").line(60) == "2 of 4 tests in 1:00, about 5:00 left"
 
 
-def test_a_file_that_is_new_takes_what_is_usual():
+def test_a_new_file_takes_the_usual_time():
     assert rest({A: 0.7}, f"{A}::one", f"{B}::one").line(30) == "2 of 4 tests in 0:30, about 0:30 left"
 
 

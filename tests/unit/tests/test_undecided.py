@@ -1,4 +1,4 @@
-"""Undecided results are listed at the end of a session, and too many of those that were judged fail it."""
+"""Undecided results are listed at the end of a session, and too many of them fail it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TESTS = """
 @pytest.fixture
 def session(pytester, monkeypatch):
     """Run a session of ``judged`` tests, ``count`` of them undecided, in this number of processes of pytest-xdist."""
-    # Else each process loads all plugins that are installed.
+    # Otherwise each process loads all installed plugins.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
     def run(count, judged=4, processes=0, slow=""):
@@ -34,21 +34,21 @@ def session(pytester, monkeypatch):
     return run
 
 
-def test_a_few_are_listed_by_the_controller_of_several_processes(session):
+def test_a_few_undecided_results_are_listed_by_the_controller_of_several_processes(session):
     result = session(2, processes=2)
     lines = [f"*test_a_search?{number}?: no verdict about {number}" for number in range(2)]
     result.stdout.fnmatch_lines_random([*lines, "2 undecided: *accepted"])
     assert result.ret == pytest.ExitCode.OK
 
 
-def test_more_than_a_few_fail_the_session(session):
+def test_more_than_a_few_undecided_results_fail_the_session(session):
     result = session(3)
     result.stdout.fnmatch_lines(["3 undecided: more than 2, *"])
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.mark.parametrize(("judged", "ret"), [(14, pytest.ExitCode.TESTS_FAILED), (15, pytest.ExitCode.OK)])
-def test_a_longer_session_may_have_more(session, judged, ret):
+def test_a_longer_session_may_have_more_undecided_results(session, judged, ret):
     assert session(3, judged).ret == ret
 
 
@@ -60,7 +60,7 @@ def test_doubts_of_a_busy_machine_are_listed_and_fail_no_session(session):
     assert result.ret == pytest.ExitCode.OK
 
 
-def test_a_session_without_any_says_nothing(session):
+def test_a_session_without_undecided_results_prints_nothing(session):
     result = session(0)
     result.stdout.no_fnmatch_line("*undecided results*")
     assert result.ret == pytest.ExitCode.OK

@@ -15,17 +15,17 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.mark.parametrize(("name", "oldest"), [("no-such-package", "1"), ("pytest", "9999")])
 def test_a_package_that_cannot_be_installed_is_reported_in_one_line(name, oldest):
-    """Nor can a newer release than any there is; a package that is new enough is left alone.
+    """A release newer than any existing one cannot be installed either; a recent package is left alone.
 
     The line before it says that compiling takes a minute, where `mysqlclient` is missing as well.
     """
     packages = ["packaging>=1", f"{name}>={oldest}"]
     program = f"from tools import install_compiled as it; it.PACKAGES = {packages!r}; it.main()"
-    environment = os.environ | {"UV_OFFLINE": "1", "CI": ""}  # uv asks no index, and fails at once
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
-    [line] = [line for line in done.stdout.splitlines() if not line.startswith("Compiling ")]
+    environment = os.environ | {"UV_OFFLINE": "1", "CI": ""}  # uv queries no index, and fails at once
+    result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
+    [line] = [line for line in result.stdout.splitlines() if not line.startswith("Compiling ")]
     assert line.startswith(f"{name} cannot be compiled")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_the_oldest_releases_are_those_of_the_setup():

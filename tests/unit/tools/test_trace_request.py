@@ -1,4 +1,4 @@
-"""tools/trace_request.py: what each request enters."""
+"""tools/trace_request.py: the functions that each request calls."""
 
 import functools
 import itertools
@@ -18,15 +18,15 @@ STATUS_OF_V1 = {"POST /v1/claims, optimistic": "200", "POST /v1/claims, in round
 
 @functools.cache
 def traced(*arguments):
-    """Return what the tool prints, in lines."""
+    """Return the lines that the tool prints."""
     command = [sys.executable, "tools/trace_request.py", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
 
 
 def functions_of(request):
-    """Return the lines about a request whose functions are listed: its head, and the functions by file."""
+    """Return the head line of a request, and the lines of its functions by file."""
     lines = traced("--functions")
     first = next(number for number, line in enumerate(lines) if line.startswith(request))
     listed = itertools.takewhile(lambda line: line.startswith("  "), lines[first + 1 :])
@@ -35,14 +35,14 @@ def functions_of(request):
 
 def test_every_request_is_answered_and_counted():
     expected = STATUS | (STATUS_OF_V1 if "v1" in extension.installed() else {})
-    found = {}
+    entered = {}
     for line in traced():
         *name, status, files, files_, functions, functions_, deepest, deepest_ = line.split()
         assert (files, functions, deepest) == ("files", "functions", "deepest")
         assert 0 < int(files_) < int(functions_)
         assert int(deepest_) > 0
-        found[" ".join(name)] = status
-    assert found == expected
+        entered[" ".join(name)] = status
+    assert entered == expected
 
 
 def test_the_stack_goes_down_to_the_database():
@@ -60,8 +60,8 @@ def test_the_calls_are_listed_in_order_with_their_depth():
     assert names.index("handlers/provider.py show") < names.index("objects/provider.py ResourceProvider.get")
 
 
-@pytest.mark.skipif("v1" not in extension.installed(), reason="the extension v1 is not there")
-def test_a_claim_is_traced_with_and_without_a_guess():
+@pytest.mark.skipif("v1" not in extension.installed(), reason="the extension v1 is not installed")
+def test_a_claim_is_traced_with_and_without_an_optimistic_claim():
     claims = "  extensions/v1/claims/engine.py"
     optimistic, in_rounds = (functions_of(f"POST /v1/claims, {name}")[1] for name in ("optimistic", "in rounds"))
     assert ("    Claiming.run_optimistically" in optimistic, "    Claiming.run" in optimistic) == (True, False)
@@ -69,11 +69,11 @@ def test_a_claim_is_traced_with_and_without_a_guess():
     assert claims in optimistic
 
 
-def test_a_name_that_no_request_has_is_an_error():
+def test_an_unknown_name_of_a_request_is_an_error():
     command = [sys.executable, "tools/trace_request.py", "put"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "PUT /allocations" in done.stderr
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "PUT /allocations" in result.stderr
 
 
 def test_the_functions_are_listed_by_file():

@@ -1,4 +1,4 @@
-"""Traces are sent if, and only if, a standard variable asks for them."""
+"""Traces are sent if, and only if, a standard variable enables them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COLLECTOR = "http://127.0.0.1:4318"
         ({"OTEL_SERVICE_NAME": "placement", "OTEL_METRICS_EXPORTER": "otlp"}, None),
     ],
 )
-def test_which_variable_asks(environment, variable):
+def test_certain_variables_enable_traces(environment, variable):
     assert enabling_variable(environment) == variable
 
 
@@ -49,32 +49,32 @@ print("imported:", *[name for name in sys.modules if name.startswith("placement.
 
 
 def started(before="", **variables):
-    """Start a service in a process of its own, and send two requests; return what it prints."""
+    """Start a service in its own process, and send two requests; return its output."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
     program = [sys.executable, "-c", START.format(before=before)]
-    done = subprocess.run(program, env=others | variables, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    result = subprocess.run(program, env=others | variables, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
 
 
-def test_nothing_of_it_is_imported_unless_it_is_asked_for():
-    """A library may import OpenTelemetry all the same: oslo.middleware does, where it is installed."""
+def test_opentelemetry_is_imported_only_if_enabled():
+    """A library may import OpenTelemetry anyway: oslo.middleware does if it is installed."""
     assert started() == ["imported:"]
     assert started(OTEL_TRACES_EXPORTER="none") == ["imported:"]
     assert started("sys.modules['opentelemetry'] = None") == ["imported:"]
     assert "placement.tracing.provider" in started(OTEL_TRACES_EXPORTER="otlp")[0]
 
 
-def test_without_the_extra_a_line_says_so_and_requests_are_served():
-    said, imported = started("sys.modules['opentelemetry'] = None", OTEL_TRACES_EXPORTER="otlp")
+def test_a_missing_extra_is_reported_in_one_line_and_requests_are_served():
+    output, imported = started("sys.modules['opentelemetry'] = None", OTEL_TRACES_EXPORTER="otlp")
     advice = package.install("opentelemetry")
-    assert said.startswith("placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: ")
-    assert said.endswith(f"To install it: {advice}")
+    assert output.startswith("placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: ")
+    assert output.endswith(f"To install it: {advice}")
     assert imported == "imported:"
 
 
 @pytest.mark.parametrize(
-    ("variables", "says"),
+    ("variables", "sentence"),
     [
         (
             {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
@@ -88,23 +88,23 @@ def test_without_the_extra_a_line_says_so_and_requests_are_served():
         ),
     ],
 )
-def test_what_is_not_installed_is_said_at_start_and_requests_are_served(variables, says):
-    [said, _] = started(**variables)
-    assert said == f"placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: {says}"
+def test_a_missing_library_is_reported_at_start_and_requests_are_served(variables, sentence):
+    [output, _] = started(**variables)
+    assert output == f"placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: {sentence}"
 
 
-def test_an_exporter_that_cannot_be_loaded_is_said_at_start_and_requests_are_served(tmp_path):
+def test_a_broken_exporter_is_reported_at_start_and_requests_are_served(tmp_path):
     (tmp_path / "broken.py").write_text("raise TypeError('Descriptors cannot be created directly.')\n")
     metadata = tmp_path / "broken-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text("[opentelemetry_traces_exporter]\nbroken = broken:Exporter\n")
-    [said, _] = started(OTEL_TRACES_EXPORTER="broken", PYTHONPATH=str(tmp_path))
+    [output, _] = started(OTEL_TRACES_EXPORTER="broken", PYTHONPATH=str(tmp_path))
     reason = "Descriptors cannot be created directly."
-    assert said == f"placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: {reason}"
+    assert output == f"placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: {reason}"
 
 
-def test_a_provider_that_cannot_be_made_is_said_once_and_requests_are_served():
-    variables = {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_MAX_QUEUE_SIZE": "1"}  # fewer than a batch has
-    [said, _] = started(**variables)
-    assert said.startswith("placement.tracing.provider Nothing is traced: max_export_batch_size must be ")
+def test_a_provider_that_cannot_be_created_is_reported_once_and_requests_are_served():
+    variables = {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_MAX_QUEUE_SIZE": "1"}  # fewer than in a batch
+    [output, _] = started(**variables)
+    assert output.startswith("placement.tracing.provider Nothing is traced: max_export_batch_size must be ")

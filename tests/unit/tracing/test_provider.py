@@ -1,4 +1,4 @@
-"""What is sent, as whom, and what is logged if it cannot be."""
+"""The attributes and exporters of traces, and the log of failed exports."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tests.clock import PATIENCE, Clock
         ({"OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=test"}, "placement"),
     ],
 )
-def test_the_service_has_a_name_and_a_version_unless_the_environment_says_others(monkeypatch, variables, name):
+def test_the_service_has_a_name_and_a_version_unless_the_environment_sets_them(monkeypatch, variables, name):
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
-    told = provider._resource().attributes
-    assert told["service.name"] == name
-    assert told["service.version"] == ("9" if "version" in str(variables) else package.version())
-    assert ("deployment.environment.name" in told) == ("deployment" in str(variables))
+    attributes = provider._resource().attributes
+    assert attributes["service.name"] == name
+    assert attributes["service.version"] == ("9" if "version" in str(variables) else package.version())
+    assert ("deployment.environment.name" in attributes) == ("deployment" in str(variables))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_the_service_has_a_name_and_a_version_unless_the_environment_says_others
         ({"OTEL_TRACES_EXPORTER": "console, otlp"}, [ConsoleSpanExporter, OTLPSpanExporter]),
     ],
 )
-def test_the_exporters_are_those_that_the_environment_names(monkeypatch, variables, exporters):
+def test_the_environment_determines_the_exporters(monkeypatch, variables, exporters):
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
     assert provider._load_exporters() == exporters
@@ -53,7 +53,7 @@ def test_the_exporters_are_those_that_the_environment_names(monkeypatch, variabl
 
 @pytest.fixture
 def libraries_log():
-    """Leaves the log of the libraries as it was."""
+    """Restore the log of the libraries after the test."""
     log = logging.getLogger("opentelemetry")
     before = log.handlers[:], log.propagate
     yield
@@ -68,7 +68,9 @@ def libraries_log():
         ({"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": "8192"}, 8192),
     ],
 )
-def test_an_attribute_is_as_long_as_the_environment_says_or_4096(monkeypatch, libraries_log, variables, longest):
+def test_the_environment_limits_the_length_of_an_attribute_4096_by_default(
+    monkeypatch, libraries_log, variables, longest
+):
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
     made = provider._provider()
@@ -78,7 +80,7 @@ def test_an_attribute_is_as_long_as_the_environment_says_or_4096(monkeypatch, li
 
 
 class Sender(SpanExporter):
-    """An exporter whose collector answers once ``answers`` is set, or after 20 seconds; the SDK would wait for 30."""
+    """An exporter whose collector replies once ``answers`` is set, or after 20 seconds; the SDK would wait for 30."""
 
     def __init__(self):
         self.sent, self.ended = [], False
@@ -103,7 +105,7 @@ def test_at_the_end_a_collector_that_does_not_answer_delays_neither_the_process_
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", str(24 * 3600 * 1000))
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")
     monkeypatch.setattr(provider, "GRACE", 0.01)
-    # The time of the other exporter begins when that of the first one is over.
+    # The time of the other exporter begins after that of the first one.
     monkeypatch.setattr(stuck, "shutdown", lambda: monkeypatch.setattr(provider, "GRACE", PATIENCE))
     made = provider._provider()
     tracer = made.get_tracer("test")
@@ -116,7 +118,7 @@ def test_at_the_end_a_collector_that_does_not_answer_delays_neither_the_process_
     assert (other.sent, other.ended) == (["first", "left"], True)
 
 
-def test_the_log_of_the_libraries_has_one_line_in_a_while(monkeypatch, caplog):
+def test_the_log_of_the_libraries_is_limited_to_one_line_an_interval(monkeypatch, caplog):
     clock = Clock()
     monkeypatch.setattr(provider, "time", clock)
     log = logging.Logger("opentelemetry.sdk.any")

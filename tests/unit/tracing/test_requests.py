@@ -1,4 +1,4 @@
-"""The span of a request, and the spans and ids within it."""
+"""The span of a request, with its inner spans and ids."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.spans import recording
 DATABASE = SimpleNamespace(
     read=None,
     url=sa.make_url("postgresql://u:secret@db.example.org:5433/placement"),
-    publish_statements=lambda: None,  # the handlers below publish some themselves
+    publish_statements=lambda: None,  # the handlers below publish some signals themselves
 )
 ADMIN = {"x-auth-token": "admin"}
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -31,7 +31,7 @@ LOG = logging.getLogger("placement.of_this_test")
 
 
 class Pieces:
-    """Two pieces of a stream, which may raise an error in the method ``fails``; it remembers that it was closed."""
+    """A stream of two pieces that may raise an error in the method ``fails``, and records that it was closed."""
 
     def __init__(self, fails=None):
         self.fails, self.closed, self._left = fails, False, [b"one", b"two"]
@@ -56,7 +56,7 @@ class Pieces:
 
 @endpoint()
 def laborious(_req):
-    """A handler that does what reads, searches and writes publish."""
+    """Publish the signals of reads, searches and writes."""
     with signals.timed("index"):
         signals.reloaded("start")
         signals.refreshed(0.1, 3, 7)
@@ -139,9 +139,9 @@ def app(spans, pieces):
     return web.service({"/": {"GET": laborious}} | {path: {"GET": show} for path, show in table.items()}, DATABASE)
 
 
-def test_the_span_of_a_request_says_what_was_asked_and_answered(app, spans):
-    asked = SAMPLED | {"user-agent": "nova", "x-openstack-request-id": "req-0f4bd6a1-5d2f-4b7e-9c50-52ff9cf4a9c1"}
-    reply = web.ask(app, "GET", "/missing/x?a=b", asked, environ={"REMOTE_ADDR": "192.0.2.1"})
+def test_the_span_of_a_request_describes_the_request_and_the_response(app, spans):
+    headers = SAMPLED | {"user-agent": "nova", "x-openstack-request-id": "req-0f4bd6a1-5d2f-4b7e-9c50-52ff9cf4a9c1"}
+    reply = web.ask(app, "GET", "/missing/x?a=b", headers, environ={"REMOTE_ADDR": "192.0.2.1"})
     [span] = spans.all()
     assert (span.name, span.kind) == ("GET /missing/{name}", SpanKind.SERVER)
     assert (f"{span.context.trace_id:032x}", f"{span.parent.span_id:016x}") == (TRACE, PARENT)
@@ -157,7 +157,7 @@ def test_the_span_of_a_request_says_what_was_asked_and_answered(app, spans):
         "server.port": 80,
         "client.address": "192.0.2.1",
         "openstack.request_id": reply.headers["x-openstack-request-id"],
-        "openstack.global_request_id": asked["x-openstack-request-id"],
+        "openstack.global_request_id": headers["x-openstack-request-id"],
         "placement.microversion": "1.0",
         "placement.failure": "ProviderNotFound",
     }
@@ -165,7 +165,7 @@ def test_the_span_of_a_request_says_what_was_asked_and_answered(app, spans):
 
 
 @pytest.mark.parametrize(("path", "error"), [("/unavailable", "DatabaseUnavailable"), ("/wrong", "InternalError")])
-def test_a_request_that_the_service_fails_is_an_error(app, spans, path, error):
+def test_a_request_that_fails_in_the_service_is_an_error(app, spans, path, error):
     assert web.ask(app, "GET", path, ADMIN).status_int >= 500
     [span] = spans.all()
     assert span.status.status_code is StatusCode.ERROR
@@ -184,20 +184,20 @@ def test_no_text_of_a_client_is_in_the_name(app, spans, method, path, name):
     assert span.attributes.get("http.request.method_original") == (None if method == "GET" else "BREW")
 
 
-def test_a_request_that_the_server_has_cut_is_refused(app, spans):
+def test_a_truncated_request_is_refused(app, spans):
     request = webob.Request.blank("/laborious")
-    del request.environ["PATH_INFO"]  # as uWSGI leaves out what it has no room for
+    del request.environ["PATH_INFO"]  # uWSGI omits variables that exceed its buffer
     assert request.get_response(app).status_int == 414
     assert spans.named("GET").attributes["http.response.status_code"] == 414
 
 
-def test_what_a_search_has_found_is_in_the_span(app, spans):
+def test_the_result_of_a_search_is_in_the_span(app, spans):
     web.ask(app, "GET", "/searching", ADMIN)
-    found = spans.named("GET /searching").attributes
-    assert (found["placement.found"], found["placement.obstacle"]) == (0, "required")
+    attributes = spans.named("GET /searching").attributes
+    assert (attributes["placement.found"], attributes["placement.obstacle"]) == (0, "required")
 
 
-def test_the_parts_of_a_request_are_spans_with_what_they_publish(app, spans):
+def test_the_parts_of_a_request_are_spans_with_the_facts_they_publish(app, spans):
     web.ask(app, "GET", "/laborious", ADMIN)
     request = spans.named("GET /laborious")
     assert spans.children(request) == ["index", "search", "database"]
@@ -240,7 +240,7 @@ def test_statements_and_commit_are_spans_with_the_text_and_without_credentials(a
     assert {span.parent.span_id for span in statements} == {spans.named("database").context.span_id}
 
 
-def test_a_request_that_the_client_does_not_record_has_no_spans(app, spans):
+def test_an_unsampled_request_has_no_spans(app, spans):
     assert web.ask(app, "GET", "/laborious", LEFT_OUT).status_int == 200
     assert spans.all() == []
     web.ask(app, "GET", "/laborious", SAMPLED)
@@ -268,32 +268,32 @@ def test_a_server_without_a_port_has_none(app, spans):
 # --- streams ---
 
 
-def begun(app):
-    """Begin a request for the stream, and return its reply as a server has it."""
+def begin(app):
+    """Begin a request for the stream; return its reply as the server receives it."""
     return app(webob.Request.blank("/streaming", headers=ADMIN).environ, lambda *_: None)
 
 
-def test_the_span_of_a_stream_ends_with_it_and_has_what_happens_meanwhile(app, spans, pieces):
-    reply = begun(app)
+def test_the_span_of_a_stream_ends_with_it_and_includes_its_events(app, spans, pieces):
+    reply = begin(app)
     assert list(reply) == [b"one", b"two"]
     assert [span.name for span in spans.all()] == ["piece", "piece"]
     assert not trace.get_current_span().get_span_context().is_valid
     reply.close()
     assert pieces.closed
-    # What is done when it is closed is no part of it.
+    # The work of closing the stream is not part of the span.
     assert [span.name for span in spans.all()] == ["piece", "piece", "GET /streaming"]
     assert spans.children(spans.named("GET /streaming")) == ["piece", "piece"]
 
 
 def test_a_stream_is_closed_before_its_first_piece(app, spans, pieces):
-    begun(app).close()
+    begin(app).close()
     assert pieces.closed
     assert [span.name for span in spans.all()] == ["GET /streaming"]
 
 
 def test_a_stream_that_fails_is_an_error(app, spans, pieces):
     pieces.fails = "next"
-    reply = begun(app)
+    reply = begin(app)
     with pytest.raises(OSError, match="gone"):
         next(iter(reply))
     reply.close()
@@ -301,9 +301,9 @@ def test_a_stream_that_fails_is_an_error(app, spans, pieces):
 
 
 def test_a_reply_whose_iterator_cannot_be_made_is_an_error_and_is_closed(spans):
-    """As another layer below may have it; the service's own streams have one from the start."""
+    """The iterable may come from another layer; the service's own streams are iterators."""
     pieces = Pieces("iter")
-    reply = begun(requests.Requests(lambda _environ, _start_response: pieces))
+    reply = begin(requests.Requests(lambda _environ, _start_response: pieces))
     with pytest.raises(OSError, match="gone"):
         next(iter(reply))
     reply.close()
@@ -327,7 +327,7 @@ def test_the_lines_of_a_request_end_with_the_ids_of_trace_and_span(app, spans, c
     assert not hasattr(later, "trace_id")
 
 
-def test_a_request_that_is_not_recorded_has_the_ids_too(app, spans, caplog):
+def test_the_lines_of_an_unsampled_request_have_the_ids_too(app, spans, caplog):
     caplog.set_level(logging.WARNING)  # the line about the request itself is of level INFO
     web.ask(app, "GET", "/logging", LEFT_OUT)
     assert f"trace_id: {TRACE} span_id: " in caplog.records[0].getMessage()

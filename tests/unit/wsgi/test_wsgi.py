@@ -38,19 +38,19 @@ def python(code, directory=None, **environ):
 
 def test_the_module_and_the_factory_provide_applications(tmp_path):
     (tmp_path / "placement.conf").write_text(CONFIGURATION.format(directory=tmp_path))
-    done = python(ASK, tmp_path)
-    assert done.stdout.splitlines() == [f"200 OK placement {mv.LATEST}"] * 2
-    assert done.returncode == 0
-    assert '"GET /" status: 200' in done.stderr
-    assert "connection" not in done.stderr
+    result = python(ASK, tmp_path)
+    assert result.stdout.splitlines() == [f"200 OK placement {mv.LATEST}"] * 2
+    assert result.returncode == 0
+    assert '"GET /" status: 200' in result.stderr
+    assert "connection" not in result.stderr
 
 
 def test_options_are_logged_in_debug_mode_without_secrets(tmp_path):
     (tmp_path / "placement.conf").write_text(CONFIGURATION.format(directory=tmp_path) + "[DEFAULT]\ndebug = true\n")
-    said = python(ASK, tmp_path).stderr
-    assert "placement_database.connection" in said
-    assert "placement.sqlite" not in said
-    assert 'Starting request: - "GET /"' in said
+    log = python(ASK, tmp_path).stderr
+    assert "placement_database.connection" in log
+    assert "placement.sqlite" not in log
+    assert 'Starting request: - "GET /"' in log
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_options_are_logged_in_debug_mode_without_secrets(tmp_path):
 def test_a_failed_start_is_reported_in_one_line(tmp_path, text, sentence):
     if text is not None:
         (tmp_path / "placement.conf").write_text(text.format(directory=tmp_path))
-    done = python("import placement.wsgi.api", tmp_path)
-    assert done.returncode == 22  # with another code uWSGI would start the worker again
-    assert done.stderr.splitlines()[-1].startswith(sentence)
-    assert done.stderr.count("placement cannot start") == 1
-    assert "Traceback" not in done.stderr
+    result = python("import placement.wsgi.api", tmp_path)
+    assert result.returncode == 22  # uWSGI restarts the worker after any other exit code
+    assert result.stderr.splitlines()[-1].startswith(sentence)
+    assert result.stderr.count("placement cannot start") == 1
+    assert "Traceback" not in result.stderr

@@ -1,7 +1,7 @@
-"""Databases whose columns hold fewer characters than clients send: MySQL refuses to compare what it cannot convert.
+"""Databases whose character set lacks characters that clients send: MySQL refuses comparisons that it cannot convert.
 
-Most databases of this API were made with latin1 or utf8mb3.  Each text that a client sends, alone and as the second of
-two, is compared or stored: the answer is a refusal in words, or what is true of a name that nothing can have.
+Most databases of this API were created with latin1 or utf8mb3.  Each text of a client, alone and as the second of two,
+is compared or stored: the response is a refusal with a sentence, or that for an unknown name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.every_database
 
 UUID = "11111111-1111-4111-8111-111111111111"
 OTHER = "22222222-2222-4222-8222-222222222222"
-#: A character that each character set lacks, and one that the other has.
+#: A character missing in each character set, and one that the other set contains.
 LACKS = {"latin1": "\N{SNOWMAN}", "utf8mb3": "\N{GRINNING FACE}"}
 
 
@@ -87,7 +87,7 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_a_query_with_characters_that_the_columns_lack_is_no_bug(service, charset):
+def test_a_query_with_unsupported_characters_is_not_an_internal_error(service, charset):
     for query in QUERIES:
         for text in (LACKS[charset], f"CUSTOM_{LACKS[charset]}"):
             answer = service("GET", query.replace("{}", urllib.parse.quote(text)), 39)
@@ -95,7 +95,7 @@ def test_a_query_with_characters_that_the_columns_lack_is_no_bug(service, charse
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_a_write_with_characters_that_the_columns_lack_is_no_bug(service, charset):
+def test_a_write_with_unsupported_characters_is_not_an_internal_error(service, charset):
     text = LACKS[charset]
     path = urllib.parse.quote(text)
     provider = f"/resource_providers/{UUID}"
@@ -130,10 +130,10 @@ def test_a_write_with_characters_that_the_columns_lack_is_no_bug(service, charse
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 @pytest.mark.parametrize("which", ["project", "user"])
-def test_a_dry_run_for_an_owner_with_characters_that_the_columns_lack_is_answered_as_the_claim(service, charset, which):
+def test_a_dry_run_for_an_owner_with_unsupported_characters_predicts_the_claim(service, charset, which):
     stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}}
     assert service("PUT", f"/resource_providers/{UUID}/inventories", 39, stock).status == 200
     body = claim(**{which: LACKS[charset]})
     tried = service("PUT", f"/allocations/{OTHER}?dry_run=true", 39, body)
-    done = service("PUT", f"/allocations/{OTHER}", 39, body)
-    assert (tried.status, tried.error["detail"]) == (done.status, done.error["detail"])
+    reply = service("PUT", f"/allocations/{OTHER}", 39, body)
+    assert (tried.status, tried.error["detail"]) == (reply.status, reply.error["detail"])

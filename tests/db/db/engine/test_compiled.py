@@ -1,4 +1,4 @@
-"""Compiled statements do what SQLAlchemy does with the same statement: rows, counts, errors, lost connections."""
+"""Compiled statements behave like SQLAlchemy with the same statement: rows, counts, errors, lost connections."""
 
 import datetime
 
@@ -24,7 +24,7 @@ UPDATE = sa.update(traits).where(AMONG).values(updated_at=sa.bindparam("now"))
 
 @pytest.fixture
 def connection(database):
-    """A connection in a transaction."""
+    """Return a connection in a transaction."""
     with database.engine.connect() as connection:
         connection.begin()
         yield connection
@@ -35,21 +35,21 @@ def rows(*names):
 
 
 @pytest.mark.parametrize("number", [1, 3, 17, 500, 1001])
-def test_any_number_of_rows_is_inserted_and_found(connection, number):
+def test_any_number_of_rows_is_inserted_and_read(connection, number):
     names = [f"CUSTOM_{row:05}_%_:x" for row in range(number)]
     INSERT.execute(connection, rows(*names))
-    found = CompiledStatement(SELECT).execute(connection, {"names": names})
-    assert [(row.name, row.created_at) for row in found] == [(name, NOW) for name in names]
+    rows_read = CompiledStatement(SELECT).execute(connection, {"names": names})
+    assert [(row.name, row.created_at) for row in rows_read] == [(name, NOW) for name in names]
 
 
 @pytest.mark.parametrize("number", [1, 2, 1001])
-def test_the_ids_of_rows_are_known_once_they_are_inserted(connection, number):
+def test_an_insertion_returns_the_ids_of_its_rows(connection, number):
     check_ids(connection, number)
 
 
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_a_server_that_returns_no_rows_of_an_insertion_is_asked_for_the_ids(connection, number, monkeypatch):
+def test_ids_are_selected_on_a_server_without_returning(connection, number, monkeypatch):
     """MySQL, and MariaDB before 10.5."""
     monkeypatch.setattr(connection.dialect, "insert_returning", False)
     check_ids(connection, number)
@@ -58,14 +58,14 @@ def test_a_server_that_returns_no_rows_of_an_insertion_is_asked_for_the_ids(conn
 def check_ids(connection, number):
     names = [f"CUSTOM_{row:05}" for row in range(number)]
     ids = INSERT.execute_returning_ids(connection, rows(*reversed(names)), "name")
-    found = connection.execute(sa.select(traits.c.name, traits.c.id).where(traits.c.name.like("CUSTOM%"))).all()
-    assert sorted(ids.items()) == sorted(map(tuple, found))
+    rows_read = connection.execute(sa.select(traits.c.name, traits.c.id).where(traits.c.name.like("CUSTOM%"))).all()
+    assert sorted(ids.items()) == sorted(map(tuple, rows_read))
     assert sorted(ids) == names
 
 
 @pytest.mark.parametrize("number", [1, 16, 17, 1001])
 def test_rows_of_several_tables_are_inserted_together(connection, number):
-    """Values of one table are not those of the other, though their columns have the same names."""
+    """The values of the tables are not confused, although their columns have the same names."""
     other = CompiledInsert(resource_classes, "created_at", "id", "name")
     names = [f"CUSTOM_{row:05}_'%_:x" for row in range(number)]
     later = NOW + datetime.timedelta(days=1)
@@ -74,14 +74,14 @@ def test_rows_of_several_tables_are_inserted_together(connection, number):
     CompiledInsert.execute_together(connection, [(INSERT, []), (other, []), (INSERT, rows("CUSTOM_LAST"))])
     CompiledInsert.execute_together(connection, [])
     mine = sa.select(traits.c.name, traits.c.created_at).where(traits.c.name.like("CUSTOM%"))
-    found = connection.execute(mine.order_by(traits.c.id)).all()
-    assert found == [*((name, NOW) for name in names), ("CUSTOM_LAST", NOW)]
+    rows_read = connection.execute(mine.order_by(traits.c.id)).all()
+    assert rows_read == [*((name, NOW) for name in names), ("CUSTOM_LAST", NOW)]
     mine = sa.select(resource_classes.c.name, resource_classes.c.created_at).where(resource_classes.c.id >= 20_000)
     assert connection.execute(mine.order_by(resource_classes.c.id)).all() == [(row["name"], later) for row in classes]
 
 
-def test_of_rows_that_are_inserted_together_all_or_none_stay(database):
-    """The transaction fails as that of one table does."""
+def test_rows_inserted_together_are_stored_all_or_not_at_all(database):
+    """The transaction fails like that of a single table."""
     other = CompiledInsert(resource_classes, "created_at", "id", "name")
     twice = [{**row, "id": 20_000 + place} for place, row in enumerate(rows("CUSTOM_B", "CUSTOM_B"))]
     both = [(INSERT, rows("CUSTOM_A")), (other, twice)]
@@ -93,8 +93,8 @@ def test_of_rows_that_are_inserted_together_all_or_none_stay(database):
     assert database.read(lambda db: db.execute(names).all()) == []
 
 
-def test_what_a_row_may_hold_is_what_its_columns_hold(connection):
-    """Null, quotes, JSON within JSON, fractions of seconds; a text that is too long fails, and is not cut."""
+def test_a_row_may_contain_any_value_of_its_columns(connection):
+    """Null, quotes, JSON within JSON, fractions of seconds; a text that is too long is refused, not truncated."""
     owner = {"project_id": 1, "user_id": 1, "generation": 1}
     connection.execute(sa.insert(consumers), [{"id": number, "uuid": str(number), **owner} for number in (1, 2)])
     insert = CompiledInsert(claims, "consumer_id", "content", "generation", "mappings", "expires_at")
@@ -109,25 +109,25 @@ def test_what_a_row_may_hold_is_what_its_columns_hold(connection):
     several = [{"consumer_id": number, "generation": 1, **row} for number, row in enumerate(several, 1)]
     insert.execute(connection, several)
     columns = (claims.c[name] for name in several[0])
-    found = connection.execute(sa.select(*columns).order_by(claims.c.consumer_id)).mappings().all()
-    assert [dict(row) for row in found] == several
+    rows_read = connection.execute(sa.select(*columns).order_by(claims.c.consumer_id)).mappings().all()
+    assert [dict(row) for row in rows_read] == several
     if connection.dialect.name != "sqlite":
         with pytest.raises(exc.DataError):
             INSERT.execute(connection, rows("CUSTOM_" + "X" * 300))
 
 
-def test_a_statement_is_executed_with_other_numbers_of_values(connection):
-    """The text of the first number is not that of the others."""
+def test_a_statement_is_executed_with_any_number_of_values(connection):
+    """The statement text depends on the number of values."""
     select = CompiledStatement(SELECT)
     INSERT.execute(connection, rows("CUSTOM_A", "CUSTOM_B"))
-    wanted = [["CUSTOM_A"], ["CUSTOM_A", "CUSTOM_B"], ["CUSTOM_B"], [], ["CUSTOM_A", *map(str, range(200))]]
-    for names in wanted:
-        found = select.execute(connection, {"names": names})
-        assert [row.name for row in found] == [name for name in names if name.startswith("CUSTOM")]
+    names_of_runs = [["CUSTOM_A"], ["CUSTOM_A", "CUSTOM_B"], ["CUSTOM_B"], [], ["CUSTOM_A", *map(str, range(200))]]
+    for names in names_of_runs:
+        rows_read = select.execute(connection, {"names": names})
+        assert [row.name for row in rows_read] == [name for name in names if name.startswith("CUSTOM")]
 
 
 def test_a_change_counts_the_rows_that_it_matches(connection):
-    """Not those that become different: MySQL counts these unless it is told otherwise."""
+    """By default MySQL counts only the rows that become different."""
     update = CompiledStatement(UPDATE)
     INSERT.execute(connection, rows("CUSTOM_A", "CUSTOM_B"))
     for _ in range(2):
@@ -152,7 +152,7 @@ def test_values_are_converted_as_the_types_of_the_columns_say(connection):
 
 
 def test_values_are_stored_as_sqlalchemy_stores_them(connection):
-    """SQLite's driver writes dates in another form; a list in a JSON column is one value, whatever its length."""
+    """SQLite's driver writes dates in another form; a list of any length in a JSON column is one value."""
     INSERT.execute(connection, rows("CUSTOM_A"))
     connection.execute(sa.insert(traits), {"name": "CUSTOM_B", "created_at": NOW})
     stored = connection.exec_driver_sql("SELECT DISTINCT created_at FROM traits WHERE name LIKE 'CUSTOM%%'").all()
@@ -163,11 +163,11 @@ def test_values_are_stored_as_sqlalchemy_stores_them(connection):
     insert = CompiledStatement(sa.insert(claims).values(values).inline())
     for number in (1, 2):
         insert.execute(connection, {"consumer_id": number, "generation": 1, "mappings": [{"": ["x"]}] * number})
-    found = CompiledStatement(sa.select(claims.c.mappings).order_by(claims.c.consumer_id)).execute(connection, {})
-    assert [row.mappings for row in found] == [[{"": ["x"]}], [{"": ["x"]}] * 2]
+    rows_read = CompiledStatement(sa.select(claims.c.mappings).order_by(claims.c.consumer_id)).execute(connection, {})
+    assert [row.mappings for row in rows_read] == [[{"": ["x"]}], [{"": ["x"]}] * 2]
 
 
-def test_a_default_that_nobody_would_compute_is_refused(connection):
+def test_a_default_that_would_not_be_computed_is_refused(connection):
     with pytest.raises(ValueError, match="default"):
         CompiledStatement(sa.update(traits).values(name="x")).execute(connection, {})
 
@@ -198,7 +198,7 @@ def test_a_lost_connection_is_not_used_again(connection, loss):
 
 
 def test_a_connection_that_was_interrupted_is_not_used_again(connection, monkeypatch):
-    """The answer would be taken for that of the next statement."""
+    """Otherwise the response would be read as that of the next statement."""
 
     class Interrupted(BaseException):
         pass
@@ -220,7 +220,7 @@ def test_a_connection_that_was_interrupted_is_not_used_again(connection, monkeyp
 
 
 def test_a_write_survives_one_lost_connection(database):
-    """The attempt is run again as after an error of any other statement."""
+    """The attempt is retried as after an error of any other statement."""
     attempts = []
 
     def work(db):

@@ -18,7 +18,7 @@ from tests.made import opened
 
 @pytest.fixture
 def connected(database_url):
-    """Returns the database with options of the test."""
+    """Return a function that opens the database with options of the test."""
     with contextlib.ExitStack() as stack:
 
         def open_with(**options):
@@ -31,15 +31,15 @@ def connected(database_url):
         yield open_with
 
 
-def taken(database, most):
-    """Return how many of ``most`` connections for writes can be open at a time."""
+def taken(database, attempts):
+    """Return how many of ``attempts`` connections for writes can be open at once."""
     with contextlib.ExitStack() as stack:
-        for number in range(most):
+        for number in range(attempts):
             try:
                 stack.enter_context(database.engine.connect())
             except sa.exc.TimeoutError:
                 return number
-    return most
+    return attempts
 
 
 @pytest.mark.every_database
@@ -61,20 +61,20 @@ def test_an_old_connection_is_replaced(connected, age, same):
     database = connected(connection_recycle_time=age)
 
     def connection():
-        with database.engine.connect() as one:
-            return id(one.connection.dbapi_connection), one.connection.dbapi_connection
+        with database.engine.connect() as opened:
+            return id(opened.connection.dbapi_connection), opened.connection.dbapi_connection
 
     first = connection()
     assert (connection()[0] == first[0]) is same
 
 
 def used(url):
-    """Write, read and probe; return the driver's connections that were opened, and those that were closed."""
+    """Write, read and probe; return the driver connections opened and those closed."""
     connected, closed = [], []
     with opened(url) as database:
         for engine in {database.engine, database.reading_engine, database._probing_engine}:
-            sa.event.listen(engine, "connect", lambda one, _record: connected.append(one))
-            sa.event.listen(engine, "close", lambda one, _record: closed.append(one))
+            sa.event.listen(engine, "connect", lambda connection, _record: connected.append(connection))
+            sa.event.listen(engine, "close", lambda connection, _record: closed.append(connection))
         if database.url.get_backend_name() == "sqlite":
             made.sync(database.engine)
         for run in (database.read, database.snapshot, database.write, database.probe):
@@ -85,12 +85,12 @@ def used(url):
 def test_no_connection_is_left_open_at_the_end(database):
     connected, closed = used(database.url)
     assert len(connected) == 3, "for writes, for reads, and for the health check"
-    assert {id(one) for one in closed} == {id(one) for one in connected}
+    assert {id(connection) for connection in closed} == {id(connection) for connection in connected}
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:/one?vfs=memdb&uri=true"])
 def test_a_database_in_memory_has_one_connection(url):
-    """Otherwise it would find no tables, or locks would not be waited for."""
+    """A second connection would find no tables, or would not wait for locks."""
     connected, _ = used(url)
     assert len(connected) == 1
 
@@ -112,7 +112,7 @@ def test_parameters_are_added_to_the_url(connected, backend):
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 @pytest.mark.parametrize(("mode", "strict"), [("TRADITIONAL", True), ("ANSI_QUOTES", False)])
-def test_the_sql_mode_of_mysql_is_ours_to_choose(connected, mode, strict):
+def test_the_sql_mode_of_mysql_is_the_configured_one(connected, mode, strict):
     database = connected(mysql_sql_mode=mode)
     reported = database.read(lambda db: db.execute(sa.text("SELECT @@SESSION.sql_mode")).scalar())
     assert ("STRICT_TRANS_TABLES" in reported) is strict
@@ -135,14 +135,14 @@ def statement_log():
 
 
 @pytest.mark.parametrize(("verbosity", "reported"), [(0, (False, False)), (50, (True, False)), (100, (True, True))])
-def test_statements_are_logged_if_they_shall_be(connected, caplog, statement_log, verbosity, reported):
+def test_statements_are_logged_if_configured(connected, caplog, statement_log, verbosity, reported):
     database = connected(connection_debug=verbosity)
     database.read(lambda db: db.execute(sa.select(sa.literal("asked") + "x")).all())
     lines = [record.getMessage() for record in caplog.records if record.name.startswith("sqlalchemy.engine")]
     assert (any("SELECT" in line for line in lines), any(line.startswith("Row (") for line in lines)) == reported
 
 
-def test_statements_say_where_they_come_from_if_they_shall(connected):
+def test_statements_name_their_caller_if_configured(connected):
     seen = []
     database = connected(connection_trace=True)
 

@@ -1,4 +1,4 @@
-"""What the tests rely on: a database is clean each time, and a server keeps what was committed, even after SIGKILL."""
+"""Assumptions of the tests: each database is clean, and a server keeps committed data even after SIGKILL."""
 
 import pytest
 import sqlalchemy as sa
@@ -75,7 +75,7 @@ def test_a_database_can_be_dropped_while_there_are_connections(backend):
 
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
-def test_what_was_committed_survives_the_servers_death(private_server):
+def test_committed_data_survives_the_death_of_the_server(private_server):
     engine = sa.create_engine(private_server.create_database())
     with engine.begin() as connection:
         connection.execute(sa.text("CREATE TABLE t (a INTEGER)"))
@@ -89,5 +89,5 @@ def test_what_was_committed_survives_the_servers_death(private_server):
     engine.dispose()
 
 
-def test_all_askers_share_one_server(backend):
+def test_all_callers_share_one_server(backend):
     assert servers.shared(backend.kind).url == backend.url

@@ -1,4 +1,4 @@
-"""New connections are ready for use, also beside concurrent work of other connections."""
+"""The settings of new connections, even while other connections work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_first_connections_to_a_sqlite_file_wait_for_each_other(tmp_path, mo
     somebody.close()
 
 
-#: Server settings that administrators may have changed for other users.
+#: Server settings that administrators may have changed.
 OTHERWISE = {
     "mariadb": {
         "init_command": "SET SESSION time_zone = '+05:00', innodb_lock_wait_timeout = 1000, "
@@ -61,13 +61,13 @@ def test_sessions_have_our_settings_with_any_server_settings(backend, database):
         raise LookupError
 
     with opened(database.url.update_query_dict(OTHERWISE[backend.kind])) as configured:
-        settings, wanted = SETTINGS[backend.kind]
+        settings, expected = SETTINGS[backend.kind]
         configured.write(lambda _: None)
         configured.engine.dispose()
         with pytest.raises(LookupError):
-            configured.write(fail)  # the first transaction of its connection, which rolls back only itself
+            configured.write(fail)  # the first transaction of its connection; the failure rolls back only itself
         for run in (configured.read, configured.write, configured.snapshot):
-            assert run(lambda db: tuple(db.execute(sa.text(settings)).one())) == wanted
+            assert run(lambda db: tuple(db.execute(sa.text(settings)).one())) == expected
         levels = [
             run(lambda db: db.execute(sa.text(ISOLATION[backend.kind])).scalar())
             for run in (configured.write, configured.snapshot)
@@ -76,7 +76,7 @@ def test_sessions_have_our_settings_with_any_server_settings(backend, database):
 
 
 def test_a_failure_in_a_snapshot_leaves_no_connection_in_the_past(database):
-    """The pool hands out its connection next."""
+    """The pool returns that connection next."""
 
     def fail(db):
         assert ResourceProvider.find(db, "new") is None

@@ -1,4 +1,4 @@
-"""Driver errors are answered by class: a mistake of the client, or an unavailable server; none is an internal error."""
+"""Driver errors are reported as client errors or as an unavailable server, never as internal errors."""
 
 import contextlib
 import sqlite3
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.every_database
 UUID = "11111111-1111-4111-8111-111111111111"
 
 
-def test_more_names_than_a_statement_takes_are_the_clients_fault(database):
+def test_more_names_than_a_statement_allows_are_the_clients_fault(database):
     many = [f"T{number}" for number in range(250_001)]
     with pytest.raises(errors.BadRequest):
         existence._refuse(existence.unknown_traits(many, World().snapshot(), database), "required")
@@ -27,7 +27,7 @@ def test_more_names_than_a_statement_takes_are_the_clients_fault(database):
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 @pytest.mark.parametrize("charset", ["utf8mb3", "latin1"])
-def test_characters_that_no_column_has_are_the_clients_fault(database_url, charset):
+def test_unsupported_characters_are_the_clients_fault(database_url, charset):
     """Most databases of this API were created with such a character set; MySQL refuses to compare other characters."""
     with opened(database_url) as database:
         with database.engine.connect() as connection:
@@ -42,9 +42,9 @@ def test_characters_that_no_column_has_are_the_clients_fault(database_url, chars
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("limit", ["max_page_count = 1", "query_only = ON"])
 @pytest.mark.parametrize("attempts", [1, 10])
-def test_a_full_or_protected_disk_is_no_bug(database, limit, attempts):
-    """Nor is it a conflict if only one attempt is allowed."""
-    # What earlier tests have deleted left free pages, which a full disk does not take away.
+def test_a_full_or_read_only_disk_is_not_an_internal_error(database, limit, attempts):
+    """Nor is it a conflict, even if only one attempt is allowed."""
+    # Deletions of earlier tests left free pages, which can be used even on a full disk.
     with contextlib.closing(sqlite3.connect(database.url.database)) as connection:
         connection.execute("VACUUM")
 
@@ -66,22 +66,22 @@ RAISE = "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{}'; END $$"
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 @pytest.mark.parametrize("number", [1021, 1114, 1180, 1203, 1290, 1317, 1836, 1969, 3024])
-def test_a_mariadb_that_cannot_go_on_is_no_bug(database, number):
+def test_a_mariadb_that_cannot_continue_is_not_an_internal_error(database, number):
     with pytest.raises(errors.DatabaseUnavailable):
         database.write(lambda db: db.execute(sa.text(SIGNAL.format(number))))
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("state", ["53100", "53200", "57014"])
-def test_a_postgresql_that_cannot_go_on_is_no_bug(database, state):
+def test_a_postgresql_that_cannot_continue_is_not_an_internal_error(database, state):
     with pytest.raises(errors.DatabaseUnavailable):
         database.write(lambda db: db.execute(sa.text(RAISE.format(state))))
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("wrong", ["password", "database"])
-def test_a_server_that_does_not_let_us_in_is_not_away(database_url, wrong):
-    """At start, waiting does not help; and a password that is changed later is no internal error."""
+def test_refused_credentials_are_not_an_unreachable_server(database_url, wrong):
+    """Waiting at the start does not help, and a password that is changed later is not an internal error."""
     changes = {"username": "nobody", "password": "wrong"} if wrong == "password" else {"database": "nowhere"}
     with opened(sa.make_url(database_url).set(**changes)) as database:
         with pytest.raises(errors.DatabaseRefuses):

@@ -1,4 +1,4 @@
-"""The database server of a measurement is durable, as an operator's is: a COMMIT waits for the disk."""
+"""The database server of a measurement is durable, like an operator's: a COMMIT waits for the disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests import servers
 from tests.conftest import chosen
 
 ROOT = Path(__file__).parents[4]
-#: In a process of its own, because a measurement is a run of its own.
+#: Runs in its own process, like a measurement.
 RUN = """
 import serve_pair
 with serve_pair.database_server({kind!r}) as server:
@@ -25,7 +25,7 @@ with serve_pair.database_server({kind!r}) as server:
 @pytest.mark.parametrize(
     ("kind", "question", "setting"),
     [
-        # The method of this name does not flush (SYSTEM_VARIABLES of MariaDB); the default is O_DIRECT or fsync.
+        # The method "nosync" does not flush (SYSTEM_VARIABLES of MariaDB); the default is O_DIRECT or fsync.
         ("mariadb", "SELECT @@innodb_flush_method <> 'nosync' AND @@innodb_flush_log_at_trx_commit = 1", "1"),
         ("postgresql", "SELECT current_setting('fsync') || ' ' || current_setting('synchronous_commit')", "on on"),
     ],
@@ -44,6 +44,6 @@ def test_a_commit_of_a_measured_server_is_on_the_disk(
         text=True,
         check=True,
     )
-    directory, found = run.stdout.split("\n", 1)
-    assert found.strip() == setting
+    directory, value = run.stdout.split("\n", 1)
+    assert value.strip() == setting
     assert not directory.startswith("/dev/shm")

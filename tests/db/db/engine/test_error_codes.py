@@ -1,4 +1,4 @@
-"""Every code of the tables means what it should when the real server raises it through the real driver."""
+"""Every code of the tables has its class when the real server raises it through the real driver."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 
-#: A second list of the codes, so that an entry that is lost or changed is noticed.
+#: A second list of the codes, which detects lost or changed entries.
 MYSQL = {
     ErrorClass.COLLISION: "1020 1022 1205 1213 1412 1615 1689 3101 3572",
     ErrorClass.LOST: "1015 1021 1023 1024 1026 1028 1030 1032 1034 1036 1037 1038 1039 1040 1041 1042 1043 1047 1053 "
@@ -50,27 +50,27 @@ RAISE = "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{}'; END $$"
 
 
 def raised(database, code):
-    """The error that the server raises with this code, as the driver and SQLAlchemy pass it on."""
+    """Return the error that the server raises with this code, as the driver and SQLAlchemy raise it."""
     mariadb = database.url.get_backend_name() == "mysql"
-    # MySQL gives a deadlock the state of PostgreSQL's serialization failure.
+    # In MySQL a deadlock has the SQLSTATE of PostgreSQL's serialization failure.
     statement = SIGNAL.format("40001" if code == "1213" else "HY000", code) if mariadb else RAISE.format(code)
-    with database.engine.connect() as connection, pytest.raises(exc.DBAPIError) as found:
+    with database.engine.connect() as connection, pytest.raises(exc.DBAPIError) as error:
         connection.exec_driver_sql(statement)
-    return found.value
+    return error.value
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_errors_of_the_server_have_the_class_of_the_table(backend, database):
-    wanted = MYSQL if backend.kind == "mariadb" else POSTGRESQL
-    wanted = wanted | {ErrorClass.INTERNAL: BUGS[backend.kind]}
-    for meaning, numbers in wanted.items():
+    expected = MYSQL if backend.kind == "mariadb" else POSTGRESQL
+    expected = expected | {ErrorClass.INTERNAL: BUGS[backend.kind]}
+    for meaning, numbers in expected.items():
         for number in numbers.split():
             error = raised(database, number)
             assert driver_errors.classify(error) is meaning, number
             assert driver_errors.is_read_only(error) == (number in READ_ONLY[backend.kind].split()), number
 
 
-def test_the_tables_have_what_is_written_down_here_and_a_reason_each():
+def test_the_tables_contain_the_listed_codes_each_with_a_reason():
     kinds = [*MYSQL.items(), *OF_CLIENTS.items()]
     reported = {number: meaning for meaning, text in kinds for number in text.split()}
     assert {str(number): code.error_class for number, code in error_codes.MYSQL.items()} == reported
@@ -83,45 +83,45 @@ def test_the_tables_have_what_is_written_down_here_and_a_reason_each():
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 def test_a_statement_larger_than_a_packet_is_the_clients_fault(database):
-    most = database.read(lambda db: db.execute(sa.text("SELECT @@max_allowed_packet")).scalar())
+    packet = database.read(lambda db: db.execute(sa.text("SELECT @@max_allowed_packet")).scalar())
     with pytest.raises((errors.InvalidValue, errors.DatabaseUnavailable)):
-        database.read(lambda db: db.execute(sa.text("SELECT LENGTH(:text)"), {"text": "x" * (most + 1)}).scalar())
+        database.read(lambda db: db.execute(sa.text("SELECT LENGTH(:text)"), {"text": "x" * (packet + 1)}).scalar())
     assert database.read(lambda db: db.execute(sa.select(1)).scalar()) == 1
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_a_condition_deeper_than_sqlite_takes_is_the_clients_fault(database):
+def test_a_condition_deeper_than_sqlite_allows_is_the_clients_fault(database):
     deep = " OR ".join(["id = 0"] * 5000)
     with pytest.raises(errors.InvalidValue):
         database.read(lambda db: db.execute(sa.text(f"SELECT 1 FROM traits WHERE {deep}")).scalar())
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_a_file_that_cannot_grow_refuses_writes_and_goes_on_reading(database):
-    """An error of the file system, as a full disk or a quota is one; in a process of its own, which has the limit."""
+def test_a_database_file_that_cannot_grow_refuses_writes_and_serves_reads(database):
+    """The file size limit of a child process stands in for a full disk or a quota."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-        refused, found = process.submit(write_without_room, str(database.url)).result(PATIENCE)
+        refused, served = process.submit(write_without_room, str(database.url)).result(PATIENCE)
     assert refused == ("DatabaseUnavailable", "disk I/O error")
-    assert found is None
+    assert served is None
     assert database.read(lambda db: ResourceProvider.find(db, "x")) is not None
 
 
 def write_without_room(url):
-    """Return the outcome of a write whose file cannot grow, and whether reads, and later writes, succeed."""
+    """Return the outcome of a write whose file cannot grow, and whether later reads and writes succeed."""
     with opened(url) as database:
         database.read(lambda db: ResourceProvider.find(db, "x"))
-        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        _, hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
 
         def work(db):
             for number in range(2000):
                 db.execute(sa.text("INSERT INTO traits (name) VALUES (:name)"), {"name": f"{number:0200}"})
 
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, most))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard_limit))
         try:
             database.write(work)
         except errors.Failure as failure:
             refused = type(failure).__name__, str(failure.__cause__.orig)
-        found = database.read(lambda db: ResourceProvider.find(db, "x"))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        provider = database.read(lambda db: ResourceProvider.find(db, "x"))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard_limit, hard_limit))
         database.write(lambda db: LockedProvider.create(db, uuid="x", name="x"))
-    return refused, found
+    return refused, provider

@@ -1,4 +1,4 @@
-"""Which connections are replaced before they are used again, and when a server is asked whether it takes writes."""
+"""The replacement of connections after a loss, and the check whether a server accepts writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def clock(monkeypatch):
 
 
 def test_connections_are_replaced_once_for_each_server_that_is_lost(clock, tmp_path):
-    """Threads that notice the loss later, in work that began before, do not discard new connections."""
+    """Threads that notice the loss later, in work that had already begun, do not discard new connections."""
     fresh, engine = Freshness(), sa.create_engine(f"sqlite:///{tmp_path}/file")
     fresh.watch(engine, reads=False)
 
@@ -46,11 +46,11 @@ def test_connections_are_replaced_once_for_each_server_that_is_lost(clock, tmp_p
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_a_server_is_asked_every_five_seconds_whether_it_takes_writes(database, clock):
+def test_a_server_is_asked_every_five_seconds_whether_it_accepts_writes(database, clock):
     """MariaDB counts its statements."""
     count = sa.text("SHOW SESSION STATUS LIKE 'Questions'")
-    with opened(database.url, pool_size=1, max_overflow=0) as one:
+    with opened(database.url, pool_size=1, max_overflow=0) as second_database:
         counts = []
         for clock.now in (1000, 1000, 1004.9, 1005.1, 1005.2, 1010, 1010.2):
-            counts.append(one.read(lambda db: int(db.execute(count).one()[1])))
+            counts.append(second_database.read(lambda db: int(db.execute(count).one()[1])))
     assert [later - earlier for earlier, later in itertools.pairwise(counts)] == [1, 1, 2, 1, 1, 2]

@@ -1,4 +1,4 @@
-"""mysqlclient, the recommended driver of MariaDB and MySQL, behaves as PyMySQL, which all other tests use."""
+"""mysqlclient, the recommended driver of MariaDB and MySQL, behaves like PyMySQL, which all other tests use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 
 @pytest.fixture(autouse=True)
 def driver(backend):
-    """The driver, where the database is among those to be tested."""
+    """Return the driver, if the run tests its database."""
     if importlib.util.find_spec("MySQLdb") is None:
         raise servers.Missing(
             "mysqlclient is not installed: `make servers` gets what it is compiled with, then pip install mysqlclient"
@@ -35,25 +35,25 @@ def with_mysqlclient(url: str | sa.URL) -> sa.URL:
 
 @pytest.fixture
 def mysqlclient(database):
-    """The database, through mysqlclient."""
+    """Return the database, accessed through mysqlclient."""
     with opened(with_mysqlclient(database.url)) as same:
         yield same
 
 
-def test_both_drivers_see_the_same(database, mysqlclient):
-    """What one writes the other shows: amounts, ratios, dates, generations."""
+def test_both_drivers_return_the_same_values(database, mysqlclient):
+    """Each driver reads the values that the other writes: amounts, ratios, dates, generations."""
     names, shown = Names(), []
     for call in (*HOST, claim(**OWN), claim(consumer="other", **OWN)):
         assert placement(mysqlclient)(*names.fill(call)).status in (200, 204)
     for look in ("inventories", "usages", "allocations"):
         path = f"/resource_providers/{names['host']}/{look}"
-        shown.append([placement(one)("GET", path, 39).body for one in (database, mysqlclient)])
+        shown.append([placement(first)("GET", path, 39).body for first in (database, mysqlclient)])
     path = "/allocation_candidates?resources=VCPU:1"
-    shown.append([placement(one)("GET", path, 39).body for one in (database, mysqlclient)])
-    assert all(one == other and one for one, other in shown)
+    shown.append([placement(first)("GET", path, 39).body for first in (database, mysqlclient)])
+    assert all(first == second and first for first, second in shown)
 
 
-def test_a_claim_takes_as_many_round_trips(mysqlclient):
+def test_a_claim_takes_the_same_round_trips_with_both_drivers(mysqlclient):
     """No ROLLBACK after a COMMIT, no ping, and rows in one statement."""
     names, service = Names(), placement(mysqlclient)
     for call in (*HOST, claim(consumer="consumer_before", **OWN)):
@@ -63,16 +63,16 @@ def test_a_claim_takes_as_many_round_trips(mysqlclient):
         connection.commit()
     assert service(*names.fill(claim(**OWN))).status == 204
     with mysqlclient.engine.connect() as connection:
-        asked = (
+        question = (
             questions(connection)
             - before
             - len(["the question before", "its COMMIT", "ROLLBACK as it returned to the pool"])
         )
-    assert asked == BUDGET
+    assert question == BUDGET
 
 
 @pytest.mark.parametrize(("number", "state"), [(1213, "40001"), (1205, "HY000"), (1020, "HY000"), (1062, "23000")])
-def test_a_collision_is_run_again(mysqlclient, number, state):
+def test_a_collision_is_retried(mysqlclient, number, state):
     """Deadlock, lock wait timeout, failed certification, and a duplicate."""
     attempts = []
 
@@ -100,14 +100,14 @@ def test_a_killed_connection_is_replaced(database, mysqlclient):
     assert database.read(lambda db: Trait.find(db, "CUSTOM_A"))
 
 
-def test_a_silent_server_is_left(database):
+def test_a_silent_server_is_abandoned_after_the_timeout(database):
     """The driver waits as long as read_timeout."""
     url = with_mysqlclient(database.url)
     with opened(url, read_timeout=1) as impatient, pytest.raises(errors.DatabaseUnavailable):
         impatient.write(lambda db: db.execute(sa.text("SELECT SLEEP(600)")).scalar())
 
 
-def test_characters_that_no_column_has_are_the_clients_fault(database_url):
+def test_unsupported_characters_are_the_clients_fault(database_url):
     with opened(with_mysqlclient(database_url)) as database:
         with database.engine.connect() as connection:
             connection.exec_driver_sql("ALTER DATABASE CHARACTER SET latin1")

@@ -1,4 +1,4 @@
-"""A server that accepts connections and sends nothing - frozen, or cut off - blocks no thread without a limit."""
+"""A server that accepts connections and sends nothing (frozen, or cut off) blocks no thread forever."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ LONG = int(2 * PATIENCE)
 
 @pytest.fixture
 def patient_by_default(monkeypatch):
-    """A limit that is not the test's own is longer than the test waits."""
+    """Make every limit that the test does not set longer than the test."""
     monkeypatch.setitem(dialects.Setup.of.__kwdefaults__, "read_timeout", LONG)
     monkeypatch.setattr(Timeouts.__init__, "__defaults__", (Timeouts().connect, LONG))
 
 
-def is_given_up(run, work):
-    """Whether the database is given up; without a limit this would not return."""
+def is_unavailable(run, work):
+    """Whether the work ends with an unavailable database; without a limit this would not return."""
     with pytest.raises(errors.DatabaseUnavailable):
         run(work)
     return True
@@ -48,8 +48,8 @@ def create(name):
     return lambda db: LockedProvider.create(db, uuid=name, name=name)
 
 
-def insisting(run):
-    """Return what ``run(number)`` returns once the server has answered in its short time, on a busy machine too."""
+def within_the_limit(run):
+    """Repeat ``run(number)`` until a busy machine meets the short time limit; return the result."""
     until = time.monotonic() + PATIENCE
     numbers = itertools.count()
     while True:
@@ -60,30 +60,30 @@ def insisting(run):
 
 
 def created(database, name):
-    """Create a provider, and again under another name if the server took longer than its limit; return the name."""
+    """Create a provider, under another name if the server exceeded the limit; return the name."""
 
     def run(number):
         database.write(create(f"{name}{number}"))
         return f"{name}{number}"
 
-    return insisting(run)
+    return within_the_limit(run)
 
 
 def check(database, silent):
     """While the server is silent, requests end; afterwards they are served again."""
     before = created(database, "before")
-    insisting(lambda _: database.snapshot(find))
+    within_the_limit(lambda _: database.snapshot(find))
     with ThreadPoolExecutor(3) as threads, silent():
         works = (database.read, find), (database.snapshot, find), (database.write, create("meanwhile"))
-        waiting = [threads.submit(is_given_up, *work) for work in works]
-        assert [one.result(PATIENCE) for one in waiting] == [True] * 3
+        waiting = [threads.submit(is_unavailable, *work) for work in works]
+        assert [future.result(PATIENCE) for future in waiting] == [True] * 3
     created(database, "after")
-    # The late answer to a statement is not that of the next one.
-    with insisting(lambda _: database.reading_engine.connect()) as connection:
+    # The late response to a statement is not read as that of the next one.
+    with within_the_limit(lambda _: database.reading_engine.connect()) as connection:
         with silent(), pytest.raises(sa.exc.DBAPIError) as lost:
             connection.execute(sa.select(1))
         assert lost.value.connection_invalidated
-    assert insisting(lambda _: database.read(lambda db: ResourceProvider.find(db, before))) is not None
+    assert within_the_limit(lambda _: database.read(lambda db: ResourceProvider.find(db, before))) is not None
 
 
 @pytest.mark.usefixtures("patient_by_default")
@@ -100,29 +100,29 @@ def test_a_frozen_server_is_lost(private_server):
 @pytest.mark.every_database
 @pytest.mark.usefixtures("patient_by_default")
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_server_whose_packets_are_swallowed_is_lost(backend, database):
+def test_a_server_whose_packets_are_dropped_is_lost(backend, database):
     with proxies.proxy(database.url.port) as proxy, opened(database.url.set(port=proxy.port), **SHORT) as cut_off:
         check(cut_off, proxy.silent)
 
 
-#: A statement that takes the server so many seconds, in which it sends nothing.
+#: A statement during which the server sends nothing, by kind; the parameter is in seconds.
 SLOW = {"mariadb": "SELECT SLEEP({})", "postgresql": "SELECT pg_sleep({})"}
 
 
 @pytest.mark.every_database
 @pytest.mark.usefixtures("patient_by_default")
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_changes_of_the_schema_may_take_their_time(backend, database):
-    # Shorter than LONG, so that it ends by itself where the limit is ignored; longer than this process may be held up.
+def test_changes_of_the_schema_have_no_time_limit(backend, database):
+    # Shorter than LONG, so that it ends if the limit is ignored; longer than this process may be delayed.
     endless, slow = (sa.text(SLOW[backend.kind].format(duration)) for duration in (int(PATIENCE), 2))
     with opened(database.url, **SHORT | {"connect_timeout": int(PATIENCE)}) as bounded:
-        insisting(lambda _: bounded.write(lambda db: db.execute(sa.select(1))))  # so that it is connected
-        assert is_given_up(bounded.write, lambda db: db.execute(endless))
+        within_the_limit(lambda _: bounded.write(lambda db: db.execute(sa.select(1))))  # opens the connection
+        assert is_unavailable(bounded.write, lambda db: db.execute(endless))
         with bounded.unbounded_engine() as engine, engine.begin() as connection:
             connection.execute(slow)
 
 
-#: The server's own limits, for silent clients and for statements that no client waits for.
+#: The server's own limits for silent clients and for abandoned statements.
 LIMITS = {
     "mariadb": "SELECT @@lock_wait_timeout, @@innodb_lock_wait_timeout, @@idle_transaction_timeout, "
     "@@max_statement_time",
@@ -130,14 +130,14 @@ LIMITS = {
     "current_setting('statement_timeout')",
 }
 IN_READS = {"mariadb": (10, 10, 60, 40), "postgresql": ("10s", "1min", "40s")}
-# If a limit ends a COMMIT, its outcome is unknown.
+# If a limit ended a COMMIT, its outcome would be unknown.
 IN_WRITES = {"mariadb": (10, 10, 60, 0), "postgresql": ("10s", "1min", "0")}
 IN_COMMANDS = {"mariadb": (86400, 10, 0, 0), "postgresql": ("10s", "0", "0")}
 
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_the_server_gives_up_as_well_but_not_in_a_write_or_a_command(backend, database):
+def test_the_server_has_time_limits_too_except_for_writes_and_commands(backend, database):
     """MariaDB's default is to wait a day for a table that is being changed."""
     statement = sa.text(LIMITS[backend.kind])
     url = database.url.render_as_string(hide_password=False)
@@ -168,8 +168,8 @@ def test_a_start_that_changes_the_schema_waits_as_long_as_it_takes(backend, data
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_a_connection_is_bounded_as_long_as_it_is_open(database):
-    """The handshake has a limit of its own."""
+def test_a_connection_has_a_timeout_as_long_as_it_is_open(database):
+    """The limit of the handshake is a different one."""
     with opened(database.url, connect_timeout=3, read_timeout=40) as bounded, bounded.engine.connect() as connection:
         driver = connection.connection.dbapi_connection
         assert (driver._read_timeout, driver._write_timeout) == (40, 40)

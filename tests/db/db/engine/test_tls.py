@@ -21,13 +21,13 @@ from tests.docs.run_by import blocks_of
 from tests.made import opened
 
 HOST = "127.0.0.1"
-#: The driver of SQLAlchemy, and what it needs in the URL to verify the certificate and the name of the server.
+#: The URL parameters with which each driver verifies the certificate and the name of the server.
 VERIFIED = {
     url.get_driver_name(): {name: value.replace("/etc/placement/ca.pem", "{ca}") for name, value in url.query.items()}
     for block in blocks_of(__file__, "docs/deployment.rst")
     for url in map(sa.make_url, re.findall(r"^connection = (.*)", block.text, re.MULTILINE))
 }
-#: The same, with the arguments that the driver's own documentation names.
+#: The same, with the arguments of the driver's own documentation.
 AS_DOCUMENTED = {
     "pymysql": {"ssl_ca": "{ca}", "ssl_verify_cert": "true", "ssl_verify_identity": "true"},
     "mysqldb": {"ssl_ca": "{ca}", "ssl_mode": "VERIFY_IDENTITY"},
@@ -49,20 +49,20 @@ NO_FILE = "No such file or directory .*absent.pem|absent.pem. does not exist|TLS
 
 
 class Secured(servers.ServerProcess):
-    """A server with a certificate of an authority."""
+    """A server with a certificate signed by an authority."""
 
     drivers: ClassVar[tuple[str, ...]]
-    #: The name in the certificate, and whether it has expired.
+    #: The name in the certificate and its expiry.
     presented = (HOST, False)
 
     def present(self, name=HOST, *, expired=False):
-        """Have the server run with a certificate for this name."""
+        """Restart the server with a certificate for this name."""
         if (name, expired) != self.presented:
             self.presented = (name, expired)
             self.restart()
 
     def certified(self):
-        """Make the certificate, and return the files of the authority, the certificate and its key."""
+        """Create the certificate; return the files of the authority, the certificate and its key."""
         name, expired = self.presented
         certificate, key = self.authority.issue(name, expired=expired)
         if self._identity:
@@ -134,7 +134,7 @@ def is_encrypted(connection):
 
 
 def assert_refused(url, reason, in_process, tmp_path):
-    """The service gets no connection; a command and the start say why in a line."""
+    """Check that the service gets no connection, and that a command and the start report the reason in one line."""
     with opened(url) as database, pytest.raises(errors.Unavailable) as raised:
         database.read(lambda db: db.execute(sa.select(1)))
     assert re.search(reason, str(raised.value.__cause__)), raised.value.__cause__
@@ -191,20 +191,20 @@ def test_an_authority_without_a_file_is_an_error_without_traceback(server, in_pr
         assert_refused(url, NO_FILE, in_process, tmp_path)
 
 
-def test_a_start_says_why_in_one_line(server):
+def test_a_failed_start_reports_the_reason_in_one_line(server):
     server.present()
     for url in urls(server, ca=server.other.certificate):
         text = url.render_as_string(hide_password=False)
         directory = running.configured(text, {"placement_database": {"connection": text, "max_retries": 0}})
         environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
-        done = preloaded.service().run([sys.executable, "-c", "import placement.wsgi.api"], environment)
-        assert done.returncode == 22
-        assert re.search(f"^placement cannot start: .*({UNVERIFIED})", done.stderr, re.MULTILINE), done.stderr
-        assert "Traceback" not in done.stderr
+        result = preloaded.service().run([sys.executable, "-c", "import placement.wsgi.api"], environment)
+        assert result.returncode == 22
+        assert re.search(f"^placement cannot start: .*({UNVERIFIED})", result.stderr, re.MULTILINE), result.stderr
+        assert "Traceback" not in result.stderr
 
 
-def test_a_certificate_of_the_client(server):
-    """The server asks for it, MariaDB for a password, too."""
+def test_a_client_certificate_is_sent(server):
+    """The server requires it; MariaDB requires a password as well."""
     server.present()
     for number, driver in enumerate(server.drivers):
         user = f"certified_{number}"

@@ -1,4 +1,4 @@
-"""A database of OpenStack Placement is taken over, served and given back (docs: commands, database-schema)."""
+"""A database of OpenStack Placement is adopted, served and released (docs: commands, database-schema)."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def taken_over(database):
 
 @pytest.fixture
 def service(taken_over):
-    """The service on the database, at version 1.39; requests may change rows."""
+    """Return a function that sends requests at version 1.39 to the service on the database."""
     call = in_process.placement(taken_over)
     return lambda method, path, body=None: call(method, path, 39, body)
 
 
 @pytest.fixture(scope="module")
 def read(backend):
-    """The body of the answer to a GET at version 1.39."""
+    """Return a function that returns the body of a GET at version 1.39."""
     url = backend.create_database()
     with opened(url) as database:
         openstack_database.make(database.engine, openstack_database.OLDER)
@@ -74,7 +74,7 @@ def read(backend):
 
 
 def rows(database):
-    """Every row of every table that the original has, as it is stored."""
+    """Return every stored row of the tables of OpenStack Placement."""
     with database.engine.connect() as connection:
         return {
             name: sorted(map(repr, connection.execute(sa.text(f"SELECT * FROM {name}"))))
@@ -87,24 +87,24 @@ def indexes(tables_):
 
 
 @pytest.mark.parametrize("revision", [openstack_database.NEWEST])
-def test_the_tables_of_these_tests_are_those_of_the_original(database, revision):
+def test_the_tables_of_these_tests_match_openstack_placement(database, revision):
     """schema-a082b8bb98d0.txt was written from databases made by the reference implementation."""
     assert written(describe(database.engine)) == (Path(__file__).parent / f"schema-{revision}.txt").read_text()
 
 
 class TestSync:
-    def test_adds_our_tables_and_changes_no_other_and_no_row(self, database, revision):
+    def test_adds_our_tables_and_changes_no_other_table_or_row(self, database, revision):
         tables_before, rows_before = describe(database.engine), rows(database)
         made.sync(database.engine)
         assert rows(database) == rows_before
         after = describe(database.engine)
         assert after.keys() - tables_before.keys() == made.OURS
-        gone = indexes(tables_before) - indexes(after)
-        assert len(gone) == (0 if revision == openstack_database.NEWEST else 5), (
-            "which the newest revision of the original drops"
+        removed = indexes(tables_before) - indexes(after)
+        assert len(removed) == (0 if revision == openstack_database.NEWEST else 5), (
+            "dropped by the newest revision of OpenStack Placement"
         )
         for table, lines in tables_before.items():
-            assert [line for line in lines if (table, line.split()[1]) not in gone] == after[table]
+            assert [line for line in lines if (table, line.split()[1]) not in removed] == after[table]
 
     def test_names_nothing_but_our_tables(self, database, revision):
         with sql_hooks.writes(database.engine) as statements:
@@ -122,7 +122,7 @@ class TestSync:
 
 
 class TestRead:
-    """Requests and their responses; the original answers the same, except where a comment says otherwise."""
+    """Requests and responses, the same as those of OpenStack Placement except where a comment says otherwise."""
 
     def test_consumers_have_their_allocations(self, read):
         held = read(f"/allocations/{INSTANCE}")
@@ -150,17 +150,17 @@ class TestRead:
         assert read(f"/resource_providers/{NUMA0}/allocations")["allocations"].keys() == {INSTANCE}
         assert read(f"/allocations/{OWNERLESS}") == {"allocations": {}}
 
-    def test_usage_of_a_provider_that_is_gone_counts_for_its_consumer(self, read):
-        """The usages of a project are those of its consumers (docs: api-usage-rules)."""
+    def test_usage_of_a_deleted_provider_counts_for_its_consumer(self, read):
+        """The usages of a project are the usages of its consumers (docs: api-usage-rules)."""
         usages = read("/usages?project_id=project-a&user_id=alice&consumer_type=all")["usages"]
         assert usages["all"] == {"consumer_count": 2, "VCPU": 5, "MEMORY_MB": 2048, "DISK_GB": 20}
 
-    def test_candidates_know_nothing_of_what_is_gone(self, read):
-        found = read("/allocation_candidates?resources=VCPU:1&required=CUSTOM_GOLD")
-        assert found == {"allocation_requests": [], "provider_summaries": {}}, "there are 7.7, of which 7 are used"
-        found = read("/allocation_candidates?resources=VCPU:1")
-        assert [set(request["allocations"]) for request in found["allocation_requests"]] == [{NUMA0}]
-        assert found["provider_summaries"][NUMA0]["resources"] == {"VCPU": {"capacity": 128, "used": 6}}
+    def test_candidates_ignore_allocations_of_deleted_objects(self, read):
+        candidates = read("/allocation_candidates?resources=VCPU:1&required=CUSTOM_GOLD")
+        assert candidates == {"allocation_requests": [], "provider_summaries": {}}, "the capacity is 7.7, and 7 is used"
+        candidates = read("/allocation_candidates?resources=VCPU:1")
+        assert [set(request["allocations"]) for request in candidates["allocation_requests"]] == [{NUMA0}]
+        assert candidates["provider_summaries"][NUMA0]["resources"] == {"VCPU": {"capacity": 128, "used": 6}}
         shared = read("/allocation_candidates?resources=MEMORY_MB:1,DISK_GB:5")
         assert [set(request["allocations"]) for request in shared["allocation_requests"]] == [
             {CN1, openstack_database.SHARED}
@@ -169,24 +169,26 @@ class TestRead:
 
 @pytest.mark.parametrize("revision", [openstack_database.OLDER])
 class TestServed:
-    """The rows that races of the original have left."""
+    """Inconsistent rows left by races of OpenStack Placement."""
 
-    def test_a_provider_without_a_root_is_shown_and_soon_its_own(self, taken_over, service):
-        """The original hides it until ``online_data_migrations`` has run."""
+    def test_a_provider_without_a_root_is_shown_and_becomes_its_own_root(self, taken_over, service):
+        """OpenStack Placement hides it until ``online_data_migrations`` has run."""
         path = f"/resource_providers/{ROOTLESS}"
         assert service("GET", path).body["root_provider_uuid"] is None
-        assert [found["uuid"] for found in service("GET", f"{LIST}?name=rootless").body[LISTED]] == [ROOTLESS]
+        assert [provider["uuid"] for provider in service("GET", f"{LIST}?name=rootless").body[LISTED]] == [ROOTLESS]
         online.set_root_provider_ids(taken_over, 50)
         assert service("GET", path).body["root_provider_uuid"] == ROOTLESS
-        assert [found["uuid"] for found in service("GET", f"{LIST}?in_tree={ROOTLESS}").body[LISTED]] == [ROOTLESS]
+        assert [provider["uuid"] for provider in service("GET", f"{LIST}?in_tree={ROOTLESS}").body[LISTED]] == [
+            ROOTLESS
+        ]
 
-    def test_a_ghost_may_come_back(self, service):
+    def test_a_consumer_without_allocations_may_claim_again(self, service):
         body = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
         allocations = {NUMA0: {"resources": {"VCPU": 1}}}
         assert service("PUT", f"/allocations/{GHOST}", {"allocations": allocations, **body}).status == 204
         assert service("GET", f"/allocations/{GHOST}").body["consumer_generation"] == 1
 
-    def test_where_more_is_used_than_there_is_one_may_give_back_and_not_take(self, service):
+    def test_an_over_committed_provider_accepts_releases_and_refuses_claims(self, service):
         def claim(consumer, amount):
             there = {"allocations": {FULL: {"resources": {"VCPU": amount}}}, "consumer_type": "INSTANCE"}
             held = service("GET", f"/allocations/{consumer}").body
@@ -196,9 +198,9 @@ class TestServed:
         assert claim(CROWD, 7).status == 409
         assert claim(CROWD, 5).status == 204
         assert claim(SECOND, 3).status == 204
-        assert claim(CROWD, 6).status == 409, "now it is full, and nothing above"
+        assert claim(CROWD, 6).status == 409, "now it is full, and not over-committed"
 
-    def test_a_class_that_was_removed_in_use_makes_nothing_fail(self, taken_over, service):
+    def test_a_class_deleted_while_in_use_causes_no_failure(self, taken_over, service):
         with taken_over.engine.begin() as connection:
             openstack_database.fill(connection, openstack_database.RUINS)
         assert service("GET", "/allocation_candidates?resources=CUSTOM_FPGA:1").body["provider_summaries"] == {
@@ -216,7 +218,7 @@ class TestServed:
         ):
             assert service("GET", path).status == 200
         above = OverCommitment.all(taken_over, lambda _: None)
-        assert FULL in {found.uuid for found in above}
+        assert FULL in {finding.uuid for finding in above}
 
 
 class TestRelease:
@@ -229,14 +231,14 @@ class TestRelease:
         assert schema.version(database.engine) == revision
 
     @pytest.mark.parametrize("revision", [openstack_database.NEWEST])
-    def test_keeps_what_was_written_meanwhile(self, taken_over, service, revision):
+    def test_keeps_rows_written_meanwhile(self, taken_over, service, revision):
         assert service("DELETE", f"/allocations/{INSTANCE}").status == 204
         before = rows(taken_over)
         made.release(taken_over.engine, revision, force=True)
         assert rows(taken_over) == before
         assert describe(taken_over.engine).keys() & made.OURS == set()
 
-    def test_can_be_repeated_and_taken_back(self, taken_over, revision):
+    def test_can_be_repeated_and_reverted(self, taken_over, revision):
         for _ in range(2):
             made.release(taken_over.engine, revision, force=True)
             assert schema.version(taken_over.engine) == revision
@@ -244,7 +246,7 @@ class TestRelease:
         assert schema.state(taken_over.engine) is schema.State.CURRENT
 
     @pytest.mark.parametrize("revision", [openstack_database.OLDER])
-    def test_does_not_bring_an_older_schema_forward(self, database):
+    def test_does_not_upgrade_an_older_schema(self, database):
         before = describe(database.engine)
         made.release(database.engine, force=True)
         assert schema.version(database.engine) == openstack_database.OLDER
@@ -257,7 +259,7 @@ class TestRelease:
         assert describe(taken_over.engine).keys() & made.OURS == set()
 
     @pytest.mark.parametrize("revision", [openstack_database.NEWEST])
-    def test_of_a_database_that_is_none_or_newer_is_refused(self, taken_over, backend):
+    def test_of_an_empty_or_newer_database_is_refused(self, taken_over, backend):
         empty = backend.create_database()
         with opened(empty) as nothing, pytest.raises(SchemaError, match="no tables yet"):
             made.release(nothing.engine, force=True)
@@ -269,16 +271,16 @@ class TestRelease:
         assert describe(taken_over.engine).keys() >= made.OURS
 
     @pytest.mark.parametrize("revision", [openstack_database.NEWEST])
-    def test_a_service_that_was_left_running_writes_nothing_any_more(self, taken_over, service):
-        """Neither would see the changes of the other."""
+    def test_a_service_left_running_writes_nothing(self, taken_over, service):
+        """Neither the service nor OpenStack Placement would see the other's changes."""
         made.release(taken_over.engine, force=True)
         before = rows(taken_over)
         assert service("DELETE", f"/allocations/{INSTANCE}").status == 503
         assert rows(taken_over) == before
 
     @pytest.mark.parametrize("revision", [openstack_database.OLDER])
-    def test_goes_on_after_a_power_cut(self, taken_over, revision):
-        """On MySQL the tables dropped up to then stay dropped; the others roll back."""
+    def test_continues_after_a_power_cut(self, taken_over, revision):
+        """On MySQL, dropped tables stay dropped; other databases roll back."""
         with sql_hooks.writes(taken_over.engine) as statements:
             made.release(taken_over.engine, revision, force=True)
         made.sync(taken_over.engine)

@@ -1,4 +1,4 @@
-"""Every way to create the schema gives the same one, that of other Placements (docs: database-schema)."""
+"""Every way to create the schema yields the schema of OpenStack Placement and our tables (docs: database-schema)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UUID = "11111111-1111-4111-8111-111111111111"
 
 @pytest.fixture
 def database(database_url):
-    """A database without a single table."""
+    """Return a database without tables."""
     with opened(database_url) as empty:
         yield empty
 
@@ -49,20 +49,20 @@ def allocation(**values):
     return sa.insert(tables.allocations).values(resource_provider_id=1, resource_class_id=0, used=1, **values)
 
 
-def test_revisions_are_the_common_ones_then_ours():
+def test_the_revisions_are_the_common_ones_followed_by_ours():
     scripts = ScriptDirectory.from_config(revisions.configuration())
     chain = [script.revision for script in scripts.walk_revisions()][::-1]
     assert chain[: len(COMMON)] == COMMON
     assert schema.HEAD == chain[-1] != LAST_COMMON
 
 
-def test_common_schema_is_the_one_others_know(engine):
+def test_the_common_schema_is_that_of_openstack_placement(engine):
     """schema-a082b8bb98d0.txt was written from databases made by the reference implementation."""
     made.sync(engine, LAST_COMMON)
     assert written(describe(engine)) == (Path(__file__).parent / "schema-a082b8bb98d0.txt").read_text()
 
 
-def test_allocation_ratio_has_the_precision_others_know(engine):
+def test_allocation_ratio_has_the_precision_of_openstack_placement(engine):
     made.sync(engine, LAST_COMMON)
     kinds = {"sqlite": sa.FLOAT, "mysql": sa.FLOAT, "postgresql": sa.DOUBLE_PRECISION}
     columns = {column["name"]: column["type"] for column in sa.inspect(engine).get_columns("inventories")}
@@ -93,7 +93,7 @@ def test_a_database_stamped_back_returns_with_a_new_feed(engine):
     made.sync(engine)
     assert schema.version(engine) == schema.HEAD
     (feed_after,) = execute(engine, "SELECT uuid FROM feed_instance")
-    assert feed_after != feed, "what happened meanwhile is not in the feed: its readers must begin anew"
+    assert feed_after != feed, "the feed lacks the changes made meanwhile: its readers must reload everything"
 
 
 def test_tables_are_added_to_a_served_database_and_nothing_else_changes(engine):
@@ -106,8 +106,8 @@ def test_tables_are_added_to_a_served_database_and_nothing_else_changes(engine):
     assert {table: after[table] for table in before} == before
     assert after.keys() - before.keys() == {"claims", *(table.name for each in made.ADDITIONS for table in each.tables)}
     ours = ("claims", "alembic_version", *(after.keys() - before.keys()))
-    assert [one for one in statements if not any(name in one for name in ours)] == []
-    assert execute(engine, "SELECT uuid FROM feed_instance") == [feed], "workers go on meanwhile"
+    assert [statement for statement in statements if not any(name in statement for name in ours)] == []
+    assert execute(engine, "SELECT uuid FROM feed_instance") == [feed], "workers continue meanwhile"
 
 
 def test_a_second_sync_does_nothing(engine):
@@ -138,8 +138,8 @@ def test_sync_refuses_incomplete_rows_and_names_the_remedy(engine, flaw, remedy)
     assert schema.state(engine) is State.CURRENT
 
 
-def test_sync_goes_on_after_a_power_cut_at_any_statement(engine):
-    """MySQL keeps the steps before a power cut, so there is one after each step; the others start again."""
+def test_sync_continues_after_a_power_cut_at_any_statement(engine):
+    """MySQL keeps the steps before a power cut, so each step is followed by one; other databases start over."""
     keeps_steps = engine.dialect.name == "mysql"
     cuts = 0
     for attempt in itertools.count(1):
@@ -187,7 +187,7 @@ def test_a_database_newer_than_the_program_is_not_touched_but_can_be_stamped(eng
     assert schema.state(engine) is State.CURRENT
 
 
-def test_state_has_a_finding(engine):
+def test_each_state_of_a_schema_has_a_finding(engine):
     def reported():
         return schema.state(engine).value, schema.finding(engine)
 
@@ -206,8 +206,8 @@ def test_state_has_a_finding(engine):
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_sync_where_named_locks_are_forbidden(engine):
-    """Some Galera clusters do this."""
+def test_sync_works_where_named_locks_are_forbidden(engine):
+    """Some Galera clusters forbid them."""
 
     def forbid(statement):
         if "get_lock" in statement.lower():
@@ -231,7 +231,7 @@ def test_a_sync_that_failed_does_not_lock_others_out(database_url, engine, monke
 
 
 @pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
-def test_a_sync_that_fails_leaves_nothing_of_any_revision_or_addition(engine):
+def test_a_failed_sync_rolls_back_every_revision_and_addition(engine):
     last = schema.Addition((_things(),))
 
     def last_step(statement):
@@ -254,8 +254,8 @@ def _things(*columns):
     return sa.Table("things", sa.MetaData(), sa.Column("id", sa.Integer, primary_key=True), *columns)
 
 
-def test_what_an_addition_lacks_is_found_and_added(engine, caplog):
-    """A table, then a column and an index of it."""
+def test_missing_parts_of_an_addition_are_detected_and_added(engine, caplog):
+    """First a table, then a column and an index of it."""
     caplog.set_level("INFO")
     first = schema.Addition((_things(),))
     schema.sync(engine)
@@ -279,7 +279,7 @@ def test_what_an_addition_lacks_is_found_and_added(engine, caplog):
     assert statements == []
 
 
-def test_a_release_names_tables_that_nobody_has(engine, caplog):
+def test_a_release_names_the_tables_of_no_installed_extension(engine, caplog):
     made.sync(engine)
     execute(engine, "CREATE TABLE things (id INTEGER)")
     made.release(engine, force=True)

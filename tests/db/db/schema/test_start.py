@@ -35,7 +35,7 @@ syncing = pytest.mark.parametrize("sync", [True, False], ids=["sync_on_startup",
 
 @pytest.fixture
 def database(database_url):
-    """A database without a single table."""
+    """Return a database without tables."""
     with opened(database_url) as empty:
         yield empty
 
@@ -48,18 +48,18 @@ def migrated(database, *statements):
 
 
 def started(database, sync):
-    """The service on this database, as a caller."""
+    """Start the service on this database; return a function that sends requests to it."""
     options = {"placement_database__connection": database.url, "placement_database__sync_on_startup": sync}
     return caller.inside(deploy.loadapp(web.configuration(**options), database))
 
 
 @syncing
-def test_a_schema_of_a_newer_version_is_served_as_it_is(database, sync, caplog):
+def test_the_schema_of_a_newer_version_is_served_unchanged(database, sync, caplog):
     """In a rolling upgrade: uWSGI replaces a worker of the old version after the schema was migrated."""
     made.sync(database.engine)
     migrated(database, "CREATE TABLE newer (id INTEGER)", "ALTER TABLE claims ADD COLUMN newer INTEGER")
     assert started(database, sync)("PUT", "/traits/CUSTOM_OLDER", 39).status == 201
-    [warning] = [one.getMessage() for one in caplog.records if UNKNOWN in one.getMessage()]
+    [warning] = [record.getMessage() for record in caplog.records if UNKNOWN in record.getMessage()]
     assert warning.endswith("It contains everything that this version needs, and is served unchanged.")
     assert schema.version(database.engine) == UNKNOWN
 
@@ -73,7 +73,7 @@ def test_a_schema_of_a_newer_version_is_served_as_it_is(database, sync, caplog):
     ],
     ids=["a table", "a column"],
 )
-def test_an_unknown_schema_that_lacks_what_this_program_uses_is_not_served(database, sync, change, lacking):
+def test_an_unknown_schema_without_a_required_table_or_column_is_not_served(database, sync, change, lacking):
     made.sync(database.engine)
     migrated(database, change)
     with pytest.raises(StartError, match=rf"revision {UNKNOWN}, .* It lacks {lacking}\.$"):
@@ -110,7 +110,7 @@ def test_the_schema_of_another_placement_is_upgraded_only_with_sync_on_startup(d
 
 @contextlib.contextmanager
 def lost_at(backend, url, numbers):
-    """A block in which the server ends all connections at the statements of these numbers, from 1 on."""
+    """End all connections of the server at the statements with these numbers, counted from 1, in the block."""
     count = 0
 
     def end(connection, *_):
@@ -130,7 +130,7 @@ def lost_at(backend, url, numbers):
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize(("sync", "number"), [(True, 1), (True, 3), (True, 5), (True, 7), (False, 1), (False, 5)])
-def test_a_start_that_loses_its_connection_goes_on_with_another(backend, url, sync, number):
+def test_a_start_that_loses_its_connection_continues_with_another(backend, url, sync, number):
     conf = web.configuration(placement_database__connection=url, placement_database__sync_on_startup=sync)
     with opened(url) as database:
         with lost_at(backend, url, [number]):
@@ -139,7 +139,7 @@ def test_a_start_that_loses_its_connection_goes_on_with_another(backend, url, sy
 
 
 @pytest.mark.parametrize("number", range(1, 6))
-def test_a_start_whose_statement_collides_goes_on(backend, url, number):
+def test_a_start_whose_statement_collides_continues(backend, url, number):
     plan = faults.Plan(number, [faults.collisions(backend.kind)[number % 3]])
     conf = web.configuration(placement_database__connection=url, placement_database__retry_interval=0)
     with opened(url) as database:
@@ -157,7 +157,7 @@ def test_a_schema_that_is_synced_leaves_no_error_in_the_log(url, caplog):
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_start_whose_commit_is_cut_goes_on(backend, url, number):
+def test_a_start_whose_commit_is_interrupted_continues(backend, url, number):
     direct, commits = sa.make_url(url), itertools.count(1)
     cuts = proxy_faults.CutsAtCommit(lambda: next(commits) == number, forwards=True)
     with proxies.proxy(direct.port) as proxy, proxy.behaving(cuts):
@@ -169,7 +169,7 @@ def test_a_start_whose_commit_is_cut_goes_on(backend, url, number):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_start_that_always_loses_its_connection_is_given_up_with_a_reason(backend, url):
+def test_a_start_that_always_loses_its_connection_fails_with_the_reason(backend, url):
     conf = web.configuration(placement_database__connection=url, placement_database__max_retries=1)
     with opened(url) as database, lost_at(backend, url, [1, 3]), pytest.raises(StartError, match="each time"):
         deploy.loadapp(conf, database)

@@ -48,7 +48,7 @@ CLASSES = [
 
 @pytest.fixture
 def database(database_url):
-    """A database with its schema, and no rows except the feed's identity."""
+    """Return a database with its schema, and no rows except the feed's identity."""
     with opened(database_url) as synced:
         made.sync(synced.engine)
         yield synced
@@ -62,8 +62,8 @@ def execute(database, *statements):
 
 
 def classes(database):
-    found = execute(database, sa.select(resource_classes.c.id, resource_classes.c.name).order_by("id"))
-    return [tuple(row) for row in found]
+    rows = execute(database, sa.select(resource_classes.c.id, resource_classes.c.name).order_by("id"))
+    return [tuple(row) for row in rows]
 
 
 def trait_names(database):
@@ -87,7 +87,7 @@ def test_traits_are_those_of_os_traits(database):
     assert [name for (name,) in trait_names(database)] == sorted(os_traits.get_traits())
 
 
-def test_rows_say_when_they_were_made(database):
+def test_rows_have_the_time_of_their_creation(database):
     standard.insert(database)
     for table in (resource_classes, traits):
         assert execute(database, sa.select(table.c.name).where(table.c.created_at.is_(None))) == []
@@ -102,7 +102,7 @@ def test_nothing_is_written_when_nothing_is_missing(database, database_url):
     assert everything(database) == before
 
 
-def test_only_what_is_missing_is_added(database):
+def test_only_missing_rows_are_added(database):
     standard.insert(database)
     execute(
         database,
@@ -123,7 +123,7 @@ def test_only_what_is_missing_is_added(database):
 
 
 @pytest.mark.parametrize("place", ["INTO resource_classes", "INTO traits", "feed_instance"])
-def test_a_failed_attempt_leaves_nothing_and_is_made_good_by_the_next(database, place):
+def test_a_failed_attempt_is_rolled_back_and_the_next_one_succeeds(database, place):
     """LP 1760322, 1759863, 1756151: the sync was recorded as done although it had been rolled back."""
     execute(database, sa.delete(feed_instance))
     with sql_hooks.power_cut(database.engine, lambda statement: place in statement), pytest.raises(sql_hooks.PowerCut):
@@ -134,7 +134,7 @@ def test_a_failed_attempt_leaves_nothing_and_is_made_good_by_the_next(database, 
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_collision_is_tried_again_from_what_is_there_by_then(database, database_url):
+def test_a_collision_is_retried_with_the_rows_of_that_time(database, database_url):
     """Another process inserts everything between our SELECT and our INSERT; with SQLite transactions cannot overlap."""
     with opened(database_url) as other:
         others = [other]
@@ -149,7 +149,7 @@ def test_a_collision_is_tried_again_from_what_is_there_by_then(database, databas
     assert [len(rows) for rows in everything(database)] == [len(standard.CLASS_IDS), len(os_traits.get_traits()), 1]
 
 
-def test_an_id_of_another_class_is_not_taken_from_it(database):
+def test_a_standard_class_does_not_take_the_id_of_another_class(database):
     execute(database, sa.insert(resource_classes).values(id=3, name="SOMETHING_ELSE"))
     with pytest.raises(RuntimeError, match=r"ids \[3\]"):
         standard.insert(database)
@@ -173,7 +173,7 @@ def test_two_starters_agree_on_the_identity_of_the_feed(database, database_url):
         def other_starts(statement):
             if "INTO feed_instance" in statement:
                 starter.start()
-                starter.join(0.5)  # it has to wait for us
+                starter.join(0.5)  # the other process waits for our transaction
 
         with sql_hooks.statements(database.engine, other_starts):
             standard.insert(database)
@@ -202,7 +202,7 @@ def test_the_sql_mode_is_as_before_afterwards(database_url, mode):
         assert classes(database)[0] == (0, "VCPU")
 
 
-def test_eight_starters_at_once(database_url):
+def test_eight_processes_start_concurrently(database_url):
     complete = {
         "version": schema.HEAD,
         "resource_classes": len(standard.CLASS_IDS),
@@ -223,17 +223,17 @@ def start(wait, url):
         made.sync(database.engine)
         wait()
         standard.insert(database)
-        found = {"version": schema.version(database.engine)}
+        state = {"version": schema.version(database.engine)}
         for table in (resource_classes, traits, feed_instance):
-            [[found[table.name]]] = map(tuple, execute(database, sa.select(sa.func.count()).select_from(table)))
-        return found
+            [[state[table.name]]] = map(tuple, execute(database, sa.select(sa.func.count()).select_from(table)))
+        return state
 
 
 # --- under a running service ---
 
 
 def vanish(database):
-    """As if the database had been dropped, and only its schema created again."""
+    """Delete the rows, as if the database had been dropped and only its schema created again."""
     execute(database, sa.delete(resource_classes), sa.delete(traits), sa.delete(feed_instance))
 
 
@@ -251,7 +251,7 @@ NAMING = (
 
 
 @pytest.mark.parametrize(("method", "path", "body", "status"), NAMING, ids=[f"{call[0]} {call[1]}" for call in NAMING])
-def test_names_that_vanish_under_a_running_service_come_back_with_the_request_that_misses_them(
+def test_names_that_vanish_under_a_running_service_are_restored_by_the_request_that_misses_them(
     database, caplog, method, path, body, status
 ):
     standard.insert(database)
@@ -277,7 +277,7 @@ def test_an_index_shows_a_class_that_is_inserted_again(database):
     assert live_index.current().class_ids["VCPU"] == 0
 
 
-def test_names_that_are_nowhere_are_refused_as_ever(database, caplog):
+def test_unknown_names_are_still_refused(database, caplog):
     standard.insert(database)
     call, seen = placement(database), []
     with sql_hooks.statements(database.engine, seen.append):
@@ -296,7 +296,7 @@ def test_names_whose_ids_are_taken_are_not_inserted_again(database, caplog):
     assert "cannot be inserted again" in caplog.text
 
 
-def test_a_database_that_lost_its_identity_is_given_another_by_the_next_search(database):
+def test_a_database_without_an_identity_gets_one_from_the_next_search(database):
     standard.insert(database)
     call = placement(database)
     call("GET", "/resource_providers")
@@ -305,7 +305,7 @@ def test_a_database_that_lost_its_identity_is_given_another_by_the_next_search(d
     assert len(execute(database, sa.select(feed_instance.c.uuid))) == 1
 
 
-def test_a_database_that_can_be_given_no_identity_is_searched(database, caplog):
+def test_a_database_that_cannot_store_an_identity_is_searched(database, caplog):
     standard.insert(database)
     call = placement(database)
     vcpu = resource_classes.c.name == "VCPU"

@@ -1,4 +1,4 @@
-"""How often, and for how long, a write is attempted before it is refused; and the start, before it fails."""
+"""The number and the duration of attempts: of a write before it is refused, and of the start before it fails."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def memory():
-    """A database with the tables that a transaction needs."""
+    """Return a database with the tables that a transaction needs."""
     with opened("sqlite://") as database:
         made.sync(database.engine)
         yield database
 
 
 def tried(run, work, refused, **options):
-    """Return the number of attempts until the refusal."""
+    """Run the work until it is refused; return the number of attempts."""
     attempts = []
 
     def attempt(db):
@@ -51,7 +51,7 @@ def tried(run, work, refused, **options):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_what_is_counted_fails_no_write_that_is_in_effect(database, caplog):
+def test_a_failing_callback_fails_no_committed_write(database, caplog):
     counted = []
 
     def work(db):
@@ -70,11 +70,11 @@ def again(db):
 
 
 def lost(db):
-    gone = sqlite3.OperationalError("gone")
-    raise sa.exc.DBAPIError.instance("x", {}, gone, sqlite3.Error, connection_invalidated=True)
+    lost_connection = sqlite3.OperationalError("gone")
+    raise sa.exc.DBAPIError.instance("x", {}, lost_connection, sqlite3.Error, connection_invalidated=True)
 
 
-def test_a_write_is_tried_ten_times(memory, clock):
+def test_a_write_is_attempted_ten_times(memory, clock):
     assert tried(memory.write, again, errors.TooManyConflicts) == 10
 
 
@@ -92,15 +92,15 @@ def test_between_two_attempts_is_a_short_random_pause_that_grows(memory, clock):
     assert max(clock.pauses) > 0.03
 
 
-def test_a_pause_after_very_many_attempts_is_as_short(clock):
-    """A request for a node that loses every race has as many rounds as fit into a minute."""
+def test_a_pause_after_very_many_attempts_is_short(clock):
+    """A request for a node that loses every race is repeated for a minute."""
     retry.pause(5000)
     (pause,) = clock.pauses
     assert 0 <= pause <= 0.1
 
 
 def test_a_writer_whose_transaction_gets_no_connection_is_kept(memory, monkeypatch):
-    """Another one would be one more row that every refresh of an index reads."""
+    """Every refresh of an index would read the row of a superfluous writer."""
     memory.write(lambda _: None)
     writers = [*memory.writers.idle]
 
@@ -121,7 +121,7 @@ def test_no_attempt_is_begun_after_a_minute(memory, clock):
     assert tried(memory.write, slow, errors.TooManyConflicts, attempts=1000) == 9
 
 
-def test_a_connection_that_is_lost_after_a_minute_is_no_conflict(memory, clock):
+def test_a_connection_lost_after_a_minute_is_not_a_conflict(memory, clock):
     def work(db):
         clock.now += 61
         lost(db)
@@ -129,7 +129,7 @@ def test_a_connection_that_is_lost_after_a_minute_is_no_conflict(memory, clock):
     assert tried(memory.write, work, errors.DatabaseUnavailable) == 1
 
 
-def test_what_has_to_be_made_first_takes_no_more_than_the_minute(memory, clock):
+def test_prerequisites_count_towards_the_minute(memory, clock):
     def work(db):
         clock.now += 25
         db.require(lambda _: None)
@@ -137,8 +137,8 @@ def test_what_has_to_be_made_first_takes_no_more_than_the_minute(memory, clock):
     assert tried(memory.write, work, errors.TooManyConflicts) == 3
 
 
-def test_the_work_is_run_once_more_after_its_first_prerequisite(memory, clock):
-    """Otherwise a slow server would answer no request that has to make something first."""
+def test_the_work_is_attempted_again_after_its_first_prerequisite(memory, clock):
+    """Otherwise no request with a prerequisite would succeed on a slow server."""
     made = []
 
     def work(db):
@@ -151,8 +151,8 @@ def test_the_work_is_run_once_more_after_its_first_prerequisite(memory, clock):
 
 
 @pytest.mark.parametrize("is_dry", [False, True], ids=["write", "dry run"])
-def test_a_write_may_need_one_thing_after_another(memory, no_pauses, is_dry):
-    """As many as fit into the minute: thousands of expired leases are given back in parts."""
+def test_a_write_may_have_several_prerequisites(memory, no_pauses, is_dry):
+    """Prerequisites may take up to a minute: thousands of expired leases are released in batches."""
     attempts = []
 
     def work(db):
@@ -165,7 +165,7 @@ def test_a_write_may_need_one_thing_after_another(memory, no_pauses, is_dry):
     assert (result, len(attempts)) == ("done", 30)
 
 
-def test_a_prerequisite_that_collides_is_the_failure_of_the_write(memory, clock):
+def test_a_prerequisite_that_collides_fails_the_write(memory, clock):
     with pytest.raises(errors.AllocationsChanged):
         memory.write(lambda db: db.require(again), exhausted=errors.AllocationsChanged)
 
@@ -193,7 +193,7 @@ def test_a_connection_may_be_lost_once_between_collisions(memory, clock, collide
 
 
 def test_a_database_in_memory_is_read_between_writes_and_within_one(memory, monkeypatch):
-    """It has one connection: another thread would read what is not committed."""
+    """It has one connection, so another thread would read uncommitted data."""
     monkeypatch.setattr(attempt, "LOCK_TIMEOUT", 0.01)
     refused = []
 
@@ -240,7 +240,7 @@ def test_a_thread_that_waits_long_for_sqlites_write_lock_collides(memory, monkey
 
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
-def test_the_start_tries_once_and_the_configured_retries(clock, retries):
+def test_the_start_makes_one_attempt_and_the_configured_retries(clock, retries):
     url = f"mysql+pymysql://u:p@127.0.0.1:{children.free_port()}/d"
     with opened(url) as database, pytest.raises(errors.DatabaseUnavailable):
         database.wait_until_reachable(retries, 3)
@@ -265,7 +265,7 @@ def test_the_start_retries_without_limit_if_configured(clock):
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 @pytest.mark.parametrize("part", ["password", "database"])
-def test_what_time_does_not_mend_is_not_waited_for(backend, database, clock, part):
+def test_permanent_errors_are_not_retried_at_the_start(backend, database, clock, part):
     url = database.url.set(**{part: "wrong"})
     with opened(url) as wrong:
         for run in (lambda: wrong.wait_until_reachable(5, 3), lambda: wrong.read(again)):
@@ -275,5 +275,5 @@ def test_what_time_does_not_mend_is_not_waited_for(backend, database, clock, par
 
 
 def test_the_longest_wait_for_a_lock_is_ten_seconds():
-    """As the documents say; the settings of the sessions are tested in test_silence.py."""
+    """This is documented; the settings of the sessions are tested in test_silence.py."""
     assert timeouts.LOCK_TIMEOUT == 10

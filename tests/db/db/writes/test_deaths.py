@@ -13,21 +13,21 @@ from tests.run_length import LONG
 
 def check(database, name):
     url = database.url.render_as_string(hide_password=False)
-    done = preloaded.service().run([sys.executable, "-m", "tests.db.dying", url, name])
-    assert done.returncode == 0, done.stderr[-4000:]
-    number, _, told = done.stdout.strip().partition(" ")
-    assert told == name
+    result = preloaded.service().run([sys.executable, "-m", "tests.db.dying", url, name])
+    assert result.returncode == 0, result.stderr[-4000:]
+    number, _, message = result.stdout.strip().partition(" ")
+    assert message == name
     assert int(number) >= 10
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("name", DEADLY if LONG else DEADLY[::2])
-def test_a_process_killed_at_any_statement_leaves_nothing_or_everything(database, name):
+def test_a_process_killed_at_any_statement_leaves_no_partial_change(database, name):
     check(database, name)
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("name", DEADLY if LONG else ("claim for several", "delete a provider"))
-def test_the_same_where_a_server_has_to_notice_that_its_client_has_died(database, name):
-    """It takes some time."""
+def test_a_killed_process_leaves_no_partial_change_on_other_databases(database, name):
+    """This takes longer."""
     check(database, name)

@@ -1,4 +1,4 @@
-"""Every attempt of a write collides: the response to the client, and the number of attempts."""
+"""Writes whose every attempt collides: the response, and the number of attempts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.db.in_process import placement
 from tests.db.scenarios import Call, Names
 from tests.db.writes import CLAIMED, HOST, RESOURCE_CLASS, claim, holding, inventories, stock
 
-# Attempts are the same on all databases.
+# The attempts do not depend on the database.
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
 ALLOCATING = "Inventory and/or allocations changed while attempting to allocate: "
@@ -25,7 +25,7 @@ RESHAPE = {
 
 
 @pytest.mark.parametrize(
-    ("before", "call", "says", "attempts"),
+    ("before", "call", "sentence", "attempts"),
     [
         (CLAIMED, claim(1, host={"VCPU": 2}), ALLOCATING, 10),
         (CLAIMED, Call("POST /allocations", {"$consumer": holding(1, host={"VCPU": 2})}), ALLOCATING, 10),
@@ -48,15 +48,15 @@ RESHAPE = {
     ],
     ids=["claim", "claims", "release", "reshape", "inventories", "move", "creation", "class"],
 )
-def test_exhausted_attempts_are_a_conflict(database, no_pauses, before, call, says, attempts):
-    """With the code by which clients know that the same request may succeed."""
+def test_exhausted_attempts_are_a_conflict(database, no_pauses, before, call, sentence, attempts):
+    """The error code shows clients that the same request may succeed later."""
     names, service = Names(), placement(database)
-    for one in before:
-        assert service(*names.fill(one)).status < 300
+    for precondition in before:
+        assert service(*names.fill(precondition)).status < 300
     plan = Plan("BEGIN", [faults.collisions("sqlite")[0]], for_ever=True)
     planted(database, plan)
     answer = service(*names.fill(call))
     assert answer.status == 409
     assert answer.error["code"] == "placement.concurrent_update"
-    assert says in answer.error["detail"]
-    assert plan.done == attempts
+    assert sentence in answer.error["detail"]
+    assert plan.injected == attempts

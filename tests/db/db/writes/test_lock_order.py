@@ -19,7 +19,7 @@ from tests.db.db.writes.test_waiting import Meanwhile
 from tests.db.in_process import placement
 from tests.db.interleaving import wait_for_lock
 
-#: How often each thread does what it does.
+#: Repetitions of each thread's function.
 ROUNDS = 40
 
 pytestmark = [
@@ -30,7 +30,7 @@ pytestmark = [
 
 
 class Forest:
-    """Trees in a database, and the service that changes them."""
+    """Trees in a database, and requests that change them."""
 
     def __init__(self, database):
         self.engine = database.engine
@@ -38,23 +38,23 @@ class Forest:
 
     def provider(self, parent=None):
         """Create a provider with inventory; return its uuid."""
-        one = str(uuid.uuid4())
-        assert self.bear(one, parent) == 200
+        uuid_ = str(uuid.uuid4())
+        assert self.create_child(uuid_, parent) == 200
         stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 10**6}}}
-        assert self.ask("PUT", f"/resource_providers/{one}/inventories", 39, stock).status == 200
-        return one
+        assert self.ask("PUT", f"/resource_providers/{uuid_}/inventories", 39, stock).status == 200
+        return uuid_
 
-    def bear(self, one, parent):
-        body = {"uuid": one, "name": one, "parent_provider_uuid": parent}
+    def create_child(self, provider, parent):
+        body = {"uuid": provider, "name": provider, "parent_provider_uuid": parent}
         return self.ask("POST", "/resource_providers", 39, body).status
 
-    def put(self, one, parent, name=None):
-        body = {"name": name or one, "parent_provider_uuid": parent}
-        return self.ask("PUT", f"/resource_providers/{one}", 39, body).status
+    def put(self, provider, parent, name=None):
+        body = {"name": name or provider, "parent_provider_uuid": parent}
+        return self.ask("PUT", f"/resource_providers/{provider}", 39, body).status
 
     def claim(self, *providers, dry_run="false", owner="p"):
         body = {
-            "allocations": {one: {"resources": {"VCPU": 1}} for one in providers},
+            "allocations": {provider: {"resources": {"VCPU": 1}} for provider in providers},
             "project_id": owner,
             "user_id": "u",
             "consumer_generation": None,
@@ -63,18 +63,18 @@ class Forest:
         return self.ask("PUT", f"/allocations/{uuid.uuid4()}?dry_run={dry_run}", 39, body).status
 
     @contextlib.contextmanager
-    def locked(self, one):
-        """Lock the row of the provider in another transaction, for the length of the block."""
+    def locked(self, provider):
+        """Lock the row of the provider in another transaction during the block."""
         with self.engine.connect() as connection:
-            connection.execute(_LOCK, {"uuid": one})
+            connection.execute(_LOCK, {"uuid": provider})
             yield
             connection.rollback()
 
-    def is_free(self, one):
+    def is_free(self, provider):
         """Whether no transaction has locked the provider."""
         with self.engine.connect() as connection:
             try:
-                return bool(connection.execute(_LOCK_AT_ONCE, {"uuid": one}).all())
+                return bool(connection.execute(_LOCK_AT_ONCE, {"uuid": provider}).all())
             except sa.exc.OperationalError:
                 return False
             finally:
@@ -92,13 +92,13 @@ def forest(database):
 
 @pytest.fixture
 def refused():
-    """The labels of the driver errors."""
+    """Record the labels of driver errors."""
     with received.facts(signals.driver_error) as words:
         yield words
 
 
 def repeated(*works):
-    """Run each function repeatedly in a thread of its own; return all results."""
+    """Run each function repeatedly in its own thread; return all results."""
     with ThreadPoolExecutor(len(works)) as threads:
         of_each = threads.map(lambda work: [work() for _ in range(ROUNDS)], works)
         return [result for results in of_each for result in results]
@@ -109,50 +109,52 @@ def new():
 
 
 def test_new_consumers_and_claims_do_not_deadlock(forest, refused):
-    """37 of 44 children were refused: the INSERT held the parent's lock, and its foreign key waited for the root."""
+    """Once 37 of 44 children were refused: INSERT held the parent's lock, and its foreign key waited for the root."""
     root = forest.provider()
     parent = forest.provider(root)
-    births = [lambda: forest.bear(new(), parent)]
-    results = repeated(*births, *[lambda: forest.claim(root, parent)] * 4)
+    creations = [lambda: forest.create_child(new(), parent)]
+    results = repeated(*creations, *[lambda: forest.claim(root, parent)] * 4)
     assert set(results) == {200, 204}
     assert "deadlock" not in refused
 
 
 def test_dry_runs_and_claims_do_not_deadlock(forest, refused):
-    """Each owner is new, and claimed for by two clients and tried by two at the same time."""
-    one, other = forest.provider(), forest.provider()
+    """Two claims and two dry runs create each new owner concurrently."""
+    provider, another = forest.provider(), forest.provider()
     owners = [itertools.count() for _ in range(4)]
 
     def claims(number, *providers, **more):
         return lambda: forest.claim(*providers, owner=str(next(owners[number])), **more)
 
     results = repeated(
-        *(claims(0, one, other), claims(1, other, one)),
-        *(claims(2, one, other, dry_run="true"), claims(3, other, one, dry_run="true")),
+        *(claims(0, provider, another), claims(1, another, provider)),
+        *(claims(2, provider, another, dry_run="true"), claims(3, another, provider, dry_run="true")),
     )
     assert set(results) == {200, 204}
     assert "deadlock" not in refused
 
 
-@pytest.mark.parametrize("what", ["moved", "renamed"])
-def test_an_update_that_names_a_parent_is_not_starved_by_births(forest, what):
-    """12 of 13 were refused: there was always one child more in the tree than had been read."""
+@pytest.mark.parametrize("change_kind", ["moved", "renamed"])
+def test_an_update_that_names_a_parent_is_not_starved_by_new_children(forest, change_kind):
+    """Once 12 of 13 were refused: the tree always had one child more than had been read."""
     old, there = forest.provider(), forest.provider()
-    one = forest.provider(old)
+    child = forest.provider(old)
     turns = itertools.cycle([there, old])
-    names = itertools.cycle([f"new {one}", one])
+    names = itertools.cycle([f"new {child}", child])
 
     def change():
-        return forest.put(one, next(turns)) if what == "moved" else forest.put(one, old, next(names))
+        return forest.put(child, next(turns)) if change_kind == "moved" else forest.put(child, old, next(names))
 
-    results = repeated(change, *[lambda: forest.bear(new(), old)] * 2, *[lambda: forest.bear(new(), one)] * 2)
+    results = repeated(
+        change, *[lambda: forest.create_child(new(), old)] * 2, *[lambda: forest.create_child(new(), child)] * 2
+    )
     assert set(results) == {200}
 
 
 @pytest.mark.parametrize("root_is", ["older", "younger"])
-@pytest.mark.parametrize("act", ["bear", "move"])
-def test_a_transaction_that_waits_for_a_provider_has_none_of_a_higher_id(forest, database, act, root_is):
-    """Otherwise it deadlocks with a transaction that holds the second lock and waits for the first."""
+@pytest.mark.parametrize("act", ["create_child", "move"])
+def test_a_transaction_that_waits_for_a_provider_has_locked_none_of_a_higher_id(forest, database, act, root_is):
+    """Otherwise it deadlocks with a transaction that takes the locks in the order of ids."""
     if root_is == "older":
         root = forest.provider()
         parent = forest.provider(root)
@@ -163,7 +165,7 @@ def test_a_transaction_that_waits_for_a_provider_has_none_of_a_higher_id(forest,
     moving = forest.provider()
 
     def work():
-        return forest.bear(new(), parent) if act == "bear" else forest.put(moving, parent)
+        return forest.create_child(new(), parent) if act == "create_child" else forest.put(moving, parent)
 
     with forest.locked(first):
         meanwhile = Meanwhile(work)
@@ -173,7 +175,7 @@ def test_a_transaction_that_waits_for_a_provider_has_none_of_a_higher_id(forest,
     assert meanwhile.wait()
     assert meanwhile.result == 200
     with forest.locked(second):
-        meanwhile = Meanwhile(forest.bear, new(), parent)
+        meanwhile = Meanwhile(forest.create_child, new(), parent)
         wait_for_lock(database)
         assert not forest.is_free(first), "the root of a tree that changes is locked"
     assert meanwhile.wait()
@@ -184,7 +186,7 @@ SEVERAL = [write for write in writes.ALL if write.name in ("move a subtree", "cl
 
 @pytest.mark.parametrize("write", SEVERAL, ids=lambda write: write.name)
 def test_several_rows_are_locked_in_the_order_of_their_ids(database, write):
-    """With any query plan: roots and parents of a move, and providers of a claim."""
+    """This holds for any query plan: for the roots and parents of a move, and the providers of a claim."""
     names, service, seen = scenarios.Names(), placement(database), []
     for call in write.before:
         assert service(*names.fill(call)).status < 300

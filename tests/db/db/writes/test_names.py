@@ -37,7 +37,7 @@ REFERRING = (allocations, consumers, resource_provider_aggregates)
 
 
 class Cloud:
-    """A host with inventory, and a service."""
+    """A service on a database with a host."""
 
     def __init__(self, database, room=1000):
         self.database, self.call = database, placement(database)
@@ -58,17 +58,17 @@ class Cloud:
         }
 
     def claim(self, owner, call=None, **more):
-        """Return the status, and the consumer."""
+        """Claim for a new consumer; return the status and the consumer."""
         consumer = str(uuid.uuid4())
         answer = (call or self.call)("PUT", f"/allocations/{consumer}", 39, self.holding(owner, **more))
         return answer.status, consumer
 
     def owner(self, consumer):
-        """Return project, user and type, as responses show them."""
-        shown = self.call("GET", f"/allocations/{consumer}").body
-        return [shown.get(name) for name in ("project_id", "user_id", "consumer_type")]
+        """Return the project, user and type of the consumer in responses."""
+        body = self.call("GET", f"/allocations/{consumer}").body
+        return [body.get(name) for name in ("project_id", "user_id", "consumer_type")]
 
-    def gather(self, aggregates, generation, call=None):
+    def put_aggregates(self, aggregates, generation, call=None):
         """Put the host into these aggregates."""
         body = {"resource_provider_generation": generation, "aggregates": aggregates}
         return (call or self.call)("PUT", f"/resource_providers/{self.host}/aggregates", 39, body).status
@@ -86,9 +86,9 @@ def cloud(database):
 
 
 def lose(database):
-    """Undo the creation of names, and everything after it, like a database that loses its last commits.
+    """Delete the names and everything after them, like a database that loses its last commits.
 
-    The ids of the rows are kept, by table and name.
+    Return the ids of the deleted rows by table and name.
     """
 
     def work(db):
@@ -102,8 +102,8 @@ def lose(database):
     return database.write(work)
 
 
-def given(database, ids, old, new):
-    """Give the ids of a name to another one, as the database does when they are free."""
+def reassign(database, ids, old, new):
+    """Give the ids of a name to another name, as the database does with free ids."""
 
     def work(db):
         for table, column in zip(NAMED, ("external_id", "external_id", "name", "uuid"), strict=True):
@@ -117,10 +117,10 @@ OWNERS = ["AA", "BB"]
 AGGREGATES = ["aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa", "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"]
 
 
-def test_an_owner_whose_ids_went_to_another_is_not_taken_for_it(database, cloud):
+def test_an_owner_whose_ids_were_reassigned_gets_its_own_rows(database, cloud):
     first, second = OWNERS
     assert cloud.claim(first)[0] == 204
-    given(database, lose(database), first, second)
+    reassign(database, lose(database), first, second)
     with opened(database.url) as elsewhere:
         assert cloud.claim(second, placement(elsewhere))[0] == 204
     status, consumer = cloud.claim(first)
@@ -131,8 +131,8 @@ def test_an_owner_whose_ids_went_to_another_is_not_taken_for_it(database, cloud)
         assert usages == {owner: {"consumer_count": 1, "VCPU": 1}}
 
 
-def test_a_claim_for_an_owner_whose_rows_are_lost_is_seen(database, cloud):
-    """Also if it changes the owner of a consumer, with another statement."""
+def test_a_claim_for_an_owner_whose_rows_are_lost_restores_them(database, cloud):
+    """This includes a claim that changes the owner of a consumer, which uses another statement."""
     assert cloud.claim(OWNERS[0])[0] == 204
     lose(database)
     status, consumer = cloud.claim(OWNERS[0])
@@ -144,19 +144,19 @@ def test_a_claim_for_an_owner_whose_rows_are_lost_is_seen(database, cloud):
     assert cloud.owner(consumer) == [OWNERS[0]] * 3
 
 
-def test_an_aggregate_whose_id_went_to_another_is_not_taken_for_it(database, cloud):
+def test_an_aggregate_whose_id_was_reassigned_gets_its_own_row(database, cloud):
     first, second = AGGREGATES
-    assert cloud.gather([first], 1) == 200
-    given(database, lose(database), first, second)
-    assert cloud.gather([first], 2) == 200
+    assert cloud.put_aggregates([first], 1) == 200
+    reassign(database, lose(database), first, second)
+    assert cloud.put_aggregates([first], 2) == 200
     assert cloud.aggregates() == [first]
 
 
 def test_no_provider_is_in_an_aggregate_without_a_row(database, cloud):
-    """There is no foreign key that would refuse it."""
-    assert cloud.gather(AGGREGATES, 1) == 200
+    """No foreign key would refuse the row."""
+    assert cloud.put_aggregates(AGGREGATES, 1) == 200
     lose(database)
-    assert cloud.gather(AGGREGATES, 2) == 200
+    assert cloud.put_aggregates(AGGREGATES, 2) == 200
     assert cloud.aggregates() == AGGREGATES
     dangling = sa.select(resource_provider_aggregates.c.aggregate_id).where(
         resource_provider_aggregates.c.aggregate_id.not_in(sa.select(placement_aggregates.c.id))
@@ -165,31 +165,31 @@ def test_no_provider_is_in_an_aggregate_without_a_row(database, cloud):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_a_restored_file(database, cloud, tmp_path):
-    """The same with a backup that is restored while the service is connected, and a second worker."""
+def test_names_lost_by_a_restored_file_are_created_again(database, cloud, tmp_path):
+    """Rows are lost by restoring a backup while the service and a second worker are connected."""
     path, backup = database.url.database, tmp_path / "backup"
     with sqlite3.connect(path) as live, sqlite3.connect(backup) as kept:
         live.backup(kept)
     assert cloud.claim(OWNERS[0])[0] == 204
-    assert cloud.gather(AGGREGATES[:1], cloud.generation()) == 200
+    assert cloud.put_aggregates(AGGREGATES[:1], cloud.generation()) == 200
     with sqlite3.connect(path) as live, sqlite3.connect(backup) as kept:
         kept.backup(live)
     with opened(database.url) as elsewhere:
         other = placement(elsewhere)
         status, others = cloud.claim(OWNERS[1], other)
         assert status == 204
-        assert cloud.gather(AGGREGATES[1:], cloud.generation(), other) == 200
+        assert cloud.put_aggregates(AGGREGATES[1:], cloud.generation(), other) == 200
     status, consumer = cloud.claim(OWNERS[0])
     assert status == 204
     assert cloud.owner(consumer) == [OWNERS[0]] * 3
     assert cloud.owner(others) == [OWNERS[1]] * 3
-    assert cloud.gather(AGGREGATES[:1], cloud.generation()) == 200
+    assert cloud.put_aggregates(AGGREGATES[:1], cloud.generation()) == 200
     assert cloud.aggregates() == AGGREGATES[:1]
 
 
 @pytest.fixture
 def losing_server(request):
-    """A server on a disk: in /dev/shm its log is mapped memory, of which a crash loses nothing."""
+    """Start a server on a disk: in /dev/shm its log is mapped memory, which survives a crash."""
     if "mariadb" not in chosen(request.config):
         pytest.skip("mariadb is not among --databases")
     with tempfile.TemporaryDirectory(prefix="placement-") as place:
@@ -198,9 +198,9 @@ def losing_server(request):
             yield server
 
 
-@pytest.mark.long  # it takes a server of its own
-def test_a_crash_of_a_server_that_does_not_flush(losing_server):
-    """The same with commits that the server really loses."""
+@pytest.mark.long  # starts its own server
+def test_names_lost_in_the_crash_of_a_server_are_created_again(losing_server):
+    """Here the server really loses commits."""
     url = losing_server.create_database()
     with opened(url) as database, opened(url) as elsewhere:
         made.sync(database.engine)
@@ -210,21 +210,21 @@ def test_a_crash_of_a_server_that_does_not_flush(losing_server):
             for setting in ("innodb_flush_log_at_timeout = 2700", "innodb_flush_log_at_trx_commit = 0"):
                 connection.exec_driver_sql(f"SET GLOBAL {setting}")
         assert cloud.claim(OWNERS[0])[0] == 204
-        assert cloud.gather(AGGREGATES[:1], cloud.generation()) == 200
+        assert cloud.put_aggregates(AGGREGATES[:1], cloud.generation()) == 200
         losing_server.kill()
         losing_server.start()
         assert rows(database)["projects"] == 0
         status, others = cloud.claim(OWNERS[1], other)
         assert status == 204
-        assert cloud.gather(AGGREGATES[1:], cloud.generation(), other) == 200
+        assert cloud.put_aggregates(AGGREGATES[1:], cloud.generation(), other) == 200
         status, consumer = cloud.claim(OWNERS[0])
         assert status == 204
         assert (cloud.owner(consumer), cloud.owner(others)) == ([OWNERS[0]] * 3, [OWNERS[1]] * 3)
-        assert cloud.gather(AGGREGATES[:1], cloud.generation()) == 200
+        assert cloud.put_aggregates(AGGREGATES[:1], cloud.generation()) == 200
         assert cloud.aggregates() == AGGREGATES[:1]
 
 
-# --- what a refused request leaves behind ----------------------------------------------------------------------------
+# --- refused requests ------------------------------------------------------------------------------------------------
 
 
 def rows(database):
@@ -265,24 +265,24 @@ def test_a_refused_request_leaves_no_rows(database, cloud):
         assert rows(database) == before, name
 
 
-def test_a_consumer_that_is_to_hold_nothing_needs_no_owner(database, cloud):
+def test_a_request_that_ends_a_consumer_needs_no_owner(database, cloud):
     before = rows(database)
     assert cloud.claim("X", allocations={})[0] == 204
     assert rows(database) == before
 
 
-def test_many_new_names_take_few_statements(database, cloud):
+def test_many_new_names_are_created_with_few_statements(database, cloud):
     bodies = {str(uuid.uuid4()): cloud.holding(f"OWNER_{number}") for number in range(300)}
     seen = []
     with sql_hooks.statements(database.engine, seen.append):
         assert cloud.call("POST", "/allocations", 39, bodies).status == 204
     assert len(seen) < 60
     assert rows(database)["projects"] == rows(database)["users"] == rows(database)["consumer_types"] == 300
-    shown = {consumer: cloud.owner(consumer) for consumer in list(bodies)[::50]}
-    assert shown == {consumer: [bodies[consumer]["project_id"]] * 3 for consumer in shown}
+    owners = {consumer: cloud.owner(consumer) for consumer in list(bodies)[::50]}
+    assert owners == {consumer: [bodies[consumer]["project_id"]] * 3 for consumer in owners}
 
 
-def test_what_is_made_first_is_no_attempt_that_failed(database):
+def test_a_prerequisite_is_not_a_failed_attempt(database):
     seen = []
 
     def work(db):
@@ -294,7 +294,7 @@ def test_what_is_made_first_is_no_attempt_that_failed(database):
     assert seen == [1, 1]
 
 
-def test_what_is_made_first_has_attempts_of_its_own(database):
+def test_a_prerequisite_has_its_own_attempts(database):
     tried = []
 
     def first(db):
@@ -310,37 +310,37 @@ def test_what_is_made_first_has_attempts_of_its_own(database):
     assert tried == [1, 2, 3]
 
 
-# --- what is one name ------------------------------------------------------------------------------------------------
+# --- equal names -----------------------------------------------------------------------------------------------------
 
 
-def test_names_are_one_where_the_database_compares_them_as_one(database, cloud):
+def test_names_that_the_database_considers_equal_are_one(database, cloud):
     """MariaDB's usual collations ignore case."""
     bodies = {str(uuid.uuid4()): cloud.holding(owner, consumer_type="T") for owner in ("case", "CASE")}
     assert cloud.call("POST", "/allocations", 39, bodies).status == 204
     status, third = cloud.claim("Case", consumer_type="T")
     assert status == 204
-    found = {name: cloud.owner(consumer)[0] for name, consumer in zip(("case", "CASE"), bodies, strict=True)}
-    found["Case"] = cloud.owner(third)[0]
+    owners = {name: cloud.owner(consumer)[0] for name, consumer in zip(("case", "CASE"), bodies, strict=True)}
+    owners["Case"] = cloud.owner(third)[0]
     if database.engine.dialect.name in ("mysql", "mariadb"):
-        assert len(set(found.values())) == 1
+        assert len(set(owners.values())) == 1
     else:
-        assert found == {name: name for name in found}
+        assert owners == {name: name for name in owners}
 
 
 def test_ids_are_found_by_kind_and_name(database):
-    """A project and a user with one name are different."""
-    wanted = [Name(kind, f"name {number}") for kind in (PROJECT, USER) for number in range(150)]
-    wanted += [Name(CONSUMER_TYPE, "T"), Name(AGGREGATE, AGGREGATES[0])]
-    assert database.read(lambda db: names.find(db, wanted)) == {}
-    database.write(lambda db: names.create(db, wanted[::2]))
-    found = database.read(lambda db: names.find(db, wanted))
-    assert set(found) == set(wanted[::2])
+    """A project and a user with the same name have different ids."""
+    expected = [Name(kind, f"name {number}") for kind in (PROJECT, USER) for number in range(150)]
+    expected += [Name(CONSUMER_TYPE, "T"), Name(AGGREGATE, AGGREGATES[0])]
+    assert database.read(lambda db: names.find(db, expected)) == {}
+    database.write(lambda db: names.create(db, expected[::2]))
+    ids = database.read(lambda db: names.find(db, expected))
+    assert set(ids) == set(expected[::2])
     stored = database.read(lambda db: {row.external_id: row.id for row in db.execute(sa.select(users))})
-    assert {name.text: row_id for name, row_id in found.items() if name.kind == USER} == stored
+    assert {name.text: row_id for name, row_id in ids.items() if name.kind == USER} == stored
 
 
 def test_names_are_created_in_one_order_regardless_of_case(database):
-    """Otherwise two transactions deadlock where the collation holds the names equal."""
+    """Otherwise two transactions deadlock if the collation considers the names equal."""
     made = []
 
     @sa.event.listens_for(database.engine, "before_execute")
@@ -352,16 +352,16 @@ def test_names_are_created_in_one_order_regardless_of_case(database):
     assert made == ["a", "A2", "b", "B2"]
 
 
-# --- what nothing refers to ------------------------------------------------------------------------------------------
+# --- unused names ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def unused(database, cloud):
-    """An owner and an aggregate without references; returns the names that are in use."""
+    """Create an owner and an aggregate without references; return the names in use."""
     _, consumer = cloud.claim("GONE")
     assert cloud.call("DELETE", f"/allocations/{consumer}").status == 204
-    assert cloud.gather(AGGREGATES, cloud.generation()) == 200
-    assert cloud.gather(AGGREGATES[:1], cloud.generation()) == 200
+    assert cloud.put_aggregates(AGGREGATES, cloud.generation()) == 200
+    assert cloud.put_aggregates(AGGREGATES[:1], cloud.generation()) == 200
     assert cloud.claim("KEPT")[0] == 204
     return stored(database)
 
@@ -372,7 +372,7 @@ def stored(database):
     return [set(database.read(lambda db, of=of: db.execute(sa.select(of)).scalars().all())) for of in columns]
 
 
-def test_a_sweep_marks_what_is_unused_and_the_next_one_removes_it(database, cloud, unused):
+def test_a_sweep_marks_unused_rows_and_the_next_one_removes_them(database, cloud, unused):
     swept = [(of.removed, of.marked) for of in sweep.sweep(database, grace=0)]
     assert swept == [(0, 1)] * 4
     assert stored(database) == unused
@@ -381,7 +381,7 @@ def test_a_sweep_marks_what_is_unused_and_the_next_one_removes_it(database, clou
     assert stored(database) == [{"KEPT"}] * 3 + [{AGGREGATES[0]}]
 
 
-def test_a_consumer_without_a_type_hides_no_type_that_is_unused(database, cloud, unused):
+def test_a_consumer_without_a_type_hides_no_unused_type(database, cloud, unused):
     database.write(lambda db: db.execute(sa.update(consumers).values(consumer_type_id=None)))
     swept = {of.table: of.marked for of in sweep.sweep(database, grace=0)}
     assert swept == {
@@ -392,8 +392,8 @@ def test_a_consumer_without_a_type_hides_no_type_that_is_unused(database, cloud,
     }
 
 
-def test_a_sweep_goes_through_all_that_is_unused(database, monkeypatch):
-    """With any number of rows in one transaction."""
+def test_a_sweep_covers_every_unused_row(database, monkeypatch):
+    """This holds for any number of rows in one transaction."""
     monkeypatch.setattr(sweep, "BATCH_SIZE", 3)
     some = [Name(kind, f"NAME_{number}") for kind in (PROJECT, AGGREGATE) for number in range(8)]
     database.write(lambda db: names.create(db, some))
@@ -420,19 +420,19 @@ def test_a_host_whose_clock_is_fast_removes_nothing_too_early(database, cloud, u
     assert stored(database) == unused
 
 
-def test_what_is_used_again_is_not_removed(database, cloud, unused):
+def test_a_row_in_use_again_is_not_removed(database, cloud, unused):
     sweep.sweep(database, grace=0)
     status, consumer = cloud.claim("GONE")
     assert status == 204
-    assert cloud.gather(AGGREGATES, cloud.generation()) == 200
+    assert cloud.put_aggregates(AGGREGATES, cloud.generation()) == 200
     assert [of.removed for of in sweep.sweep(database, grace=0)] == [0] * 4
     assert cloud.owner(consumer) == ["GONE"] * 3
     assert cloud.aggregates() == AGGREGATES
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_what_is_used_again_at_the_last_moment_is_not_removed(database, cloud, unused):
-    """Between the statement that finds unused rows and the one that removes them."""
+def test_a_row_in_use_again_at_the_last_moment_is_not_removed(database, cloud, unused):
+    """The use begins between the statement that finds unused rows and the one that removes them."""
     sweep.sweep(database, grace=0)
     claimed = []
 
@@ -448,8 +448,8 @@ def test_what_is_used_again_at_the_last_moment_is_not_removed(database, cloud, u
     assert cloud.owner(consumer) == ["GONE"] * 3
 
 
-def test_a_claim_uses_no_row_that_is_marked(database, cloud, unused):
-    """The sweep may remove the row before the claim is committed; another transaction removes the mark."""
+def test_a_claim_uses_no_marked_row(database, cloud, unused):
+    """The sweep may remove the row before the claim is committed, so another transaction removes the mark first."""
     sweep.sweep(database, grace=0)
     seen = []
     with sql_hooks.statements(database.engine, seen.append):

@@ -20,14 +20,14 @@ from tests.made import opened
 
 
 class Meanwhile:
-    """Run a function in a thread of its own, while the block runs."""
+    """A function that runs in its own thread during the block."""
 
     def __init__(self, work, *arguments, **options):
         self._thread = threading.Thread(target=lambda: setattr(self, "result", work(*arguments, **options)))
         self._thread.start()
 
     def wait(self, seconds=PATIENCE):
-        """Whether it ends within the time."""
+        """Whether the function ends within the time."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
@@ -65,7 +65,7 @@ def test_a_request_that_waited_for_a_move_sees_the_new_tree(database, waiting):
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///file:/crowd?vfs=memdb&uri=true"])
 def test_threads_use_a_database_in_memory_one_at_a_time(monkeypatch, caplog, url):
-    """It is one connection, which the maintenance of the feed uses, too."""
+    """The maintenance of the feed uses the only connection, too."""
     monkeypatch.setattr(feed, "MAINTENANCE_INTERVAL", -1.0)
     monkeypatch.setattr(attempt, "LOCK_TIMEOUT", PATIENCE)
     with opened(url) as database:
@@ -76,21 +76,21 @@ def test_threads_use_a_database_in_memory_one_at_a_time(monkeypatch, caplog, url
         def create():
             uuids = [str(uuid.uuid4()) for _ in range(8)]
             answers = []
-            for one in uuids:
-                answers.append(service("POST", "/resource_providers", 39, {"uuid": one, "name": one}))
-                answers.append(service("GET", f"/resource_providers/{one}"))
+            for uuid_ in uuids:
+                answers.append(service("POST", "/resource_providers", 39, {"uuid": uuid_, "name": uuid_}))
+                answers.append(service("GET", f"/resource_providers/{uuid_}"))
             return [answer.status for answer in answers]
 
         crowd = [Meanwhile(create) for _ in range(12)]
-        assert all(one.wait() for one in crowd)
-        assert [one.result for one in crowd] == [[200] * 16] * 12
+        assert all(thread.wait() for thread in crowd)
+        assert [thread.result for thread in crowd] == [[200] * 16] * 12
         assert len(service("GET", "/resource_providers").body["resource_providers"]) == 96
     assert "maintenance of the change feed failed" not in caplog.text
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_a_file_is_for_one_writer_from_its_first_look_on(database):
-    """Otherwise its data has changed when it writes, and it starts again, possibly without end."""
+def test_a_writer_locks_a_sqlite_file_before_its_first_read(database):
+    """Otherwise the data changes before the write, which is then retried, possibly forever."""
     attempts = []
     with opened(database.url) as other:
 

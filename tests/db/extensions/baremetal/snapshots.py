@@ -1,4 +1,4 @@
-"""Rows of nodes and allocation records, as the snapshots of a test have them."""
+"""Rows of nodes and allocation records in the snapshots of tests."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from placement.extensions.baremetal.tables import baremetal_allocations, baremet
 
 def queries(values, uuids):
     """Return queries by name; ``values`` returns the columns to compare, and ``uuids`` are those of the test."""
-    given = baremetal_allocations.c
+    columns = baremetal_allocations.c
     return {
         "nodes": sa.select(*values(baremetal_nodes)).where(baremetal_nodes.c.uuid.in_(uuids)),
         "allocations of nodes": sa.select(*values(baremetal_allocations)).where(
-            given.uuid.in_(uuids) | given.node_uuid.in_(uuids)
+            columns.uuid.in_(uuids) | columns.node_uuid.in_(uuids)
         ),
     }

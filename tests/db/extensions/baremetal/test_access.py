@@ -44,14 +44,14 @@ BODIES = {
 
 
 @pytest.mark.parametrize(("method", "path"), ABOUT_ONE)
-def test_the_rule_of_an_endpoint_is_asked_about_the_node_or_the_allocation_too(client, monkeypatch, method, path):
-    """And no other than that, and the one of what a caller may see."""
+def test_the_rule_of_an_endpoint_is_checked_for_the_node_or_allocation_too(client, monkeypatch, method, path):
+    """No rule is checked except that one and the rules of reading."""
     client.node("n", traits=["CUSTOM_A"])
     made = client.created()["uuid"] if "allocation" in path else None
-    asked, authorize = [], Policy.authorize
+    targets, authorize = [], Policy.authorize
 
     def noted(self, rule, context, target=None):
-        asked.append(rule)
+        targets.append(rule)
         return authorize(self, rule, context, target)
 
     monkeypatch.setattr(Policy, "authorize", noted)
@@ -59,9 +59,9 @@ def test_the_rule_of_an_endpoint_is_asked_about_the_node_or_the_allocation_too(c
     answer = client(method, filled, BODIES.get(path) if method in ("PUT", "PATCH") else None)
     assert answer.status < 300, answer
     rule = TABLE[path][method].policy
-    assert asked.count(rule) >= 2
+    assert targets.count(rule) >= 2
     seeing = {"baremetal:node:get", "baremetal:allocation:get"}
-    assert set(asked) - seeing - {rule, "baremetal:allocation:create_restricted"} == set()
+    assert set(targets) - seeing - {rule, "baremetal:allocation:create_restricted"} == set()
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
@@ -89,11 +89,11 @@ def test_a_filter_by_a_foreign_project_shows_no_foreign_node(client, member, pat
 
 
 def test_a_marker_need_not_match_the_other_filters(client, member):
-    """A node that has changed since its page was shown still ends it."""
+    """A node that changed after its page was read is still a valid marker."""
     marker = client.node("a", owner=ME, resource_class="other")
     node = client.node("b", lessee=ME)
     listed = member("GET", f"/nodes?resource_class=bm&marker={marker}").body["nodes"]
-    assert [found["uuid"] for found in listed] == [node]
+    assert [node_["uuid"] for node_ in listed] == [node]
 
 
 def test_a_foreign_marker_of_allocations_is_an_unknown_one(client, member):
@@ -120,19 +120,19 @@ def test_a_foreign_parent_is_an_unknown_one(client, member):
 
 @pytest.fixture
 def stale(monkeypatch):
-    """Return a function that makes the next read of a node return it with the member as owner and lessee."""
+    """Return a function that makes the next read of a node return the member as its owner and lessee."""
     get = Node.get.__func__
     reads = []
 
     def read(cls, db, ident, *rest):
-        found = get(cls, db, ident, *rest)
-        return replace(found, owner=ME, lessee=ME) if reads and reads.pop() else found
+        node_ = get(cls, db, ident, *rest)
+        return replace(node_, owner=ME, lessee=ME) if reads and reads.pop() else node_
 
     monkeypatch.setattr(Node, "get", classmethod(read))
     return lambda: reads.append(True)
 
 
-#: Traits that exist: where one has to be created first, the node is read again.
+#: Existing traits: the creation of a trait would make the request read the node again.
 _TRAITS = {"traits": ["HW_CPU_X86_VMX"]}
 WRITES = [
     ("PUT", "/maintenance", {"reason": "broken"}),
@@ -208,20 +208,20 @@ def test_a_foreign_allocation_is_not_locked(client, member, monkeypatch):
     assert client("GET", f"/allocations/{foreign['uuid']}").body == foreign
 
 
-def test_a_name_that_goes_to_a_foreign_allocation_is_no_address_of_it(client, member, monkeypatch):
-    """The lock is on the allocation that was found, not on the one that has its name later."""
-    found = client.created(name="old", owner=ME)
+def test_a_name_that_passes_to_a_foreign_allocation_does_not_address_it(client, member, monkeypatch):
+    """The request locks the allocation that was found, not the one with the name afterwards."""
+    allocation = client.created(name="old", owner=ME)
     client.created(name="new", owner=YOU)
     get = Record.get.__func__
     monkeypatch.setattr(
         Record, "get", classmethod(lambda cls, db, ident: get(cls, db, "old" if ident == "new" else ident))
     )
-    assert member("PATCH", "/allocations/new", add("extra/a", 1)).body["uuid"] == found["uuid"]
+    assert member("PATCH", "/allocations/new", add("extra/a", 1)).body["uuid"] == allocation["uuid"]
 
 
 @pytest.mark.parametrize(("method", "body"), [("DELETE", None), ("PATCH", add("extra/a", 1))])
-def test_an_allocation_that_another_project_has_made_meanwhile_stays(client, member, monkeypatch, method, body):
-    """It has the uuid and the node of the one that the caller may change."""
+def test_an_allocation_created_by_another_project_meanwhile_stays(client, member, monkeypatch, method, body):
+    """It has the uuid and the node of the allocation that the caller may change."""
     client.node("n", owner=ME, lessee=YOU)
     made = client.created(owner=ME)
     before = client.database.read(lambda db: Record.get(db, made["uuid"]))

@@ -1,4 +1,4 @@
-"""The routes of allocations: bodies and queries that no gabbit sends, the statements, collisions and events."""
+"""The routes of allocations: bodies and queries beyond the gabbits, statements, collisions and events."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MISSING = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0aa"
 
 
 @pytest.mark.parametrize(("owner", "project"), [("lab", "lab"), (None, "00000000-0000-0000-0000-000000000000")])
-def test_the_consumer_is_of_the_owner_and_of_the_user(client, database, owner, project):
+def test_the_consumer_gets_the_owner_and_the_user(client, database, owner, project):
     client.node(owner="lab")
     headers = {"HTTP_X_AUTH_TOKEN": "alice:other", "HTTP_X_ROLES": "admin"}
     made = client("POST", "/allocations", {"resource_class": "bm", "owner": owner}, headers=headers).body
@@ -37,8 +37,8 @@ def test_the_consumer_is_of_the_owner_and_of_the_user(client, database, owner, p
 
 def test_names_of_candidates_become_uuids(client):
     nodes = [client.node("a"), client.node()]
-    shown = client.created(candidate_nodes=["a", nodes[1].upper(), "a"])
-    assert shown["candidate_nodes"] == [nodes[0], nodes[1], nodes[0]]
+    allocation = client.created(candidate_nodes=["a", nodes[1].upper(), "a"])
+    assert allocation["candidate_nodes"] == [nodes[0], nodes[1], nodes[0]]
 
 
 REFUSED = [
@@ -81,32 +81,32 @@ def test_a_refused_request_leaves_nothing(client, body, sentence):
     ],
     ids=itertools.count(),
 )
-def test_odd_bodies(client, raw, status):
+def test_unusual_bodies_are_parsed_or_refused(client, raw, status):
     answer = client("POST", "/allocations", raw=raw)
     assert answer.status == status, answer
     if status == 201:
-        shown = client("GET", f"/allocations/{answer.body['uuid']}").body
-        assert shown["extra"] == json.loads(raw).get("extra", {})
-        assert shown["resource_class"] == json.loads(raw)["resource_class"]
+        allocation = client("GET", f"/allocations/{answer.body['uuid']}").body
+        assert allocation["extra"] == json.loads(raw).get("extra", {})
+        assert allocation["resource_class"] == json.loads(raw)["resource_class"]
 
 
 def test_a_uuid_in_capitals_is_the_same(client):
-    shown = client.created(uuid=MISSING.upper())
-    assert shown["uuid"] == MISSING
-    assert client("GET", f"/allocations/{MISSING.upper()}").body == shown
+    allocation = client.created(uuid=MISSING.upper())
+    assert allocation["uuid"] == MISSING
+    assert client("GET", f"/allocations/{MISSING.upper()}").body == allocation
 
 
-#: One for the choice, and seven for a claim on a known provider, events included.  The node is read and written; the
-#: record is two: what else has its name, its uuid or its node, and its row.
+#: One statement for the choice, seven for a claim on a known provider with events, two for the read and the write of
+#: the node, and two for the record: a search for its name, uuid and node, and its row.
 _STATEMENTS = 12
 
 
-def test_the_number_of_statements(client, own_insert, monkeypatch):
-    """They take a round trip each, and most of the time; see test_statement_budget."""
+def test_an_allocation_is_within_the_budget_of_statements(client, own_insert, monkeypatch):
+    """Each takes a round trip, and together most of the time; see test_statement_budget."""
     monkeypatch.setattr(placing, "MAX_SNAPSHOT_AGE", 3600)  # on a slow machine a newer snapshot would be read
     for _ in range(3):
         client.node()
-    client.created()  # from here on the names of project and user have ids
+    client.created()  # creates the names of the project and the user
     plan = Plan()
     planted(client.database, plan)
     assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201
@@ -127,7 +127,7 @@ BAD_QUERIES = [
 
 
 @pytest.mark.parametrize(("query", "sentence"), BAD_QUERIES)
-def test_bad_queries(client, query, sentence):
+def test_an_invalid_query_is_refused(client, query, sentence):
     client.created()
     answer = client("GET", f"/allocations?{query}")
     assert answer.status == 400
@@ -135,19 +135,19 @@ def test_bad_queries(client, query, sentence):
 
 
 @pytest.mark.parametrize("query", ["state=allocating", "owner=", "owner=x"])
-def test_what_matches_nothing(client, query):
+def test_a_filter_without_matches_returns_an_empty_list(client, query):
     client.created()
     assert client("GET", f"/allocations?{query}").body == {"allocations": []}
 
 
 @pytest.mark.parametrize("kind", ["allocations", "nodes"])
 @pytest.mark.parametrize("limit", ["", "limit=100000&"])
-def test_the_limit_is_capped_and_the_order_of_creation_may_be_turned(client, monkeypatch, kind, limit):
+def test_the_limit_is_capped_and_the_order_of_creation_may_be_reversed(client, monkeypatch, kind, limit):
     monkeypatch.setattr(queries, "MAX_LIMIT", 2)
     made = [client.created(resource_class="x")["uuid"] if kind == "allocations" else client.node() for _ in range(3)]
     for direction, expected in (("asc", made[:2]), ("desc", made[:0:-1])):
         answer = client("GET", f"/{kind}?{limit}sort_dir={direction}").body
-        assert [shown["uuid"] for shown in answer[kind]] == expected
+        assert [document["uuid"] for document in answer[kind]] == expected
         assert "&limit=2&" in answer["next"]
 
 
@@ -158,31 +158,31 @@ def test_next_repeats_the_whole_query(client):
         client.created(owner="you")
         client.created(resource_class="x", owner="me")
     query = "resource_class=bm&owner=me&state=error&fields=uuid,state&fields=name&sort_key=created_at&sort_dir=desc"
-    found, page = [], client("GET", f"/allocations?{query}&limit=2").body
+    allocations, page = [], client("GET", f"/allocations?{query}&limit=2").body
     for _ in range(3):
-        found += page["allocations"]
+        allocations += page["allocations"]
         if "next" not in page:
             break
         base, _, rest = page["next"].partition("?")
         assert base == "http://metal/baremetal/v1/allocations"
         page = client("GET", f"/allocations?{rest}").body
-    assert [item["uuid"] for item in found] == mine[::-1]
-    assert {*itertools.chain.from_iterable(found)} == {"uuid", "state", "name", "links"}
+    assert [item["uuid"] for item in allocations] == mine[::-1]
+    assert {*itertools.chain.from_iterable(allocations)} == {"uuid", "state", "name", "links"}
 
 
-@pytest.mark.parametrize(("fields", "shown"), [(",", {"links"}), ("name,uuid%20", {"name", "uuid", "links"})])
-def test_fields_may_have_no_names_and_spaces(client, fields, shown):
+@pytest.mark.parametrize(("fields", "names"), [(",", {"links"}), ("name,uuid%20", {"name", "uuid", "links"})])
+def test_the_list_of_fields_may_contain_empty_names_and_spaces(client, fields, names):
     client.created(name="mine")
     [item] = client("GET", f"/allocations?fields={fields}&limit=5").body["allocations"]
     assert client("GET", f"/allocations/mine?fields={fields}").body == item
-    assert set(item) == shown
+    assert set(item) == names
 
 
 @pytest.mark.parametrize("prefix", ["/baremetal", "/baremetal/v1"])
 def test_the_prefix_is_in_the_links(client, prefix):
-    shown = client.created()
+    allocation = client.created()
     page = client("GET", "/allocations/?limit=1", prefix=prefix).body
-    assert page["allocations"] == [shown]
+    assert page["allocations"] == [allocation]
     assert page["next"].startswith("http://metal/baremetal/v1/allocations?sort_key=id&sort_dir=asc&limit=1&marker=")
 
 
@@ -200,7 +200,7 @@ PATCHES = [
 
 
 @pytest.mark.parametrize(("operations", "changed"), PATCHES)
-def test_what_a_patch_changes(client, operations, changed):
+def test_a_patch_changes_the_named_fields(client, operations, changed):
     before = client.created(name="mine", extra={"a": 1, "b": {"c": [1, 2]}})
     answer = client("PATCH", "/allocations/mine", operations)
     assert answer.status == 200
@@ -279,7 +279,7 @@ def test_an_illegal_name_is_refused_by_a_patch(client):
     assert client("PATCH", "/allocations/a b", []).status == 400
 
 
-def test_the_end_of_every_request_for_a_node_is_an_event(client):
+def test_the_outcome_of_every_request_for_a_node_is_an_event(client):
     received = []
 
     def listener(*facts):

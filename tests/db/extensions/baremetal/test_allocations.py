@@ -1,4 +1,4 @@
-"""Allocations of nodes: claim and record are one transaction, and both end together."""
+"""Allocations of nodes: the claim and the record are written in one transaction, and end together."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.db.extensions.bare_metal import request
 
 
 @pytest.mark.parametrize("name", [None, "mine"])
-def test_the_order_of_candidates_is_no_preference(metal, name):
+def test_the_order_of_candidates_is_not_a_preference(metal, name):
     nodes = [metal.node() for _ in range(2)]
     chosen = set()
     for _ in range(60):
@@ -41,10 +41,10 @@ def test_the_order_of_candidates_is_no_preference(metal, name):
     pytest.fail("the same node sixty times")
 
 
-@pytest.mark.parametrize("few", [1000, 2])
-def test_nodes_of_other_spellings_and_owners_hide_none(metal, monkeypatch, few):
-    """All of a few free nodes are read; of many, a sample, and those that an indexed query finds."""
-    for name, value in {"SAMPLE_SIZE": 1, "LARGER_SAMPLE_SIZE": 2, "FIRST_ROWS": 3, "MAX_SAMPLED": few}.items():
+@pytest.mark.parametrize("sample", [1000, 2])
+def test_nodes_of_other_spellings_and_owners_hide_no_match(metal, monkeypatch, sample):
+    """A few free nodes are all read; from many, a sample and the result of an indexed query are read."""
+    for name, value in {"SAMPLE_SIZE": 1, "LARGER_SAMPLE_SIZE": 2, "FIRST_ROWS": 3, "MAX_SAMPLED": sample}.items():
         monkeypatch.setattr(candidates, name, value)
     for number in range(50):
         metal.node(resource_class="b-m" if number % 2 else "b.m", owner="you")
@@ -54,10 +54,10 @@ def test_nodes_of_other_spellings_and_owners_hide_none(metal, monkeypatch, few):
     assert [metal.allocate(resource_class="b_m").node_uuid for _ in range(2)] == [spelt, None]
 
 
-@pytest.mark.parametrize("few", [1000, 2])
-def test_nodes_that_the_request_does_not_name_hide_none(metal, monkeypatch, few):
-    """The rows that fit are many, too, and the first of them are of nodes that may not be chosen."""
-    for name, value in {"SAMPLE_SIZE": 1, "LARGER_SAMPLE_SIZE": 2, "FIRST_ROWS": 3, "MAX_SAMPLED": few}.items():
+@pytest.mark.parametrize("sample", [1000, 2])
+def test_nodes_that_the_request_does_not_name_hide_no_match(metal, monkeypatch, sample):
+    """Many rows match, and the first ones belong to nodes that may not be chosen."""
+    for name, value in {"SAMPLE_SIZE": 1, "LARGER_SAMPLE_SIZE": 2, "FIRST_ROWS": 3, "MAX_SAMPLED": sample}.items():
         monkeypatch.setattr(candidates, name, value)
     foreign = [metal.node(owner="you") for _ in range(40)]
     mine = [metal.node(owner="me") for _ in range(8)]
@@ -65,8 +65,8 @@ def test_nodes_that_the_request_does_not_name_hide_none(metal, monkeypatch, few)
     assert record.node_uuid == mine[5]
 
 
-def test_what_fits_by_the_rows_meets_the_requirements(metal):
-    """The choice and the check of the claim have the same rules."""
+def test_a_node_that_matches_by_its_rows_meets_the_requirements(metal):
+    """The choice and the check of the claim apply the same rules."""
     values = {
         "resource_class": ["bm", "BM", None],
         "provision_state": ["available", "active"],
@@ -79,8 +79,8 @@ def test_what_fits_by_the_rows_meets_the_requirements(metal):
     combinations = [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
     nodes = [metal.node(**columns) for columns in random.sample(combinations, 60)]
     for owner in (None, "me"):
-        wanted = request(owner=owner)
-        fitting = {node for node in nodes if candidates.fits(wanted, metal.read(node))}
+        request_ = request(owner=owner)
+        fitting = {node for node in nodes if candidates.fits(request_, metal.read(node))}
         records = [metal.allocate(owner=owner) for _ in range(len(fitting) + 1)]
         assert {record.node_uuid for record in records} == {*fitting, None}
         for record in records:
@@ -102,7 +102,7 @@ def test_a_provider_without_a_node_is_not_chosen(metal):
 
 
 @pytest.mark.parametrize("kept", ["name", "uuid", "node_uuid"])
-def test_what_an_ended_record_had_is_free_again(metal, kept):
+def test_the_name_uuid_and_node_of_an_ended_record_are_free_again(metal, kept):
     node, other = metal.node(), metal.node()
     first = metal.allocate(name="mine", candidate_nodes=[node])
     metal.claim(first.uuid)
@@ -139,7 +139,7 @@ def test_the_uuid_of_an_ended_record_gets_the_same_node_again(metal):
     assert [record.uuid for record in metal.page()] == [second.uuid]
 
 
-def test_a_consumer_that_holds_something_gets_an_error(metal):
+def test_a_request_for_a_consumer_with_allocations_fails(metal):
     consumer = str(uuid.uuid4())
     metal.claim(consumer, metal.node())
     node = metal.node()
@@ -157,18 +157,18 @@ def test_a_record_whose_consumer_comes_back_during_a_sweep_stays(metal, monkeypa
     node = metal.node()
     record = metal.allocate()
     metal.claim(record.uuid)
-    read, found = metal.database.read, []
+    read, candidates = metal.database.read, []
 
     def read_and_then(work):
         rows = read(work)
-        if rows == [record.id] and not found:
-            found.append(rows)
+        if rows == [record.id] and not candidates:
+            candidates.append(rows)
             metal.claim(record.uuid, node)
         return rows
 
     monkeypatch.setattr(metal.database, "read", read_and_then)
     removed = {swept.table: swept.removed for swept in made.swept(metal.database)}
-    assert (len(found), removed["baremetal_allocations"]) == (1, 0)
+    assert (len(candidates), removed["baremetal_allocations"]) == (1, 0)
     assert metal.record(record.uuid) == record
 
 
@@ -209,8 +209,8 @@ def test_the_holder_of_a_node_in_use_stays(metal):
         metal.backfill(node, uuid=str(uuid.uuid4()))
 
 
-def test_a_holder_that_ends_while_its_node_gets_a_record(metal, monkeypatch):
-    """DELETE /allocations locks no provider: what it ends is not there any more under the lock of the node."""
+def test_a_backfill_survives_the_end_of_the_holder(metal, monkeypatch):
+    """DELETE /allocations locks no provider, so the holder may be gone once the node is locked."""
     node, instance = metal.node(), str(uuid.uuid4())
     metal.claim(instance, node)
     metal.change(node, **IN_USE)
@@ -228,7 +228,7 @@ def test_a_holder_that_ends_while_its_node_gets_a_record(metal, monkeypatch):
     assert (record.uuid, record.state) == (instance, "active")
 
 
-# --- the end ---------------------------------------------------------------------------------------------------------
+# --- deletion --------------------------------------------------------------------------------------------------------
 
 
 def test_a_deleted_record_does_not_come_back_with_its_consumer(metal):
@@ -266,8 +266,8 @@ def test_the_state_of_the_node_may_not_allow_the_end(metal, columns, ends):
     assert metal.read(node).provision_state == columns["provision_state"]
 
 
-def test_the_end_beside_another_consumer(metal):
-    """A Placement client has raised the total, and the other consumer counts as the holder: it keeps its part."""
+def test_the_end_of_a_record_leaves_another_consumer_its_part(metal):
+    """A Placement client has raised the total, and the other consumer, which counts as the holder, keeps its unit."""
     node, elsewhere, other = metal.node(), metal.node(resource_class="x"), str(uuid.uuid4())
     record = metal.allocate()
     inventory = Inventory("CUSTOM_BM", total=2, max_unit=2)
@@ -283,7 +283,7 @@ def test_the_end_beside_another_consumer(metal):
     with pytest.raises(failures.AllocationNeeded):
         metal.end(record.uuid)
     metal.change(node, provision_state="available")
-    # What it keeps is more than could be claimed now.
+    # It keeps more than it could claim again.
     small = Inventory("CUSTOM_X", total=4, min_unit=2)
     metal.database.write(lambda db: LockedProvider.lock(db, elsewhere).update_inventory(small))
     metal.end(record.uuid)
@@ -315,7 +315,7 @@ def test_a_record_in_error_stays_when_the_consumer_of_its_uuid_ends(metal):
 # --- lists -----------------------------------------------------------------------------------------------------------
 
 
-def test_every_combination_of_filters(metal):
+def test_every_combination_of_filters_selects_the_matching_records(metal):
     node = metal.node(owner="me")
     for owner in (None, "me"):
         for resource_class in ("bm", "BM"):
@@ -329,18 +329,18 @@ def test_every_combination_of_filters(metal):
         "owner": [None, "me", "you"],
     }
     for chosen in itertools.product(*filters.values()):
-        given = dict(zip(filters, chosen, strict=True))
+        conditions = dict(zip(filters, chosen, strict=True))
         expected = [
             record
             for record in everything
-            if all(value is None or getattr(record, name) == value for name, value in given.items())
+            if all(value is None or getattr(record, name) == value for name, value in conditions.items())
         ]
-        assert metal.page(**given) == expected
+        assert metal.page(**conditions) == expected
 
 
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("sort_key", SORT_KEYS)
-def test_pages_of_every_order_have_each_record_once(metal, sort_key, descending):
+def test_pages_of_every_order_contain_each_record_once(metal, sort_key, descending):
     metal.node()
     for name, owner, resource_class in [("b", None, "bm"), (None, "x", "bm"), ("a", "x", "y"), (None, None, "y")]:
         metal.allocate(name=name, owner=owner, resource_class=resource_class)
@@ -349,11 +349,11 @@ def test_pages_of_every_order_have_each_record_once(metal, sort_key, descending)
     keys = [((value := getattr(record, sort_key)) is not None, value, record.id) for record in everything]
     comparable = [(known, value if known else 0, id_) for known, value, id_ in keys]
     assert comparable == sorted(comparable, reverse=descending)
-    found, after = [], None
+    records, after = [], None
     while page := metal.page(sort_key=sort_key, descending=descending, limit=1, after=after):
-        found += page
+        records += page
         after = page[-1]
-    assert found == everything
+    assert records == everything
 
 
 def test_a_request_that_loses_every_race_pauses_and_is_counted(metal, monkeypatch):

@@ -1,6 +1,6 @@
-"""Another transaction commits exactly between the read of a node and its lock, and the change is one of the node as is.
+"""Another transaction commits between the read of a node and its lock; the change then applies to the current node.
 
-The tests with threads produce such interleavings by chance; here they are certain.  SQLite has none: it has one writer
+The tests with threads produce such interleavings by chance, these always.  SQLite has none, because it has one writer
 at a time.
 """
 
@@ -33,7 +33,7 @@ class Cloud:
     def __init__(self, database, other):
         self.database, self.other = database, other
         self.client, self.elsewhere = Client(database), Client(other)
-        # Names and classes are there: what has to be created first starts a transaction again.
+        # Create the names and classes: a prerequisite would start the transaction again.
         self.node = self.client.node()
         for resource_class in ("other", "bm"):
             self.patch(self.client, add("resource_class", resource_class))
@@ -47,7 +47,7 @@ class Cloud:
         return answer.body
 
     def claim(self, *consumers):
-        """Let consumers have a unit each, in this order, as Placement clients do."""
+        """Claim a unit for each consumer, in this order, like a Placement client."""
         for consumer in consumers:
             bare_metal.claim(self.other, consumer, {self.node: {UNIT: 1}})
 
@@ -60,9 +60,9 @@ class Cloud:
 
     @property
     def held(self):
-        """The consumer that holds the node, and its record, as far as there are any."""
-        found = self.client.read(self.node)
-        both = {"instance": found.instance_uuid, "allocation": found.allocation_uuid}
+        """Return the consumer that holds the node, and its record; None for a missing one."""
+        node = self.client.read(self.node)
+        both = {"instance": node.instance_uuid, "allocation": node.allocation_uuid}
         return {name: value for name, value in both.items() if value is not None}
 
     def before_the_lock(self, act):
@@ -97,8 +97,8 @@ def remove(name):
     ],
     ids=["no holder", "assigned", "released", "another class", "another class of the holder"],
 )
-def test_a_patch_is_of_the_node_as_it_is(cloud, held, operation):
-    """What another patch has added to the same mapping stays."""
+def test_a_patch_applies_to_the_current_node(cloud, held, operation):
+    """Values that another patch added to the same mapping stay."""
     if held:
         cloud.claim(ME)
 
@@ -107,12 +107,12 @@ def test_a_patch_is_of_the_node_as_it_is(cloud, held, operation):
 
     with cloud.before_the_lock(meanwhile):
         cloud.patch(cloud.client, operation, add("extra/mine", 1))
-    found = cloud.client.read(cloud.node)
-    assert found.details["extra"] == {"theirs": 1, "mine": 1}
+    node = cloud.client.read(cloud.node)
+    assert node.details["extra"] == {"theirs": 1, "mine": 1}
 
 
 def test_a_patch_changes_the_class_that_was_changed_meanwhile(cloud):
-    """It changed nothing of the node that was read."""
+    """The patch had no effect on the node read before."""
     cloud.claim(ME)
 
     def meanwhile():
@@ -131,7 +131,7 @@ def test_a_patch_assigns_the_node_that_was_released_meanwhile(cloud):
     assert cloud.held == {"instance": ME}
 
 
-def test_an_undeployed_node_has_no_holder_that_came_meanwhile(cloud):
+def test_undeploying_a_node_releases_a_holder_that_claimed_it_meanwhile(cloud):
     cloud.client.change(cloud.node, provision_state="active")
 
     def meanwhile():
@@ -147,7 +147,7 @@ def test_an_undeployed_node_has_no_holder_that_came_meanwhile(cloud):
 # --- holders ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_node_is_deleted_with_the_holder_that_came_meanwhile(cloud):
+def test_a_node_is_deleted_with_a_holder_that_claimed_it_meanwhile(cloud):
     def meanwhile():
         cloud.patch(cloud.elsewhere, add("maintenance", True), add("instance_uuid", ME))
 
@@ -157,7 +157,7 @@ def test_a_node_is_deleted_with_the_holder_that_came_meanwhile(cloud):
     assert cloud.client("GET", f"/nodes/{cloud.node}").status == 404
 
 
-def test_the_unit_of_a_holder_that_came_meanwhile_moves_to_the_new_class(cloud):
+def test_the_unit_of_a_holder_that_claimed_it_meanwhile_moves_to_the_new_class(cloud):
     def work(db):
         holding.reclassify(db, Node.get(db, cloud.node), "other", lambda _locked: None)
 
@@ -191,13 +191,13 @@ def test_the_holder_that_is_released_is_the_first_one(cloud):
 
 @pytest.fixture
 def in_use(cloud):
-    """The cloud, its node in the state that a backfill requires."""
+    """Return the cloud, with its node in the state that a backfill requires."""
     cloud.client.change(cloud.node, provision_state="active")
     return cloud
 
 
 def backfill(cloud, request):
-    """Record the node, with the uuid of its holder if it has one."""
+    """Create a record of the node, with the uuid of its holder if it has one."""
 
     def work(db):
         return placing.backfill(db, Node.get(db, cloud.node), request, OWNER, keep_holder=True)
@@ -205,7 +205,7 @@ def backfill(cloud, request):
     return cloud.database.write(work)
 
 
-def test_the_record_is_of_the_holder_that_counts(in_use):
+def test_the_record_is_of_the_first_holder(in_use):
     """Of two, after a Placement client has raised the total, the first one counts; it has changed meanwhile."""
     in_use.raise_total()
     in_use.claim(YOU, ME)
@@ -220,7 +220,7 @@ def test_the_record_is_of_the_holder_that_counts(in_use):
 
 
 @pytest.mark.parametrize("moment", [locking, "INSERT INTO baremetal_allocations"], ids=["lock", "insert"])
-def test_the_record_is_of_a_new_consumer_if_the_holder_has_ended_meanwhile(in_use, moment):
+def test_the_record_gets_a_new_consumer_if_the_holder_ended_meanwhile(in_use, moment):
     """The end of a consumer does not wait for the lock of the node."""
     in_use.patch(in_use.elsewhere, add("instance_uuid", ME))
     request = bare_metal.request(resource_class="")
@@ -235,7 +235,7 @@ def test_the_record_is_of_a_new_consumer_if_the_holder_has_ended_meanwhile(in_us
 def test_a_node_that_changed_hands_meanwhile_is_not_recorded(in_use, columns, instance):
     member = {"HTTP_X_AUTH_TOKEN": "user:mine", "HTTP_X_ROLES": "member,reader"}
     in_use.client.change(in_use.node, **dict.fromkeys(columns, "mine"))
-    # The names of the member's consumers are there from now on.
+    # creates the names of the member's consumers
     first = in_use.client("POST", "/allocations", {"node": in_use.node}, headers=member)
     in_use.end(first.body["uuid"])
     if instance is not None:

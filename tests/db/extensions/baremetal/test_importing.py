@@ -1,4 +1,4 @@
-"""The import of nodes: what differs between a document and the database is shown, and written once."""
+"""The import of nodes: differences between the documents and the database are listed, and written once."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tests.db.extensions import bare_metal
 from tests.db.extensions.bare_metal import ME, NODE, OTHER, YOU, inventories
 
 DEFAULT = Owner("default", "importer")
-#: Claims an instance of another project as a Placement client does.
+#: Claims by an instance of another project, like a Placement client's.
 claim = functools.partial(bare_metal.claim, owner=Owner("blue", "user", "INSTANCE"))
 
 
 def document(uuid=NODE, **fields):
-    """A node as Ironic shows it: available, unless the fields say otherwise."""
+    """Return a node as Ironic shows it, available unless the fields state otherwise."""
     return {
         "uuid": uuid,
         "name": None,
@@ -68,7 +68,7 @@ def compare(database, *documents, allocations=()):
 
 
 def run(database, *documents, allocations=()):
-    """Import the documents, and return what differed."""
+    """Import the documents; return the differences."""
     comparison = compare(database, *documents, allocations=allocations)
     importing.free_names(database, comparison)
     for node in comparison.nodes:
@@ -93,7 +93,7 @@ def held(database, consumer):
 
 
 def made_by_nova(database, traits=()):
-    """A provider of the node that nova has made before the node was imported."""
+    """Create the provider of the node like nova, before the node is imported."""
     database.write(lambda db: ResourceClass.create(db, "CUSTOM_BM_LARGE"))
     for name in traits:
         database.write(lambda db, name=name: Trait.create(db, name))
@@ -109,10 +109,10 @@ def made_by_nova(database, traits=()):
 def test_a_new_node_is_recorded_with_its_provider(database):
     node = document(name="n1", owner="red", lessee="blue", traits=["CUSTOM_A"], extra={"rack": 1}, description="old")
     assert not only(run(database, node)).exists
-    found = read(database)
-    assert (found.name, found.owner, found.lessee, found.available) == ("n1", "red", "blue", True)
-    assert found.details == {"extra": {"rack": 1}, "description": "old"}
-    assert database.read(lambda db: traits_of(db, [found.uuid])) == {NODE: ["CUSTOM_A"]}
+    node_read = read(database)
+    assert (node_read.name, node_read.owner, node_read.lessee, node_read.available) == ("n1", "red", "blue", True)
+    assert node_read.details == {"extra": {"rack": 1}, "description": "old"}
+    assert database.read(lambda db: traits_of(db, [node_read.uuid])) == {NODE: ["CUSTOM_A"]}
     assert inventories(database) == {"CUSTOM_BM_LARGE": (1, 0)}
 
 
@@ -122,7 +122,7 @@ def test_a_comparison_writes_nothing(database):
     assert held(database, ME) is None
 
 
-def test_what_differs_is_named_and_written(database):
+def test_differences_are_listed_and_written(database):
     run(database, document(name="n1", traits=["CUSTOM_A"], extra={"rack": 1}))
     now = document(name="n1", traits=["CUSTOM_B"], maintenance=True, power_state=None, extra={}, description="new")
     assert only(run(database, now)).differences == (
@@ -136,7 +136,7 @@ def test_what_differs_is_named_and_written(database):
     assert read(database).details == {"description": "new"}
 
 
-#: Two values of each field that an import writes, and the texts that a comparison shows for them; None for no text.
+#: Two values of each imported field, and their texts in a comparison; None for no text.
 FIELDS = {
     "name": ("n1", "n2", "n1", "n2"),
     "driver": ("ipmi", "redfish", "ipmi", "redfish"),
@@ -170,8 +170,8 @@ def test_a_field_is_written_compared_and_written_again(database, field):
     first, second, was, to = FIELDS[field]
 
     def stored():
-        found = read(database)
-        return getattr(found, field) if hasattr(found, field) else found.details.get(field)
+        node = read(database)
+        return getattr(node, field) if hasattr(node, field) else node.details.get(field)
 
     run(database, document(**{field: first}))
     assert stored() == first
@@ -181,7 +181,7 @@ def test_a_field_is_written_compared_and_written_again(database, field):
 
 
 def test_a_field_that_is_not_imported_is_not_compared(database):
-    """Least of all what drivers work with, in which passwords are masked."""
+    """This excludes the data of drivers, whose passwords are masked."""
     more = {"driver_info": {"ipmi_password": "******"}, "instance_info": {"a": 1}, "reservation": "here"}
     run(database, document())
     assert only(run(database, document(**more))).differences == ()
@@ -191,9 +191,9 @@ def test_a_field_that_is_not_imported_is_not_compared(database):
 def test_a_node_in_use_gets_a_claim_of_its_instance(database):
     node = only(run(database, document(provision_state="active", instance_uuid=ME, owner="red")))
     assert node.unclaimed == ME
-    found = held(database, ME)
-    assert found.resources == {NODE: {"CUSTOM_BM_LARGE": 1}}
-    assert (found.project, found.user, found.consumer_type) == ("red", "importer", "INSTANCE")
+    holder = held(database, ME)
+    assert holder.resources == {NODE: {"CUSTOM_BM_LARGE": 1}}
+    assert (holder.project, holder.user, holder.consumer_type) == ("red", "importer", "INSTANCE")
     assert inventories(database) == {"CUSTOM_BM_LARGE": (1, 1)}
 
 
@@ -210,15 +210,15 @@ def test_a_node_in_use_is_not_available_before_its_claim(database):
 def test_an_active_allocation_becomes_a_record(database):
     there = [allocation(), allocation(YOU, name="failed", state="error")]
     run(database, document(instance_uuid=ME), allocations=there)
-    found = database.read(lambda db: Record.get(db, "web"))
-    assert (found.uuid, found.node_uuid, found.owner, found.extra) == (ME, NODE, "red", {"a": 1})
-    assert (found.traits, found.candidate_nodes) == (["CUSTOM_A"], [NODE])
+    record = database.read(lambda db: Record.get(db, "web"))
+    assert (record.uuid, record.node_uuid, record.owner, record.extra) == (ME, NODE, "red", {"a": 1})
+    assert (record.traits, record.candidate_nodes) == (["CUSTOM_A"], [NODE])
     assert held(database, ME).consumer_type == "BAREMETAL"
     assert held(database, ME).project == "red"
     assert database.read(lambda db: Record.find(db, "failed")) is None
 
 
-def test_a_record_is_added_to_a_claim_that_there_is(database):
+def test_a_record_is_added_to_an_existing_claim(database):
     run(database, document(instance_uuid=ME))
     node = only(run(database, document(instance_uuid=ME), allocations=[allocation()]))
     assert (node.unclaimed, node.allocation["uuid"]) == (None, ME)
@@ -226,7 +226,7 @@ def test_a_record_is_added_to_a_claim_that_there_is(database):
 
 
 def test_a_consumer_that_has_ended_since_the_comparison_gets_no_record(database):
-    """The row would be shown once the consumer holds the node again."""
+    """The row would appear once the consumer holds the node again."""
     run(database, document(instance_uuid=ME))
     comparison = compare(database, document(instance_uuid=ME), allocations=[allocation()])
     database.write(lambda db: release.end_consumer(db, ME))
@@ -236,7 +236,7 @@ def test_a_consumer_that_has_ended_since_the_comparison_gets_no_record(database)
 
 
 def test_a_consumer_whose_record_has_ended_is_claimed_without_it(database):
-    """Its row would be shown again with the claim."""
+    """Its row would appear again with the claim."""
     run(database, document(instance_uuid=ME), allocations=[allocation()])
     database.write(lambda db: release.end_consumer(db, ME))
     run(database, document(instance_uuid=ME))
@@ -270,7 +270,7 @@ def test_the_provider_and_the_claim_of_a_placement_client_are_adopted(database):
 
 
 @pytest.mark.parametrize("there", [None, YOU])
-def test_a_holder_is_never_taken_away(database, there):
+def test_an_import_never_removes_a_holder(database, there):
     made_by_nova(database)
     claim(database, ME, {NODE: {"CUSTOM_BM_LARGE": 1}})
     node = only(run(database, document(instance_uuid=there)))
@@ -286,7 +286,7 @@ def test_an_instance_that_holds_another_node_is_reported(database):
     assert read(database).instance_uuid is None
 
 
-def test_an_instance_that_is_no_uuid_is_reported(database):
+def test_an_instance_id_that_is_not_a_uuid_is_reported(database):
     node = only(run(database, document(instance_uuid="me")))
     assert node.findings == ("in use in Ironic by me, which is not a uuid",)
 
@@ -302,7 +302,7 @@ def test_nodes_exchange_their_names(database):
     assert [read(database, uuid).name for uuid in (NODE, OTHER)] == ["b", "a"]
 
 
-def test_a_name_of_a_node_that_is_only_here_excludes_the_node(database):
+def test_a_name_in_use_by_a_node_outside_of_the_import_excludes_the_node(database):
     run(database, document(OTHER, name="a"))
     comparison = run(database, document(name="a"))
     assert only(comparison).findings == (f"the name is taken by another node here, {OTHER}",)
@@ -349,8 +349,8 @@ def test_a_node_that_was_claimed_since_the_comparison_fails_alone(database):
     assert held(database, ME) is None
 
 
-class Guessed:
-    """Documents at random, as two Ironic services in turn could have them, and what Placement clients do meanwhile."""
+class RandomServices:
+    """Random documents of two Ironic services in turn, and the writes of Placement clients in between."""
 
     UUIDS = tuple(f"6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0a{number}" for number in range(4))
     CONSUMERS = tuple(f"11111111-1111-4111-8111-11111111111{number}" for number in range(4))
@@ -359,7 +359,7 @@ class Guessed:
         self.random = random.Random(seed)
 
     def documents(self):
-        """Some of the nodes, with names and instances that are unique, as those of one service are."""
+        """Return some of the nodes, with names and instances that are unique, as in one service."""
         uuids = self.random.sample(self.UUIDS, self.random.randint(1, 4))
         names = self.random.sample(["a", "b", "c", "d"], len(uuids))
         instances = self.random.sample(self.CONSUMERS, len(uuids))
@@ -379,28 +379,28 @@ class Guessed:
         ]
 
     def allocations(self, documents):
-        """Allocations of some of the instances."""
-        taken = [node["instance_uuid"] for node in documents if node["instance_uuid"]]
-        chosen = self.random.sample(taken, self.random.randint(0, len(taken)))
+        """Return allocations of some of the instances."""
+        instances = [node["instance_uuid"] for node in documents if node["instance_uuid"]]
+        chosen = self.random.sample(instances, self.random.randint(0, len(instances)))
         return [allocation(uuid, name=f"of-{uuid}") for uuid in chosen]
 
     def release(self, database):
-        """Delete what a consumer holds, as a Placement client does."""
+        """Delete the allocations of a consumer, like a Placement client."""
         consumer = self.random.choice(self.CONSUMERS)
-        if found := held(database, consumer):
-            given_up = Claim(consumer, {}, Owner("blue", "user"), generation=found.generation)
+        if held_ := held(database, consumer):
+            given_up = Claim(consumer, {}, Owner("blue", "user"), generation=held_.generation)
             database.write(lambda db: ClaimSet(db, [given_up]).place())
 
 
 def holders(database):
-    found = database.read(lambda db: Node.of_uuids(db, Guessed.UUIDS))
-    return {uuid: node.instance_uuid for uuid, node in found.items() if node.instance_uuid is not None}
+    nodes = database.read(lambda db: Node.of_uuids(db, RandomServices.UUIDS))
+    return {uuid: node.instance_uuid for uuid, node in nodes.items() if node.instance_uuid is not None}
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_any_services_are_imported_in_turn(database, seed):
-    """With any earlier state an import ends, reports what it could not do, and keeps all holders."""
-    guessed = Guessed(seed)
+    """From any earlier state an import ends, reports the nodes that it excluded, and keeps all holders."""
+    guessed = RandomServices(seed)
     for _ in range(12):
         documents = guessed.documents()
         before = holders(database)
@@ -408,14 +408,14 @@ def test_any_services_are_imported_in_turn(database, seed):
         after = holders(database)
         assert before.items() <= after.items()
         for node in comparison.nodes:
-            wanted = node.document
+            document = node.document
             if node.excluded:
                 continue
-            found = read(database, node.uuid)
-            assert (found.name, found.provision_state) == (wanted["name"], wanted["provision_state"])
-            assert found.resource_class == wanted["resource_class"]
-            assert after.get(node.uuid) == wanted["instance_uuid"] or node.findings
+            imported = read(database, node.uuid)
+            assert (imported.name, imported.provision_state) == (document["name"], document["provision_state"])
+            assert imported.resource_class == document["resource_class"]
+            assert after.get(node.uuid) == document["instance_uuid"] or node.findings
             ((total, reserved),) = inventories(database, node.uuid).values()
-            assert (total, reserved) == (1, 0 if found.available else 1)
+            assert (total, reserved) == (1, 0 if imported.available else 1)
         if guessed.random.random() < 0.7:
             guessed.release(database)

@@ -1,6 +1,6 @@
-"""How deep, long and many values of the Bare Metal API may be: larger ones are 400.
+"""The limits of the Bare Metal API on the depth, length and number of values: values beyond them are refused with 400.
 
-The deepest values and the longest keys are those that each database stores.
+The limits of depth and of key length are those of the databases.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DEEPEST = 30
 
 
 def nested(depth, inner=1):
-    """Return objects and lists in each other, ``depth`` levels of them, the outermost an object."""
+    """Return nested objects and lists, ``depth`` levels deep; the outermost is an object."""
     return functools.reduce(lambda value, number: {"a": value} if number % 2 else [value], range(depth), inner)
 
 
@@ -42,7 +42,7 @@ def refuses(answer, text):
 @pytest.mark.every_database
 @pytest.mark.parametrize("path", CREATED)
 @pytest.mark.parametrize("depth", [DEEPEST, DEEPEST + 1, 100])
-def test_how_deep_a_value_may_be(client, path, depth):
+def test_a_value_has_a_maximum_depth(client, path, depth):
     value = outermost(depth)
     answer = create(client, path, extra=value)
     if depth > DEEPEST:
@@ -53,7 +53,7 @@ def test_how_deep_a_value_may_be(client, path, depth):
         assert answer.status == 201, answer
         assert client("PATCH", f"{path}/n0", [operation("/extra/b", 1)]).status == 200
         assert client("GET", f"{path}/n0").body["extra"] == {**value, "b": 1}
-    # Filters that look into the values.
+    # Filters that read the values.
     for query in ("description_contains=x", "retired=false", "sort_key=description"):
         assert client("GET", f"/nodes?{query}").status == 200
 
@@ -81,7 +81,7 @@ def test_a_patch_may_not_become_deeper_by_many_operations(client, path, name):
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("path", CREATED)
-def test_how_long_a_key_may_be(client, path):
+def test_a_key_has_a_maximum_length(client, path):
     """MySQL stores the length of a key in 16 bits."""
     longest = "\N{SNOWMAN}" * (2**16 // 3)
     assert len(longest.encode()) == 2**16 - 1
@@ -95,7 +95,7 @@ def test_how_long_a_key_may_be(client, path):
 LARGEST = 2**18
 
 
-def test_how_much_a_node_has_in_sum(client):
+def test_the_details_of_a_node_have_a_maximum_size(client):
     quarter = {"a": "x" * (LARGEST // 4)}
     details = dict.fromkeys(("extra", "properties", "driver_info"), quarter)
     refuses(create(client, "/nodes", **details, instance_info=quarter), "node")
@@ -106,8 +106,8 @@ def test_how_much_a_node_has_in_sum(client):
     assert client("PATCH", "/nodes/n0", more).status == 200
 
 
-def test_a_node_that_has_too_much_can_be_changed(client):
-    """A claim writes its traits at any size; changes of other fields, and changes that reduce the details, succeed."""
+def test_a_node_beyond_the_maximum_can_be_changed(client):
+    """A claim writes traits of any size; changes of other fields, and changes that shrink the details, succeed."""
     uuid = client.node("n0", details={"extra": {"a": "x" * LARGEST}, "properties": {"a": 1}})
     assert client("PATCH", f"/nodes/{uuid}", [operation("/owner", "me")]).status == 200
     assert client("PATCH", f"/nodes/{uuid}", [{"op": "remove", "path": "/properties/a"}]).status == 200
@@ -128,21 +128,21 @@ def test_a_patch_that_takes_long_begins_no_transaction(client, path):
     assert client("GET", f"{path}/n0").body["extra"] == {}
 
 
-@pytest.mark.parametrize(("name", "most"), [("traits", 50), ("candidate_nodes", 1000)])
-def test_how_many_an_allocation_may_have(client, name, most):
-    body = {"resource_class": "bm", name: ["CUSTOM_A" if name == "traits" else "n0"] * most}
+@pytest.mark.parametrize(("name", "limit"), [("traits", 50), ("candidate_nodes", 1000)])
+def test_the_lists_of_an_allocation_have_a_maximum_length(client, name, limit):
+    body = {"resource_class": "bm", name: ["CUSTOM_A" if name == "traits" else "n0"] * limit}
     client.node("n0", traits=["CUSTOM_A"])
     assert client("POST", "/allocations", body).status == 201
     body[name].append(body[name][0])
-    refuses(client("POST", "/allocations", body), f"at most {most} {name}: got {most + 1}")
-    assert json.dumps(client("GET", "/allocations").body).count("CUSTOM_A") <= most
+    refuses(client("POST", "/allocations", body), f"at most {limit} {name}: got {limit + 1}")
+    assert json.dumps(client("GET", "/allocations").body).count("CUSTOM_A") <= limit
 
 
-def test_a_page_of_allocations_reads_what_it_shows(client):
+def test_a_page_of_allocations_reads_only_the_selected_fields(client):
     client.node("n0")
     assert create(client, "/allocations", extra={"a": 1}).status == 201
     plan = Plan()
     planted(client.database, plan)
-    [shown] = client("GET", "/allocations?fields=uuid,state").body["allocations"]
-    assert (shown["state"], set(shown)) == ("active", {"uuid", "state", "links"})
+    [document] = client("GET", "/allocations?fields=uuid,state").body["allocations"]
+    assert (document["state"], set(document)) == ("active", {"uuid", "state", "links"})
     assert not [statement for statement in plan.seen if "candidate_nodes" in statement or "extra" in statement]

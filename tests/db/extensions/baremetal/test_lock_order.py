@@ -20,30 +20,30 @@ pytestmark = [
 _LOCK_CONSUMER = sa.select(consumers.c.id).where(consumers.c.uuid == sa.bindparam("uuid")).with_for_update()
 
 
-def _adopt(client, one, consumer):
-    body = {"driver": "fake-hardware", "uuid": one, "resource_class": "bm", "instance_uuid": consumer}
+def _adopt(client, node, consumer):
+    body = {"driver": "fake-hardware", "uuid": node, "resource_class": "bm", "instance_uuid": consumer}
     return client("POST", "/nodes", body).status
 
 
-def _reclassify_and_assign(client, one, consumer):
-    return _patch(client, one, resource_class="other", instance_uuid=consumer)
+def _reclassify_and_assign(client, node, consumer):
+    return _patch(client, node, resource_class="other", instance_uuid=consumer)
 
 
-def _patch(client, one, **values):
+def _patch(client, node, **values):
     operations = [{"op": "add", "path": f"/{name}", "value": value} for name, value in values.items()]
-    return client("PATCH", f"/nodes/{one}", operations).status
+    return client("PATCH", f"/nodes/{node}", operations).status
 
 
-def _respell_and_release(client, one, _consumer):
-    """The class is another one, whose unit is the same."""
-    return _patch(client, one, resource_class="BM", instance_uuid=None)
+def _respell_and_release(client, node, _consumer):
+    """Rename the class to another spelling of the same unit."""
+    return _patch(client, node, resource_class="BM", instance_uuid=None)
 
 
 @pytest.mark.parametrize(("act", "status"), [(_adopt, 201), (_reclassify_and_assign, 200), (_respell_and_release, 200)])
-def test_a_change_of_a_node_that_waits_for_a_consumer_has_no_provider(database, act, status):
-    """PUT /allocations locks the consumer first: in the other order they deadlock."""
+def test_a_change_of_a_node_that_waits_for_a_consumer_has_locked_no_provider(database, act, status):
+    """PUT /allocations locks the consumer first: the other order would deadlock."""
     client, forest, consumer = Client(database), Forest(database), new()
-    elsewhere, one = forest.provider(), forest.provider()
+    elsewhere, node = forest.provider(), forest.provider()
     body = {
         "allocations": {elsewhere: {"resources": {"VCPU": 1}}},
         "project_id": "p",
@@ -52,16 +52,16 @@ def test_a_change_of_a_node_that_waits_for_a_consumer_has_no_provider(database, 
         "consumer_type": "INSTANCE",
     }
     assert forest.ask("PUT", f"/allocations/{consumer}", 39, body).status == 204
-    assert _adopt(client, forest.provider(), new()) == 201, "the class exists, so that one attempt will do"
+    assert _adopt(client, forest.provider(), new()) == 201, "the class exists, so one attempt suffices"
     if act is not _adopt:
-        assert _adopt(client, one, consumer if act is _respell_and_release else None) == 201
-    assert _patch(client, one, resource_class="other") in (200, 404)
-    assert _patch(client, one, resource_class="bm") in (200, 404)
+        assert _adopt(client, node, consumer if act is _respell_and_release else None) == 201
+    assert _patch(client, node, resource_class="other") in (200, 404)
+    assert _patch(client, node, resource_class="bm") in (200, 404)
     with database.engine.connect() as connection:
         connection.execute(_LOCK_CONSUMER, {"uuid": consumer}).one()
-        meanwhile = Meanwhile(act, client, one, consumer)
+        meanwhile = Meanwhile(act, client, node, consumer)
         wait_for_lock(database)
-        assert forest.is_free(one)
+        assert forest.is_free(node)
         connection.rollback()
     assert meanwhile.wait()
     assert meanwhile.result == status

@@ -1,4 +1,4 @@
-"""The tables of the Bare Metal API in databases of all kinds and ages."""
+"""The tables of the Bare Metal API in databases of every kind and revision."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UUID = "11111111-1111-4111-8111-111111111111"
 
 @pytest.fixture
 def database(database_url):
-    """A database without a single table."""
+    """Return a database without tables."""
     with opened(database_url) as empty:
         yield empty
 
@@ -52,7 +52,7 @@ def record(**values):
     return sa.insert(baremetal_allocations).values(row)
 
 
-def test_nodes_and_records_of_a_database_stamped_back_are_there_when_it_returns(engine):
+def test_nodes_and_records_survive_a_stamp_back_and_a_sync(engine):
     made.sync(engine)
     execute(engine, node(name="n1"), record(name="a1", node_uuid=UUID))
     for revision in (LAST_COMMON, FEED):
@@ -93,8 +93,8 @@ def test_bare_metal_texts_are_exact_and_complete_in_any_database(engine, charset
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 @pytest.mark.parametrize("charset", ["latin1", "utf8mb3", "utf8mb4"])
-def test_bare_metal_uuids_are_joined_whatever_the_default_collation_is_now(engine, charset):
-    """It is another one than that of the tables after a backup was restored into a new database."""
+def test_bare_metal_uuids_are_joined_under_any_default_collation(engine, charset):
+    """The default differs from the tables' collation after a backup is restored into a new database."""
     execute(engine, f"ALTER DATABASE CHARACTER SET {charset}")
     made.sync(engine, FEED)
     execute(engine, "ALTER DATABASE CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci")
@@ -102,10 +102,10 @@ def test_bare_metal_uuids_are_joined_whatever_the_default_collation_is_now(engin
     nodes, records = baremetal_nodes, baremetal_allocations
     execute(engine, provider(id=1, uuid=UUID, root_provider_id=1), allocation(consumer_id=UUID))
     execute(engine, node(parent_node=UUID), record(node_uuid=UUID))
-    for one, other in (
+    for column, other in (
         (nodes.c.uuid, tables.resource_providers.c.uuid),
         (nodes.c.parent_node, tables.resource_providers.c.uuid),
         (records.c.node_uuid, nodes.c.uuid),
         (records.c.uuid, tables.allocations.c.consumer_id),
     ):
-        assert execute(engine, sa.select(one).join(other.table, one == other)) == [(UUID,)]
+        assert execute(engine, sa.select(column).join(other.table, column == other)) == [(UUID,)]

@@ -1,6 +1,6 @@
-"""No request to the Bare Metal API is answered with 5xx or with SQL, and every error has the form that clients read.
+"""No request to the Bare Metal API gets a 5xx or SQL, and every error has the form that clients read.
 
-A request that is refused, or only reads, changes nothing.
+Refused requests and reads change nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.strategies import scaled
 
 
 def furnish(call):
-    """Three nodes - held by an allocation, free, in use by hand - and an allocation that got none."""
+    """Create a node with an allocation, a free node, a node put into use by hand, and an allocation in error."""
 
     def does(method, path, body=None):
         answer = call(method, f"/baremetal/v1{path}", None, body)
@@ -42,13 +42,13 @@ def furnish(call):
 
 @pytest.fixture
 def target(synced_database):
-    found = Target(synced_database, furnish, baremetal__enabled=True)
-    yield found
-    found.close()
+    service = Target(synced_database, furnish, baremetal__enabled=True)
+    yield service
+    service.close()
 
 
 def assert_error(status, reported, content, request):
-    """(docs: baremetal-errors) JSON in a string; the clients read one of two keys of it."""
+    """Check that the error is JSON in a string, with one of the two keys that clients read (docs: baremetal-errors)."""
     if request.method == "HEAD" or not request.path.startswith(b"/baremetal"):
         return
     reported = {name.lower(): value for name, value in reported.items()}
@@ -73,8 +73,8 @@ def test_no_request_breaks_the_service(backend, target):
     anything()
 
 
-def test_no_text_breaks_the_place_where_it_is_sent(backend, target):
-    """Each place gets a part of the texts, and each text goes to many places; long runs have all."""
+def test_no_text_breaks_the_service_wherever_it_is_sent(backend, target):
+    """A short run sends each place some of the texts, and each text to many places; a long run sends all."""
     step = 12 if backend.kind == servers.SQLite.kind else 24
     for number, place in enumerate(bare_metal.places()):
         for trap in traps_for(number, step):

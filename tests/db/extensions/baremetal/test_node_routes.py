@@ -1,4 +1,4 @@
-"""The routes of nodes: versions, bodies, queries and states that no gabbit has, and what Placement shows."""
+"""The routes of nodes: versions, bodies, queries and states beyond the gabbits, and the state in Placement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DRIVER = "fake-hardware"
 
 @pytest.fixture
 def claims(database):
-    """Calls the Placement API of the same database."""
+    """Return a function that sends requests to the Placement API on the same database."""
     return placement(database)
 
 
@@ -27,7 +27,7 @@ def create(client, name="n0", **body):
 
 
 def ready(client, name="n0", **body):
-    """Create a node that can be given away."""
+    """Create an available node."""
     node = create(client, name, **body)
     provision(client, node, "manage", "provide")
     assert client("PUT", f"/nodes/{name}/states/power", {"target": "power on"}).status == 202
@@ -66,7 +66,7 @@ FIRST = {
     *("provision_state", "provision_updated_at", "reservation", "target_power_state", "target_provision_state"),
     *("updated_at", "uuid"),
 }
-#: What each version adds to the document, as a real Ironic does; without links to routes that are missing here.
+#: Fields that each version adds to the document, as in Ironic; without links to routes that are missing here.
 ADDED = {
     3: {"driver_internal_info"},
     5: {"name"},
@@ -113,10 +113,10 @@ def test_each_version_shows_its_fields(client):
     for minor in range(1, 116):
         expected |= ADDED.get(minor, set())
         version = f"1.{minor}"
-        shown = client("GET", f"/nodes/{node['uuid']}", version=version).body
-        assert shown.keys() == expected
+        document = client("GET", f"/nodes/{node['uuid']}", version=version).body
+        assert document.keys() == expected
         (detail,) = client("GET", "/nodes/detail", version=version).body["nodes"]
-        assert detail == shown
+        assert detail == document
         (short,) = client("GET", "/nodes", version=version).body["nodes"]
         names = {"instance_uuid", "links", "maintenance", "power_state", "provision_state", "uuid"}
         assert short.keys() == (names | {"name"} if minor >= 5 else names)
@@ -125,9 +125,9 @@ def test_each_version_shows_its_fields(client):
 def test_secrets_are_masked(client):
     info = {"ipmi_password": "s", "username": "u", "deep": {"password": "z"}}
     create(client, driver_info=info, instance_info={"configdrive": "c", "image_url": "http://u:p@host/i", "a": 1})
-    for shown in (client("GET", "/nodes/n0").body, client("GET", "/nodes/detail").body["nodes"][0]):
-        assert shown["driver_info"] == {"ipmi_password": "******", "username": "u", "deep": {"password": "******"}}
-        assert shown["instance_info"] == {"configdrive": "******", "image_url": "******", "a": 1}
+    for document in (client("GET", "/nodes/n0").body, client("GET", "/nodes/detail").body["nodes"][0]):
+        assert document["driver_info"] == {"ipmi_password": "******", "username": "u", "deep": {"password": "******"}}
+        assert document["instance_info"] == {"configdrive": "******", "image_url": "******", "a": 1}
     assert patch(client, **{"driver_info/x": 1}).body["driver_info"]["x"] == 1
 
 
@@ -138,7 +138,7 @@ def test_secrets_are_masked(client):
         *("ssh_key_contents", "ssh_private_key", "ipmi_hex_kg_key", "agent_secret_token", "irmc_snmp_priv_password"),
     ],
 )
-def test_secrets_that_are_no_passwords_are_masked(client, name):
+def test_secrets_other_than_passwords_are_masked(client, name):
     plain = {"snmp_version": "3", "snmp_user": "u", "ssh_key_filename": "/f", "redfish_verify_ca": True}
     info = {name: "s3cret", **plain, "l": [{name: "s3cret", "password": "s3cret"}], "d": {name: {"a": "s3cret"}}}
     create(client, driver_info=info)
@@ -187,7 +187,7 @@ def test_a_node_that_cannot_be_created(client, body):
 
 
 @pytest.mark.parametrize("raw", [b"", b"3", b"null"])
-def test_a_body_that_is_no_node(client, raw):
+def test_a_body_that_is_not_an_object_is_refused(client, raw):
     assert client("POST", "/nodes", raw=raw).status == 400
 
 
@@ -211,7 +211,7 @@ def test_words_for_true_and_false(client):
     assert (node["automated_clean"], node["disable_power_off"], node["retired"]) == (False, True, False)
 
 
-def test_a_new_node_that_is_in_use(client, claims):
+def test_a_new_node_may_be_in_use(client, claims):
     node = create(client, instance_uuid=ME)
     assert node["instance_uuid"] == ME
     assert claims("GET", f"/allocations/{ME}", 39).body["allocations"].keys() == {node["uuid"]}
@@ -241,7 +241,7 @@ def several(client):
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ("", "abd"),
         ("include_children=False", "abd"),
@@ -274,8 +274,8 @@ def several(client):
         ("fields=name,,uuid&fields=traits", "abd"),
     ],
 )
-def test_what_a_list_has(several, query, found):
-    assert "".join(names(several, query)) == found
+def test_a_list_contains_the_matching_nodes(several, query, expected):
+    assert "".join(names(several, query)) == expected
 
 
 def test_a_parent_may_be_given_by_its_name(several):
@@ -298,7 +298,7 @@ def test_a_parent_may_be_given_by_its_name(several):
         *(f"?chassis_uuid={NODE}", "/detail?detail=True"),
     ],
 )
-def test_queries_that_are_refused(client, query):
+def test_an_invalid_query_of_nodes_is_refused(client, query):
     assert client("GET", f"/nodes{query}").status == 400
 
 
@@ -312,7 +312,7 @@ def test_queries_that_are_refused(client, query):
 )
 def test_filters_before_their_versions_are_not_acceptable(client, query, since):
     assert client("GET", f"/nodes?{query}", version=f"1.{since - 1}").status == 406
-    known = query != "fault=x"  # the only one of them with a fixed set of values
+    known = query != "fault=x"  # the only filter with a fixed set of values
     assert client("GET", f"/nodes?{query}", version=f"1.{since}").status == (200 if known else 400)
 
 
@@ -325,16 +325,16 @@ def test_pages_repeat_the_filters_and_end(several, path, order):
     create(several, "f", resource_class="zzz")
     whole = names(several, f"resource_class=bm{order}", path)
     assert sorted(whole) == ["a", "d", "e"]
-    url, found = f"{path}?resource_class=bm&limit=1{order}", []
+    url, names_ = f"{path}?resource_class=bm&limit=1{order}", []
     while url:
         page = several("GET", url).body
-        found += [node["name"] for node in page["nodes"]]
+        names_ += [node["name"] for node in page["nodes"]]
         assert len(page["nodes"]) <= 1
         url = page.get("next", "").removeprefix("http://metal/baremetal/v1")
-    assert found == whole
+    assert names_ == whole
 
 
-def test_a_page_shows_the_same_fields_on_the_next(several):
+def test_the_next_page_shows_the_same_fields(several):
     page = several("GET", "/nodes?fields=name&limit=1").body
     assert page["nodes"][0].keys() == {"name", "links"}
     url = page["next"].removeprefix("http://metal/baremetal/v1")
@@ -342,11 +342,11 @@ def test_a_page_shows_the_same_fields_on_the_next(several):
 
 
 def test_a_list_takes_one_statement_and_another_for_traits(several, database):
-    for query, most in (("", 1), ("?fields=uuid,name,owner,extra", 1), ("?fields=name,traits", 2), ("?detail=1", 2)):
+    for query, limit in (("", 1), ("?fields=uuid,name,owner,extra", 1), ("?fields=name,traits", 2), ("?detail=1", 2)):
         seen = []
         with sql_hooks.statements(database.reading_engine, seen.append):
             assert several("GET", f"/nodes{query}").status == 200
-        assert 1 <= len(seen) <= most, seen
+        assert 1 <= len(seen) <= limit, seen
 
 
 # --- one node --------------------------------------------------------------------------------------------------------
@@ -360,7 +360,7 @@ def test_a_list_takes_one_statement_and_another_for_traits(several, database):
         *(("PUT", "/maintenance"), ("DELETE", "/maintenance"), ("PUT", "/states/power"), ("PUT", "/states/provision")),
     ],
 )
-def test_illegal_names_and_unknown_parameters(client, method, path):
+def test_illegal_names_and_unknown_parameters_are_refused(client, method, path):
     bodies = {
         "/traits": {"traits": []},
         "/states/power": {"target": "power on"},
@@ -373,12 +373,12 @@ def test_illegal_names_and_unknown_parameters(client, method, path):
 
 
 @pytest.mark.parametrize(
-    ("query", "shown"),
+    ("query", "expected"),
     [("fields=", set()), ("fields=name,traits&fields=uuid", {"name", "traits", "uuid"})],
 )
-def test_fields_of_one_node(client, query, shown):
+def test_the_fields_of_a_node_can_be_selected(client, query, expected):
     create(client)
-    assert client("GET", f"/nodes/n0?{query}").body.keys() == shown | {"links"}
+    assert client("GET", f"/nodes/n0?{query}").body.keys() == expected | {"links"}
     assert client("GET", "/nodes/n1?fields=bogus").status == 404
 
 
@@ -390,7 +390,7 @@ def test_uuids_are_kept_and_found_in_one_form(client):
     assert patch(client, instance_uuid=ME.upper()).body["instance_uuid"] == ME
 
 
-def test_names_of_every_legal_character(client):
+def test_names_may_contain_every_legal_character(client):
     name = "a.b_c-d~E9"
     create(client, name)
     assert client("GET", f"/nodes/{name}").body["name"] == name
@@ -413,7 +413,7 @@ def test_one_and_true_are_different(client):
     assert client("GET", "/nodes/n0").body["extra"]["a"] is True
 
 
-def test_what_changes_nothing_leaves_the_date(client):
+def test_a_patch_without_effect_leaves_the_date(client):
     create(client, extra={"a": 1})
     for operations in ([], [operation("extra/a", 1)], [operation("owner", None)], [operation("maintenance", False)]):
         answer = client("PATCH", "/nodes/n0", operations)
@@ -430,7 +430,7 @@ def test_what_changes_nothing_leaves_the_date(client):
         *("maintenance_reason", "provision_updated_at", "id", "console_enabled"),
     ],
 )
-def test_what_cannot_be_changed(client, field):
+def test_a_read_only_field_cannot_be_changed(client, field):
     create(client)
     answer = patch(client, **{field: "x"})
     assert answer.status == 400
@@ -467,7 +467,7 @@ def test_what_cannot_be_changed(client, field):
         [operation("owner", "changed"), operation("bogus", 1)],
     ],
 )
-def test_patches_that_are_refused(client, operations):
+def test_an_invalid_patch_is_refused(client, operations):
     before = create(client)
     assert client("PATCH", "/nodes/n0", operations).status == 400
     assert client("GET", "/nodes/n0").body == before
@@ -476,7 +476,7 @@ def test_patches_that_are_refused(client, operations):
 @pytest.mark.every_database
 @pytest.mark.parametrize("provider", ["as it is", "without inventory", "deleted"])
 def test_a_refused_patch_leaves_nothing(client, claims, provider):
-    """Neither a class, nor what of the node's provider was deleted by a Placement client, nor an event."""
+    """It leaves no class, no event, and does not restore the parts of the provider that a Placement client deleted."""
     create(client, "taken")
     node = create(client)["uuid"]
     if provider != "as it is":
@@ -523,10 +523,10 @@ def test_a_retired_node_is_not_provided(client):
     assert client("PUT", "/nodes/n0/states/provision", {"target": "provide"}).status == 400
 
 
-def test_what_is_not_retired_any_more_has_no_reason(client):
+def test_a_node_that_is_no_longer_retired_has_no_reason(client):
     create(client, retired=True, retired_reason="old")
-    shown = patch(client, retired=False, retired_reason="older").body
-    assert (shown["retired"], shown["retired_reason"]) == (False, None)
+    document = patch(client, retired=False, retired_reason="older").body
+    assert (document["retired"], document["retired_reason"]) == (False, None)
     patch(client, retired=True, retired_reason="old")
     client("PATCH", "/nodes/n0", [{"op": "remove", "path": "/retired"}])
     assert client("GET", "/nodes/n0").body["retired_reason"] is None
@@ -535,7 +535,7 @@ def test_what_is_not_retired_any_more_has_no_reason(client):
 
 
 @pytest.mark.every_database
-def test_the_name_of_an_instance_is_what_nova_calls_it_until_it_is_set(client):
+def test_the_instance_name_is_the_display_name_of_nova_until_it_is_set(client):
     def shown():
         node = client("GET", "/nodes/n0").body
         [listed] = client("GET", "/nodes?fields=instance_name").body["nodes"]
@@ -572,14 +572,14 @@ POSSIBLE = {
 
 
 @pytest.mark.parametrize("state", POSSIBLE)
-def test_verbs_in_each_state(client, state):
+def test_each_state_allows_its_verbs(client, state):
     for verb in (*VERBS, "bogus", "available", None):
         node = client.node(provision_state=state)
         answer = client("PUT", f"/nodes/{node}/states/provision", {"target": verb})
         becomes = POSSIBLE[state].get(verb)
-        shown = client("GET", f"/nodes/{node}").body
-        assert (answer.status, shown["provision_state"]) == ((202, becomes) if becomes else (400, state))
-        assert shown["target_provision_state"] is None
+        document = client("GET", f"/nodes/{node}").body
+        assert (answer.status, document["provision_state"]) == ((202, becomes) if becomes else (400, state))
+        assert document["target_provision_state"] is None
         if becomes:
             assert answer.body is None
             assert answer.headers["location"].endswith(f"/v1/nodes/{node}/states")
@@ -588,7 +588,7 @@ def test_verbs_in_each_state(client, state):
 
 
 @pytest.mark.parametrize("body", [[], {"target": 5}, {"target": "manage", "bogus": 1}])
-def test_bodies_about_the_provision_state_that_are_refused(client, body):
+def test_an_invalid_body_for_the_provision_state_is_refused(client, body):
     create(client)
     assert client("PUT", "/nodes/n0/states/provision", body).status == 400
 
@@ -608,7 +608,7 @@ def test_soft_power(client, target, state):
         *({"target": "power on", "timeout": "x"}, {"target": "power on", "bogus": 1}),
     ],
 )
-def test_bodies_about_power_that_are_refused(client, body):
+def test_an_invalid_body_for_the_power_state_is_refused(client, body):
     create(client)
     assert client("PUT", "/nodes/n0/states/power", body).status == 400
     assert client("GET", "/nodes/n0").body["power_state"] is None
@@ -673,26 +673,26 @@ def test_a_fault_ends_with_maintenance(client, by_patch):
         assert patch(client, maintenance=False).status == 200
     else:
         assert client("DELETE", "/nodes/n0/maintenance").status == 202
-    shown = client("GET", "/nodes/n0").body
-    assert (shown["maintenance"], shown["fault"], shown["maintenance_reason"]) == (False, None, None)
+    document = client("GET", "/nodes/n0").body
+    assert (document["maintenance"], document["fault"], document["maintenance_reason"]) == (False, None, None)
     assert names(client, "fault=power%20failure") == []
 
 
-def test_nothing_of_a_failure_is_left_after_the_next_verb(client):
-    """Such nodes are imported."""
+def test_the_next_verb_clears_a_failure(client):
+    """Imported nodes may have failures."""
     failed = {"provision_state": "clean failed", "target_provision_state": "available"}
     node = client.node(**failed, target_power_state="power off", details={"last_error": "disk"})
     assert client("PUT", f"/nodes/{node}/states/provision", {"target": "manage"}).status == 202
     assert client("PUT", f"/nodes/{node}/states/power", {"target": "power on"}).status == 202
-    shown = client("GET", f"/nodes/{node}/states").body
-    assert (shown["provision_state"], shown["target_provision_state"]) == ("manageable", None)
-    assert (shown["power_state"], shown["target_power_state"], shown["last_error"]) == ("power on", None, None)
+    document = client("GET", f"/nodes/{node}/states").body
+    assert (document["provision_state"], document["target_provision_state"]) == ("manageable", None)
+    assert (document["power_state"], document["target_power_state"], document["last_error"]) == ("power on", None, None)
 
 
 @pytest.mark.parametrize(
     ("columns", "status"), [({}, 202), ({"maintenance": True}, 400), ({"details": {"protected": True}}, 403)]
 )
-def test_which_nodes_are_rebuilt(client, columns, status):
+def test_only_nodes_in_use_are_rebuilt(client, columns, status):
     node = client.node(provision_state="active", **columns)
     assert client("PUT", f"/nodes/{node}/states/provision", {"target": "rebuild"}).status == status
 
@@ -713,7 +713,7 @@ def test_a_node_in_maintenance_is_not_deployed(client):
         *(("", {"traits": [5]}), ("", ["CUSTOM_A"]), ("", {"traits": [], "bogus": 1})),
     ],
 )
-def test_traits_that_are_refused(client, path, body):
+def test_invalid_traits_are_refused(client, path, body):
     create(client)
     assert client("PUT", f"/nodes/n0/traits{path}", body).status == 400
     assert client("GET", "/nodes/n0/traits").body == {"traits": []}
@@ -741,12 +741,12 @@ def test_a_node_with_more_than_fifty_traits_of_a_placement_client_can_lose_some(
     assert len(client("GET", "/nodes/n0/traits").body["traits"]) == 50
 
 
-# --- who holds it ----------------------------------------------------------------------------------------------------
+# --- holders ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def allocated(client):
-    """A node with an allocation of the name "mine"."""
+    """Create a node with an allocation named "mine"."""
     ready(client)
     client.created(name="mine", candidate_nodes=["n0"])
     node = client("GET", "/nodes/n0").body
@@ -785,8 +785,8 @@ def test_an_ended_record_does_not_come_back_with_a_node_that_is_created_again(cl
 MEMBER = {"HTTP_X_AUTH_TOKEN": "user:tenant", "HTTP_X_ROLES": "member,reader"}
 
 
-def test_a_consumer_of_another_project_is_not_the_members_to_use(client, claims, allocated):
-    """Neither by PATCH nor by a backfill; the record that it had is not deleted either."""
+def test_a_member_cannot_use_a_consumer_of_another_project(client, claims, allocated):
+    """This holds for PATCH and for a backfill; the consumer's record is not deleted either."""
     consumer, other = allocated["instance_uuid"], str(uuid.uuid4())
     body = {"uuid": other, "name": "cn"}
     assert claims("POST", "/resource_providers", 39, body).status == 200
@@ -805,7 +805,7 @@ def test_a_consumer_of_another_project_is_not_the_members_to_use(client, claims,
     answer = client("POST", "/allocations", {"node": "n1", "uuid": consumer}, headers=MEMBER)
     assert (answer.status, consumer in sentence(answer)) == (409, True)
     assert claims("GET", f"/allocations/{consumer}", 39).body == before
-    # The consumer comes back to the node, and with it the record.
+    # The consumer claims the node again, and its record is active again.
     back = {**before, "allocations": {allocated["uuid"]: {"resources": {"CUSTOM_BM": 1}}}}
     assert claims("PUT", f"/allocations/{consumer}", 39, back).status == 204
     assert holder(client) == (consumer, consumer)
@@ -846,7 +846,7 @@ def test_the_provider_of_a_placement_client_is_adopted(client, claims):
     assert claims("GET", f"/resource_providers/{NODE}/inventories", 39).body["inventories"].keys() == {"CUSTOM_BM"}
 
 
-def test_the_holder_of_an_adopted_provider_is_that_of_the_node(client, claims):
+def test_the_holder_of_an_adopted_provider_is_the_instance_of_the_node(client, claims):
     assert claims("POST", "/resource_providers", 39, {"uuid": NODE, "name": NODE}).status == 200
     stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
     assert claims("PUT", f"/resource_providers/{NODE}/inventories", 39, stock).status == 200

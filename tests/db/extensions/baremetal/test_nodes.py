@@ -1,4 +1,4 @@
-"""Nodes and their providers: what changes one is in the other, and every holder is a consumer of Placement."""
+"""Nodes and their providers: changes of one appear in the other, and every holder is a consumer of Placement."""
 
 from __future__ import annotations
 
@@ -64,20 +64,20 @@ def provider(database, uuid=NODE):
 
 
 def replace_inventory(database, inventory):
-    """Write an inventory as a Placement client does."""
+    """Write an inventory like a Placement client."""
     database.write(lambda db: LockedProvider.lock(db, NODE).update_inventory(inventory))
 
 
 def held(database, uuid=NODE):
-    """Return what is held on the provider, by consumer."""
-    found = database.read(lambda db: ProviderAllocations.of_provider(db, ResourceProvider.get(db, uuid)))
-    return {consumer: share.resources for consumer, share in found.shares.items()}
+    """Return the allocations on the provider, by consumer."""
+    allocations = database.read(lambda db: ProviderAllocations.of_provider(db, ResourceProvider.get(db, uuid)))
+    return {consumer: share.resources for consumer, share in allocations.shares.items()}
 
 
 def listed(database, consumer):
-    """Return the nodes that a list limited to this instance shows."""
-    wanted = NodeFilter(instance_uuid=consumer)
-    rows = database.read(lambda db: node_page.read(db, Paging(5), ["uuid"], wanted))
+    """Return the nodes in a list filtered by this instance."""
+    condition = NodeFilter(instance_uuid=consumer)
+    rows = database.read(lambda db: node_page.read(db, Paging(5), ["uuid"], condition))
     return [row["uuid"] for row in rows]
 
 
@@ -104,15 +104,15 @@ def test_a_change_without_effect_on_claims_leaves_the_generation(database):
         *({"power_state": "power on"}, {"power_state": None}, {"maintenance": True}),
     ],
 )
-def test_a_change_that_matters_to_a_request_moves_the_generation(database, change):
-    """Also if the unit stays as it is: a request that found no node reads again what has another generation."""
+def test_a_change_that_affects_requests_increments_the_generation(database, change):
+    """The unit may stay the same: a request without a match reads nodes with a new generation again."""
     create(database, **READY)
     before = provider(database).generation
     update(database, **change)
     assert provider(database).generation > before
 
 
-def test_what_is_as_it_was_is_not_written(database):
+def test_unchanged_values_are_not_written(database):
     create(database, details={"extra": {"a": 1}})
     update(database, name=None, details={"extra": {"a": 1}, "fault": None})
     assert read(database).updated_at is None
@@ -138,7 +138,7 @@ def test_a_name_or_a_uuid_belongs_to_one_node(database):
     update(database, OTHER, name="one")
 
 
-def test_traits_are_those_of_the_provider_and_new_ones_are_created(database):
+def test_the_traits_of_a_node_are_those_of_its_provider_and_new_ones_are_created(database):
     create(database)
     database.write(lambda db: LockedNode.lock(db, NODE).replace_traits(["HW_CPU_X86_VMX", "CUSTOM_B", "CUSTOM_A"]))
     assert traits(database) == ["CUSTOM_A", "CUSTOM_B", "HW_CPU_X86_VMX"]
@@ -168,7 +168,7 @@ def test_a_provider_that_a_placement_client_made_is_adopted_with_traits_and_hold
     assert provider(database).name == "compute"
 
 
-def test_a_provider_that_was_deleted_is_made_again_by_the_next_change(database):
+def test_a_deleted_provider_is_created_again_by_the_next_change(database):
     create(database, **READY)
     database.write(lambda db: LockedProvider.lock(db, NODE).delete())
     assert read(database).instance_uuid is None
@@ -178,10 +178,10 @@ def test_a_provider_that_was_deleted_is_made_again_by_the_next_change(database):
     assert assign(database).instance_uuid == ME
 
 
-# --- who holds it ---
+# --- holders ---
 
 
-def test_of_several_holders_the_first_one_counts(database):
+def test_the_first_of_several_holders_is_the_instance(database):
     create(database, **READY)
     for consumer in (YOU, ME):
         replace_inventory(database, Inventory("CUSTOM_BM_LARGE", 2))
@@ -193,7 +193,7 @@ def test_of_several_holders_the_first_one_counts(database):
     assert [listed(database, consumer) for consumer in (YOU, ME)] == [[], [NODE]]
 
 
-def test_only_an_available_node_is_given_unless_that_is_asked_for(database):
+def test_an_unavailable_node_is_assigned_only_on_request(database):
     create(database, provision_state="active", power_state="power on")
     with pytest.raises(failures.NodeUnavailable):
         assign(database)
@@ -203,7 +203,7 @@ def test_only_an_available_node_is_given_unless_that_is_asked_for(database):
     assert held(database) == {ME: {"CUSTOM_BM_LARGE": 1}}
 
 
-def test_a_unit_that_a_placement_client_has_reserved_or_removed(database):
+def test_a_unit_reserved_by_a_placement_client_is_unavailable_and_a_removed_one_restored(database):
     create(database, **READY)
     replace_inventory(database, Inventory("CUSTOM_BM_LARGE", 1, 1))
     with pytest.raises(failures.NodeUnavailable):
@@ -213,7 +213,7 @@ def test_a_unit_that_a_placement_client_has_reserved_or_removed(database):
     assert held(database) == {ME: {"CUSTOM_BM_LARGE": 1}}
 
 
-def test_what_the_consumer_holds_elsewhere_it_keeps_unless_it_is_a_node(database):
+def test_a_consumer_keeps_other_allocations_and_gets_no_second_node(database):
     create(database, **READY)
     create(database, OTHER, **READY)
     other = str(uuid.uuid4())
@@ -231,7 +231,7 @@ def test_what_the_consumer_holds_elsewhere_it_keeps_unless_it_is_a_node(database
 
 
 def held_elsewhere(database):
-    """Give ME something on a provider that is no node; return the provider's uuid."""
+    """Claim for ME on a provider without a node; return the provider's uuid."""
     other = str(uuid.uuid4())
     database.write(
         lambda db: LockedProvider.create(db, uuid=other, name="cn").replace_inventories([Inventory("VCPU", 4)])
@@ -240,8 +240,8 @@ def held_elsewhere(database):
     return other
 
 
-def test_what_the_consumer_holds_elsewhere_is_not_judged_again(database):
-    """It may be more, or less, than could be claimed now."""
+def test_allocations_of_the_consumer_elsewhere_are_not_checked_again(database):
+    """They may be above or below the amounts that could be claimed now."""
     create(database, **READY)
     other = held_elsewhere(database)
     database.write(lambda db: LockedProvider.lock(db, other).update_inventory(Inventory("VCPU", 4, 4, min_unit=2)))
@@ -256,7 +256,7 @@ def test_what_the_consumer_holds_elsewhere_is_not_judged_again(database):
     assert database.read(lambda db: Holding.find(db, ME)).generation == 4
 
 
-def test_a_consumer_of_another_project_gets_a_node_only_where_that_is_allowed(database):
+def test_a_consumer_of_another_project_gets_a_node_only_if_allowed(database):
     create(database, **READY)
     other = held_elsewhere(database)
     before = database.read(lambda db: Holding.find(db, ME))
@@ -278,8 +278,8 @@ def test_a_unit_that_cannot_be_held_alone_is_not_available(database):
         assign(database)
 
 
-def test_a_consumer_that_holds_the_node_can_be_given_it(database):
-    """It keeps what else it has of the provider."""
+def test_a_node_can_be_assigned_to_the_consumer_that_holds_it(database):
+    """It keeps its other allocations on the provider."""
     create(database, **READY)
     database.write(lambda db: LockedProvider.lock(db, NODE).add_inventory(Inventory("VCPU", 4)))
     claim(database, YOU, {NODE: {"CUSTOM_BM_LARGE": 1, "VCPU": 2}})
@@ -309,7 +309,7 @@ def test_a_refusal_by_the_caller_changes_nothing(database):
     assert held(database) == {ME: {"CUSTOM_BM_LARGE": 1}}
 
 
-def test_what_the_caller_changes_is_judged_with_the_claim(database):
+def test_changes_of_the_caller_count_in_the_check_of_the_claim(database):
     create(database, power_state="power on")
     node = assign(database, check=lambda locked: locked.update(provision_state="available"), unavailable=True)
     assert node.available

@@ -1,4 +1,4 @@
-"""Clients that change one node or one allocation at the same time: no change is lost, and one of them gets the node."""
+"""Concurrent changes of one node or one allocation: no change is lost, and one client gets the node."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ pytestmark = pytest.mark.every_database
 THREADS = 6
 
 
-def at_once(count, ask):
-    """Return what ``ask(number)`` returns, for all numbers, asked by threads."""
+def in_threads(count, ask):
+    """Call ``ask(number)`` for all numbers in threads; return the results."""
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(ask, range(count)))
 
@@ -26,21 +26,21 @@ def add(path, value):
 
 def test_no_patch_is_lost(client):
     node = client.node()
-    answers = at_once(30, lambda number: client("PATCH", f"/nodes/{node}", add(f"/extra/k{number}", number)))
+    answers = in_threads(30, lambda number: client("PATCH", f"/nodes/{node}", add(f"/extra/k{number}", number)))
     assert {answer.status for answer in answers} == {200}
     assert client("GET", f"/nodes/{node}").body["extra"] == {f"k{number}": number for number in range(30)}
 
 
 def test_no_patch_of_an_allocation_is_lost(client):
     made = client.created()["uuid"]
-    answers = at_once(20, lambda number: client("PATCH", f"/allocations/{made}", add(f"/extra/k{number}", number)))
+    answers = in_threads(20, lambda number: client("PATCH", f"/allocations/{made}", add(f"/extra/k{number}", number)))
     assert {answer.status for answer in answers} == {200}
     assert client("GET", f"/allocations/{made}").body["extra"] == {f"k{number}": number for number in range(20)}
 
 
 def test_no_trait_is_lost(client):
     node = client.node()
-    answers = at_once(20, lambda number: client("PUT", f"/nodes/{node}/traits/CUSTOM_T{number}"))
+    answers = in_threads(20, lambda number: client("PUT", f"/nodes/{node}/traits/CUSTOM_T{number}"))
     assert {answer.status for answer in answers} == {204}
     assert len(client("GET", f"/nodes/{node}/traits").body["traits"]) == 20
 
@@ -48,7 +48,7 @@ def test_no_trait_is_lost(client):
 def test_one_instance_gets_the_node(client):
     node = client.node()
     instances = [str(uuid.uuid4()) for _ in range(12)]
-    answers = at_once(12, lambda number: client("PATCH", f"/nodes/{node}", add("/instance_uuid", instances[number])))
+    answers = in_threads(12, lambda number: client("PATCH", f"/nodes/{node}", add("/instance_uuid", instances[number])))
     assert sorted(answer.status for answer in answers) == [200, *[409] * 11]
     (winner,) = [answer.body["instance_uuid"] for answer in answers if answer.status == 200]
     assert client("GET", f"/nodes/{node}").body["instance_uuid"] == winner
@@ -57,35 +57,35 @@ def test_one_instance_gets_the_node(client):
 def test_one_node_gets_the_instance(client):
     nodes = [client.node() for _ in range(8)]
     instance = str(uuid.uuid4())
-    answers = at_once(8, lambda number: client("PATCH", f"/nodes/{nodes[number]}", add("/instance_uuid", instance)))
+    answers = in_threads(8, lambda number: client("PATCH", f"/nodes/{nodes[number]}", add("/instance_uuid", instance)))
     assert sorted(answer.status for answer in answers) == [200, *[409] * 7]
     (listed,) = client("GET", f"/nodes?instance_uuid={instance}").body["nodes"]
     assert listed["uuid"] == nodes[[answer.status for answer in answers].index(200)]
 
 
 def test_a_name_goes_to_one_node(client):
-    answers = at_once(
+    answers = in_threads(
         8, lambda _: client("POST", "/nodes", {"driver": "ipmi", "name": "same", "resource_class": "new"})
     )
     assert sorted(answer.status for answer in answers) == [201, *[409] * 7]
     assert len(client("GET", "/nodes").body["nodes"]) == 1
 
 
-def test_the_requests_that_did_not_get_a_name_have_left_no_class(client, database):
-    """Neither the class nor its event: all that is there is of the one that was granted."""
+def test_requests_that_lost_the_race_for_a_name_create_no_class(client, database):
+    """Neither a class nor an event remains, except those of the request that won."""
     body = {"driver": "ipmi", "name": "same"}
-    answers = at_once(8, lambda number: client("POST", "/nodes", {**body, "resource_class": f"class{number}"}))
+    answers = in_threads(8, lambda number: client("POST", "/nodes", {**body, "resource_class": f"class{number}"}))
     assert sorted(answer.status for answer in answers) == [201, *[409] * 7]
     [granted] = [answer.body["resource_class"] for answer in answers if answer.status == 201]
     ask = placement(database)
-    classes = [one["name"] for one in ask("GET", "/resource_classes", 39).body["resource_classes"]]
+    classes = [row["name"] for row in ask("GET", "/resource_classes", 39).body["resource_classes"]]
     assert [name for name in classes if name.startswith("CUSTOM_")] == [f"CUSTOM_{granted.upper()}"]
     events = ask("GET", "/v1/events?kind=resource_class").body["events"]
     assert [event["name"] for event in events] == [f"CUSTOM_{granted.upper()}"]
 
 
 def test_classes_change_while_holders_come_and_go(client, database):
-    """In any order, the unit and what is held are of the node's class."""
+    """In any order, the unit and its allocation are of the node's class."""
     node = client.node()
     claims = placement(database)
 
@@ -96,10 +96,10 @@ def test_classes_change_while_holders_come_and_go(client, database):
             return client("PATCH", f"/nodes/{node}", add("/instance_uuid", str(uuid.uuid4()))).status
         return client("PATCH", f"/nodes/{node}", [{"op": "remove", "path": "/instance_uuid"}]).status
 
-    assert set(at_once(36, ask)) <= {200, 409}
-    shown = client("GET", f"/nodes/{node}").body
-    unit = f"CUSTOM_{shown['resource_class'].upper()}"
+    assert set(in_threads(36, ask)) <= {200, 409}
+    document = client("GET", f"/nodes/{node}").body
+    unit = f"CUSTOM_{document['resource_class'].upper()}"
     assert claims("GET", f"/resource_providers/{node}/inventories", 39).body["inventories"].keys() == {unit}
     held = claims("GET", f"/resource_providers/{node}/allocations", 39).body["allocations"]
-    expected = {shown["instance_uuid"]: {unit: 1}} if shown["instance_uuid"] else {}
-    assert {consumer: one["resources"] for consumer, one in held.items()} == expected
+    expected = {document["instance_uuid"]: {unit: 1}} if document["instance_uuid"] else {}
+    assert {consumer: allocation["resources"] for consumer, allocation in held.items()} == expected

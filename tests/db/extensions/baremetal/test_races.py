@@ -1,4 +1,4 @@
-"""Requests for nodes at the same time: each gets one as long as there are enough, and no node has two holders."""
+"""Concurrent requests for nodes: each gets a node while there are enough, and no node has two holders."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ NODES = 12
 
 
 def holders(metal):
-    """Return the consumers that hold something, by the provider, each list ordered."""
+    """Return the sorted consumers with allocations, by provider."""
     query = sa.select(resource_providers.c.uuid, allocations.c.consumer_id).join_from(
         allocations, resource_providers, resource_providers.c.id == allocations.c.resource_provider_id
     )
-    found = {}
+    consumers = {}
     for node, consumer in metal.database.read(lambda db: db.execute(query).all()):
-        found.setdefault(node, []).append(consumer)
-    return found
+        consumers.setdefault(node, []).append(consumer)
+    return consumers
 
 
 def check(metal, active, error=0):
-    """Records, consumers and nodes agree, and so many records are active and in error."""
+    """Check that records, consumers and nodes agree, and the numbers of active records and records in error."""
     records = metal.page()
     assert sorted(record.state for record in records) == ["active"] * active + ["error"] * error
     held = {record.node_uuid: [record.uuid] for record in records if record.node_uuid}
@@ -51,7 +51,7 @@ def check(metal, active, error=0):
 
 
 def run(works):
-    """Run the functions in threads that begin together, and return what they raised."""
+    """Run the functions in threads that start together; return the exceptions."""
     return [result for result in together(works) if isinstance(result, Exception)]
 
 
@@ -60,17 +60,17 @@ def requesters(processes, threads, url):
 
 
 def requester(wait, threads, url):
-    """Make one request in each of several threads, and return the failures."""
+    """Make one request in each of several threads; return the failures."""
     with opened(url) as database:
         index = LiveIndex(database)
         index.current()
-        asked = [request(traits=["CUSTOM_A"]) for _ in range(threads)]
-        works = [placing.NodeRequest(database, index, one, OWNER, attempts=10).place for one in asked]
+        requests = [request(traits=["CUSTOM_A"]) for _ in range(threads)]
+        works = [placing.NodeRequest(database, index, request_, OWNER, attempts=10).place for request_ in requests]
         return [repr(result) for result in together(works, wait) if isinstance(result, Exception)]
 
 
 @pytest.mark.parametrize("more", [0, 3])
-def test_as_many_requests_as_nodes_in_threads(metal, more):
+def test_every_request_of_a_thread_gets_a_node_while_there_are_enough(metal, more):
     for _ in range(NODES):
         metal.node()
     assert run([metal.allocate] * (NODES + more)) == []
@@ -78,7 +78,7 @@ def test_as_many_requests_as_nodes_in_threads(metal, more):
 
 
 @pytest.mark.parametrize(("processes", "threads", "more"), [(4, 3, 0), (2, 8, 4)])
-def test_as_many_requests_as_nodes_in_processes(metal, processes, threads, more):
+def test_every_request_of_a_process_gets_a_node_while_there_are_enough(metal, processes, threads, more):
     for number in range(processes * threads - more):
         metal.node(f"n{number}", traits=["CUSTOM_A"])
     url = metal.database.url.render_as_string(hide_password=False)
@@ -86,7 +86,7 @@ def test_as_many_requests_as_nodes_in_processes(metal, processes, threads, more)
     check(metal, processes * threads - more, more)
 
 
-def test_many_requests_for_one_node(metal):
+def test_one_of_many_requests_gets_the_only_node(metal):
     node = metal.node()
     for _ in range(5):
         metal.node()
@@ -94,7 +94,7 @@ def test_many_requests_for_one_node(metal):
     check(metal, 1, NODES - 1)
 
 
-def test_one_name_for_many_requests(metal):
+def test_one_of_many_requests_gets_the_name(metal):
     for _ in range(NODES):
         metal.node()
     raised = run([lambda: metal.allocate(name="mine")] * NODES)
@@ -103,10 +103,13 @@ def test_one_name_for_many_requests(metal):
 
 
 def test_a_placement_client_claims_the_same_nodes(metal):
-    """Every node is given once; the client, which names its nodes, gets a conflict where it comes second."""
+    """Every node is allocated once; the client, which names its nodes, gets a conflict if it comes second."""
     nodes = [metal.node() for _ in range(NODES)]
     consumers = [str(uuid.uuid4()) for _ in nodes]
-    claims = [lambda node=node, one=one: metal.claim(one, node) for node, one in zip(nodes, consumers, strict=True)]
+    claims = [
+        lambda node=node, consumer=consumer: metal.claim(consumer, node)
+        for node, consumer in zip(nodes, consumers, strict=True)
+    ]
     raised = run([work for claim in claims for work in (claim, metal.allocate)])
     assert all(isinstance(failure, errors.CapacityExceeded) for failure in raised), raised
     held = holders(metal)
@@ -117,7 +120,7 @@ def test_a_placement_client_claims_the_same_nodes(metal):
     assert all(held[record.node_uuid] == [record.uuid] for record in active)
 
 
-def test_allocations_end_meanwhile(metal):
+def test_requests_succeed_while_allocations_end(metal):
     """With two nodes and two clients that end their allocations, each request gets a node."""
     for _ in range(2):
         metal.node()
@@ -219,16 +222,16 @@ WANTED = {"traits": ["CUSTOM_A"], "owner": "me"}
 
 @pytest.mark.parametrize("others", [0, 1])
 @pytest.mark.parametrize("change", CHANGES)
-def test_the_chosen_node(metal, change, others):
+def test_a_change_of_the_chosen_node_is_seen_by_the_claim(metal, change, others):
     for _ in range(1 + others):
         metal.node(traits=["CUSTOM_A"], owner="me")
-    gone = []
-    with after_the_choice(metal, lambda node: (gone.append(node), change(metal, node))):
+    changed = []
+    with after_the_choice(metal, lambda node: (changed.append(node), change(metal, node))):
         record = metal.allocate(**WANTED)
-    assert (record.state, record.node_uuid in gone) == ("active" if others else "error", False)
+    assert (record.state, record.node_uuid in changed) == ("active" if others else "error", False)
 
 
-def test_the_chosen_node_with_a_raised_total_has_one_holder(metal):
+def test_a_chosen_node_with_a_raised_total_gets_one_holder(metal):
     """A Placement client claims the first unit meanwhile, so the claim for the request succeeds."""
     node = metal.node()
     inventory = Inventory("CUSTOM_BM", total=2, max_unit=2)
@@ -256,8 +259,8 @@ def test_a_node_that_was_lost_is_counted(metal, others, outcome):
     assert received == [(outcome, 1)]
 
 
-def test_a_provider_that_was_made_again_is_claimed(metal):
-    """It has another id."""
+def test_a_provider_created_again_is_claimed(metal):
+    """The new provider has another id."""
     node = metal.node(traits=["CUSTOM_A"], owner="me")
 
     def again(node):
@@ -269,7 +272,7 @@ def test_a_provider_that_was_made_again_is_claimed(metal):
 
 
 def test_a_node_that_is_free_again_is_chosen_again(metal, monkeypatch):
-    """One that was taken between choice and claim can be chosen later."""
+    """A node that was taken between the choice and the claim can be chosen later."""
     node, consumer = metal.node(), str(uuid.uuid4())
     metal.index.current()
     current = metal.index.current
@@ -284,8 +287,8 @@ def test_a_node_that_is_free_again_is_chosen_again(metal, monkeypatch):
         assert metal.allocate().node_uuid == node
 
 
-def test_the_only_free_node_is_never_the_same(metal, monkeypatch):
-    """One is given back before the other one is taken: at every moment a node is free, so no request ends in error."""
+def test_a_request_succeeds_while_the_only_free_node_keeps_changing(metal, monkeypatch):
+    """One node is released before the other is claimed, so a node is always free and no request ends in error."""
     first, second, consumer = metal.node(), metal.node(), str(uuid.uuid4())
     metal.claim(consumer, second)
     current, called = metal.index.current, []
@@ -302,7 +305,7 @@ def test_the_only_free_node_is_never_the_same(metal, monkeypatch):
     assert metal.allocate(name="mine").node_uuid == second
 
 
-def test_a_node_that_never_fits_under_the_lock_is_given_up(metal, monkeypatch):
+def test_a_node_that_never_fits_under_the_lock_is_abandoned(metal, monkeypatch):
     for _ in range(3):
         metal.node(traits=["CUSTOM_A"])
     monkeypatch.setattr(placing, "_has_traits", lambda *_: False)

@@ -7,16 +7,16 @@ from tests.db.db.test_statement_budget import BUDGET
 from tests.db.extensions.bare_metal import Client
 from tests.db.faults import Plan, planted
 
-#: A claim, and the choice, the record, and the traits that are noted in the node.
+#: Statements of a claim, the choice, the record, and the traits stored in the node.
 NODE = 5
 
 
-def test_a_request_for_a_node(database, own_insert, monkeypatch):
+def test_a_request_for_a_node_is_within_the_budget(database, own_insert, monkeypatch):
     monkeypatch.setattr(placing, "MAX_SNAPSHOT_AGE", 3600)  # on a slow machine a newer snapshot would be read
     client = Client(database)
     for _ in range(3):
         client.node()
-    assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201  # the names have ids, and the index
+    assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201  # creates the names and the index
     plan = Plan()
     planted(database, plan)
     assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201

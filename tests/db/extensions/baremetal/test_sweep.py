@@ -31,7 +31,7 @@ REFERRING = (allocations, consumers, resource_provider_aggregates)
 
 
 class Records(Cloud):
-    """Providers as nodes, and rows of records; the API that writes these is not needed."""
+    """Providers as nodes, and rows of records, written without the API."""
 
     def node(self):
         """Create a provider with inventory; return its uuid."""
@@ -46,12 +46,12 @@ class Records(Cloud):
         return consumer
 
     def swept(self):
-        """Sweep; return the uuids of the records that are gone."""
+        """Sweep; return the uuids of the deleted records."""
         before = self.present()
         removed = {of.table: of.removed for of in made.swept(self.database)}[RECORDS.name]
-        gone = before - self.present()
-        assert len(gone) == removed
-        return gone
+        missing = before - self.present()
+        assert len(missing) == removed
+        return missing
 
     def present(self):
         return set(self.database.read(lambda db: db.execute(sa.select(RECORDS.c.uuid)).scalars().all()))
@@ -62,7 +62,7 @@ def records(database):
     return Records(database)
 
 
-def test_a_sweep_removes_records_whose_consumer_holds_nothing_of_the_node(records):
+def test_a_sweep_removes_records_whose_consumer_has_no_allocation_on_the_node(records):
     active = records.record(records.node(), records.claim("P")[1])
     in_error = records.record(None)
     never = records.record(records.node())
@@ -81,20 +81,20 @@ def test_a_sweep_removes_records_whose_consumer_holds_nothing_of_the_node(record
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_record_is_kept_whose_node_was_taken_again_at_the_last_moment(records):
-    """Between the statement that finds ended records and the one that removes them."""
+def test_a_record_whose_node_is_claimed_again_at_the_last_moment_is_kept(records):
+    """The claim comes between the statement that finds ended records and the one that removes them."""
     holds = {records.host: {"resources": {"VCPU": 1}}}
     consumer = records.record(records.host)
     other = records.record(records.node())
-    taken = []
+    claimed = []
 
     def meanwhile(statement):
-        if statement.startswith("DELETE FROM baremetal_allocations") and not taken:
+        if statement.startswith("DELETE FROM baremetal_allocations") and not claimed:
             with opened(records.database.url) as elsewhere:
                 records.call = placement(elsewhere)
                 path = f"/allocations/{consumer}"
-                taken.append(records.call("PUT", path, 39, records.holding("P") | {"allocations": holds}).status)
+                claimed.append(records.call("PUT", path, 39, records.holding("P") | {"allocations": holds}).status)
 
     with sql_hooks.statements(records.database.engine, meanwhile):
         assert records.swept() == {other}
-    assert taken == [204]
+    assert claimed == [204]

@@ -1,4 +1,4 @@
-"""Requests in the first version of the Bare Metal API that has them, and in the version before it."""
+"""Requests in the first version of the Bare Metal API that supports them, and in the version before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REQUESTS = [
 
 
 @pytest.mark.parametrize(("minor", "method", "path", "body", "before", "since"), REQUESTS)
-def test_a_request_before_its_version_and_in_it(client, minor, method, path, body, before, since):
+def test_a_request_is_served_from_its_version_on(client, minor, method, path, body, before, since):
     node = client.node("n", traits=["CUSTOM_B"])
     named = path.format(node=node)
     statuses = [client(method, named, body, f"1.{number}").status for number in (minor - 1, minor)]
@@ -28,5 +28,5 @@ def test_undeploy_is_a_verb_before_version_1_73(client):
 
 
 def test_a_driver_has_a_type_since_version_1_30(client):
-    shown = [client("GET", "/drivers", version=version).body["drivers"][0].keys() for version in ("1.29", "1.30")]
-    assert shown == [{"name", "hosts"}, {"name", "hosts", "type"}]
+    fields = [client("GET", "/drivers", version=version).body["drivers"][0].keys() for version in ("1.29", "1.30")]
+    assert fields == [{"name", "hosts"}, {"name", "hosts", "type"}]

@@ -1,7 +1,7 @@
-"""The routes of the Bare Metal API that write, as scenarios of the same kind as those of Placement: tests/db/writes.py.
+"""The writing routes of the Bare Metal API, as scenarios like those of Placement (tests/db/writes.py).
 
-``$node`` is a node, and so a provider; ``$consumer`` is an allocation, and so a consumer.  What is created
-once for all - the class, the owner, the type of consumers - is there before the request of a scenario.
+``$node`` is a node and a provider; ``$consumer`` is an allocation and a consumer.  The class, the owner and the type of
+consumers exist before the request of a scenario.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from tests.db.scenarios import Call, Write
 _NEWEST = 115
 
 
-def bare(what: str, body: Any = None) -> Call:
-    """A request of the newest version; the path is below ``/baremetal/v1``."""
-    method, path = what.split()
+def bare(target: str, body: Any = None) -> Call:
+    """Return a request of the newest version to a path below ``/baremetal/v1``."""
+    method, path = target.split()
     return Call(f"{method} /baremetal/v1{path}", body, _NEWEST)
 
 
@@ -29,7 +29,7 @@ def provision(name: str, target: str) -> Call:
 
 
 def ready(name: str) -> tuple[Call, ...]:
-    """A node that can be given away."""
+    """Return the requests that make a node available."""
     powered = bare(f"PUT /nodes/${name}/states/power", {"target": "power off"})
     return node(name), powered, provision(name, "manage"), provision(name, "provide")
 
@@ -40,9 +40,9 @@ def allocation(consumer: str = "consumer", **columns: Any) -> Call:
     )
 
 
-def patch(what: str, path: str, value: Any = None) -> Call:
+def patch(target: str, path: str, value: Any = None) -> Call:
     operation = {"op": "remove"} if value is None else {"op": "add", "value": value}
-    return bare(f"PATCH {what}", [{**operation, "path": path}])
+    return bare(f"PATCH {target}", [{**operation, "path": path}])
 
 
 def maintenance(name: str = "node") -> Call:
@@ -53,7 +53,7 @@ def traits(*names: str) -> Call:
     return bare("PUT /nodes/$node/traits", {"traits": [*names]})
 
 
-#: Another node, which is held: so every name has an id.
+#: Another node, with a holder, so that every name has an id.
 KNOWN = (*ready("node_before"), allocation("consumer_before", name="before-$RUN"))
 FREE = (*KNOWN, *ready("node"))
 HELD = (*FREE, allocation())
@@ -71,13 +71,13 @@ NODES = (
         200,
     ),
     Write(
-        "give a node by hand",
+        "assign a node by hand",
         (*FREE, *ready("node_2"), patch("/nodes/$node_2", "/instance_uuid", "$consumer_2")),
         patch("/nodes/$node", "/instance_uuid", "$consumer"),
         {"node": USAGE},
         200,
     ),
-    Write("take a node by hand", HELD, patch("/nodes/$node", "/instance_uuid"), {"node": USAGE}, 200),
+    Write("unassign a node by hand", HELD, patch("/nodes/$node", "/instance_uuid"), {"node": USAGE}, 200),
     Write("deploy", HELD, provision("node", "active"), {"node": SHAPE}, 202),
     Write("undeploy", ACTIVE, provision("node", "deleted"), {"node": SHAPE}, 202),
     Write(
@@ -156,7 +156,7 @@ REFUSED = (
 #: No route has a dry run.
 TRIED = ()
 
-#: Where most can remain half done.
+#: The writes with the most statements.
 DEADLY = ("allocate", "undeploy", "delete a node that is held")
 
 MALFORMED = (
@@ -171,5 +171,5 @@ MALFORMED = (
     ("PATCH", "/baremetal/v1/allocations/$consumer", {"op": "add"}),
 )
 
-#: All of its tables are the state of nodes and allocations.
+#: All of the API's tables are state of nodes and allocations.
 HOUSEKEEPING = ()

@@ -1,4 +1,4 @@
-"""The findings that tests plant; tests/unit/extensions/doctor/test_checks.py compares them with the checks."""
+"""Declarations of planted findings, which tests/unit/extensions/doctor/test_checks.py compares with the checks."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import Any
 from placement.checks.finding import Severity
 from placement.extensions.doctor import signals
 
-#: The check and the severity of each.
+#: The check and the severity of each planted finding.
 PLANTED: set[tuple[str, Severity]] = set()
 
 
 def plants(check: str, *severities: Severity) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Declare what a test plants; each run of the test fails if the doctor finds none of it."""
-    wanted = {(check, severity) for severity in severities}
-    PLANTED.update(wanted)
+    """Declare the findings that a test plants; a run of the test fails if the doctor reports none of them."""
+    expected = {(check, severity) for severity in severities}
+    PLANTED.update(expected)
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(test)
         def run(*arguments: Any, **named: Any) -> None:
-            found: set[tuple[str, str]] = set()
+            planted: set[tuple[str, str]] = set()
 
             def note(counts: dict[tuple[str, str], int]) -> None:
-                found.update(of for of, count in counts.items() if count)
+                planted.update(of for of, count in counts.items() if count)
 
             signals.examined.connect(note)
             try:
                 test(*arguments, **named)
             finally:
                 signals.examined.disconnect(note)
-            assert found & {(check, severity.name.lower()) for severity in severities}
+            assert planted & {(check, severity.name.lower()) for severity in severities}
 
         return run
 

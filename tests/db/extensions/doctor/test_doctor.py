@@ -1,4 +1,4 @@
-"""The doctor: every finding is planted and found, and what it mends leaves everything else as it was (docs: doctor)."""
+"""The doctor: every planted finding is reported, and a fix changes nothing else (docs: doctor)."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ from tests.synced import NOWHERE
 
 HOST, CHILD, GRANDCHILD, OTHER = (str(uuid.UUID(int=number)) for number in range(1, 5))
 ONE, TWO, LEASED = (str(uuid.UUID(int=number)) for number in range(11, 14))
-#: Consumers that are planted.
+#: Planted consumers.
 IDLE, OWNERLESS, LOST = (str(uuid.UUID(int=number)) for number in range(21, 24))
-#: An id of a custom class that is not there.
+#: The id of a missing custom class.
 NO_CLASS = standard.FIRST_CUSTOM_ID + NOWHERE
-#: What changes in other ways than what it says.
+#: Columns and tables whose changes do not matter.
 _FEED = {"change_writers", "provider_changes", "feed_instance"} | {
     name for name in tables.metadata.tables if "event" in name
 }
@@ -63,23 +63,23 @@ _TIMES = {"created_at", "updated_at", "started_at", "seen_at"}
 
 def examined(database, *named, conf=None, index=None, **more):
     """Return the findings, by the name of the check."""
-    found = examine(Subject(conf or web.configuration(), database, index=index, **more), checks.CHECKS, named)
-    return [(check, finding) for check, finding in found.findings]
+    report = examine(Subject(conf or web.configuration(), database, index=index, **more), checks.CHECKS, named)
+    return [(check, finding) for check, finding in report.findings]
 
 
-def names(found):
-    return sorted({check for check, _ in found})
+def names(findings):
+    return sorted({check for check, _ in findings})
 
 
 def rows(database):
-    """Return all rows that are no feed's, without times."""
+    """Return all rows outside of the feed, without times."""
 
     def of(db, table):
         columns = [column for column in table.c if column.name not in _TIMES]
         return sorted(map(str, db.execute(sa.select(*columns))))
 
-    wanted = [table for table in tables.metadata.sorted_tables if table.name not in _FEED]
-    return database.read(lambda db: {table.name: of(db, table) for table in wanted})
+    compared = [table for table in tables.metadata.sorted_tables if table.name not in _FEED]
+    return database.read(lambda db: {table.name: of(db, table) for table in compared})
 
 
 @pytest.fixture
@@ -89,23 +89,25 @@ def call(database):
 
 @pytest.fixture
 def world(database, call):
-    """Two trees, and three consumers, one of them with a lease: all of it right.  The ids of the providers, by uuid."""
+    """Create two consistent trees, and three consumers, one with a lease; return the ids of the providers by uuid."""
 
-    def done(method, path, body, status):
+    def succeed(method, path, body, status):
         answer = call(method, path, 39, body)
         assert answer.status == status, answer
 
     stock = {"VCPU": {"total": 8}, "CUSTOM_FPGA": {"total": 2}}
-    done("PUT", "/resource_classes/CUSTOM_FPGA", None, 201)
+    succeed("PUT", "/resource_classes/CUSTOM_FPGA", None, 201)
     for provider, parent in ((HOST, None), (CHILD, HOST), (GRANDCHILD, CHILD), (OTHER, None)):
-        done("POST", "/resource_providers", {"uuid": provider, "name": provider, "parent_provider_uuid": parent}, 200)
+        succeed(
+            "POST", "/resource_providers", {"uuid": provider, "name": provider, "parent_provider_uuid": parent}, 200
+        )
         body = {"resource_provider_generation": 0, "inventories": stock}
-        done("PUT", f"/resource_providers/{provider}/inventories", body, 200)
+        succeed("PUT", f"/resource_providers/{provider}/inventories", body, 200)
     for consumer in (ONE, TWO, LEASED):
-        done("PUT", f"/allocations/{consumer}", claim(HOST, GRANDCHILD), 204)
-    done("POST", f"/v1/claims/{LEASED}/extend", {"expires_in": 3600}, 200)
-    found = database.read(lambda db: db.execute(sa.select(resource_providers.c.uuid, resource_providers.c.id)).all())
-    return dict(map(tuple, found))
+        succeed("PUT", f"/allocations/{consumer}", claim(HOST, GRANDCHILD), 204)
+    succeed("POST", f"/v1/claims/{LEASED}/extend", {"expires_in": 3600}, 200)
+    ids = database.read(lambda db: db.execute(sa.select(resource_providers.c.uuid, resource_providers.c.id)).all())
+    return dict(map(tuple, ids))
 
 
 def claim(*providers, generation=None):
@@ -118,7 +120,7 @@ def claim(*providers, generation=None):
     }
 
 
-# --- what is planted in the data --------------------------------------------------------------------------------------
+# --- planted data -----------------------------------------------------------------------------------------------------
 
 
 def allocation(consumer, provider_id, class_id=0):
@@ -134,7 +136,7 @@ def ownerless(db, world):
 
 
 def lost_provider(db, world):
-    """Of a consumer without a row, and of one that holds something else."""
+    """Insert allocations on a lost provider: of a consumer without a row, and of one with other allocations."""
     db.execute(sa.insert(allocations), [allocation(LOST, NOWHERE), allocation(ONE, NOWHERE)])
 
 
@@ -167,18 +169,18 @@ def _user(db):
 
 
 def _set(db, provider, **columns):
-    done = db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == provider).values(**columns))
-    assert done.rowcount == 1
+    result = db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == provider).values(**columns))
+    assert result.rowcount == 1
 
 
 def rootless(db, world):
-    """A root, and a provider below another one."""
+    """Remove the roots of a root provider and of a child."""
     _set(db, OTHER, root_provider_id=None)
     _set(db, GRANDCHILD, root_provider_id=None)
 
 
 def wrong_root(db, world):
-    """One that has another tree's, and one whose root does not exist."""
+    """Set a root of another tree, and a root that does not exist."""
     _set(db, CHILD, root_provider_id=world[OTHER])
     _set(db, GRANDCHILD, root_provider_id=NOWHERE)
 
@@ -206,7 +208,7 @@ def same_names(db, world):
 
 def disabled(db, world):
     trait = db.execute(sa.select(traits.c.id).where(traits.c.name == "COMPUTE_STATUS_DISABLED")).scalar_one()
-    for provider in (HOST, OTHER):  # nothing is held on the other one
+    for provider in (HOST, OTHER):  # the other provider has no allocations
         db.execute(
             sa.insert(tables.resource_provider_traits).values(trait_id=trait, resource_provider_id=world[provider])
         )
@@ -218,7 +220,7 @@ def incomplete(db, world):
 
 
 def impossible(db, world):
-    """Each number of its own kind, a ratio that is not finite among them."""
+    """Store an impossible value of every kind, including an infinite ratio."""
     numbers = [
         {"step_size": 0},
         {"allocation_ratio": 0.0},
@@ -240,7 +242,7 @@ def lost_inventory(db, world):
 
 
 def repeated(db, world):
-    """Three times, which is one place."""
+    """Insert an aggregate three times, which is one place of the finding."""
     db.execute(sa.insert(allocations), [allocation(ONE, world[HOST])] * 2)
 
 
@@ -258,7 +260,7 @@ def gap(db, world):
 
 
 def expired_writer(db, world):
-    """It is of the database's clock, which a zone of this host does not change."""
+    """Insert an expired writer, by the database's clock, which does not depend on this host's time zone."""
     seen = tables.utcnow() - datetime.timedelta(seconds=feed.LIFETIME + 3600)
     db.execute(sa.insert(change_writers).values(id=WRITER, seen_at=seen))
     row = {"writer_id": WRITER, "seq": 7, "provider_id": world[HOST], "what": feed.USAGE}
@@ -266,7 +268,7 @@ def expired_writer(db, world):
 
 
 def standard_names(db, world):
-    """A class in use, one that is not, and a trait."""
+    """Delete a class in use, an unused class, and a trait."""
     db.execute(sa.delete(resource_classes).where(resource_classes.c.name.in_(["VCPU", "PCPU"])))
     db.execute(sa.delete(traits).where(traits.c.name == "HW_CPU_X86_AVX"))
 
@@ -279,7 +281,7 @@ def taken_id(db, world):
     db.execute(sa.update(resource_classes).where(resource_classes.c.name == "PGPU").values(name="CUSTOM_TAKEN"))
 
 
-#: What is planted: by which function, which check finds it, how bad it is, whether it is mended, words of its places.
+#: By name: the planting function, the check, the severity, whether it is fixable, and words of the places.
 PLANTS = {
     plant.__name__: (plant, check, severity, fixable, places)
     for plant, check, severity, fixable, places in (
@@ -334,8 +336,8 @@ PLANTS = {
     )
 }
 PLANTED.update((check, severity) for _, check, severity, _, _ in PLANTS.values())
-#: Findings that a plant has beside its own: SQLite is asked which foreign keys are violated; an allocation of a class
-#: or a provider that is not there exceeds what there is; a lost provider leaves a consumer without a row.
+#: Further findings of a plant: SQLite reports violated foreign keys; an allocation of a missing class or provider
+#: exceeds the capacity; a lost provider leaves a consumer without a row.
 BESIDE = {
     "lost_provider": {"allocations_without_consumer"},
     "lost_class": {"over_commitment"},
@@ -345,7 +347,7 @@ VIOLATED = {"wrong_root", "orphan", "orphan_with_children", "without_project"}
 
 
 def is_possible(name, kind):
-    """MariaDB's collation keeps names from differing in case only."""
+    """Whether the database can contain the finding: MariaDB's collation prevents names that differ only in case."""
     return not (name == "same_names" and kind == "mariadb")
 
 
@@ -360,25 +362,25 @@ def plant(database, backend, world):
 
 
 @pytest.mark.every_database
-def test_a_sound_database_has_no_finding(database, world, backend):
+def test_a_consistent_database_has_no_finding(database, world, backend):
     subject = Subject(web.configuration(), database, index=LiveIndex(database))
-    found = examine(subject, checks.CHECKS)
-    assert found.findings == []
-    not_made = {result.check for result in found.results if result.not_made}
+    report = examine(subject, checks.CHECKS)
+    assert report.findings == []
+    not_made = {result.check for result in report.results if result.not_made}
     of_servers = {"sqlite": {"isolation", "engine", "galera", "connections"}, "mariadb": {"galera"}}
     assert not_made == {"keystone", "metrics_directory"} | of_servers.get(backend.kind, {"engine", "galera"})
 
 
 @pytest.mark.parametrize("name", PLANTS)
-def test_what_is_planted_is_found(database, backend, plant, name):
+def test_every_planted_inconsistency_is_found(database, backend, plant, name):
     if not is_possible(name, backend.kind):
         with pytest.raises(sa.exc.IntegrityError):
             plant(name)
         return
     plant(name)
     _, check, severity, fixable, places = PLANTS[name]
-    found = examined(database)
-    of_check = [finding for named, finding in found if named == check]
+    findings = examined(database)
+    of_check = [finding for named, finding in findings if named == check]
     assert {finding.severity for finding in of_check} == {severity}
     assert {finding.fixable for finding in of_check} == {fixable}
     where = [place for finding in of_check for place in finding.where]
@@ -387,21 +389,21 @@ def test_what_is_planted_is_found(database, backend, plant, name):
         assert any(place in each for each in where), (place, where)
     assert all(finding.fix for finding in of_check)
     violated = {"foreign_keys"} if backend.kind == "sqlite" and name in VIOLATED else set()
-    assert set(names(found)) == {check, *BESIDE.get(name, ()), *violated}
+    assert set(names(findings)) == {check, *BESIDE.get(name, ()), *violated}
 
 
-def test_a_gap_of_one_number_is_no_range(database, plant):
+def test_a_gap_of_one_number_is_not_a_range(database, plant):
     plant("gap")
     ((_, finding),) = examined(database, "feed_gaps")
     assert finding.where == (f"writer {WRITER}: 9 to 10", f"writer {WRITER}: 12")
 
 
-# --- what is mended ---------------------------------------------------------------------------------------------------
+# --- fixes ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def doctor(tmp_path, database, in_process):
-    """Run the command on the database of the test; return its exit code, and its document."""
+    """Return a function that runs the command on the test's database, and returns its result with the document."""
 
     def doctor(*words):
         path = tmp_path / "placement.conf"
@@ -426,15 +428,15 @@ def test_without_a_database_the_configuration_is_examined(tmp_path, in_process, 
     words = [word for name in named for word in ("--check", name)]
     ran = in_process(manage, "--config-file", str(path), "doctor", "--json", *words)
     assert (ran.code, "The database cannot be reached" in ran.err) == (1, True)
-    found = json.loads(ran.out)["findings"] if ran.out else []
-    assert [each["check"] for each in found] == ([] if named == ["clock"] else ["options"])
+    findings = json.loads(ran.out)["findings"] if ran.out else []
+    assert [each["check"] for each in findings] == ([] if named == ["clock"] else ["options"])
 
 
 FIXABLE = [name for name, (_, _, _, fixable, _) in PLANTS.items() if fixable]
 
 
 @pytest.mark.parametrize("name", FIXABLE)
-def test_what_is_mended_leaves_no_finding_and_all_that_was_right(database, plant, doctor, name):
+def test_a_fix_resolves_its_finding_and_leaves_consistent_rows_alone(database, plant, doctor, name):
     before = rows(database)
     plant(name)
     planted = rows(database)
@@ -454,22 +456,22 @@ def test_what_is_mended_leaves_no_finding_and_all_that_was_right(database, plant
         for kind in ("projects", "users"):
             assert set(after.pop(kind)) > set(before[kind])
         before = {table: kept for table, kept in before.items() if table in after}
-    if name == "lost_provider":  # a consumer without a row first gets one, of the project of such
+    if name == "lost_provider":  # a consumer without a row first gets one, with the incomplete project and user
         for kind in ("projects", "users"):
             assert set(after[kind]) >= set(before[kind])
             after[kind] = before[kind]
-    if name == "orphan_with_children":  # the tree is another one
+    if name == "orphan_with_children":  # the tree changes
         for tables_of in (after, before):
             kept = [row for row in tables_of.pop("resource_providers") if CHILD not in row and GRANDCHILD not in row]
             tables_of["other providers"] = kept
-    if name == "standard_names":  # ids of traits are the database's
+    if name == "standard_names":  # the database assigns the ids of traits
         assert len(after.pop("traits")) == len(before.pop("traits"))
     assert after == before
     assert examined(database, index=LiveIndex(database)) == []
-    assert doctor("--fix", "--yes").code == 0, "once more changes nothing"
+    assert doctor("--fix", "--yes").code == 0, "a second run changes nothing"
 
 
-#: What the feed says once something is mended: the providers by their uuids, or ids.
+#: The changes that a fix records in the feed, with the providers by uuid or id.
 RECORDED = {
     "lost_class": {(HOST, feed.USAGE)},
     "lost_provider": {(NOWHERE, feed.USAGE)},
@@ -482,7 +484,7 @@ RECORDED = {
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_what_is_mended_is_in_the_feed(database, world, plant, doctor, name):
+def test_a_fix_is_in_the_feed(database, world, plant, doctor, name):
     plant(name)
 
     def recorded():
@@ -490,12 +492,12 @@ def test_what_is_mended_is_in_the_feed(database, world, plant, doctor, name):
 
     before = recorded()
     assert doctor("--fix", "--yes").code == 0
-    new = {(provider_id, what) for _, _, provider_id, what in recorded() - before}
-    new.discard((feed.NO_PROVIDER, feed.USAGE))  # its events alone
-    assert new == {(world.get(provider, provider), what) for provider, what in RECORDED[name]}
+    new = {(provider_id, change) for _, _, provider_id, change in recorded() - before}
+    new.discard((feed.NO_PROVIDER, feed.USAGE))  # the row of its events
+    assert new == {(world.get(provider, provider), change) for provider, change in RECORDED[name]}
 
 
-#: What the history says: kind and uuid, or name, with what has changed of it.
+#: The events of a fix: kind, uuid or name, and a change.
 TOLD = {
     "lost_class": {("consumer", LOST, "reason: lost"), ("consumer", TWO, "reason: lost")},
     "lost_provider": {("consumer", LOST, "reason: lost"), ("consumer", ONE, "reason: lost")},
@@ -512,19 +514,19 @@ TOLD = {
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_what_is_mended_has_an_event(database, plant, doctor, name):
+def test_a_fix_has_an_event(database, plant, doctor, name):
     plant(name)
     before = len([*following(database)])
     assert doctor("--fix", "--yes").code == 0
-    told = [*following(database)][before:]
+    events = [*following(database)][before:]
     for kind, key, words in TOLD[name]:
-        [event] = [event for event in told if event.kind == kind and key in (event.uuid, event.name)][-1:]
+        [event] = [event for event in events if event.kind == kind and key in (event.uuid, event.name)][-1:]
         name_, _, value = words.partition(": ")
         assert not name_ or event.changes[name_][1] == value, event
-        assert event.request, "who has mended it"
+        assert event.request, "the event names the command"
 
 
-def test_a_worker_follows_what_is_mended(database, plant, doctor):
+def test_the_index_of_a_worker_follows_fixes(database, plant, doctor):
     plant("rootless", "wrong_root", "lost_class", "lost_provider", "idle")
     index = LiveIndex(database)
     index.current()
@@ -533,19 +535,19 @@ def test_a_worker_follows_what_is_mended(database, plant, doctor):
 
 
 def test_events_are_in_order_before_their_writer_is_ended(database, world, call, doctor):
-    """Of a writer that is cleared none would be found any more."""
+    """The events of a deleted writer would be lost."""
     before = database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(events)).scalar())
     assert before
     old = datetime.datetime(2020, 1, 1)
-    for _ in range(2):  # it is ended, and then cleared
+    for _ in range(2):  # first ended, then deleted
         database.write(lambda db: db.execute(sa.update(change_writers).values(seen_at=old)))
         doctor("--fix", "--yes")
     in_order = sa.select(sa.func.sum(event_order.c.events))
     assert database.read(lambda db: db.execute(in_order).scalar()) >= before
 
 
-def test_everything_at_once_is_mended(database, backend, plant, doctor):
-    """But for what decides about the use of resources."""
+def test_all_findings_are_fixed_together(database, backend, plant, doctor):
+    """Except findings whose fix would affect the use of resources."""
     everything = [name for name in FIXABLE if name not in ("rootless", "identity", "orphan")]
     plant(*everything, "disabled")
     ran = doctor("--fix", "--yes", "--json")
@@ -553,8 +555,8 @@ def test_everything_at_once_is_mended(database, backend, plant, doctor):
     assert ran.code == 0
 
 
-def test_allocations_of_a_standard_class_that_is_lost_stay(database, plant, doctor):
-    """Its row comes back with the same id, and they are right again."""
+def test_allocations_of_a_lost_standard_class_stay(database, plant, doctor):
+    """The class is restored with the same id, which makes them consistent again."""
     before = rows(database)
     plant("lost_class", "standard_names")
     assert doctor("--check", "lost_allocations", "--fix", "--yes").code == 0
@@ -565,9 +567,9 @@ def test_allocations_of_a_standard_class_that_is_lost_stay(database, plant, doct
 
 
 @plants("leases", Severity.WARNING)
-def test_leases_that_are_overdue_are_given_back(database, world, doctor):
+def test_overdue_leases_are_released(database, world, doctor):
     lease.expire(database, LEASED, 60)
-    assert examined(database) == [], "requests have some minutes"
+    assert examined(database) == [], "requests have a few minutes to release it"
     lease.expire(database, LEASED, 600)
     [(check, finding)] = examined(database)
     assert (check, finding.severity, finding.fixable) == ("leases", Severity.WARNING, True)
@@ -581,23 +583,23 @@ def test_leases_that_are_overdue_are_given_back(database, world, doctor):
 
 @contextlib.contextmanager
 def before_the_lock(engine, work):
-    """Collect what ``work()`` returns, which is called once, before the first statement that locks rows or all."""
-    found = []
+    """Call ``work()`` once, before the first statement that locks rows or the database; collect its result."""
+    collected = []
 
     def note(_connection, _cursor, statement, *_):
-        if re.search(r"\bFOR (NO KEY )?UPDATE\b|^BEGIN IMMEDIATE", statement) and not found:
-            found.append(None)
-            found[0] = work()
+        if re.search(r"\bFOR (NO KEY )?UPDATE\b|^BEGIN IMMEDIATE", statement) and not collected:
+            collected.append(None)
+            collected[0] = work()
 
     sa.event.listen(engine, "before_cursor_execute", note)
     try:
-        yield found
+        yield collected
     finally:
         sa.event.remove(engine, "before_cursor_execute", note)
 
 
-def test_an_idle_consumer_that_claims_meanwhile_keeps_what_it_got(database, world, call):
-    """The rows are locked, and looked at again, before they are deleted."""
+def test_an_idle_consumer_that_claims_meanwhile_keeps_its_allocations(database, world, call):
+    """The rows are locked and read again before they are deleted."""
     claimant, idler = (str(uuid.UUID(int=number)) for number in (1001, 1002))
     with unchecked(database) as db:
         owner = {"project_id": _project(db), "user_id": _user(db)}
@@ -613,7 +615,7 @@ def test_an_idle_consumer_that_claims_meanwhile_keeps_what_it_got(database, worl
     assert examined(database, "idle_consumers", "allocations_without_consumer") == []
 
 
-def test_consumers_that_claim_beside_the_deletion_of_idle_ones_keep_what_they_got(database, world, call):
+def test_consumers_that_claim_while_idle_ones_are_deleted_keep_their_allocations(database, world, call):
     many = [str(uuid.UUID(int=1000 + number)) for number in range(60)]
     with unchecked(database) as db:
         owner = {"project_id": _project(db), "user_id": _user(db)}
@@ -634,12 +636,12 @@ def test_consumers_that_claim_beside_the_deletion_of_idle_ones_keep_what_they_go
     sum(fixes._delete_idle(subject))
     assert {answer.status for answer in answers.values()} <= {204, 409}
     for consumer, answer in answers.items():
-        shown = call("GET", f"/allocations/{consumer}", 39)
-        assert (shown.body["allocations"] != {}) == (answer.status == 204), consumer
+        reply = call("GET", f"/allocations/{consumer}", 39)
+        assert (reply.body["allocations"] != {}) == (answer.status == 204), consumer
     assert examined(database, "idle_consumers", "allocations_without_consumer") == []
 
 
-def test_a_consumer_that_claims_meanwhile_loses_only_what_is_lost(database, world, call):
+def test_a_consumer_that_claims_meanwhile_loses_only_its_lost_allocations(database, world, call):
     many = [str(uuid.UUID(int=1000 + number)) for number in range(40)]
     with unchecked(database) as db:
         db.execute(sa.update(tables.inventories).values(total=1000, max_unit=1000))
@@ -662,13 +664,13 @@ def test_a_consumer_that_claims_meanwhile_loses_only_what_is_lost(database, worl
     sum(fixes._release_lost(subject))
     assert {answer.status for answer in answers.values()} <= {204, 409}
     for consumer, answer in answers.items():
-        shown = call("GET", f"/allocations/{consumer}", 39).body["allocations"]
-        assert {*shown} == {OTHER if answer.status == 204 else HOST}, consumer
+        allocations_ = call("GET", f"/allocations/{consumer}", 39).body["allocations"]
+        assert {*allocations_} == {OTHER if answer.status == 204 else HOST}, consumer
     assert examined(database) == []
 
 
-def test_roots_are_corrected_beside_moves(database, world, call):
-    """Whatever moves meanwhile, each provider has the root of its parents in the end."""
+def test_roots_are_corrected_while_providers_move(database, world, call):
+    """Whatever moves meanwhile, each provider finally has the root of its parent."""
     stop = threading.Event()
     statuses = set()
 
@@ -697,7 +699,7 @@ def test_roots_are_corrected_beside_moves(database, world, call):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_move_between_the_look_and_the_lock_counts(database, world, call):
+def test_a_move_between_the_check_and_the_lock_is_respected(database, world, call):
     with unchecked(database) as db:
         _set(db, GRANDCHILD, root_provider_id=None)
 
@@ -712,7 +714,7 @@ def test_a_move_between_the_look_and_the_lock_counts(database, world, call):
 
 
 @pytest.mark.parametrize(("planted", "moved"), [("loop", CHILD), ("own_parent", OTHER)])
-def test_a_loop_is_mended_as_it_says(database, plant, call, planted, moved):
+def test_a_loop_is_fixed_as_the_finding_advises(database, plant, call, planted, moved):
     plant(planted)
     body = {"name": moved, "parent_provider_uuid": None}
     answer = call("PUT", f"/resource_providers/{moved}", 39, body)
@@ -720,14 +722,17 @@ def test_a_loop_is_mended_as_it_says(database, plant, call, planted, moved):
     assert examined(database, "parents") == []
 
 
-def test_an_orphan_is_a_root_afterwards(database, plant, call, doctor):
-    """And so for what is below it."""
+def test_an_orphan_becomes_a_root(database, plant, call, doctor):
+    """Its descendants get it as their root."""
     plant("orphan_with_children")
     assert doctor("--check", "parents", "--fix", "--yes").code == 0
     assert examined(database) == []
-    shown = {each["uuid"]: each for each in call("GET", "/resource_providers", 39).body["resource_providers"]}
-    assert (shown[CHILD]["parent_provider_uuid"], shown[CHILD]["root_provider_uuid"]) == (None, CHILD)
-    assert (shown[GRANDCHILD]["parent_provider_uuid"], shown[GRANDCHILD]["root_provider_uuid"]) == (CHILD, CHILD)
+    providers = {each["uuid"]: each for each in call("GET", "/resource_providers", 39).body["resource_providers"]}
+    assert (providers[CHILD]["parent_provider_uuid"], providers[CHILD]["root_provider_uuid"]) == (None, CHILD)
+    assert (providers[GRANDCHILD]["parent_provider_uuid"], providers[GRANDCHILD]["root_provider_uuid"]) == (
+        CHILD,
+        CHILD,
+    )
     body = {"name": CHILD, "parent_provider_uuid": HOST}
     assert call("PUT", f"/resource_providers/{CHILD}", 39, body).status == 200
     assert examined(database) == []
@@ -746,7 +751,7 @@ def test_tables_are_read_in_batches(database, plant, monkeypatch):
 
 @pytest.fixture
 def fresh(database_url):
-    """A database of the test's own, whose schema it may change."""
+    """Return a separate database, whose schema the test may change."""
     with opened(database_url) as fresh:
         made.sync(fresh.engine)
         standard.insert(fresh)
@@ -764,18 +769,18 @@ def run(database, *statements):
     [
         reason_without_tables,
         lambda subject: [*database_checks.revision(subject)],
-        # In foreign_keys another read comes before it.
+        # In foreign_keys it follows another read.
         lambda subject: [*database_checks._unchecked(subject)],
     ],
     ids=["lacking", "revision", "foreign_keys"],
 )
-def test_a_check_in_memory_does_not_use_the_connection_while_another_thread_has_it(check):
-    """Those that use the engines themselves; of one that does not wait, giving back the connection rolls back."""
+def test_a_check_waits_while_another_thread_uses_the_only_connection(check):
+    """Otherwise returning the connection of the check would roll back the transaction of the thread."""
     with opened("sqlite://") as database:
         made.sync(database.engine)
         standard.insert(database)
-        found, users_of_connection = [], []
-        doctor = threading.Thread(target=lambda: found.append(check(Subject(web.configuration(), database))))
+        findings, users_of_connection = [], []
+        doctor = threading.Thread(target=lambda: findings.append(check(Subject(web.configuration(), database))))
 
         def read(db):
             db.execute(sa.select(1))
@@ -786,13 +791,13 @@ def test_a_check_in_memory_does_not_use_the_connection_while_another_thread_has_
         database.read(read)
         doctor.join(children.PATIENCE)
     assert users_of_connection == []
-    assert len(found) == 1
-    assert not found[0]
+    assert len(findings) == 1
+    assert not findings[0]
 
 
 @contextlib.contextmanager
 def checkouts(database, seen):
-    """Call ``seen`` whenever a thread takes a connection."""
+    """Call ``seen`` whenever a thread checks out a connection."""
 
     def taken(*_):
         seen()
@@ -810,55 +815,55 @@ def checkouts(database, seen):
 @plants("revision", Severity.ERROR)
 def test_an_older_revision_is_found(fresh):
     schema.stamp(fresh.engine, "a082b8bb98d0")
-    found = examine(Subject(web.configuration(), fresh), checks.CHECKS)
-    [(check, finding)] = found.findings
+    report = examine(Subject(web.configuration(), fresh), checks.CHECKS)
+    [(check, finding)] = report.findings
     assert (check, finding.severity, finding.fix) == ("revision", Severity.ERROR, "placement-manage db sync")
-    reasons = {result.not_made for result in found.results if result.check in ("roots", "standard_rows")}
+    reasons = {result.not_made for result in report.results if result.check in ("roots", "standard_rows")}
     assert reasons == {"The database does not have the tables that this version requires: see the check revision."}
 
 
-def test_a_check_that_could_not_be_made_is_not_good_news(fresh):
-    """Who asks for it alone would read "No finding"."""
+def test_a_check_that_could_not_run_is_reported(fresh):
+    """A run of this check alone would otherwise print "No finding"."""
     fresh.write(lambda db: db.execute(sa.text("DROP TABLE usage_samples")))
-    found = examine(Subject(web.configuration(), fresh), checks.CHECKS, ["roots"])
-    assert found.worst is Severity.WARNING
-    assert [result.not_made for result in found.results] != [None]
+    report = examine(Subject(web.configuration(), fresh), checks.CHECKS, ["roots"])
+    assert report.worst is Severity.WARNING
+    assert [result.not_made for result in report.results] != [None]
 
 
 @pytest.mark.parametrize("kind", ["not UTF-8", "a directory"])
-def test_what_is_wrong_with_one_file_does_not_hide_what_others_have(database, world, tmp_path, kind):
+def test_an_error_in_one_file_does_not_hide_the_findings_of_others(database, world, tmp_path, kind):
     policy = tmp_path / "policy.yaml"
     policy.mkdir() if kind == "a directory" else policy.write_bytes(b"\xff")
     conf = web.configuration()
     conf.set_override("policy_file", str(policy), "oslo_policy")
-    found = examined(database, conf=conf)
-    assert {"policy"} <= set(names(found)) <= {"policy", "policy_format"}
+    findings = examined(database, conf=conf)
+    assert {"policy"} <= set(names(findings)) <= {"policy", "policy_format"}
 
 
-def test_a_check_that_fails_is_found_and_the_others_are_made(database, world, caplog):
-    """Its reason is in the log: it may have secrets of the configuration."""
+def test_a_failed_check_is_reported_and_the_others_run(database, world, caplog):
+    """The reason is only logged: it may contain secrets of the configuration."""
 
     def broken(_subject):
         raise KeyError("a secret")
 
-    found = examine(Subject(web.configuration(), database), [Check("broken", broken, "data"), *checks.CHECKS])
-    [(name, finding)] = found.findings
+    report = examine(Subject(web.configuration(), database), [Check("broken", broken, "data"), *checks.CHECKS])
+    [(name, finding)] = report.findings
     assert (name, finding.severity) == ("broken", Severity.ERROR)
     assert "KeyError" in finding.what
     assert "a secret" not in finding.what
     assert "a secret" in caplog.text
-    assert len(found.results) == 1 + len(checks.CHECKS)
+    assert len(report.results) == 1 + len(checks.CHECKS)
 
 
 @pytest.fixture
 def counts():
-    """The numbers that examinations publish."""
+    """Record the numbers that examinations publish."""
     with received.facts(signals.examined) as counts:
         yield counts
 
 
 def test_an_examination_publishes_its_findings(database, counts):
-    def found(_subject):
+    def several(_subject):
         yield error("a")
         yield error("b")
         yield info("c")
@@ -869,13 +874,13 @@ def test_an_examination_publishes_its_findings(database, counts):
     def not_made(_subject):
         raise NotMadeError("not here")
 
-    made = [Check("found", found, "data"), Check("none", none, "data"), Check("not_made", not_made, "data")]
+    made = [Check("several", several, "data"), Check("none", none, "data"), Check("not_made", not_made, "data")]
     examine(Subject(web.configuration(), database), made)
     of_none = {("none", severity): 0 for severity in ("info", "warning", "error")}
-    assert counts == [{("found", "error"): 2, ("found", "warning"): 0, ("found", "info"): 1, **of_none}]
+    assert counts == [{("several", "error"): 2, ("several", "warning"): 0, ("several", "info"): 1, **of_none}]
 
 
-def test_a_check_that_is_left_out_is_made_if_it_is_named_and_counts_only_then(database, counts):
+def test_a_check_left_out_by_default_runs_and_is_counted_only_if_named(database, counts):
     subject, check = Subject(web.configuration(), database), Check("one", lambda _: (), "data", needs_tables=False)
     made = [examine(subject, [check], named, {"one": "why"}).results[0].not_made for named in ((), ["one"])]
     assert made == ["why", None]
@@ -943,7 +948,7 @@ def test_a_missing_foreign_key_is_found(fresh, backend):
     )
     ours, _ = (finding for _, finding in examined(fresh))
     assert ours.severity is Severity.ERROR
-    assert ours.where == ("claims (consumer_id) -> consumers (id)",), "without ON DELETE CASCADE it is another one"
+    assert ours.where == ("claims (consumer_id) -> consumers (id)",), "without ON DELETE CASCADE it is a different key"
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
@@ -972,8 +977,8 @@ class TestSQLite:
     @plants("foreign_keys", Severity.WARNING)
     def test_violated_keys_are_found(self, database, plant):
         plant("orphan")
-        found = dict(examined(database))
-        [place] = found["foreign_keys"].where
+        findings = dict(examined(database))
+        [place] = findings["foreign_keys"].where
         assert place.startswith("resource_providers, row ")
 
 
@@ -1001,9 +1006,9 @@ def test_another_clock_of_the_database_is_found(fresh, backend):
                 cursor.execute(statement)
 
     sa.event.listen(fresh.reading_engine, "checkout", ahead)
-    found = dict(examined(fresh, "clock"))
-    assert found["clock"].severity is Severity.WARNING
-    assert " seconds behind the clock of the database" in found["clock"].what
+    findings = dict(examined(fresh, "clock"))
+    assert findings["clock"].severity is Severity.WARNING
+    assert " seconds behind the clock of the database" in findings["clock"].what
 
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
@@ -1014,13 +1019,13 @@ def test_a_server_with_few_connections_left_is_found(private_server):
         made.sync(database.engine)
         is_mariadb = private_server.kind == "mariadb"
         count_connections = server._mysql_connections if is_mariadb else server._postgresql_connections
-        used, most = count_connections(Subject(web.configuration(), database))
+        used, limit = count_connections(Subject(web.configuration(), database))
         with contextlib.ExitStack() as held:
-            for _ in range(int(most * 0.85) - used):
+            for _ in range(int(limit * 0.85) - used):
                 held.enter_context(database.engine.connect())
             [(check, finding)] = examined(database, "connections")
     assert (check, finding.severity) == ("connections", Severity.WARNING)
-    assert f"of the {most} connections" in finding.what
+    assert f"of the {limit} connections" in finding.what
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
@@ -1034,13 +1039,13 @@ def test_pools_that_are_larger_than_the_server_are_found(database):
 
 def test_a_node_of_a_cluster_is_examined(pair):
     node, _ = pair.databases
-    found = examined(node, "galera")
-    assert [finding.severity for _, finding in found] == [Severity.INFO], "two nodes have no majority without one"
+    findings = examined(node, "galera")
+    assert [finding.severity for _, finding in findings] == [Severity.INFO], "two nodes have no majority if one fails"
     run(node, "SET GLOBAL wsrep_desync = ON")
     try:
-        found = examined(node, "galera")
-        assert found[0][1].severity is Severity.WARNING
-        assert "not synchronised (Donor/Desynced)" in found[0][1].what
+        findings = examined(node, "galera")
+        assert findings[0][1].severity is Severity.WARNING
+        assert "not synchronised (Donor/Desynced)" in findings[0][1].what
     finally:
         run(node, "SET GLOBAL wsrep_desync = OFF")
 
@@ -1073,7 +1078,7 @@ def test_a_worker_shows_its_findings(database, plant, monkeypatch):
     assert (finding["count"], finding["fixable"], finding["severity"]) == (2, True, "warning")
 
 
-def test_a_worker_without_a_database_still_looks_at_its_configuration():
+def test_a_worker_without_a_database_still_checks_its_configuration():
     nowhere = f"mysql+pymysql://someone@127.0.0.1:{children.free_port()}/placement"
     with opened(nowhere) as database:
         assert examined(database, "options", "secrets") == []
@@ -1106,7 +1111,7 @@ def test_a_check_ends_between_two_statements(database, plant, monkeypatch):
 
 @pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True)
 class TestCommand:
-    def test_nothing_found_is_0(self, doctor, world):
+    def test_a_run_without_findings_exits_with_0(self, doctor, world):
         ran = doctor()
         assert ran.code == 0
         assert "| No findings. " in ran.out
@@ -1117,24 +1122,24 @@ class TestCommand:
         ran = doctor()
         assert ran.code == 3
         assert f"|   {IDLE} " in ran.out
-        assert ran.out.index("Warning: feed_gaps") < ran.out.index("Info: idle_consumers"), "the worst is the first"
+        assert ran.out.index("Warning: feed_gaps") < ran.out.index("Info: idle_consumers"), "the worst comes first"
 
-    def test_information_alone_is_0(self, doctor, plant):
+    def test_information_alone_exits_with_0(self, doctor, plant):
         plant("idle")
         assert doctor().code == 0
 
-    def test_one_check_is_made(self, doctor, plant):
+    def test_one_check_can_be_selected(self, doctor, plant):
         plant("idle", "gap")
         ran = doctor("--check", "idle_consumers", "--check", "roots", "--json")
         assert [check["name"] for check in ran.document["checks"]] == ["roots", "idle_consumers"]
         assert (ran.code, len(ran.document["findings"])) == (0, 1)
 
-    def test_one_check_is_fixed(self, database, doctor, plant):
+    def test_one_check_can_be_fixed(self, database, doctor, plant):
         plant("idle", "lost_provider")
         assert doctor("--check", "idle_consumers", "--fix", "--yes").code == 0
         assert names(examined(database)) == ["allocations_without_consumer", "lost_allocations"]
 
-    def test_the_table_has_twenty_places_and_json_all(self, database, doctor, world):
+    def test_the_table_shows_twenty_places_and_json_all_of_them(self, database, doctor, world):
         with unchecked(database) as db:
             owner = {"project_id": _project(db), "user_id": _user(db)}
             many = [{"uuid": str(uuid.UUID(int=1000 + number)), **owner} for number in range(21)]
@@ -1143,11 +1148,11 @@ class TestCommand:
         assert len(doctor("--json").document["findings"][0]["where"]) == 21
 
     @pytest.mark.parametrize("words", [["--yes"], ["--check", "nothing"], ["--nonsense"]])
-    def test_wrong_arguments_are_2(self, doctor, words):
+    def test_invalid_arguments_exit_with_2(self, doctor, words):
         ran = doctor(*words)
         assert (ran.code, ran.out) == (2, "")
 
-    def test_no_database_is_1(self, backend, tmp_path, in_process):
+    def test_an_unreachable_database_exits_with_1(self, backend, tmp_path, in_process):
         path = tmp_path / "placement.conf"
         path.write_text("[placement_database]\nconnection = sqlite:////nowhere/at.all\nmax_retries = 0\n")
         ran = in_process(manage, "--config-file", str(path), "doctor")

@@ -1,4 +1,4 @@
-"""The cloud of ``placement-serve --demo``: what stands at the end, and the day behind it."""
+"""The cloud of ``placement-serve --demo``: its final state, and the history of one day."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ CLASSES = {"CUSTOM_LARGE", "DISK_GB", "MEMORY_MB", "PGPU", "SRIOV_NET_VF", "VCPU
 
 @pytest.fixture(scope="module")
 def filled(module_database_url):
-    """Calls the service of the demonstration."""
+    """Return a function that sends requests to the service of the demonstration."""
     return demonstration(module_database_url)
 
 
 def demonstration(url):
-    """Fill an empty database, and return what calls its service."""
+    """Fill an empty database; return a function that sends requests to its service."""
     connection = {"placement_database__connection": url, "placement_database__sync_on_startup": True}
     application = deploy.loadapp(web.configuration(baremetal__enabled=True, **connection))
     with opened(url) as database:
@@ -46,17 +46,17 @@ def moment(text):
 
 
 def end_of_day(call):
-    """Return the date of the last sample of the day, after which there may be more."""
+    """Return the date of the last sample of the day; the service may have taken later ones."""
     return moment(get(call, "/v1/usage?from=2d&limit=1000&class=VCPU")["classes"]["VCPU"][144]["at"])
 
 
 def shares(call):
-    """Return what each project used at each sample of the day, by the time before its end."""
+    """Return the usage of each project at each sample of the day, by the time before the day's end."""
     end = end_of_day(call)
-    found = get(call, "/v1/usage?from=2d&by=project&limit=1000")["shares"]
+    shares_ = get(call, "/v1/usage?from=2d&by=project&limit=1000")["shares"]
     return {
         (resource_class, each["name"], end - moment(sample["at"])): sample["used"]
-        for resource_class, of in found.items()
+        for resource_class, of in shares_.items()
         for each in of
         for sample in each["samples"]
         if moment(sample["at"]) <= end
@@ -65,22 +65,22 @@ def shares(call):
 
 def everything(call):
     """Return all events, the oldest first."""
-    found, after = [], ""
+    events, after = [], ""
     while True:
         page = get(call, f"/v1/events?limit=1000{after}")
-        found += page["events"]
-        if not page["events"] or len(found) > 10_000:
-            return found
+        events += page["events"]
+        if not page["events"] or len(events) > 10_000:
+            return events
         after = f"&after={page['position']}"
 
 
 def used_at(call, at):
-    """Return what was used of VCPU at a moment, by the events since."""
+    """Return the usage of VCPU at a point in time, computed from the events since."""
     providers = get(call, f"/v1/overview?at={at}")["providers"]
     return sum(each["inventories"].get("VCPU", {}).get("used", 0) for each in providers)
 
 
-def test_the_cloud_at_the_end_is_the_one_that_documents_show(filled):
+def test_the_final_cloud_is_the_documented_one(filled):
     assert get(filled, "/v1/overview?over_committed=1")["providers"][0]["name"] == "compute-03"
     consumers = get(filled, "/v1/consumers?limit=1000")["consumers"]
     assert len(consumers) > 200
@@ -90,15 +90,15 @@ def test_the_cloud_at_the_end_is_the_one_that_documents_show(filled):
     assert sum(each["consumers"] for each in out) == 0
 
 
-def test_it_has_a_sample_of_each_ten_minutes_of_a_day(filled):
-    found = get(filled, "/v1/usage?from=2d&by=project&limit=1000")
-    assert found["classes"].keys() == CLASSES
-    for samples in found["classes"].values():
+def test_the_day_has_a_sample_every_ten_minutes(filled):
+    history = get(filled, "/v1/usage?from=2d&by=project&limit=1000")
+    assert history["classes"].keys() == CLASSES
+    for samples in history["classes"].values():
         times = [moment(each["at"]) for each in samples[:-1]]
         assert len(times) == 145
         assert {later - earlier for earlier, later in itertools.pairwise(times)} == {datetime.timedelta(minutes=10)}
         assert times[-1] <= moment(samples[-1]["at"])
-    assert {each["name"] for each in found["shares"]["VCPU"]} == {
+    assert {each["name"] for each in history["shares"]["VCPU"]} == {
         *("webshop", "research", "analytics", "platform", "games")
     }
 
@@ -111,7 +111,7 @@ def test_the_load_falls_at_night_and_rises_in_the_morning(filled):
     assert 60 < used.index(night) < 100
 
 
-def test_a_sample_is_what_the_events_say_of_its_moment(filled):
+def test_a_sample_equals_the_usage_computed_from_the_events(filled):
     samples = get(filled, "/v1/usage?from=2d&limit=1000&class=VCPU")["classes"]["VCPU"]
     for each in samples[:145:24]:
         assert used_at(filled, each["at"]) == each["used"]
@@ -119,14 +119,14 @@ def test_a_sample_is_what_the_events_say_of_its_moment(filled):
 
 def test_events_are_of_the_day_and_in_order(filled):
     end = end_of_day(filled)
-    told = everything(filled)
-    times = [moment(each["at"]) for each in told]
+    events = everything(filled)
+    times = [moment(each["at"]) for each in events]
     assert times == sorted(times)
     assert end - datetime.timedelta(hours=26) < times[0] < end - datetime.timedelta(hours=24)
     assert times[-1] <= end
-    # Requests one after the other, not all at a few moments.
+    # The requests are spread over the day.
     assert len(set(times)) > 400
-    born = {each["uuid"]: each["at"] for each in told if each["kind"] == "consumer"}
+    born = {each["uuid"]: each["at"] for each in events if each["kind"] == "consumer"}
     since = {each["uuid"]: moment(each["since"]) for each in get(filled, "/v1/consumers?limit=1000")["consumers"]}
     assert all(at <= moment(born[uuid]) for uuid, at in since.items())
     assert min(since.values()) < end - datetime.timedelta(hours=24)
@@ -158,11 +158,11 @@ def test_events_of_today_come_after_those_of_the_day(database_url):
     assert end < moment(everything(call)[-1]["at"])
 
 
-def test_it_is_the_same_each_time(filled, database_url):
+def test_the_demonstration_is_the_same_each_time(filled, database_url):
     assert shares(demonstration(database_url)) == shares(filled) != {}
 
 
-def test_it_is_the_same_if_writes_take_samples(filled, database_url, monkeypatch):
-    """As it is where filling takes longer than the interval."""
+def test_the_demonstration_is_the_same_if_writes_take_samples(filled, database_url, monkeypatch):
+    """Writes take samples if filling takes longer than the interval."""
     monkeypatch.setattr(feed, "MAINTENANCE_INTERVAL", -1.0)
     assert shares(demonstration(database_url)) == shares(filled)

@@ -1,4 +1,4 @@
-"""placement-manage load: the database becomes what the file says, or stays as it is (docs: load)."""
+"""placement-manage load: the database matches the file afterwards, or is unchanged (docs: load)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def load(database, text, **options):
 def refused(database, text):
     with pytest.raises(InvalidFile) as refusal:
         load(database, text)
-    return [(found.line, found.text) for found in refusal.value.findings]
+    return [(finding.line, finding.text) for finding in refusal.value.findings]
 
 
 def claim(database, provider, **amounts):
@@ -61,7 +61,7 @@ def claim(database, provider, **amounts):
 
 
 def everything(database):
-    """All providers by name with all that they have, and the number of classes, traits and aggregates."""
+    """Return all providers by name with their data, and the numbers of classes, traits and aggregates."""
 
     def read(db):
         records = [ResourceProvider(*row) for row in db.execute(SELECT)]
@@ -85,7 +85,7 @@ def everything(database):
     return database.read(read)
 
 
-def test_the_database_becomes_what_the_file_says(database):
+def test_a_load_makes_the_database_match_the_file(database):
     plan = load(database, HOSTS)
     assert sum(change.record is None for change in plan.changes) == 6
     providers, _ = everything(database)
@@ -106,7 +106,7 @@ def test_the_database_becomes_what_the_file_says(database):
     assert (host["aggregates"], numa["aggregates"]) == ({RACK, OTHER}, set())
 
 
-def test_a_second_load_writes_nothing(database):
+def test_a_repeated_load_writes_nothing(database):
     load(database, HOSTS)
     before = everything(database)
     assert not load(database, HOSTS).needed
@@ -125,8 +125,8 @@ def test_the_index_sees_a_load(database):
     assert snapshot.with_trait("HW_NUMA_ROOT").count == 3
 
 
-def test_loads_and_claims_at_once(database):
-    """All of them succeed, and the last state is that of one of the files."""
+def test_loads_and_claims_run_concurrently(database):
+    """All of them succeed, and the final state is that of one file."""
     load(database, HOSTS)
     wide = HOSTS.replace("VCPU: 8", "VCPU: 16").replace("[CUSTOM_SITE]", "[CUSTOM_OTHER]")
     hosts = database.read(lambda db: ResourceProvider.named(db, [f"host{h}-numa{n}" for h in (1, 2) for n in (0, 1)]))
@@ -164,23 +164,23 @@ def test_loads_and_claims_at_once(database):
     assert not all(load(database, text, dry_run=True).needed for text in (HOSTS, wide))
 
 
-def test_progress_counts_what_is_written_once(database):
-    """The first attempt has no rows for the aggregates, is rolled back, and runs again."""
+def test_progress_counts_every_write_once(database):
+    """The first attempt lacks the rows of the aggregates, is rolled back, and is repeated."""
     counts = []
     load(database, HOSTS, advance=counts.append)
     assert sum(counts) == 6
     assert -6 in counts
 
 
-def test_a_dry_run_says_the_same_and_writes_nothing(database):
+def test_a_dry_run_prints_the_same_and_writes_nothing(database):
     before = everything(database)
-    shown = list(load(database, HOSTS, dry_run=True).lines())
+    lines = list(load(database, HOSTS, dry_run=True).lines())
     assert everything(database) == before
-    assert list(load(database, HOSTS).lines()) == shown
-    assert shown[:3] == ["resource class CUSTOM_NIC: new", "trait CUSTOM_SITE: new", "host1: new"]
+    assert list(load(database, HOSTS).lines()) == lines
+    assert lines[:3] == ["resource class CUSTOM_NIC: new", "trait CUSTOM_SITE: new", "host1: new"]
 
 
-def test_what_changes_is_written_and_shown(database):
+def test_changes_are_written_and_shown(database):
     load(database, HOSTS)
     before, _ = everything(database)
     text = f"""
@@ -207,7 +207,7 @@ providers:
     assert after["host1"]["traits"] == {"CUSTOM_OTHER"}
     assert after["host1"]["inventories"].keys() == {"MEMORY_MB", "DISK_GB"}
     assert (after["host1-numa1"]["parent"], after["host2-numa0"]["parent"]) == (None, "host1-numa1")
-    # What the file leaves out stays, also the generation.
+    # Omitted fields stay, and so does the generation.
     assert after["host1-numa1"]["traits"] == {"HW_NUMA_ROOT"}
     assert {name: after[name] for name in ("host2", "host1-numa0", "host2-numa1")} == {
         name: before[name] for name in ("host2", "host1-numa0", "host2-numa1")
@@ -215,7 +215,7 @@ providers:
     assert not load(database, text).needed
 
 
-def test_the_generation_moves_for_what_differs_only(database):
+def test_the_generation_changes_only_for_differences(database):
     load(database, "providers: [{name: a, inventories: {VCPU: 1}, traits: [CUSTOM_A]}]")
     before = everything(database)[0]["a"]["generation"]
     load(database, "providers: [{name: a, inventories: {VCPU: 1}, traits: [CUSTOM_B]}]")
@@ -226,8 +226,10 @@ def test_a_file_can_have_many_new_aggregates(database):
     uuids = [str(uuid.UUID(int=number)) for number in range(1, 21)]
     providers = [{"name": f"p{at}", "aggregates": [each]} for at, each in enumerate(uuids)]
     load(database, yaml.safe_dump({"providers": providers}))
-    found, _ = everything(database)
-    assert {name: each["aggregates"] for name, each in found.items()} == {f"p{at}": {u} for at, u in enumerate(uuids)}
+    providers_read, _ = everything(database)
+    assert {name: each["aggregates"] for name, each in providers_read.items()} == {
+        f"p{at}": {u} for at, u in enumerate(uuids)
+    }
 
 
 def test_a_provider_with_a_uuid_is_renamed(database):
@@ -268,8 +270,8 @@ def test_a_mistake_has_its_line_and_nothing_is_written(database, lines, line, wo
     with_claim = database.read(lambda db: ResourceProvider.named(db, ["host1"])[0])
     claim(database, with_claim, MEMORY_MB=1)
     before = everything(database)
-    ((found, sentence),) = refused(database, "\n".join(["providers:", *lines]))
-    assert (found, words in sentence) == (line, True), sentence
+    ((number, sentence),) = refused(database, "\n".join(["providers:", *lines]))
+    assert (number, words in sentence) == (line, True), sentence
     assert everything(database) == before
 
 
@@ -283,16 +285,16 @@ def test_all_failures_are_reported_at_once(database):
     assert [line for line, _ in refused(database, text)] == [3, 5]
 
 
-def test_a_database_that_is_lost_is_no_mistake_of_the_file(database):
+def test_a_lost_database_is_not_reported_as_a_mistake_in_the_file(database):
     lost = faults.Plan("INSERT INTO inventories", [faults.lose], for_ever=True)
     with faults.planted(database, lost), pytest.raises(errors.Unavailable):
         load(database, HOSTS)
-    assert lost.done == 2
+    assert lost.injected == 2
     assert everything(database)[0] == {}
 
 
-def test_what_changed_since_the_comparison_is_read_again_under_the_lock(database, monkeypatch):
-    """Another writer gives the provider a trait after the file was compared: it is compared again, and taken away."""
+def test_changes_since_the_comparison_are_read_under_the_lock(database, monkeypatch):
+    """Another writer adds a trait after the comparison; the provider is compared again, and the trait removed."""
     load(database, HOSTS)
     lock_all = LockedProvider.lock_all.__func__
 
@@ -328,21 +330,21 @@ FILES = st.lists(st.lists(ENTRIES, max_size=4, unique_by=lambda entry: entry["na
 
 @hypothesis.given(FILES)
 @hypothesis.settings(max_examples=40, suppress_health_check=list(hypothesis.HealthCheck))
-def test_after_any_files_the_database_is_as_the_last_says(synced_database, files):
+def test_after_any_files_the_database_matches_the_last_one(synced_database, files):
     with opened(synced_database.clean()) as database:
         for providers in files:
             text = yaml.safe_dump({"providers": providers})
             before = everything(database)
             try:
-                shown = list(load(database, text, dry_run=True).lines())
+                shown_lines = list(load(database, text, dry_run=True).lines())
             except InvalidFile:
                 assert everything(database) == before
                 continue
             assert everything(database) == before
-            assert list(load(database, text).lines()) == shown
-            found, _ = everything(database)
+            assert list(load(database, text).lines()) == shown_lines
+            providers_read, _ = everything(database)
             for stated in providers:
-                has = found[stated["name"]]
+                has = providers_read[stated["name"]]
                 assert has["parent"] == stated.get("parent", has["parent"])
                 assert {name: each["total"] for name, each in has["inventories"].items()} == stated.get(
                     "inventories", {name: each["total"] for name, each in has["inventories"].items()}
@@ -350,15 +352,15 @@ def test_after_any_files_the_database_is_as_the_last_says(synced_database, files
                 for part in ("traits", "aggregates"):
                     assert has[part] == set(stated.get(part, has[part]))
             assert not load(database, text).needed
-            assert everything(database)[0] == found
+            assert everything(database)[0] == providers_read
 
 
 class TestCommand:
-    """The command itself, by its arguments, its output and its exit code."""
+    """The command: its arguments, output and exit code."""
 
     @pytest.fixture
     def run(self, tmp_path, database, in_process, monkeypatch):
-        """Run the command on a file with this text."""
+        """Return a function that runs the command on a file with a text."""
         url = database.url.render_as_string(hide_password=False)
         monkeypatch.setenv(CONNECTION, url)
 
@@ -369,13 +371,13 @@ class TestCommand:
 
         return run
 
-    def test_it_prints_what_is_new_and_how_many(self, run):
+    def test_new_objects_are_printed_with_their_number(self, run):
         ran = run("providers: [{name: a, inventories: {VCPU: 1}}]")
         assert ran.code == 0
         assert ran.out.splitlines()[0] == "a: new"
         assert "|    new    |    1   |" in ran.out
 
-    def test_a_dry_run_says_that_it_is_one(self, run, database):
+    def test_a_dry_run_is_marked_as_one(self, run, database):
         ran = run("providers: [{name: a}]", "--dry-run")
         assert (ran.code, ran.out.splitlines()[-1]) == (0, "Dry run: nothing was written.")
         assert everything(database)[0] == {}

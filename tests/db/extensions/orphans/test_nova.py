@@ -1,4 +1,4 @@
-"""placement-manage consumers --nova: openstacksdk reads a nova whose replies its published schemas allow."""
+"""placement-manage consumers --nova: openstacksdk reads a fake nova whose responses conform to nova's schemas."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests import closed
 from tests.db.cloud import FLAVOR, Cloud, uuids
 from tests.nova import fake
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # those of the SDK itself
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the SDK itself
 RELEASE = ("--release", "--older-than", "1d", "--yes", "--force")
-#: What does not depend on the kind of database.
+#: A mark for tests that do not depend on the kind of database.
 SQLITE = pytest.mark.parametrize("backend", ["sqlite"], indirect=True, scope="session")
 
 
@@ -41,23 +41,23 @@ def compare(cloud, *words):
     return cloud.run("--nova", "here", *words, "--json")
 
 
-def found(ran):
-    """What was found: the kind and the reason, by consumer."""
+def findings(ran):
+    """Return the kind and the reason of each finding, by consumer."""
     assert ran.out, ran.err
-    return {one["consumer"]: (one["kind"], one["reason"]) for one in json.loads(ran.out)["found"]}
+    return {finding["consumer"]: (finding["kind"], finding["reason"]) for finding in json.loads(ran.out)["found"]}
 
 
 def kinds(ran):
-    return {consumer: kind for consumer, (kind, _) in found(ran).items()}
+    return {consumer: kind for consumer, (kind, _) in findings(ran).items()}
 
 
 def errors(ran):
-    """The lines on stderr, without the progress that is printed on a busy machine."""
+    """Return the lines on stderr without the progress, which is printed on a busy machine."""
     return [line for line in ran.err.splitlines() if not line.startswith("consumers: ")]
 
 
 def server(cloud, nova, host="host1", flavor=None, held=None, **fields):
-    """Make a server with the allocations that it should have, or with others; return its uuid."""
+    """Create a server with the allocations of its flavor, or with others; return its uuid."""
     [uuid] = uuids(1)
     nova.add(uuid, host, flavor, **fields)
     if held is None:
@@ -67,13 +67,13 @@ def server(cloud, nova, host="host1", flavor=None, held=None, **fields):
     return uuid
 
 
-def test_a_cloud_in_order_has_no_findings(cloud, nova):
+def test_a_consistent_cloud_has_no_findings(cloud, nova):
     for _ in range(10):
         server(cloud, nova)
     ran = compare(cloud)
-    assert (ran.code, found(ran), json.loads(ran.out)["summary"]["compared"]) == (0, {}, 10)
-    # All pages, of all projects, at the one version.
-    pages = [urllib.parse.parse_qs(urllib.parse.urlsplit(path).query) for path in nova.asked if "/detail" in path]
+    assert (ran.code, findings(ran), json.loads(ran.out)["summary"]["compared"]) == (0, {}, 10)
+    # All pages, of all projects, at one version.
+    pages = [urllib.parse.parse_qs(urllib.parse.urlsplit(path).query) for path in nova.requested if "/detail" in path]
     assert [page.get("all_tenants") for page in pages] == [["1"]] * 4
     assert ["marker" in page for page in pages] == [False, True, True, True]
 
@@ -89,22 +89,22 @@ def test_an_orphan_is_found_and_released(cloud, nova):
     assert cloud.held() == {*known, young, foreign}
 
 
-def test_a_list_and_a_nova_are_one_list(cloud, nova):
+def test_a_list_and_a_nova_are_combined(cloud, nova):
     server(cloud, nova)
     listed, orphan, lease = cloud.claim(), cloud.claim(), cloud.claim(kind="LEASE")
     file = cloud.file(listed)
     assert kinds(compare(cloud, "--not-in", file)) == {orphan: "orphan"}
-    # What other programs have is compared only by who says so.
+    # Consumers of other programs are compared only if their type is named.
     assert kinds(compare(cloud, "--not-in", file, "--type", "LEASE")) == {lease: "orphan"}
 
 
-def test_a_server_that_no_page_shows_is_no_orphan(cloud, nova):
-    """One that is deleted and can be restored, or is in a cell that does not answer."""
+def test_a_server_missing_on_every_page_is_not_an_orphan(cloud, nova):
+    """The server is soft-deleted, or in a cell that does not answer."""
     known = server(cloud, nova)
     hidden = server(cloud, nova, status="SOFT_DELETED")
     nova.hidden[hidden] = nova.servers.pop(hidden)
     ran = compare(cloud, *RELEASE)
-    assert (ran.code, found(ran), cloud.held()) == (0, {}, {known, hidden})
+    assert (ran.code, findings(ran), cloud.held()) == (0, {}, {known, hidden})
 
 
 @pytest.mark.parametrize(
@@ -114,13 +114,13 @@ def test_a_server_that_no_page_shows_is_no_orphan(cloud, nova):
         *("migrating", "post-migrating", "finished", "confirming", "reverting"),
     ],
 )
-def test_what_migrates_is_no_orphan_and_no_double(cloud, nova, status):
+def test_a_migrating_server_is_neither_an_orphan_nor_a_double(cloud, nova, status):
     moving = server(cloud, nova, "host2", held={"host1": FLAVOR, "host2": FLAVOR})
     [move] = uuids(1)
     nova.migrate(moving, move, status)
     cloud.claim(move, kind="MIGRATION")
     ran = compare(cloud, *RELEASE)
-    assert (ran.code, found(ran), cloud.held()) == (0, {}, {moving, move})
+    assert (ran.code, findings(ran), cloud.held()) == (0, {}, {moving, move})
 
 
 def test_more_migrations_than_a_page_are_all_read(cloud, nova):
@@ -155,56 +155,56 @@ def test_an_evacuated_server_holds_on_both_hosts_until_the_old_one_is_back(cloud
 def test_an_instance_on_two_hosts_is_a_double(cloud, nova):
     twice = server(cloud, nova, "host2", held={"host1": FLAVOR, "host2": FLAVOR})
     ran = compare(cloud)
-    assert found(ran) == {
+    assert findings(ran) == {
         twice: ("double", "holds resources on host1 and host2; nova runs it on host2, without a migration"),
     }
-    [one] = json.loads(ran.out)["found"]
+    [finding] = json.loads(ran.out)["found"]
     unset = f"openstack resource provider allocation unset --provider {cloud.providers['host1']} {twice}"
-    assert one["hint"] == unset
+    assert finding["hint"] == unset
     assert f"    fix: {unset}\n" in cloud.run("--nova", "here").out
 
 
-def test_of_a_double_everything_on_the_other_host_is_unset(cloud, nova):
+def test_the_hint_for_a_double_unsets_everything_on_the_other_host(cloud, nova):
     held = {"host1": {"MEMORY_MB": 512}, "numa1": {"VCPU": 2}, "host2": FLAVOR, "pool": {"DISK_GB": 20}}
     twice = server(cloud, nova, "host2", held=held)
-    [one] = json.loads(compare(cloud).out)["found"]
-    command_line = one["hint"].split()
+    [finding] = json.loads(compare(cloud).out)["found"]
+    command_line = finding["hint"].split()
     assert command_line[:5] == ["openstack", "resource", "provider", "allocation", "unset"]
     assert command_line[5::2] == ["--provider", "--provider", twice]
     assert {*command_line[6::2]} == {cloud.providers["host1"], cloud.providers["numa1"]}
 
 
-def test_of_a_double_without_anything_on_its_own_host_nothing_is_unset(cloud, nova):
+def test_the_hint_for_a_double_without_allocations_on_its_host_unsets_nothing(cloud, nova):
     lost = server(cloud, nova, "host3", held={"host1": FLAVOR, "host2": FLAVOR})
-    [one] = json.loads(compare(cloud).out)["found"]
-    assert one["kind"] == "double"
-    assert one["hint"] == f"nova-manage placement heal_allocations --force --instance {lost}"
+    [finding] = json.loads(compare(cloud).out)["found"]
+    assert finding["kind"] == "double"
+    assert finding["hint"] == f"nova-manage placement heal_allocations --force --instance {lost}"
 
 
-def test_a_child_and_a_shared_pool_are_no_second_host(cloud, nova):
+def test_a_child_and_a_shared_pool_are_not_a_second_host(cloud, nova):
     server(cloud, nova, held={"host1": {"VCPU": 1, "MEMORY_MB": 512}, "numa1": {"VCPU": 1}, "pool": {"DISK_GB": 20}})
     assert compare(cloud).code == 0
 
 
 def test_a_provider_without_a_root_is_its_own_host(cloud, nova):
-    """As releases have left it that knew no roots."""
+    """Old releases stored no roots."""
     server(cloud, nova)
     moved = server(cloud, nova, "host2", held={"host1": FLAVOR})
     rootless = sa.update(resource_providers).where(resource_providers.c.name == "host1").values(root_provider_id=None)
     cloud.database.write(lambda db: db.execute(rootless))
-    assert found(compare(cloud)) == {moved: ("wrong-host", "holds resources on host1; nova runs it on host2")}
+    assert findings(compare(cloud)) == {moved: ("wrong-host", "holds resources on host1; nova runs it on host2")}
 
 
-def test_another_host(cloud, nova):
+def test_an_instance_on_the_wrong_host_is_found(cloud, nova):
     moved = server(cloud, nova, "host2", held={"host1": FLAVOR})
     homeless = server(cloud, nova, "host2", held={"pool": {"DISK_GB": 20}})
-    assert found(compare(cloud)) == {
+    assert findings(compare(cloud)) == {
         moved: ("wrong-host", "holds resources on host1; nova runs it on host2"),
         homeless: ("wrong-host", "holds resources on no host; nova runs it on host2"),
     }
 
 
-def test_a_server_that_runs_and_holds_nothing_is_missing(cloud, nova):
+def test_a_running_server_without_allocations_is_missing(cloud, nova):
     missing = server(cloud, nova, held={})
     other = server(cloud, nova, held={}, tenant_id="blue")
     none = {f"resources:{name}": "0" for name in FLAVOR}
@@ -220,20 +220,20 @@ def test_a_server_that_runs_and_holds_nothing_is_missing(cloud, nova):
     assert kinds(compare(cloud, "--type", "MIGRATION")) == {}
 
 
-def test_a_server_without_a_host_should_hold_nothing(cloud, nova):
+def test_a_server_without_a_host_should_have_no_allocations(cloud, nova):
     shelved = server(cloud, nova, None, held={"host1": FLAVOR}, status="SHELVED_OFFLOADED")
     server(cloud, nova, None, held={"host1": FLAVOR}, status="BUILD", **{fake.TASK: "scheduling"})
-    assert found(compare(cloud)) == {shelved: ("no-host", "nova runs it on no host (SHELVED_OFFLOADED)")}
-    with cloud.database.engine.begin() as connection:  # another implementation may have such rows
+    assert findings(compare(cloud)) == {shelved: ("no-host", "nova runs it on no host (SHELVED_OFFLOADED)")}
+    with cloud.database.engine.begin() as connection:  # another implementation may write such rows
         connection.execute(sa.update(allocations).where(allocations.c.consumer_id == shelved).values(used=0))
-    assert found(compare(cloud)) == {}
+    assert findings(compare(cloud)) == {}
 
 
 SPECS = {"hw:cpu_policy": "dedicated"}
 
 
 @pytest.mark.parametrize(
-    ("flavor", "held", "said"),
+    ("flavor", "held", "sentence"),
     [
         ({}, {**FLAVOR, "VCPU": 3}, "VCPU+PCPU 3 instead of 2"),
         ({}, {"VCPU": 2, "MEMORY_MB": 512}, "DISK_GB 0 instead of 20"),
@@ -250,15 +250,17 @@ SPECS = {"hw:cpu_policy": "dedicated"}
         ({"extra_specs": {"trait:HW_CPU_X86_AVX": "required"}}, FLAVOR, None),
     ],
 )
-def test_amounts_that_differ_from_the_flavor(cloud, nova, flavor, held, said):
-    one = server(cloud, nova, flavor=flavor, held={"host1": held})
-    expected = {} if said is None else {one: ("amounts", f"holds amounts that differ from its flavor's: {said}")}
-    assert found(compare(cloud)) == expected
+def test_amounts_that_differ_from_the_flavor_are_found(cloud, nova, flavor, held, sentence):
+    uuid = server(cloud, nova, flavor=flavor, held={"host1": held})
+    expected = (
+        {} if sentence is None else {uuid: ("amounts", f"holds amounts that differ from its flavor's: {sentence}")}
+    )
+    assert findings(compare(cloud)) == expected
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_all_recorded_replies_as_they_are(cloud, nova, more):
-    """Whatever else the schemas allow: flavors of any size, with swap and volumes, and all states."""
+def test_all_recorded_replies_are_understood(cloud, nova, more):
+    """The schemas allow flavors of any size, with swap and volumes, and all states."""
     differing = set()
     for document in fake.RECORDED["servers"]:
         uuid = document["id"]
@@ -277,15 +279,15 @@ def test_all_recorded_replies_as_they_are(cloud, nova, more):
     assert kinds(compare(cloud)) == dict.fromkeys(differing, "amounts")
 
 
-def test_a_root_disk_on_a_volume_takes_no_room(cloud, nova):
+def test_a_root_disk_on_a_volume_requests_no_disk(cloud, nova):
     server(cloud, nova, held={"host1": {"VCPU": 2, "MEMORY_MB": 512}}, image="")
     assert compare(cloud).code == 0
 
 
-def test_what_nova_does_not_tell_is_not_compared(cloud, nova):
+def test_fields_missing_in_nova_are_not_compared(cloud, nova):
     hidden = server(cloud, nova, held={"host1": {"VCPU": 99}})
     del nova.servers[hidden]["flavor"]["extra_specs"]
-    # In a cell that does not answer.
+    # in a cell that does not answer
     silent = server(cloud, nova, held={"host1": {"VCPU": 99}, "host2": {"VCPU": 99}})
     kept = ("id", "created", "links", "tenant_id")
     nova.servers[silent] = {**{name: nova.servers[silent][name] for name in kept}, "status": "UNKNOWN"}
@@ -294,11 +296,11 @@ def test_what_nova_does_not_tell_is_not_compared(cloud, nova):
 
 
 class TestCellsThatDoNotAnswer:
-    """nova's replies lack their migrations without a word, and a migration cannot be asked for by its uuid."""
+    """nova's responses silently lack the migrations of such cells, and a migration cannot be read by its uuid."""
 
     @pytest.fixture
     def held(self, cloud, nova):
-        """A server, an orphan that is no migration, and two that may be one."""
+        """Create a server, an orphan, and two consumers that may be migrations."""
         known, orphan = server(cloud, nova), cloud.claim()
         moves = {cloud.claim(kind="MIGRATION"), cloud.claim(kind=None)}
         return known, orphan, moves
@@ -313,29 +315,29 @@ class TestCellsThatDoNotAnswer:
         assert compare(cloud, *RELEASE).code == command.DISCREPANCIES
         assert cloud.held() == {known, *moves, *others}
 
-    def test_a_server_is_listed_of_which_nova_knows_nothing(self, cloud, nova, held):
+    def test_a_silent_cell_is_detected_by_a_server_listed_without_details(self, cloud, nova, held):
         silent = server(cloud, nova)
         kept = ("id", "created", "links", "tenant_id")
         nova.servers[silent] = {**{name: nova.servers[silent][name] for name in kept}, "status": "UNKNOWN"}
         self.check(cloud, held, silent)
 
-    def test_no_page_shows_such_a_server_and_nova_has_it(self, cloud, nova, held):
+    def test_a_silent_cell_is_detected_by_a_server_missing_on_every_page(self, cloud, nova, held):
         silent = server(cloud, nova)
         kept = ("id", "created", "links", "tenant_id", "user_id", "image", "flavor")
-        gone = nova.servers.pop(silent)
+        hidden = nova.servers.pop(silent)
         nothing = {"OS-EXT-AZ:availability_zone": "UNKNOWN", "OS-EXT-STS:power_state": 0}
-        nova.hidden[silent] = {**{name: gone[name] for name in kept}, **nothing, "status": "UNKNOWN"}
+        nova.hidden[silent] = {**{name: hidden[name] for name in kept}, **nothing, "status": "UNKNOWN"}
         self.check(cloud, held, silent)
 
-    def test_a_server_is_resized_without_a_migration(self, cloud, nova, held):
+    def test_a_silent_cell_is_detected_by_a_resized_server_without_a_migration(self, cloud, nova, held):
         resized = server(cloud, nova, status="VERIFY_RESIZE")
         self.check(cloud, held, resized)
         nova.changed.add(resized)  # its migration has ended a moment ago
         assert json.loads(compare(cloud).out)["summary"]["perhaps_migrations"] == 0
 
 
-def test_what_is_younger_than_the_reading_is_no_orphan(cloud, nova, monkeypatch):
-    """A migration that begins while nova is read is in no page."""
+def test_a_consumer_younger_than_the_reading_is_not_an_orphan(cloud, nova, monkeypatch):
+    """A migration that begins during the reading is on no page."""
     known, move = server(cloud, nova), cloud.claim(kind="MIGRATION", days=0.5)
     assert kinds(compare(cloud, "--older-than", "1h")) == {move: "orphan"}
     ask, clock = command._read_sources, command.time.monotonic
@@ -350,20 +352,20 @@ def test_what_is_younger_than_the_reading_is_no_orphan(cloud, nova, monkeypatch)
     assert (kinds(ran), cloud.held()) == ({move: "young"}, {known, move})
 
 
-def test_of_a_wrong_nova_the_orphans_are_not_even_asked_for(cloud, nova):
-    """There may be hundreds of thousands, each of them a request."""
+def test_no_orphan_is_looked_up_in_a_wrong_nova(cloud, nova):
+    """Hundreds of thousands of orphans would each take a request."""
     known, others = server(cloud, nova), {cloud.claim() for _ in range(3)}
     ran = compare(cloud, "--release", "--older-than", "1d", "--yes")
     assert (ran.code, cloud.held()) == (1, {known, *others})
-    assert not [path for path in nova.asked if any(one in path for one in others)]
+    assert not [path for path in nova.requested if any(fragment in path for fragment in others)]
 
 
-def test_what_changes_meanwhile_is_not_judged(cloud, nova):
+def test_a_consumer_that_changes_meanwhile_is_not_a_finding(cloud, nova):
     moved, other = server(cloud, nova, "host2", held={"host1": FLAVOR}), server(cloud, nova, held={})
     nova.changed.add(moved)
     ran = compare(cloud)
     assert (kinds(ran), json.loads(ran.out)["summary"]["changed_meanwhile"]) == ({other: "missing"}, 1)
-    with cloud.database.engine.begin() as connection:  # as another implementation may spell it
+    with cloud.database.engine.begin() as connection:  # a spelling that another implementation may store
         for column in (consumers.c.uuid, allocations.c.consumer_id):
             connection.execute(sa.update(column.table).where(column == moved).values({column.name: moved.upper()}))
     assert kinds(compare(cloud)) == {other: "missing"}
@@ -382,10 +384,10 @@ def test_a_failure_at_any_page_releases_nothing(cloud, nova, path, at, status):
     assert cloud.held() == held
 
 
-def test_an_orphan_that_nova_cannot_be_asked_for_is_not_released(cloud, nova):
+def test_an_orphan_that_cannot_be_looked_up_in_nova_is_not_released(cloud, nova):
     known, unclear = server(cloud, nova), cloud.claim()
     for status in (403, 500, 404):
-        nova.asked.clear()
+        nova.requested.clear()
         nova.failing[f"/servers/{unclear}"] = (1, status)
         ran = compare(cloud, *RELEASE)
         assert (ran.code, ran.out, cloud.held()) == (1, "", {known, unclear})
@@ -401,9 +403,9 @@ def test_a_nova_without_servers_is_refused(cloud, nova):
 
 
 @SQLITE
-def test_without_the_rights_of_an_administrator_it_is_refused(cloud, nova):
-    one = server(cloud, nova)
-    del nova.servers[one][fake.HOST]
+def test_a_comparison_without_administrator_rights_is_refused(cloud, nova):
+    uuid = server(cloud, nova)
+    del nova.servers[uuid][fake.HOST]
     ran = compare(cloud)
     assert (ran.code, ran.out) == (1, "")
     assert f"that an administrator sees: '{fake.HOST}' is missing" in ran.err
@@ -422,20 +424,20 @@ def test_a_nova_that_is_too_old_is_refused(cloud, nova):
 @pytest.mark.parametrize(
     "replies", [[], {}, {"servers": None}, {"servers": [{}]}, {"servers": [], "servers_links": [{"rel": "next"}]}]
 )
-def test_replies_of_something_else_are_one_line(cloud, nova, monkeypatch, replies):
+def test_replies_of_another_service_are_reported_in_one_line(cloud, nova, monkeypatch, replies):
     monkeypatch.setattr(nova, "reply", _with(nova.reply, "/servers/detail", replies))
     ran = compare(cloud)
     assert (ran.code, ran.out, len(errors(ran))) == (1, "", 1)
 
 
-def _with(reply, wanted, document):
-    return lambda path, version: (200, document) if wanted in path else reply(path, version)
+def _with(reply, route, document):
+    return lambda path, version: (200, document) if route in path else reply(path, version)
 
 
 @SQLITE
 def test_a_next_page_that_repeats_ends_the_command(cloud, nova, monkeypatch):
-    one = nova.add(uuids(1)[0], "host1")
-    page = {"servers": [one], "servers_links": [{"rel": "next", "href": "http://nova.invalid"}]}
+    document = nova.add(uuids(1)[0], "host1")
+    page = {"servers": [document], "servers_links": [{"rel": "next", "href": "http://nova.invalid"}]}
     monkeypatch.setattr(nova, "reply", _with(nova.reply, "/servers/detail", page))
     ran = compare(cloud)
     assert (ran.code, ran.out) == (1, "")
@@ -443,7 +445,7 @@ def test_a_next_page_that_repeats_ends_the_command(cloud, nova, monkeypatch):
 
 
 @SQLITE
-def test_clouds_that_cannot_be_reached(cloud, nova, monkeypatch):
+def test_an_unreachable_cloud_is_reported(cloud, nova, monkeypatch):
     cloud.connect(here=f"{closed.URL}/v2.1")
     for name in ("here", "nowhere"):
         ran = cloud.run("--nova", name)

@@ -1,4 +1,4 @@
-"""placement-manage consumers, with lists of those that should exist: what nobody knows is found and given back."""
+"""placement-manage consumers with lists of known consumers: unknown ones are found and released."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ def cloud(database, tmp_path, monkeypatch, in_process):
     return Cloud(database, tmp_path, monkeypatch, in_process)
 
 
-def found(ran):
-    """What was found, by kind: sets of uuids."""
+def findings(ran):
+    """Return the uuids of the findings, by kind."""
     document = json.loads(ran.out)
     kinds = {}
-    for one in document["found"]:
-        kinds.setdefault(one["kind"], set()).add(one["consumer"])
+    for finding in document["found"]:
+        kinds.setdefault(finding["kind"], set()).add(finding["consumer"])
     return kinds
 
 
 class TestAll:
-    def test_all_consumers_are_shown_with_what_they_hold(self, cloud):
+    def test_all_consumers_are_shown_with_their_allocations(self, cloud):
         first = cloud.claim(host1={"VCPU": 2, "MEMORY_MB": 512}, pool={"DISK_GB": 20})
         second = cloud.claim(kind=None, project="blue", days=0)
         ran = cloud.run()
         assert ran.code == 0
-        header, one, two, number = ran.out.splitlines()
+        header, first_row, second_row, number = ran.out.splitlines()
         assert header.split() == ["consumer", "type", "project", "user", "age", "holds"]
-        assert one.split(None, 5) == [
+        assert first_row.split(None, 5) == [
             *(first, "INSTANCE", "red", "ann", "2d"),
             "host1: 2 VCPU, 512 MEMORY_MB; pool: 20 DISK_GB",
         ]
-        assert two.split()[:4] == [second, "unknown", "blue", "ann"]
-        assert re.fullmatch(r"\dm", two.split()[4])
+        assert second_row.split()[:4] == [second, "unknown", "blue", "ann"]
+        assert re.fullmatch(r"\dm", second_row.split()[4])
         assert number == "2 consumers"
 
-    def test_as_json(self, cloud):
+    def test_consumers_are_printed_as_json(self, cloud):
         made = [cloud.claim(), cloud.claim()]
         documents = json.loads(cloud.run("--json").out)["consumers"]
-        assert [one["consumer"] for one in documents] == made
+        assert [document["consumer"] for document in documents] == made
         host = cloud.providers["host1"]
         assert documents[0]["allocations"] == {host: {"name": "host1", "resources": FLAVOR}}
         assert (documents[0]["type"], documents[0]["project"], documents[0]["user"]) == ("INSTANCE", "red", "ann")
@@ -64,41 +64,41 @@ class TestAll:
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", documents[0]["created_at"])
         assert documents[0]["expires_at"] is None
 
-    def test_as_comma_separated_values(self, cloud):
+    def test_consumers_are_printed_as_comma_separated_values(self, cloud):
         made = cloud.claim(host1={"VCPU": 2, "MEMORY_MB": 512})
         rows = [*csv.DictReader(io.StringIO(cloud.run("--csv").out))]
-        assert [(one["consumer"], one["provider_name"], one["resource_class"], one["used"]) for one in rows] == [
+        assert [(row["consumer"], row["provider_name"], row["resource_class"], row["used"]) for row in rows] == [
             (made, "host1", "VCPU", "2"),
             (made, "host1", "MEMORY_MB", "512"),
         ]
 
     @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)"])
-    def test_comma_separated_values_are_no_formulas_and_no_commands_of_a_terminal(self, cloud, name):
+    def test_comma_separated_values_contain_no_formulas_and_control_characters(self, cloud, name):
         cloud.claim(project=f"{name}\x1b[2J")
         known = cloud.file(cloud.claim(project="other"))
         for words in ([], ["--not-in", known]):
             row = next(csv.DictReader(io.StringIO(cloud.run(*words, "--csv").out)))
             assert row["project"] == f"'{name}\ufffd[2J"
 
-    def test_conditions(self, cloud):
+    def test_consumers_are_selected_by_conditions(self, cloud):
         red, blue = cloud.claim(), cloud.claim(project="blue")
         moved, untyped = cloud.claim(kind="MIGRATION", days=40), cloud.claim(kind=None, days=0)
 
-        def shown(*words):
-            return [one["consumer"] for one in json.loads(cloud.run("--json", *words).out)["consumers"]]
+        def consumers(*words):
+            return [consumer["consumer"] for consumer in json.loads(cloud.run("--json", *words).out)["consumers"]]
 
-        assert shown("--project", "blue") == [blue]
-        assert shown("--project", "nobody") == []
-        assert shown("--type", "MIGRATION") == [moved]
-        assert shown("--type", "MIGRATION", "--type", "unknown") == [moved, untyped]
-        assert shown("--older-than", "30d") == [moved]
-        assert shown("--older-than", "47h") == [red, blue, moved]
+        assert consumers("--project", "blue") == [blue]
+        assert consumers("--project", "nobody") == []
+        assert consumers("--type", "MIGRATION") == [moved]
+        assert consumers("--type", "MIGRATION", "--type", "unknown") == [moved, untyped]
+        assert consumers("--older-than", "30d") == [moved]
+        assert consumers("--older-than", "47h") == [red, blue, moved]
 
     def test_a_consumer_is_as_old_as_its_last_change(self, cloud):
-        one = cloud.claim(days=40)
-        cloud.age(one, 1, "updated_at")
+        consumer = cloud.claim(days=40)
+        cloud.age(consumer, 1, "updated_at")
         assert json.loads(cloud.run("--json", "--older-than", "2d").out)["consumers"] == []
-        cloud.age(one, None)
+        cloud.age(consumer, None)
         assert json.loads(cloud.run("--json", "--older-than", "1m").out)["consumers"] == []
         assert json.loads(cloud.run("--json").out)["consumers"][0]["age_seconds"] is None
 
@@ -111,36 +111,36 @@ class TestAll:
         made = [cloud.claim() for _ in range(5)]
         seen = []
         with sql_hooks.statements(cloud.database.reading_engine, seen.append):
-            found = [one.holder.uuid for one in reading.read(cloud.database, consumer_pages.ConsumerFilter())]
-        assert found == made
-        # The time; then three pages with the names, the bound, the consumers and their trees.
-        selects = [one for one in seen if one.startswith("SELECT")]
+            holders = [page.holder.uuid for page in reading.read(cloud.database, consumer_pages.ConsumerFilter())]
+        assert holders == made
+        # The time, and three pages of four statements: names, bound, consumers and trees.
+        selects = [statement for statement in seen if statement.startswith("SELECT")]
         assert len(selects) == 1 + 3 * 4
-        assert sum("FROM allocations" in one or "JOIN allocations" in one for one in selects) == 3
+        assert sum("FROM allocations" in statement or "JOIN allocations" in statement for statement in selects) == 3
 
 
 class TestLists:
-    def test_what_a_file_does_not_name_is_an_orphan(self, cloud):
+    def test_a_consumer_missing_in_the_file_is_an_orphan(self, cloud):
         known, orphan, young = cloud.claim(), cloud.claim(), cloud.claim(days=0)
         ran = cloud.run("--not-in", cloud.file("# servers", "", known, OTHER), "--json")
         assert ran.code == command.DISCREPANCIES
-        assert found(ran) == {"orphan": {orphan}, "young": {young}}
+        assert findings(ran) == {"orphan": {orphan}, "young": {young}}
         summary = json.loads(ran.out)["summary"]
         assert (summary["compared"], summary["named_and_hold_nothing"]) == (3, 1)
         assert summary["found"]["orphan"] == 1
 
-    def test_nothing_found_is_success_and_young_ones_are_no_finding(self, cloud):
+    def test_no_findings_is_a_success_and_young_consumers_are_not_findings(self, cloud):
         known = cloud.claim()
         cloud.claim(days=0)
         ran = cloud.run("--not-in", cloud.file(known))
         assert ran.code == 0
         assert "young" in ran.out
 
-    def test_stdin_and_several_files(self, cloud, monkeypatch):
+    def test_lists_are_read_from_stdin_and_several_files(self, cloud, monkeypatch):
         first, second, third = cloud.claim(), cloud.claim(), cloud.claim()
         monkeypatch.setattr("sys.stdin", io.StringIO(f"{first}\n"))
         ran = cloud.run("--not-in", "-", "--not-in", cloud.file(second), "--json")
-        assert found(ran) == {"orphan": {third}}
+        assert findings(ran) == {"orphan": {third}}
 
     def test_a_uuid_is_recognized_in_another_form(self, cloud):
         made = [cloud.claim(), cloud.claim(), cloud.claim()]
@@ -161,7 +161,7 @@ class TestLists:
         assert cloud.held() == {made}
         assert cloud.run("--not-in", cloud.file(*lines), "--allow-empty").code == command.DISCREPANCIES
 
-    def test_a_line_that_is_no_uuid_is_refused_with_its_number(self, cloud):
+    def test_a_line_that_is_not_a_uuid_is_refused_with_its_number(self, cloud):
         made = cloud.claim()
         path = cloud.file(OTHER, "", "ID")
         ran = cloud.run("--not-in", path, "--release", "--older-than", "1h", "--yes", "--force")
@@ -179,33 +179,33 @@ class TestLists:
         known, move = cloud.claim(), cloud.claim(kind="MIGRATION")
         ran = cloud.run("--not-in", cloud.file(known), "--json")
         assert (ran.code, json.loads(ran.out)["summary"]["not_compared"]) == (0, {"MIGRATION": 1})
-        assert found(cloud.run("--not-in", cloud.file(known), "--type", "MIGRATION", "--json")) == {"orphan": {move}}
+        assert findings(cloud.run("--not-in", cloud.file(known), "--type", "MIGRATION", "--json")) == {"orphan": {move}}
 
-    def test_types_of_which_a_file_names_none_are_not_compared(self, cloud):
-        """A list of servers says nothing of jobs."""
+    def test_types_missing_in_a_file_are_not_compared(self, cloud):
+        """A list of servers does not cover jobs."""
         known, orphan = cloud.claim(), cloud.claim()
         jobs = [cloud.claim(kind="JOB") for _ in range(2)]
         words = ("--not-in", cloud.file(known), "--json")
         ran = cloud.run(*words)
-        assert found(ran) == {"orphan": {orphan}}
+        assert findings(ran) == {"orphan": {orphan}}
         summary = json.loads(ran.out)["summary"]
         assert (summary["compared"], summary["not_compared"]) == (2, {"JOB": 2})
-        assert found(cloud.run("--not-in", cloud.file(known, jobs[0]), "--json")) == {"orphan": {orphan, jobs[1]}}
-        assert found(cloud.run("--not-in", cloud.file(known), "--type", "JOB", "--json")) == {"orphan": {*jobs}}
-        assert found(cloud.run("--not-in", cloud.file(), "--allow-empty", "--json")) == {"orphan": cloud.held()}
+        assert findings(cloud.run("--not-in", cloud.file(known, jobs[0]), "--json")) == {"orphan": {orphan, jobs[1]}}
+        assert findings(cloud.run("--not-in", cloud.file(known), "--type", "JOB", "--json")) == {"orphan": {*jobs}}
+        assert findings(cloud.run("--not-in", cloud.file(), "--allow-empty", "--json")) == {"orphan": cloud.held()}
         text = cloud.run("--not-in", cloud.file(known)).out
         assert "Not compared, because of their type: 2 JOB.  Choose types with --type." in text
 
     def test_a_list_that_names_no_consumer_at_all_is_of_another_cloud(self, cloud):
         made = {cloud.claim(), cloud.claim(kind="JOB")}
         path = cloud.file(OTHER)
-        assert found(cloud.run("--not-in", path, "--json")) == {"orphan": made}
+        assert findings(cloud.run("--not-in", path, "--json")) == {"orphan": made}
         ran = cloud.run("--not-in", path, "--release", "--older-than", "1d", "--yes")
         assert (ran.code, cloud.held()) == (1, made)
         assert "incomplete" in ran.err
 
-    def test_the_time_in_which_a_list_is_read_is_no_age(self, cloud, monkeypatch):
-        """A server that is created after its page of the list was sent is in none, and younger than the command."""
+    def test_the_time_of_reading_a_list_does_not_count_as_age(self, cloud, monkeypatch):
+        """A server created after its page was sent is in no page, and is younger than the command."""
         known = cloud.claim()
 
         def slowly():
@@ -215,18 +215,18 @@ class TestLists:
 
         monkeypatch.setattr("sys.stdin", slowly())
         ran = cloud.run("--not-in", "-", "--release", "--older-than", "2s", "--yes", "--force", "--json")
-        assert found(ran) == {"young": {OTHER}}
+        assert findings(ran) == {"young": {OTHER}}
         assert cloud.held() == {known, OTHER}
 
-    def test_one_project_and_one_type(self, cloud):
+    def test_a_project_and_a_type_can_be_selected(self, cloud):
         cloud.claim()
         blue, lease = cloud.claim(project="blue"), cloud.claim(kind="LEASE", project="blue")
         known = [cloud.claim(), cloud.claim(kind="LEASE")]
         words = ("--not-in", cloud.file(*known), "--project", "blue", "--json")
-        assert found(cloud.run(*words)) == {"orphan": {blue, lease}}
-        assert found(cloud.run(*words, "--type", "LEASE")) == {"orphan": {lease}}
+        assert findings(cloud.run(*words)) == {"orphan": {blue, lease}}
+        assert findings(cloud.run(*words, "--type", "LEASE")) == {"orphan": {lease}}
 
-    def test_as_text_and_as_comma_separated_values(self, cloud):
+    def test_findings_are_printed_as_text_and_as_comma_separated_values(self, cloud):
         known, orphan = cloud.claim(), cloud.claim()
         path = cloud.file(known)
         text = cloud.run("--not-in", path).out
@@ -239,11 +239,11 @@ class TestLists:
 class TestRelease:
     WORDS = ("--release", "--older-than", "1d")
 
-    def test_a_dry_run_shows_what_would_be_free_and_writes_nothing(self, cloud):
+    def test_a_dry_run_shows_the_room_after_the_release_and_writes_nothing(self, cloud):
         known = [cloud.claim(), cloud.claim(), cloud.claim()]
         cloud.claim(host2={"VCPU": 7}, pool={"DISK_GB": 3})
         cloud.claim(project="blue", host2={"VCPU": 1})
-        # The command opens engines of its own.
+        # The command opens its own engines.
         with sql_hooks.writes(sa.Engine) as written:
             ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS)
         assert (ran.code, written, len(cloud.held())) == (command.DISCREPANCIES, [], 5)
@@ -254,7 +254,7 @@ class TestRelease:
         assert (document["dry_run"], document["amounts"]) == (True, {"VCPU": 8, "DISK_GB": 3})
         assert (len(document["consumers"]), document["released"]) == (2, [])
 
-    def test_old_orphans_are_released_in_batches_and_the_feed_has_it(self, cloud, monkeypatch):
+    def test_old_orphans_are_released_in_batches_and_recorded_in_the_feed(self, cloud, monkeypatch):
         monkeypatch.setattr(release, "BATCH", 2)
         known = [cloud.claim() for _ in range(6)]
         orphans = [cloud.claim(host2={"VCPU": 1}) for _ in range(5)]
@@ -264,22 +264,22 @@ class TestRelease:
         assert ran.code == 0
         assert "5 of 5 consumers were released.\n" in ran.out
         assert cloud.held() == {*known, young}
-        # A change of usage for each of the three transactions.
+        # One change of usage for each of the three transactions.
         assert _changes(cloud) - before == 3
         again = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes", "--json")
         assert (again.code, json.loads(again.out)["release"]["released"]) == (0, [])
         assert not set(orphans) & cloud.held()
 
-    def test_the_history_says_that_the_command_has_ended_them(self, cloud):
+    def test_the_history_names_the_command_as_the_cause(self, cloud):
         known, orphan = cloud.claim(), cloud.claim()
         assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == 0
         cloud.database.recorder.order()
-        wanted = event.EventFilter(uuids=(orphan,))
-        last = cloud.database.snapshot(lambda db: event.page(db, wanted, 1, newest_first=True)).events[0]
+        condition = event.EventFilter(uuids=(orphan,))
+        last = cloud.database.snapshot(lambda db: event.page(db, condition, 1, newest_first=True)).events[0]
         assert last.generations[1] is None
         assert (last.request["api"], last.request["route"]) == ("placement-manage", "consumers")
 
-    def test_of_more_than_half_it_is_refused(self, cloud):
+    def test_a_release_of_more_than_half_is_refused(self, cloud):
         known, orphans = cloud.claim(), {cloud.claim(), cloud.claim()}
         words = ("--not-in", cloud.file(known), *self.WORDS, "--yes")
         ran = cloud.run(*words)
@@ -290,12 +290,12 @@ class TestRelease:
         assert cloud.run(*words, "--force").code == 0
         assert cloud.held() == {known}
 
-    def test_of_half_it_is_not(self, cloud):
+    def test_a_release_of_half_is_accepted(self, cloud):
         known, _ = cloud.claim(), cloud.claim()
         assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == 0
         assert cloud.held() == {known}
 
-    def test_what_changed_since_it_was_read_is_kept(self, cloud, monkeypatch):
+    def test_a_consumer_that_changed_since_it_was_read_is_kept(self, cloud, monkeypatch):
         known = [cloud.claim(), cloud.claim()]
         first, second = cloud.claim(), cloud.claim()
         give_back = command.releasing.release_orphans
@@ -317,7 +317,7 @@ class TestRelease:
         assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes", "--force").code == 0
         assert cloud.held() == {known, other}
 
-    def test_what_may_be_a_migration_stays(self, cloud):
+    def test_a_consumer_that_may_be_a_migration_is_kept(self, cloud):
         known, other, move = cloud.claim(), cloud.claim(kind=None), cloud.claim(kind="MIGRATION")
         untyped = cloud.claim(kind=None)
         words = ("--not-in", cloud.file(known, other), *self.WORDS, "--yes", "--force")
@@ -328,28 +328,28 @@ class TestRelease:
         assert cloud.run(*words, "--type", "unknown").code == 0
         assert cloud.held() == {known, other, move}
 
-    def test_a_failure_in_between_shows_what_was_released(self, cloud, monkeypatch):
+    def test_a_failure_between_batches_shows_the_released_consumers(self, cloud, monkeypatch):
         monkeypatch.setattr(release, "BATCH", 1)
         known = [cloud.claim(), cloud.claim()]
         orphans = [cloud.claim(), cloud.claim()]
-        end, done = release.end, []
+        end, released = release.end, []
 
         def fails(db, ending):
-            if done:
+            if released:
                 raise KeyboardInterrupt
-            done.append(ending)
+            released.append(ending)
             end(db, ending)
 
         monkeypatch.setattr(release, "end", fails)
         ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes", "--json")
         assert ran.code == 130
-        done = json.loads(ran.out)["release"]
-        assert (done["released"], done["kept"], done["not_reached"]) == (orphans[:1], [], orphans[1:])
+        released = json.loads(ran.out)["release"]
+        assert (released["released"], released["kept"], released["not_reached"]) == (orphans[:1], [], orphans[1:])
         assert cloud.held() == {*known, orphans[1]}
 
     @pytest.mark.every_database
-    def test_one_that_ended_and_came_back_is_another_one(self, cloud, monkeypatch):
-        """It has the generation that was read, holds what it held, and on SQLite it has the same id."""
+    def test_a_consumer_that_ended_and_was_created_again_is_kept(self, cloud, monkeypatch):
+        """It has the same generation, the same allocations, and on SQLite the same id."""
         known, orphan = cloud.claim(), cloud.claim()
         give_back = command.releasing.release_orphans
 
@@ -362,8 +362,8 @@ class TestRelease:
         assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == command.DISCREPANCIES
         assert cloud.held() == {known, orphan}
 
-    def test_of_more_than_half_of_a_type_it_is_refused(self, cloud):
-        """They may be few beside the others: most likely their program was not asked, or shows only some."""
+    def test_a_release_of_more_than_half_of_a_type_is_refused(self, cloud):
+        """Most likely the list of their program is missing or incomplete, even if they are few among all consumers."""
         known = [*(cloud.claim() for _ in range(30)), cloud.claim(kind="LEASE")]
         leases = {cloud.claim(kind="LEASE") for _ in range(11)}
         words = ("--not-in", cloud.file(*known), *self.WORDS, "--yes")
@@ -384,7 +384,7 @@ def _changes(cloud):
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True, scope="session")
 class TestArguments:
     @pytest.mark.parametrize(
-        ("words", "said"),
+        ("words", "sentence"),
         [
             (["--release", "--older-than", "1d"], "--release requires --not-in, --nova or --ironic"),
             (["--release", "--not-in", "x"], "--release requires --older-than"),
@@ -400,10 +400,10 @@ class TestArguments:
             ),
         ],
     )
-    def test_arguments_that_do_not_go_together(self, cloud, words, said):
+    def test_incompatible_arguments_are_refused(self, cloud, words, sentence):
         ran = cloud.run(*words)
         assert (ran.code, ran.out) == (2, "")
-        assert said in ran.err
+        assert sentence in ran.err
 
     def test_a_database_without_tables_is_named(self, database_url, in_process, monkeypatch):
         monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", database_url)

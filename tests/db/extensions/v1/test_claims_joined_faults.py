@@ -76,7 +76,7 @@ def test_a_transient_fault_affects_none_of_the_calls(trial, backend):
         for fault in transient:
             plan = Plan(number, [fault])
             answers, held = trial.run(plan)
-            assert (plan.done, plan.victim) == (1, step)
+            assert (plan.injected, plan.victim) == (1, step)
             assert statuses(answers) == [200] * NUMBER, step
             assert outcomes_of(answers) == ["claimed"] * NUMBER, step
             assert held == [True] * NUMBER

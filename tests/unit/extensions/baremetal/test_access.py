@@ -85,8 +85,8 @@ def test_the_owner_of_a_new_allocation(req, caller, owner):
 
 @pytest.mark.parametrize("caller", CALLERS)
 def test_candidates_are_looked_up_among_the_nodes_of_the_project(req, caller):
-    found = outcome(access.project_of_candidates, req(caller))
-    assert found == (None if caller in POWERFUL else CALLERS[caller][1] or FORBIDDEN)
+    project = outcome(access.project_of_candidates, req(caller))
+    assert project == (None if caller in POWERFUL else CALLERS[caller][1] or FORBIDDEN)
 
 
 @pytest.mark.parametrize("caller", CALLERS)
@@ -126,14 +126,14 @@ def allowed(caller, projects, role):
         ("baremetal:allocation:delete", "member"),
     ],
 )
-def test_an_allocation_is_hidden_from_readers_and_kept_from_members_of_other_projects(req, caller, owner, rule, role):
+def test_an_allocation_is_hidden_from_readers_and_members_of_other_projects(req, caller, owner, rule, role):
     record = SimpleNamespace(owner=owner)
     projects = {owner} - {None}
-    done = outcome(access.check_allocation, req(caller), rule, record, Missing())
+    result = outcome(access.check_allocation, req(caller), rule, record, Missing())
     if not allowed(caller, projects, "reader"):
-        assert done is Missing
+        assert result is Missing
     else:
-        assert done is (None if allowed(caller, projects, role) else FORBIDDEN)
+        assert result is (None if allowed(caller, projects, role) else FORBIDDEN)
 
 
 @pytest.mark.parametrize("caller", CALLERS)
@@ -153,27 +153,25 @@ def test_an_allocation_is_hidden_from_readers_and_kept_from_members_of_other_pro
         ("update:owner", "no role of a project", False),
     ],
 )
-def test_a_node_is_hidden_from_readers_and_kept_from_members_of_other_projects(
-    req, caller, owner, lessee, rule, role, lessees
-):
+def test_a_node_is_hidden_from_readers_and_members_of_other_projects(req, caller, owner, lessee, rule, role, lessees):
     node = SimpleNamespace(uuid="n", owner=owner, lessee=lessee)
     tenants = {owner, lessee} - {None}
-    done = outcome(access.check_node, req(caller), f"baremetal:node:{rule}", node)
+    result = outcome(access.check_node, req(caller), f"baremetal:node:{rule}", node)
     if not allowed(caller, tenants, "reader"):
-        assert done is NodeNotFound
+        assert result is NodeNotFound
     elif caller == "system member" and rule == "update:owner":
-        assert done is None
+        assert result is None
     else:
         projects = tenants if lessees else {owner} - {None}
-        assert done is (None if allowed(caller, projects, role) else FORBIDDEN)
+        assert result is (None if allowed(caller, projects, role) else FORBIDDEN)
 
 
 @pytest.mark.parametrize("rule", ["create", "delete"])
 @pytest.mark.parametrize("caller", sorted(SEEING_ALL))
 def test_nodes_are_created_and_deleted_by_administrators(req, caller, rule):
     node = SimpleNamespace(uuid="n", owner=None, lessee=None)
-    done = outcome(access.check_node, req(caller), f"baremetal:node:{rule}", node)
-    assert done is (None if caller in {"admin", "service", "system admin"} else FORBIDDEN)
+    result = outcome(access.check_node, req(caller), f"baremetal:node:{rule}", node)
+    assert result is (None if caller in {"admin", "service", "system admin"} else FORBIDDEN)
 
 
 def test_a_hidden_node_is_reported_as_one_that_does_not_exist(req):
@@ -195,5 +193,5 @@ def test_a_hidden_node_is_reported_as_one_that_does_not_exist(req):
         ("node:set_provision_state", {*POWERFUL, "member", "other member"}),
     ],
 )
-def test_the_rule_of_an_endpoint_is_asked_about_what_the_caller_owns(req, rule, callers):
+def test_the_rule_of_an_endpoint_is_checked_for_the_callers_own_objects(req, rule, callers):
     assert {caller for caller in CALLERS if access.may(req(caller), f"baremetal:{rule}")} == callers

@@ -1,4 +1,4 @@
-"""The comparison of two services of the Bare Metal API: what counts as a difference, and how a run is shrunk."""
+"""The comparison of two services of the Bare Metal API: reported differences, and the shrinking of a run."""
 
 from __future__ import annotations
 
@@ -93,13 +93,13 @@ def test_a_uuid_that_each_service_has_chosen_is_the_same_by_its_symbol():
     assert lines(reply(a), reply({**b, "uuid": A_UUID}), servers=servers)
 
 
-def test_a_symbol_without_a_uuid_becomes_one_that_nothing_has():
+def test_a_symbol_without_a_uuid_becomes_an_unused_uuid():
     server = Scripted()
     assert server.substitute("/v1/nodes/$n1$") == f"/v1/nodes/{unknown('$n1$')}"
     assert SYMBOL.fullmatch("$n1$")
 
 
-def test_sentences_differ_only_in_what_they_name_as_missing_or_in_conflict():
+def test_sentences_differ_only_in_names_that_are_missing_or_in_conflict():
     request = Request("POST", "/v1/allocations", {"resource_class": "gold", "name": "a-1"})
     a = Reply(409, {}, error("Client", "The name 'a-1' is used."))
     assert lines(a, Reply(409, {}, error("Client", "taken: a-1")), request) == []
@@ -132,7 +132,7 @@ MISSING, BAD = Reply(404, {}, error("Client", "gone")), Reply(400, {}, error("Cl
         (Request("GET", "/v1/nodes/x"), reply({**NODE, "updated_at": "2026-11-20T08:11:35+00:00"}), reply(NODE), True),
     ],
 )
-def test_what_differs_on_purpose(sent, a, b, reverse):
+def test_intended_differences_are_not_reported(sent, a, b, reverse):
     assert lines(a, b, sent) == []
     assert lines(a, b, sent, alike=True)
     assert bool(lines(b, a, sent)) == reverse
@@ -149,7 +149,7 @@ def test_what_differs_on_purpose(sent, a, b, reverse):
         (Request("GET", "/v1/nodes/x"), reply({**NODE, "conductor": "peer"}), reply({**NODE, "conductor": "other"})),
     ],
 )
-def test_what_is_near_to_a_difference_on_purpose_is_not_overlooked(sent, a, b):
+def test_a_difference_similar_to_an_intended_one_is_reported(sent, a, b):
     assert lines(a, b, sent)
 
 
@@ -161,7 +161,7 @@ def test_an_internal_error_of_the_original_is_a_refusal_here():
     assert lines(a, reply({}))
 
 
-def test_only_the_filters_are_overlooked_in_next():
+def test_only_the_filters_are_ignored_in_next():
     request = Request("GET", "/v1/allocations?resource_class=x&limit=1")
     page = {"allocations": [], "next": "http://a:1/v1/allocations?sort_key=id&sort_dir=asc&limit=1&marker=u"}
 
@@ -181,7 +181,7 @@ def test_a_request_that_meets_a_locked_node_is_repeated(monkeypatch):
     assert len(server.received) == 3
 
 
-def test_the_work_of_an_allocation_ends_when_its_node_is_unlocked(monkeypatch):
+def test_an_allocation_is_finished_once_its_node_is_unlocked(monkeypatch):
     monkeypatch.setattr("tools.baremetal.servers.time.sleep", lambda _: None)
     rest = {"reservation": None, "provision_state": "available", "target_provision_state": None}
     rest["target_power_state"] = None
@@ -211,7 +211,7 @@ def test_shrinking_keeps_exactly_the_requests_that_are_needed(needed):
     assert shortest == [*(sequence[number] for number in sorted(needed)), last]
 
 
-def test_shrinking_removes_requests_that_can_only_go_together():
+def test_shrinking_removes_calls_that_depend_on_each_other_together():
     """A node is made by one request and deleted by another: without the first one, the second is another difference."""
     sequence = [Request("GET", f"/{number}") for number in range(8)]
 
@@ -230,7 +230,7 @@ def test_a_shrunk_run_has_the_same_difference(monkeypatch):
     first, second, third = (Request("GET", f"/{number}") for number in range(3))
     at = {
         "012": ("body.name: A=1 B=2", third),
-        "12": ("status: A=200 B=404", third),  # another difference
+        "12": ("status: A=200 B=404", third),  # a different difference
         "02": ("body.name: A=1 B=3", third),
         "2": ("body.name: A=1 B=2", first),  # at another request
     }
@@ -248,7 +248,7 @@ def test_a_shrunk_run_has_the_same_difference(monkeypatch):
 
 
 def answered(path):
-    """Answer questions of a world: there is one active node."""
+    """Reply to the reads of a world with one active node."""
     node = {
         "uuid": A_UUID,
         "resource_class": "gold",
@@ -279,7 +279,7 @@ def test_a_seed_gives_the_same_requests():
     assert list(generated(5)) != list(generated(6))
 
 
-def test_every_kind_of_request_is_made():
+def test_every_kind_of_request_is_generated():
     made = [request for seed in range(5) for request in generated(seed)]
     kinds = {
         (request.method, *("*" if n == 1 else part for n, part in enumerate(request.route[:3]))) for request in made
@@ -306,7 +306,7 @@ def test_every_kind_of_request_is_made():
     assert any(CLASSIC not in request.headers for request in made)
 
 
-def test_what_is_renamed_or_deleted_is_called_by_its_new_name_or_not_at_all():
+def test_requests_use_the_new_name_of_an_object_and_no_deleted_one():
     world = World(1, answered)
     for uuid in (A_UUID, B_UUID):
         world.note(Request("POST", "/v1/nodes", {}, makes=uuid), reply({"uuid": uuid, "name": f"n-{uuid}"}, 201))
@@ -316,7 +316,7 @@ def test_what_is_renamed_or_deleted_is_called_by_its_new_name_or_not_at_all():
     assert [(node.uuid, node.name) for node in world.nodes] == [(A_UUID, "new")]
 
 
-def test_no_request_puts_a_record_into_the_original_that_it_cannot_delete():
+def test_no_request_creates_a_record_that_the_reference_cannot_delete():
     """It accepts a uuid of an allocation that is none."""
     requests = [
         request
@@ -340,7 +340,7 @@ def test_the_query_of_a_request_is_readable_by_both():
 # ---------------------------------------------------------------------------------------------------------- documents
 
 
-def test_every_difference_on_purpose_has_its_reason_in_the_documents():
+def test_every_intended_difference_is_documented_with_its_reason():
     section = (ROOT / "docs/divergences.rst").read_text().partition("\nDifferences from Ironic\n")[2]
     titles = re.findall(r"^(\S.*)\n  \S", section, re.MULTILINE)
     assert {divergence.title for divergence in known.DIVERGENCES} <= set(titles)

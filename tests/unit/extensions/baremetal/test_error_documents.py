@@ -1,4 +1,4 @@
-"""Error documents as the clients read them (docs: baremetal-errors)."""
+"""Error documents in the form that clients read (docs: baremetal-errors)."""
 
 from __future__ import annotations
 
@@ -63,5 +63,5 @@ def test_the_gate_of_an_endpoint_is_reported_like_its_other_failures():
     assert rendered(TooOld()) == {"faultcode": "Client", "faultstring": "Not in this version.", "debuginfo": None}
 
 
-def test_a_long_sentence_is_cut():
+def test_a_long_sentence_is_truncated():
     assert len(rendered(errors.InvalidBody(reason="x" * 10**6))["faultstring"]) < 25_000

@@ -11,7 +11,7 @@ from placement.extensions.baremetal.schemas.free_form import KeyTooLong, NestedT
 
 
 def nested(depth, inner=1):
-    """Return objects and lists in each other, ``depth`` levels of them."""
+    """Return nested objects and lists, ``depth`` levels deep."""
     return functools.reduce(lambda value, number: [value] if number % 2 else {"a": value}, range(depth), inner)
 
 
@@ -26,7 +26,7 @@ def nested(depth, inner=1):
     ],
     ids=["empty", "deep", "numbers", "long", "long key"],
 )
-def test_what_is_stored(value):
+def test_valid_values_are_stored(value):
     free_form.check("extra", value)
 
 
@@ -44,6 +44,6 @@ def test_what_is_stored(value):
     ],
     ids=["deep", "very deep", "long key", "infinite", "large", "small", "long", "long when escaped"],
 )
-def test_what_is_refused(value, failure):
+def test_invalid_values_are_refused(value, failure):
     with pytest.raises(failure, match="extra"):
         free_form.check("extra", value)

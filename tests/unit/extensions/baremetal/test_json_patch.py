@@ -1,4 +1,4 @@
-"""JSON patches: what they change, and how each mistake is reported."""
+"""JSON patches: their changes, and the report of each error."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def patched(op, path, *value):
         (("remove", "/extra/l"), {"extra": {"a": 1, "s": "text"}}),
     ],
 )
-def test_what_an_operation_changes(operation, changed):
+def test_an_operation_changes_its_path(operation, changed):
     before = {**DOCUMENT, "extra": {**DOCUMENT["extra"], "l": [1, 2]}}
     assert patched(*operation) == {**DOCUMENT, **changed}
     assert before == DOCUMENT
 
 
-def test_removal_of_a_name_that_is_not_set():
+def test_removal_of_a_missing_member_is_refused():
     assert patched("remove", "/name") == {"extra": DOCUMENT["extra"], "fixed": 1}
 
 
@@ -71,14 +71,14 @@ def test_an_operation_that_cannot_be_applied_is_quoted(operation, reason):
 
 
 @pytest.mark.parametrize("path", ["/fixed", "/fixed/x", "/other", "/", "", "/~1extra"])
-def test_only_what_is_updatable_changes(path):
+def test_only_updatable_fields_change(path):
     with pytest.raises(json_patch.NotUpdatable, match="extra, name"):
         patched("add", path, 1)
     with pytest.raises(json_patch.NotUpdatable):
         apply(DOCUMENT, [{"op": "remove", "path": "/extra/no"}, {"op": "remove", "path": path}])
 
 
-def test_operations_see_those_before_them_and_share_nothing_with_the_request():
+def test_operations_see_earlier_ones_and_share_no_values_with_the_request():
     operations = [
         {"op": "add", "path": "/extra", "value": {}},
         {"op": "add", "path": "/extra/x", "value": 1},
@@ -104,11 +104,11 @@ def operation(path, value):
         ([operation("/extra" + "/a" * 40, 1)], json_patch.PathTooDeep),
     ],
 )
-def test_a_patch_that_takes_long_is_refused_before_there_is_a_document(operations, failure):
+def test_an_expensive_patch_is_refused_before_the_document_is_read(operations, failure):
     with pytest.raises(failure):
         json_patch.Patch(operations, UPDATABLE)
 
 
-def test_a_patch_may_have_so_many_operations():
+def test_a_patch_has_a_maximum_number_of_operations():
     operations = [operation(f"/extra/{n}", n) for n in range(json_patch.MAX_OPERATIONS)]
     assert apply(DOCUMENT, operations)["extra"]["999"] == 999

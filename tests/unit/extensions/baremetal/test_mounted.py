@@ -83,7 +83,7 @@ def test_v1_links_to_the_collections_of_the_version(app, path, mount, version):
 
 
 @pytest.mark.parametrize("path", ["/v1/drivers", "/v1/drivers/", "/drivers", "/drivers.json"])
-def test_drivers_are_those_of_the_configuration(path):
+def test_the_configured_drivers_are_listed(path):
     app = web.mounted(*apis.ALL, conf=web.configuration(baremetal__drivers=["redfish", "ipmi", "ipmi"]))
     answer = web.ask(app, "GET", f"/baremetal{path}")
     assert answer.json == {"drivers": [{"name": "ipmi", "hosts": []}, {"name": "redfish", "hosts": []}]}
@@ -92,7 +92,7 @@ def test_drivers_are_those_of_the_configuration(path):
 
 
 @pytest.mark.parametrize(
-    ("query", "version", "shown"),
+    ("query", "version", "expected"),
     [
         ("type=dynamic", "1.30", ["name", "hosts", "type"]),
         ("type=classic", "1.30", None),
@@ -101,10 +101,10 @@ def test_drivers_are_those_of_the_configuration(path):
         ("fields=name&fields=hosts", "1.115", ["name", "hosts"]),
     ],
 )
-def test_drivers_by_type_and_with_some_fields(app, query, version, shown):
+def test_drivers_are_filtered_by_type_and_their_fields_selected(app, query, version, expected):
     answer = web.ask(app, "GET", f"/baremetal/v1/drivers?{query}", {VERSION: version})
     assert answer.status_int == 200
-    assert [[*driver] for driver in answer.json["drivers"][:1]] == ([shown] if shown else [])
+    assert [[*driver] for driver in answer.json["drivers"][:1]] == ([expected] if expected else [])
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_drivers_by_type_and_with_some_fields(app, query, version, shown):
         ("fields=name", "1.76", 406),
     ],
 )
-def test_a_query_that_drivers_do_not_have(app, query, version, status):
+def test_an_invalid_query_of_drivers_is_refused(app, query, version, status):
     answer = web.ask(app, "GET", f"/baremetal/v1/drivers?{query}", {VERSION: version})
     assert answer.status_int == status
     assert inner(answer)["faultcode"] == "Client"
@@ -135,7 +135,7 @@ def test_replies_are_json_whatever_the_client_accepts(app, accept):
         assert (answer.status_int, answer.headers["content-type"]) == (status, "application/json")
 
 
-def test_a_reply_has_no_header_of_the_other_api_and_none_for_caches(app):
+def test_a_reply_has_no_headers_of_the_placement_api_and_no_cache_headers(app):
     answer = web.ask(app, "GET", "/baremetal/v1/drivers", {"openstack-api-version": "baremetal 1.60"})
     assert version_headers(answer) == {**RANGE, VERSION: "1.60"}
     assert answer.headers["x-openstack-request-id"].startswith("req-")
@@ -193,14 +193,14 @@ def test_the_api_is_served_if_it_is_enabled():
 
 @pytest.mark.parametrize("path", [*SPELLINGS, "/v1/drivers", "/drivers/"])
 @pytest.mark.parametrize("token", [None, "notused", "admin"])
-def test_noauth2_takes_a_request_without_a_token_for_an_administrators(app, path, token):
-    """keystoneauth sends a token with the auth type "none", too."""
+def test_noauth2_accepts_a_request_without_a_token_as_from_an_administrator(app, path, token):
+    """keystoneauth sends a token even with the auth type "none"."""
     assert web.ask(app, "GET", f"/baremetal{path}", {"x-auth-token": token} if token else {}).status_int == 200
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_page_of_another_origin_is_no_administrator(app, method):
-    """A browser sends such a POST without asking the service before, if it has no headers of its own."""
+def test_a_page_of_another_origin_is_not_an_administrator(app, method):
+    """A browser sends such a POST without a preflight request if it has no custom headers."""
     page = {"origin": "https://example.net", "content-type": "text/plain"}
     answer = web.ask(app, method, "/baremetal/v1/nodes", page, b"{}" if method == "POST" else None)
     assert (answer.status_int, inner(answer)["faultcode"]) == (401, "Client")
@@ -211,15 +211,15 @@ def test_a_page_of_another_origin_is_no_administrator(app, method):
 def test_a_page_of_an_allowed_origin_may_state_and_read_versions():
     app = web.mounted(*apis.ALL, conf=web.configuration(cors__allowed_origin=["https://example.net"]))
     page = {"origin": "https://example.net"}
-    asked = {"access-control-request-method": "PATCH", "access-control-request-headers": f"{VERSION},x-auth-token"}
-    answer = web.ask(app, "OPTIONS", "/baremetal/v1/nodes/n", page | asked)
+    headers = {"access-control-request-method": "PATCH", "access-control-request-headers": f"{VERSION},x-auth-token"}
+    answer = web.ask(app, "OPTIONS", "/baremetal/v1/nodes/n", page | headers)
     assert (answer.status_int, answer.headers["access-control-allow-headers"]) == (200, f"{VERSION},x-auth-token")
     answer = web.ask(app, "GET", "/baremetal/v1/drivers", page | {"x-auth-token": "admin", VERSION: "1.60"})
     exposed = answer.headers["access-control-expose-headers"].lower().split(",")
     assert {VERSION, *RANGE} <= set(exposed)
 
 
-def test_a_token_that_is_sent_decides_also_below_the_prefix(app):
+def test_a_token_takes_precedence_below_the_prefix_too(app):
     answer = web.ask(app, "GET", "/baremetal/v1/drivers", {"x-auth-token": "u"})
     assert (answer.status_int, inner(answer)["faultcode"]) == (403, "Client")
     answer = web.ask(app, "GET", "/baremetal/v1/drivers", {"x-auth-token": "u", "x-roles": "reader"})
@@ -245,7 +245,7 @@ def protected(request, tmp_path_factory):
 
 @pytest.mark.parametrize("path", SPELLINGS)
 def test_the_version_documents_are_open_to_all(protected, path):
-    """Clients ask for them before they have a token."""
+    """Clients request them before they have a token."""
     answer = web.ask(protected, "GET", f"/baremetal{path}", {VERSION: "1.60"})
     assert (answer.status_int, version_headers(answer)[VERSION]) == (200, "1.60")
 

@@ -10,7 +10,7 @@ from placement.extensions.baremetal.api import BAREMETAL, TABLE
 from tests import web
 
 METHODS = [(method, path) for path, methods in TABLE.items() for method in methods]
-#: Rules that handlers ask about, after the one of the endpoint.
+#: Rules that handlers check after the rule of the endpoint.
 ASKED_LATER = {
     "baremetal:allocation:list_all",
     "baremetal:allocation:create_restricted",
@@ -30,7 +30,7 @@ def app():
 
 
 @pytest.mark.parametrize(("method", "path"), METHODS)
-def test_every_endpoint_but_the_version_documents_has_a_rule_that_names_it(method, path):
+def test_every_endpoint_except_the_version_documents_has_its_own_rule(method, path):
     endpoint = TABLE[path][method]
     if path in ("/", "/v1"):
         assert endpoint.policy is None
@@ -59,7 +59,7 @@ def test_a_caller_without_a_role_is_refused_by_each_rule(app, method, path):
 
 
 @pytest.mark.parametrize(("method", "path"), METHODS)
-def test_no_endpoint_looks_at_accept(method, path):
+def test_no_endpoint_checks_accept(method, path):
     assert not TABLE[path][method].negotiates
 
 

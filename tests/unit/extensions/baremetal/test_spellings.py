@@ -12,7 +12,7 @@ VERSION = "HTTP_X_OPENSTACK_IRONIC_API_VERSION"
 
 
 def served(path, version="1.115"):
-    """Return the path that the application inside of the layer looks up."""
+    """Return the path that the application behind the layer receives."""
     seen = []
 
     def application(environ, _start_response):
@@ -55,13 +55,13 @@ def test_v1_is_added_and_one_slash_at_the_end_is_removed(path, expected):
         ("1.90", "/v1/allocations/a"),
         ("1.91", "/v1/allocations/a.json"),
         ("latest", "/v1/allocations/a.json"),
-        ("none", "/v1/allocations/a.json"),  # it is refused further in
+        ("none", "/v1/allocations/a.json"),  # the router refuses it
     ],
 )
 def test_a_suffix_is_removed_in_old_versions(path, version, expected):
     assert served(path, version) == expected
 
 
-def test_one_suffix_is_removed_and_no_other():
+def test_only_one_suffix_is_removed():
     assert served("/v1/allocations/a.json.json", "1.1") == "/v1/allocations/a.json"
     assert served("/v1/allocations/a.com", "1.1") == "/v1/allocations/a.com"

@@ -1,4 +1,4 @@
-"""Provision states: what is allowed in each."""
+"""Provision states and the operations allowed in each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from placement.extensions.baremetal.objects import states
         ("", "enroll", None),
     ],
 )
-def test_where_a_verb_leads(verb, state, becomes):
+def test_a_verb_leads_to_its_state(verb, state, becomes):
     assert states.target(verb, state) == becomes
 
 
@@ -53,7 +53,7 @@ def test_every_state_that_a_verb_leads_from_or_to_is_one():
         ("manageable", "power on", False, None, False),
     ],
 )
-def test_which_nodes_can_be_given_away(provision, power, maintenance, parent, available):
+def test_only_available_nodes_can_be_allocated(provision, power, maintenance, parent, available):
     assert states.is_available(provision, power, maintenance, parent) == available
 
 
@@ -75,7 +75,9 @@ def test_which_nodes_can_be_given_away(provision, power, maintenance, parent, av
         ("servicing", "active", False, False, True),
     ],
 )
-def test_what_a_node_may_lose(state, target, deletable, loses_instance, loses_allocation):
+def test_the_state_limits_the_removal_of_a_node_its_instance_and_its_allocation(
+    state, target, deletable, loses_instance, loses_allocation
+):
     allowed = (
         states.may_be_deleted(state, maintenance=False),
         states.may_lose_instance(state, maintenance=False),

@@ -1,4 +1,4 @@
-"""Which version the headers of a request ask for (docs: baremetal-versions)."""
+"""The version that the headers of a request select (docs: baremetal-versions)."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def test_the_version_is_that_of_the_common_header_or_else_of_the_classic_one(cla
     assert negotiated(classic, common) == version
 
 
-@pytest.mark.parametrize("asked", ["1.0", "1.116", "1.999999999", "0.1", "2.1", "2.0"])
+@pytest.mark.parametrize("requested", ["1.0", "1.116", "1.999999999", "0.1", "2.1", "2.0"])
 @pytest.mark.parametrize("header", ["classic", "common"])
-def test_a_version_outside_of_the_range_is_refused_with_the_range(asked, header):
-    value = asked if header == "classic" else f"baremetal {asked}"
+def test_a_version_outside_of_the_range_is_refused_with_the_range(requested, header):
+    value = requested if header == "classic" else f"baremetal {requested}"
     with pytest.raises(VersionUnknown) as raised:
         negotiated(**{header: value})
-    assert f"Version {asked} was requested" in raised.value.sentence
+    assert f"Version {requested} was requested" in raised.value.sentence
     assert "[1.1, 1.115]" in raised.value.sentence
     assert dict(raised.value.headers) == {
         "x-openstack-ironic-api-minimum-version": "1.1",
@@ -56,12 +56,12 @@ def test_a_version_outside_of_the_range_is_refused_with_the_range(asked, header)
 
 
 @pytest.mark.parametrize(
-    "asked", ["abc", "1", "1.", ".5", "1.x", "1.5.1", "-1.5", "1.5\n1.6", "1.9999999999", "1.\u0665"]
+    "requested", ["abc", "1", "1.", ".5", "1.x", "1.5.1", "-1.5", "1.5\n1.6", "1.9999999999", "1.\u0665"]
 )
 @pytest.mark.parametrize("header", ["classic", "common"])
-def test_a_value_that_is_no_version_is_refused_without_the_range(asked, header):
+def test_a_malformed_version_is_refused_without_the_range(requested, header):
     with pytest.raises(VersionUnreadable) as raised:
-        negotiated(**{header: asked if header == "classic" else f"baremetal {asked}"})
+        negotiated(**{header: requested if header == "classic" else f"baremetal {requested}"})
     assert raised.value.headers == ()
 
 

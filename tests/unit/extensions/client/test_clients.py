@@ -1,4 +1,4 @@
-"""What both clients do around the steps of an operation: with the transport of httpx replaced (docs: client)."""
+"""Both clients around the steps of an operation, with the transport of httpx replaced (docs: client)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tests.unit.extensions.client.test_operations import JOB, OWNER, result
 
 
 class Service:
-    """Answers as the service does, or as ``replies`` say, which are functions of the request by its method.
+    """A transport that replies like the service, or with ``replies``: functions of the request by its method.
 
     Attributes:
-        requests: What was sent.
+        requests: The requests sent.
     """
 
     def __init__(self, **replies):
@@ -64,7 +64,7 @@ def clock(monkeypatch):
 
 @pytest.fixture(params=["sync", "async"])
 def connect(request):
-    """Makes clients of both kinds, of a service."""
+    """Return a function that creates a client of either kind."""
     kinds = {"sync": (Client, httpx.Client), "async": (asynchronous.blocking, httpx.AsyncClient)}
     kind, made_by = kinds[request.param]
     with contextlib.ExitStack() as stack:
@@ -76,7 +76,7 @@ def connect(request):
         yield make
 
 
-def test_a_failure_of_the_end_hides_no_exception_of_the_block(connect, caplog):
+def test_a_failed_release_hides_no_exception_of_the_block(connect, caplog):
     def closed(_):
         raise RuntimeError("The client is closed.")
 
@@ -87,7 +87,7 @@ def test_a_failure_of_the_end_hides_no_exception_of_the_block(connect, caplog):
     assert "The client is closed." in caplog.text
 
 
-def test_what_is_held_is_given_back_where_no_thread_can_begin(monkeypatch):
+def test_a_claim_is_released_if_no_thread_can_be_started(monkeypatch):
     def start(_):
         raise RuntimeError("can't start new thread")
 
@@ -109,12 +109,12 @@ def test_a_client_of_httpx_may_identify_the_caller(connect):
     assert "Authorization" not in service.requests[0].headers
 
 
-def test_a_password_of_the_url_is_in_no_exception_and_no_log(connect, caplog):
+def test_a_password_in_the_url_is_in_no_exception_and_no_log(connect, caplog):
     def away(_):
         raise httpx.ConnectError("refused")
 
     caplog.set_level(logging.DEBUG)
-    caplog.set_level(logging.INFO, "httpx")  # gabbi silences it for the whole process
+    caplog.set_level(logging.INFO, "httpx")  # gabbi disables this logger in the whole process
     url = "http://ada:s%2Fcret@placement/x/"
     with pytest.raises(NoReply, match=r"GET http://placement/x/v1/events\?after=now: refused") as raised:
         connect(Service(GET=away), url, patience=0).position()
@@ -144,7 +144,7 @@ def test_a_lease_counts_from_before_a_request_was_sent(connect, clock):
 
 @pytest.fixture
 def lose(clock):
-    """Loses replies to requests, each after the longest wait for it, until ``answer`` is to answer."""
+    """Return a function that creates a transport: it loses ``times`` replies, each after the longest wait."""
 
     def make(times, answer):
         left = [None] * times
@@ -161,14 +161,14 @@ def lose(clock):
     return make
 
 
-def test_a_lost_reply_is_asked_for_again_twice_by_default(connect, lose):
+def test_a_request_whose_reply_is_lost_is_repeated_twice_by_default(connect, lose):
     assert connect(Service(POST=lose(2, claimed))).claim(JOB, "resources=VCPU:1", **OWNER).outcome == "claimed"
     with pytest.raises(NoReply):
         connect(service := Service(POST=lose(3, claimed))).claim(JOB, "resources=VCPU:1", **OWNER)
     assert service.methods == ["POST"] * 3
 
 
-def test_a_release_whose_reply_is_lost_is_asked_for_again(connect, lose, caplog):
+def test_a_release_whose_reply_is_lost_is_repeated(connect, lose, caplog):
     service = Service(DELETE=lose(2, released))
     with connect(service).lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600):
         pass
@@ -177,7 +177,7 @@ def test_a_release_whose_reply_is_lost_is_asked_for_again(connect, lose, caplog)
 
 
 class Together(http.server.ThreadingHTTPServer):
-    """Answers no request until the given number has arrived."""
+    """A server that answers no request until a given number has arrived."""
 
     request_queue_size = 256
 
@@ -194,26 +194,26 @@ class Position(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b'{"position": "1"}')
 
     def log_message(self, *_):
-        """Say nothing."""
+        """Print no log."""
 
 
 @pytest.mark.parametrize("kind", [Client, asynchronous.blocking], ids=["sync", "async"])
 def test_no_request_waits_for_the_connection_of_another(kind):
-    """Those that wait for events may be many, and an extension of a lease must be sent in time."""
-    number = 101  # one more than httpx allows if nothing is said
+    """Many requests may wait for events, and an extension of a lease must be sent in time."""
+    number = 101  # one more than the default of httpx
     with Together(number) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with (
             kind(f"http://127.0.0.1:{server.server_port}", patience=0, timeout=PATIENCE) as client,
             concurrent.futures.ThreadPoolExecutor(number) as pool,
         ):
-            found = [*pool.map(lambda _: client.position(), range(number))]
+            positions = [*pool.map(lambda _: client.position(), range(number))]
         server.shutdown()
-    assert found == ["1"] * number
+    assert positions == ["1"] * number
 
 
 class Session:
-    """A session of keystoneauth that fails in these ways, one after the other, until it gives what it is asked for."""
+    """A session of keystoneauth that raises these failures in turn before it succeeds."""
 
     def __init__(self, *failures):
         self.failures = [*failures]
@@ -233,7 +233,7 @@ class Session:
 
 
 @pytest.mark.parametrize("url", ["http://placement", None])
-def test_an_identity_service_that_is_away_is_asked_again(connect, url):
+def test_an_unavailable_identity_service_is_retried(connect, url):
     session = Session(
         exceptions.ConnectFailure("refused"), exceptions.ServiceUnavailable(), exceptions.HttpError(http_status=429)
     )
@@ -255,7 +255,7 @@ def test_an_identity_service_that_is_away_is_asked_again(connect, url):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
-def test_a_token_that_will_not_come_is_not_asked_for(connect, url, failure, patience):
+def test_permanent_failures_of_the_identity_service_are_not_retried(connect, url, failure, patience):
     session = Session(failure, RuntimeError("asked again"))
     with pytest.raises(NoToken, match="wrong"):
         connect(service := Service(), url, Keystone(session), patience=patience).position()
@@ -264,14 +264,14 @@ def test_a_token_that_will_not_come_is_not_asked_for(connect, url, failure, pati
 
 
 @pytest.mark.parametrize("url", ["http://placement", None])
-def test_a_fault_of_the_program_is_no_lack_of_a_token(connect, url):
+def test_an_error_in_the_program_is_not_reported_as_a_missing_token(connect, url):
     session = Session(TypeError("wrong"), RuntimeError("asked again"))
     with pytest.raises(TypeError, match="wrong"):
         connect(Service(), url, Keystone(session), patience=PATIENCE).position()
 
 
 @pytest.mark.parametrize("path", ["", "/v3"])
-def test_an_identity_service_that_cannot_be_reached_may_come_back(connect, path):
+def test_an_unreachable_identity_service_is_retried(connect, path):
     """Without a version in its URL, keystoneauth reports that the versions could not be found."""
     password = Password(closed.URL + path, username="u", password="p", user_domain_id="default")
     with pytest.raises(NoToken) as raised:

@@ -1,4 +1,4 @@
-"""What a program imports: two clients with the same methods, queries, errors that can be sent elsewhere."""
+"""The public interface: two clients with the same methods, queries, and errors that can be pickled."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def test_help_shows_methods_of_the_clients():
             assert next(iter(signature.parameters)) == "self"
 
 
-def test_docstrings_name_no_file_that_is_not_in_the_wheel():
+def test_docstrings_name_only_files_in_the_wheel():
     sources = Path(placement_client.__file__).parent.glob("*.py")
     assert [path.name for path in sources if re.search(r"\bdocs:|\bdocs/|\.rst\b", path.read_text())] == []
 
 
-def test_all_names_are_there_and_the_types_are_declared():
+def test_every_exported_name_exists_and_the_types_are_declared():
     assert [*placement_client.__all__] == sorted(placement_client.__all__)
     assert all(hasattr(placement_client, name) for name in placement_client.__all__)
     needed, optional = metadata.requires("placement-client")
@@ -64,8 +64,8 @@ def test_all_names_are_there_and_the_types_are_declared():
     assert re.fullmatch(r"keystoneauth1\S+; extra == ['\"]keystone['\"]", optional)
 
 
-def test_an_object_and_a_text_are_the_same_query():
-    asked = {
+def test_a_query_may_be_an_object_or_a_text():
+    search = {
         "groups": {
             "": {"resources": {"VCPU": 2, "MEMORY_MB": 512}, "required": ["A,!B", "in:C,D"], "in_tree": "host 1"},
             "_x": {"resources": {"PGPU": 1}, "member_of": ["in:6f0e5b0a-0000-4000-8000-000000000001,!in:x"]},
@@ -75,7 +75,7 @@ def test_an_object_and_a_text_are_the_same_query():
         "same_subtree": [["_x", "_y"], ["_x"]],
         "root_required": ["!COMPUTE_STATUS_DISABLED"],
     }
-    text = query.text(asked, [("limit", 3), ("until", None)])
+    text = query.text(search, [("limit", 3), ("until", None)])
     assert text == "&".join(
         [
             *["resources=VCPU%3A2%2CMEMORY_MB%3A512", "required=A%2C%21B", "required=in%3AC%2CD", "in_tree=host+1"],
@@ -88,7 +88,7 @@ def test_an_object_and_a_text_are_the_same_query():
     assert query.text("resources=VCPU:2") == "resources=VCPU:2"
 
 
-def test_an_error_says_what_the_service_says():
+def test_an_error_contains_the_message_of_the_service():
     detail = "The resource could not be found.\n\n No resource provider with uuid 1 found  "
     document = {"errors": [{"status": 404, "title": "Not Found", "detail": detail, "request_id": "req-1"}]}
     error = errors.of_reply(reply(404, document))
@@ -101,13 +101,13 @@ def test_an_error_says_what_the_service_says():
 
 @pytest.mark.parametrize("document", [None, [], {}, {"errors": []}, {"errors": [1]}, "text"])
 @pytest.mark.parametrize("status", [302, 418, 599])
-def test_any_reply_is_an_error_that_can_be_shown(document, status):
+def test_any_error_reply_can_be_printed(document, status):
     error = errors.of_reply(reply(status, document))
     assert (error.status, error.code) == (status, None)
     assert str(error).startswith(f"{status} ")
 
 
-def test_errors_survive_another_process():
+def test_errors_can_be_pickled():
     no_room = NoRoom(409, {"code": "c"}, "req-2", "a")
     for error in (ErrorReply(404, {"detail": "x"}, "req-1"), no_room, NoToken("x", True)):
         again = pickle.loads(pickle.dumps(error))

@@ -1,4 +1,4 @@
-"""When a lease is extended, and when it is lost, by a clock that the test advances (docs: client)."""
+"""The extension and the loss of leases, by a clock that the test advances (docs: client)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
-def told():
+def losses():
     return []
 
 
 @pytest.fixture
-def held(clock, told):
-    """A lease of an hour, which is claimed."""
-    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=told.append)
+def held(clock, losses):
+    """Return a claimed lease of one hour."""
+    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=losses.append)
     performed(made.begin(), [placed("claimed")], clock)
     return made
 
@@ -48,16 +48,16 @@ def placed(outcome):
     return placing(**{JOB: outcome})
 
 
-def test_a_lease_is_extended_six_times_within_its_length(held, clock, told):
-    _, taken = performed(held.renew(), [EXTENDED, taking(clock, 30, EXTENDED), GONE], clock)
-    assert [step.seconds for step in taken if isinstance(step, Pause)] == [600, 600, 600]
-    assert isinstance(told[0].__cause__, NothingHeld)
+def test_a_lease_is_extended_six_times_within_its_duration(held, clock, losses):
+    _, steps = performed(held.renew(), [EXTENDED, taking(clock, 30, EXTENDED), GONE], clock)
+    assert [step.seconds for step in steps if isinstance(step, Pause)] == [600, 600, 600]
+    assert isinstance(losses[0].__cause__, NothingHeld)
     assert (held.lost, held.remaining) == (True, 0)
     with pytest.raises(LeaseLost, match="It is over"):
         held.check()
 
 
-def test_its_end_counts_from_before_the_extension_was_sent(held, clock):
+def test_the_expiry_counts_from_before_the_extension_was_sent(held, clock):
     assert held.remaining == HOUR
     renewal = held.renew()
     clock.sleep(next(renewal).seconds)
@@ -69,16 +69,16 @@ def test_its_end_counts_from_before_the_extension_was_sent(held, clock):
 
 
 @pytest.mark.parametrize("failure", [NoReply("away"), FORBIDDEN, RuntimeError("closed")], ids=["away", "403", "other"])
-def test_whatever_fails_is_repeated_until_its_end(held, clock, told, failure):
-    _, taken = performed(held.renew(), itertools.repeat(failure), clock)
-    pauses = [step.seconds for step in taken if isinstance(step, Pause)]
+def test_a_failed_extension_is_repeated_until_the_expiry(held, clock, losses, failure):
+    _, steps = performed(held.renew(), itertools.repeat(failure), clock)
+    pauses = [step.seconds for step in steps if isinstance(step, Pause)]
     assert pauses[:3] == [600, 5, 5]
     assert clock.now == 1000 + HOUR
-    assert [type(each) for each in told] == [LeaseLost]
-    assert isinstance(told[0].__cause__, ErrorReply if failure is FORBIDDEN else type(failure))
+    assert [type(each) for each in losses] == [LeaseLost]
+    assert isinstance(losses[0].__cause__, ErrorReply if failure is FORBIDDEN else type(failure))
 
 
-def test_no_extension_waits_for_longer_than_it_matters(held, clock):
+def test_no_extension_waits_beyond_the_expiry(held, clock):
     calls = []
 
     def silent(call):
@@ -93,15 +93,15 @@ def test_no_extension_waits_for_longer_than_it_matters(held, clock):
     assert held.lost
 
 
-def test_an_extension_after_failures_loses_nothing(held, clock, told):
+def test_an_extension_after_failures_loses_nothing(held, clock, losses):
     answers = [NoReply("away"), FORBIDDEN, EXTENDED, GONE]
-    _, taken = performed(held.renew(), answers, clock)
-    assert [step.seconds for step in taken if isinstance(step, Pause)] == [600, 5, 5, 600]
-    assert len(told) == 1
+    _, steps = performed(held.renew(), answers, clock)
+    assert [step.seconds for step in steps if isinstance(step, Pause)] == [600, 5, 5, 600]
+    assert len(losses) == 1
 
 
-def test_what_an_earlier_attempt_has_claimed_is_extended_at_once(clock):
-    """Its end may be near: it is that of the first request."""
+def test_a_claim_of_an_earlier_attempt_is_extended_at_once(clock):
+    """Its expiry may be near, because it counts from the first request."""
     made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR)
     assert made.lost
     _, (claim, extension) = performed(made.begin(), [placed("held"), EXTENDED], clock)
@@ -116,14 +116,14 @@ def test_a_claim_that_took_long_is_extended_soon(clock):
     assert next(made.renew()).seconds == 0
 
 
-def test_a_block_begins_with_time_that_is_left(clock):
-    """The claim was repeated for longer than it lasts: what it took may be over."""
+def test_a_block_begins_with_an_unexpired_lease(clock):
+    """The claim was repeated for longer than the lease, which may have expired."""
     made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=2)
     late = taking(clock, 1.5, reply(503, {}))
     extensions = [NoReply("away"), taking(clock, 3, EXTENDED), taking(clock, 1, EXTENDED)]
-    _, taken = performed(made.begin(), [late, late, placed("claimed"), *extensions], clock)
+    _, steps = performed(made.begin(), [late, late, placed("claimed"), *extensions], clock)
     assert made.remaining == 1
-    assert [step.path for step in taken if isinstance(step, Call)][2:] == [
+    assert [step.path for step in steps if isinstance(step, Call)][2:] == [
         "/v1/claims",
         *[f"/v1/claims/{JOB}/extend"] * 3,
     ]
@@ -148,7 +148,7 @@ def test_a_lost_lease_is_not_released(held, clock):
     assert held.lost
 
 
-def test_its_end_is_seen_while_an_extension_waits(held, clock, told):
+def test_the_expiry_is_noticed_while_an_extension_waits(held, clock, losses):
     renewal, watch = held.renew(), held.watch()
     assert next(watch).seconds == HOUR
     clock.sleep(next(renewal).seconds)
@@ -158,23 +158,23 @@ def test_its_end_is_seen_while_an_extension_waits(held, clock, told):
     clock.now += 100
     with pytest.raises(StopIteration):
         watch.send(None)
-    assert [type(each) for each in told] == [LeaseLost]
+    assert [type(each) for each in losses] == [LeaseLost]
     with pytest.raises(StopIteration):
         renewal.send(dataclasses.replace(EXTENDED, sent=clock.now - 1))
     assert held.lost
-    assert len(told) == 1
+    assert len(losses) == 1
 
 
-def test_the_end_of_a_block_tells_of_a_loss_that_nobody_saw(held, clock, told):
-    """The block has had the event loop for too long."""
+def test_the_end_of_a_block_reports_an_unnoticed_loss(held, clock, losses):
+    """The block blocked the event loop for too long."""
     clock.now += HOUR
     held.close()
-    assert [type(each) for each in told] == [LeaseLost]
+    assert [type(each) for each in losses] == [LeaseLost]
     assert performed(held.watch(), [], clock) == performed(held.renew(), [], clock) == (None, [])
-    assert len(told) == 1
+    assert len(losses) == 1
 
 
-def test_what_on_lost_does_wrong_is_logged(clock, caplog):
+def test_an_exception_in_on_lost_is_logged(clock, caplog):
     def fail(_):
         raise ZeroDivisionError
 
@@ -185,29 +185,29 @@ def test_what_on_lost_does_wrong_is_logged(clock, caplog):
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_the_end_of_a_block_waits_for_on_lost(clock):
-    """The process, which ends after the block, must not do so before ``on_lost`` has ended another one."""
-    begun, ended, seen = threading.Event(), threading.Event(), []
+def test_the_end_of_a_block_waits_until_on_lost_returns(clock):
+    """The process may exit after the block, but not before ``on_lost`` has stopped another process."""
+    entered, ended, seen = threading.Event(), threading.Event(), []
 
     def stop(_):
-        made.close()  # all that a lease has may be called here
+        made.close()  # every method of a lease may be called here
         with pytest.raises(LeaseLost):
             made.check()
-        begun.set()
+        entered.set()
         seen.append((made.lost, made.remaining, ended.wait(0.5)))
 
     made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=stop)
     performed(made.begin(), [placed("claimed")], clock)
     threading.Thread(target=performed, args=(made.renew(), [GONE], clock), daemon=True).start()
-    assert begun.wait(PATIENCE)
+    assert entered.wait(PATIENCE)
     made.close()
     ended.set()
     assert seen == [(True, 0, False)]
 
 
-def test_on_lost_is_no_coroutine():
+def test_on_lost_must_not_be_a_coroutine_function():
     async def tell(_):
-        """Would never run."""
+        """Do nothing; it would never be awaited."""
 
     with pytest.raises(TypeError, match="on_lost"):
         lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=tell)
@@ -216,16 +216,16 @@ def test_on_lost_is_no_coroutine():
 def test_a_release_that_is_not_complete_is_repeated(held, clock, caplog):
     held.close()
     cut = reply(200, {"released": [], "missing": [], "complete": False})
-    done = reply(200, {"released": [JOB], "missing": [], "complete": True})
-    _, steps = performed(held.end(), [cut, done], clock)
+    released = reply(200, {"released": [JOB], "missing": [], "complete": True})
+    _, steps = performed(held.end(), [cut, released], clock)
     assert [(step.path, step.timeout) for step in steps if isinstance(step, Call)] == [
         (f"/v1/claims?consumer={JOB}", lease.RELEASE / 3)
     ] * 2
     assert caplog.text == ""
 
 
-def test_the_end_of_a_block_is_no_loss(held, clock, told):
-    """An extension that is under way when the consumer is released is answered with 404."""
+def test_the_end_of_a_block_is_not_a_loss(held, clock, losses):
+    """An extension that is in progress when the consumer is released gets a 404."""
     renewal = held.renew()
     clock.sleep(next(renewal).seconds)
     renewal.send(None)
@@ -237,4 +237,4 @@ def test_the_end_of_a_block_is_no_loss(held, clock, told):
     clock.now += 2 * HOUR
     assert performed(held.watch(), [], clock) == (None, [])
     held.check()
-    assert told == []
+    assert losses == []

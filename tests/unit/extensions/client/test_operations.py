@@ -1,4 +1,4 @@
-"""The steps of the client's operations, without I/O: what is asked for again, and when (docs: client)."""
+"""The steps of the client's operations, without I/O: repeated requests, and the pauses between them (docs: client)."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def reply(status=200, document=None, **headers):
 
 
 def performed(operation, replies, clock):
-    """Return the result of an operation, and its steps; a reply may be a function of the call, or an exception."""
-    taken, answers = [], iter(replies)
+    """Return the result of an operation and its steps; a reply may be a function of the call, or an exception."""
+    steps, answers = [], iter(replies)
     try:
         step = next(operation)
         while True:
-            taken.append(step)
+            steps.append(step)
             if isinstance(step, Pause):
                 clock.sleep(step.seconds)
                 step = operation.send(None)
@@ -66,11 +66,11 @@ def performed(operation, replies, clock):
             else:
                 step = operation.send(dataclasses.replace(answer, sent=sent))
     except StopIteration as done:
-        return done.value, taken
+        return done.value, steps
 
 
 def taking(clock, seconds, answer):
-    """An answer that takes so long."""
+    """Return a reply that takes this many seconds."""
 
     def answered(call):
         clock.now += seconds
@@ -80,11 +80,11 @@ def taking(clock, seconds, answer):
 
 
 def placing(**outcomes):
-    """Answer POST /v1/claims: what comes of each consumer by its name."""
+    """Return a function that replies to POST /v1/claims with the outcome of each consumer by its name."""
 
     def answer(call):
-        asked = [request["consumer"] for request in call.body["requests"]]
-        results = [result(consumer, outcomes[consumer]) for consumer in asked]
+        consumers = [request["consumer"] for request in call.body["requests"]]
+        results = [result(consumer, outcomes[consumer]) for consumer in consumers]
         status = 200 if any(each["status"] == 200 for each in results) else 409
         return reply(status, {"results": results, "claimed": 0, "added": 1})
 
@@ -100,34 +100,34 @@ def result(consumer, outcome):
 
 
 def claims(names, replies, clock, patience=60.0, **options):
-    """Return what came of each consumer, and the consumers of each call."""
+    """Claim for consumers; return the outcome of each, and the consumers of each call."""
     requests = [Request(name, "resources=VCPU:1", **OWNER) for name in names]
-    found, taken = performed(Operations(patience).claims(requests, **options), replies, clock)
-    asked = [[each["consumer"] for each in step.body["requests"]] for step in taken if isinstance(step, Call)]
-    return [type(each) for each in found], asked
+    outcomes, steps = performed(Operations(patience).claims(requests, **options), replies, clock)
+    calls = [[each["consumer"] for each in step.body["requests"]] for step in steps if isinstance(step, Call)]
+    return [type(each) for each in outcomes], calls
 
 
-def test_what_collided_is_asked_for_again_and_nothing_else(clock):
+def test_only_collided_claims_are_repeated(clock):
     replies = [placing(a="claimed", b="collided", c="no room"), placing(b="collided"), placing(b="held")]
     assert claims("abc", replies, clock) == ([Claim, Claim, NoRoom], [["a", "b", "c"], ["b"], ["b"]])
     assert len(clock.pauses) == 2
 
 
-def test_what_collides_again_and_again_is_refused_in_the_end(clock):
-    found, asked = claims("ab", itertools.repeat(placing(a="claimed", b="collided")), clock)
-    assert found == [Claim, Refused]
-    assert len(asked) > 5
+def test_a_claim_that_always_collides_is_finally_refused(clock):
+    outcomes, calls = claims("ab", itertools.repeat(placing(a="claimed", b="collided")), clock)
+    assert outcomes == [Claim, Refused]
+    assert len(calls) > 5
     assert clock.now <= 60
 
 
-def test_a_move_of_another_generation_is_not_repeated(clock):
+def test_a_move_with_an_outdated_generation_is_not_repeated(clock):
     move = Request("a", "resources=VCPU:1", **OWNER, keep=False, consumer_generation=3)
-    [found], taken = performed(Operations(60).claims([move]), [placing(a="collided")], clock)
-    assert (type(found), len(taken)) == (Refused, 1)
-    assert taken[0].body["requests"][0]["consumer_generation"] == 3
+    [outcome], steps = performed(Operations(60).claims([move]), [placing(a="collided")], clock)
+    assert (type(outcome), len(steps)) == (Refused, 1)
+    assert steps[0].body["requests"][0]["consumer_generation"] == 3
 
 
-def test_what_is_undecided_gets_a_call_of_its_own_while_that_decides_something(clock):
+def test_undecided_claims_are_sent_again_while_that_makes_progress(clock):
     replies = [
         placing(a="claimed", b="undecided", c="undecided"),
         placing(b="undecided", c="no room"),
@@ -139,16 +139,16 @@ def test_what_is_undecided_gets_a_call_of_its_own_while_that_decides_something(c
 
 def test_all_or_nothing_is_repeated_as_a_whole(clock):
     replies = [placing(a="nothing", b="collided"), placing(a="nothing", b="undecided")]
-    found = claims("ab", replies, clock, all_or_nothing=True)
-    assert found == ([NothingPlaced, Undecided], [["a", "b"]] * 2)
+    result_ = claims("ab", replies, clock, all_or_nothing=True)
+    assert result_ == ([NothingPlaced, Undecided], [["a", "b"]] * 2)
 
 
-def test_a_request_is_repeated_with_its_id_until_it_is_answered(clock):
+def test_a_request_is_repeated_with_its_id_until_it_gets_a_reply(clock):
     refusals = [reply(503, {}, retry_after="7"), reply(429, {}), reply(502), reply(503, retry_after="tomorrow")]
     answers = [NoReply("away"), *refusals, reply(200, {"position": "3"})]
-    found, taken = performed(Operations(60).position(), answers, clock)
-    assert found == "3"
-    calls = [step for step in taken if isinstance(step, Call)]
+    position, steps = performed(Operations(60).position(), answers, clock)
+    assert position == "3"
+    calls = [step for step in steps if isinstance(step, Call)]
     assert len({call.request_id for call in calls}) == 1
     assert calls[0].headers["X-Openstack-Request-Id"] == calls[0].request_id
     assert clock.pauses[1] == 7
@@ -156,14 +156,14 @@ def test_a_request_is_repeated_with_its_id_until_it_is_answered(clock):
 
 
 @pytest.mark.parametrize(("answer", "raised"), [(NoReply("away"), NoReply), (reply(503, {}), Unavailable)])
-def test_patience_has_an_end(clock, answer, raised):
+def test_repetitions_end_with_the_patience(clock, answer, raised):
     with pytest.raises(raised):
         performed(Operations(60).position(), itertools.repeat(answer), clock)
     assert 50 < clock.now <= 60
     assert max(clock.pauses) <= 5
 
 
-def test_the_service_may_ask_for_more_patience_than_there_is(clock):
+def test_a_retry_after_beyond_the_patience_is_not_waited_for(clock):
     with pytest.raises(Unavailable):
         performed(Operations(3).position(), [reply(503, {}, retry_after="4")], clock)
     assert clock.pauses == []
@@ -186,30 +186,30 @@ def page(*positions, reached):
     return reply(200, {"events": [event(each) for each in positions], "position": reached})
 
 
-def test_events_are_followed_past_those_that_are_not_asked_for(clock):
-    """A service that cannot wait answers at once with nothing: then the client waits, longer and longer."""
+def test_events_are_followed_past_those_that_do_not_match(clock):
+    """A service that cannot wait returns an empty page at once: then the client waits, each time longer."""
     following = Operations(60).follow("1", kind="node")
     pages = [
         *[taking(clock, 60, page(reached="1")), page(reached="1"), page(reached="1"), page(reached="5")],
         *[page("6", "7", reached="9"), page("10", reached="10")],
     ]
     answers = iter(pages)
-    first, taken = performed(following.next(), answers, clock)
+    first, steps = performed(following.next(), answers, clock)
     assert (first.position, following.position) == ("6", "6")
-    assert [call.path.partition("?")[2] for call in taken if isinstance(call, Call)] == [
+    assert [call.path.partition("?")[2] for call in steps if isinstance(call, Call)] == [
         *["kind=node&after=1&wait=60"] * 4,
         "kind=node&after=5&wait=60",
     ]
     assert len(clock.pauses) == 3
     assert clock.pauses[0] < clock.pauses[1]
-    second, taken = performed(following.next(), answers, clock)
-    assert (second.position, following.position, taken) == ("7", "9", [])
+    second, steps = performed(following.next(), answers, clock)
+    assert (second.position, following.position, steps) == ("7", "9", [])
     third, [call] = performed(following.next(), answers, clock)
     assert (third.position, call.path) == ("10", "/v1/events?kind=node&after=9&wait=60")
 
 
 def test_all_pages_of_consumers_are_read(clock):
-    """The URL of the next page has the address by which the service is known to itself."""
+    """The URL of the next page contains the address that the service knows."""
     consumer = dict.fromkeys(["uuid", "type", "project", "user", "generation", "since", "expires_at"])
     here = {"allocations": {"1": {"name": "host1", "resources": {"VCPU": 1}}}, "added": 1}
     following = "http://internal/x/v1/consumers?project=p&after="
@@ -218,8 +218,8 @@ def test_all_pages_of_consumers_are_read(clock):
         reply(200, {"consumers": [], "next": f"{following}8"}),
         reply(200, {"consumers": [{**consumer, **here, "uuid": "b"}], "next": None}),
     ]
-    found, calls = performed(Operations(60).consumers(project="p"), pages, clock)
-    assert [each.uuid for each in found] == ["a", "b"]
+    consumers, calls = performed(Operations(60).consumers(project="p"), pages, clock)
+    assert [each.uuid for each in consumers] == ["a", "b"]
     assert [call.path for call in calls] == [
         "/v1/consumers?limit=1000&project=p",
         "/v1/consumers?project=p&after=7",
@@ -227,24 +227,24 @@ def test_all_pages_of_consumers_are_read(clock):
     ]
 
 
-def test_one_uuid_in_place_of_many_is_refused(clock):
-    client, one = Operations(60), JOB
+def test_a_single_uuid_in_place_of_a_list_is_refused(clock):
+    client, uuid = Operations(60), JOB
     for operation in (
-        client.release(one),
-        client.claims([], apart_from=one),
-        client.claim(one, "resources=VCPU:1", **OWNER, together_with=one),
+        client.release(uuid),
+        client.claims([], apart_from=uuid),
+        client.claim(uuid, "resources=VCPU:1", **OWNER, together_with=uuid),
     ):
         with pytest.raises(TypeError, match="uuids"):
             performed(operation, [], clock)
 
 
-#: Spellings that the service takes for the same uuid.
+#: Spellings of one uuid that the service accepts.
 SPELLINGS = [JOB, uuid.UUID(JOB), JOB.upper(), JOB.replace("-", "")]
 
 
 @pytest.mark.parametrize("consumer", SPELLINGS, ids=["text", "uuid", "upper", "hex"])
-def test_a_consumer_is_named_as_its_caller_spells_it(clock, consumer):
-    """``POST /allocations`` stores uuids as they are spelled, and only that spelling finds them on every database."""
+def test_a_consumer_is_named_in_the_spelling_of_the_caller(clock, consumer):
+    """``POST /allocations`` stores a uuid in its spelling, and only the same spelling finds it on every database."""
     client, there = Operations(60), reply(200, result(JOB, "held"))
     for operation in (client.show(consumer), client.extend(consumer, 60)):
         _, [call] = performed(operation, [there], clock)
@@ -252,8 +252,8 @@ def test_a_consumer_is_named_as_its_caller_spells_it(clock, consumer):
 
 
 @pytest.mark.parametrize("consumer", SPELLINGS, ids=["text", "uuid", "upper", "hex"])
-def test_what_an_earlier_attempt_has_taken_is_found_whatever_the_spelling(clock, consumer):
-    """``PUT /allocations`` stores the canonical form, and ``GET`` looks for what it is given."""
+def test_a_claim_of_an_earlier_attempt_is_found_in_any_spelling(clock, consumer):
+    """``PUT /allocations`` stores the canonical form, and ``GET`` searches for the given spelling."""
     candidate = Candidate({"1": {"VCPU": 1}}, {})
     held = reply(200, {"allocations": {"1": {"resources": {"VCPU": 1}}}})
     taking_it = Operations(60).take(candidate, consumer, **OWNER)
@@ -262,7 +262,7 @@ def test_what_an_earlier_attempt_has_taken_is_found_whatever_the_spelling(clock,
 
 
 @pytest.mark.parametrize("consumer", ["../../traits/CUSTOM_X", "job-1", "", f"{JOB}?a=b", f"{JOB}/..", f"{JOB}%2f"])
-def test_what_is_no_uuid_is_in_no_path(clock, consumer):
+def test_an_invalid_uuid_is_in_no_path(clock, consumer):
     client = Operations(60)
     candidate = Candidate({"1": {"VCPU": 1}}, {})
     for operation in (client.show(consumer), client.extend(consumer, 60), client.take(candidate, consumer, **OWNER)):

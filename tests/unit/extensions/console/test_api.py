@@ -1,4 +1,4 @@
-"""The routes of the console: who may ask for what."""
+"""The routes of the console and their rules."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from placement.extensions.console.api import CONSOLE
 from placement.extensions.console.handlers.asset import ASSETS
 from tests import web
 
-#: Pages without a rule: those that are open, and the one that asks the policy about a project.
+#: Pages without a rule: the open ones, and the one that checks the policy for a project.
 WITHOUT_RULE = {"/assets/{name}", "/api", "/consumers"}
-#: Pages that can try a write.  What they send goes to an endpoint with its own rule, as a dry run.
+#: Pages that can try a write: their dry runs go to an endpoint with its own rule.
 TRYING = {"/query", "/providers/{ident}"}
 
 

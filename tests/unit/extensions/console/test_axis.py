@@ -1,4 +1,4 @@
-"""The marks of the axes of a chart."""
+"""The marks on the axes of a chart."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def test_an_axis_has_a_few_marks(top, resource_class):
     ],
 )
 def test_times_are_round_and_a_day_begins_with_its_date(hours, labels):
-    found = axis.times(NOON, NOON + datetime.timedelta(hours=hours))
-    assert [label for _, label in found] == labels
-    assert all(NOON < moment < NOON + datetime.timedelta(hours=hours) for moment, _ in found)
+    marks = axis.times(NOON, NOON + datetime.timedelta(hours=hours))
+    assert [label for _, label in marks] == labels
+    assert all(NOON < moment < NOON + datetime.timedelta(hours=hours) for moment, _ in marks)
 
 
 def test_a_period_of_any_length_has_marks():

@@ -1,4 +1,4 @@
-"""Commands for a terminal reach the service as it is configured."""
+"""Terminal commands that reach the service with its authentication strategy."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def text_of(kind, changes, generations=(None, None), *, uuid=GONE, name=None):
         ("resource_class", {"name": ["CUSTOM_A", "CUSTOM_B"]}, (None, None), "renamed"),
     ],
 )
-def test_the_verb_says_what_happened(kind, changes, generations, verb):
+def test_the_verb_describes_the_event(kind, changes, generations, verb):
     assert text_of(kind, changes, generations).verb == verb
 
 
@@ -125,18 +125,18 @@ def test_the_verb_says_what_happened(kind, changes, generations, verb):
         ),
     ],
 )
-def test_each_change_is_a_line(kind, changes, lines):
+def test_each_change_has_its_line(kind, changes, lines):
     assert [*text_of(kind, changes).lines] == lines
 
 
-def test_lines_that_are_left_out_are_counted():
+def test_omitted_lines_are_counted():
     entry = text_of("provider", {"allocations": {str(number): {"VCPU": [None, 1]} for number in range(50)}})
     assert (len(entry.lines), entry.more) == (20, 30)
     entry = text_of("provider", {"allocations": {str(number): {"VCPU": [None, 1]} for number in range(20)}})
     assert (len(entry.lines), entry.more) == (20, 0)
 
 
-def test_the_name_is_from_the_event_or_the_present_or_else_the_uuid():
+def test_the_name_is_that_of_the_event_or_of_the_present_or_the_uuid():
     assert text_of("provider", {}, uuid="host", name="former").name == "former"
     assert text_of("provider", {}, uuid="host").name == "host"
     assert text_of("provider", {}).name == GONE

@@ -29,7 +29,7 @@ HOST, OTHER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-2
         ("/etc/placement/policy.yaml (old)", ["/etc/placement/policy.yaml (old)"]),
     ],
 )  # fmt: skip
-def test_what_has_a_page_is_linked(place, parts):
+def test_places_with_a_page_are_linked(place, parts):
     world = World()
     world.host(HOST)
     assert [part for part in finding_places.linked(place, world.snapshot()) if part] == parts

@@ -1,4 +1,4 @@
-"""One sentence for each request that changed something."""
+"""One-sentence summaries of requests that changed something."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def words(summary):
     return "".join(parts).replace("\N{NARROW NO-BREAK SPACE}", " ")
 
 
-def told(snapshot, *events):
+def summarized(snapshot, *events):
     [summary] = summaries(events, NAMES, snapshot, NOW)
     return summary
 
@@ -163,11 +163,11 @@ EXPIRED = {"reason": (None, "expired")}
     ],
 )
 def test_a_request_is_summarized_in_one_sentence(snapshot, events, sentence):
-    assert words(told(snapshot, *events)) == sentence
+    assert words(summarized(snapshot, *events)) == sentence
 
 
 def test_objects_with_a_page_are_linked(snapshot):
-    summary = told(snapshot, consumer({"numa": {"VCPU": [4, None]}}, GONE, type_=("INSTANCE", None)))
+    summary = summarized(snapshot, consumer({"numa": {"VCPU": [4, None]}}, GONE, type_=("INSTANCE", None)))
     assert [part for part in summary.sentence if isinstance(part, ObjectLink)] == [
         ObjectLink("consumers", ME, "Instance 11111111"),
         ObjectLink("providers", "h1", "h1"),
@@ -175,7 +175,7 @@ def test_objects_with_a_page_are_linked(snapshot):
 
 
 def test_a_caller_who_may_not_see_trees_sees_the_provider_of_the_event():
-    summary = told(None, consumer({"numa": {"VCPU": [None, 4]}}, NEW))
+    summary = summarized(None, consumer({"numa": {"VCPU": [None, 4]}}, NEW))
     assert words(summary) == "Consumer 11111111 claimed 4 VCPU on the node"
     assert summary.sentence[-1] == ObjectLink("providers", "numa", "the node")
 
@@ -210,4 +210,4 @@ def test_the_key_is_the_request_id_or_else_the_number_of_the_event(snapshot):
     ],
 )
 def test_events_are_folded_unless_the_sentence_leaves_out_lines(snapshot, events, folds_events):
-    assert told(snapshot, *events).folds_events is folds_events
+    assert summarized(snapshot, *events).folds_events is folds_events

@@ -1,4 +1,4 @@
-"""Names that a field suggests."""
+"""Names that fields suggest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def snapshot():
 
 @pytest.mark.parametrize("part", ["gpu", "GPU", "Gpu"])
 @pytest.mark.parametrize(
-    ("what", "names"),
+    ("kind", "names"),
     [
         ("classes", ["GPU_A", "GPU_B", "CUSTOM_GPU"]),
         ("traits", ["GPU_A", "GPU_B", "HW_GPU"]),
@@ -30,12 +30,12 @@ def snapshot():
         ("providers", ["GPU-1", "gpu-2", "a-gpu"]),
     ],
 )
-def test_names_that_begin_with_the_text_come_before_those_that_have_it_elsewhere(snapshot, what, names, part):
-    assert suggestions.suggest(snapshot, what, part) == names
-    assert suggestions.suggest(snapshot, what, f"{part}x") == []
+def test_names_that_begin_with_the_text_come_before_others_that_contain_it(snapshot, kind, names, part):
+    assert suggestions.suggest(snapshot, kind, part) == names
+    assert suggestions.suggest(snapshot, kind, f"{part}x") == []
 
 
-def test_of_many_names_the_first_are_suggested():
+def test_only_the_first_of_many_names_are_suggested():
     world = World()
     for number in range(30):
         world.host(f"{'x-' if number < 15 else ''}host{number:02}")

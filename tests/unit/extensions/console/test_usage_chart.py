@@ -1,4 +1,4 @@
-"""The usage over time as a picture."""
+"""Charts of the usage history."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def chart(*samples):
     )
 
 
-def test_a_picture_has_time_from_left_to_right_and_amounts_from_below():
+def test_time_runs_from_left_to_right_and_amounts_upwards():
     drawn = chart((0, 100, 0), (5, 200, 50), (10, 200, 100))
     assert drawn.capacity_line == "0.0,100.0 500.0,0.0 1000.0,0.0"
     assert drawn.used_line == "0.0,200.0 500.0,150.0 1000.0,100.0"
@@ -33,14 +33,14 @@ def test_a_picture_has_time_from_left_to_right_and_amounts_from_below():
     assert (drawn.minimum, drawn.maximum, drawn.last.used, drawn.top, drawn.is_over) == (0, 100, 100, 200, False)
 
 
-def test_nothing_leaves_the_picture():
+def test_no_line_leaves_the_picture():
     drawn = chart((-1, 0, -5), (11, 10, 30))
     assert drawn.used_line == "0.0,200.0 1000.0,0.0"
     assert drawn.capacity_line == "0.0,200.0 1000.0,133.3"
     assert drawn.is_over
 
 
-def test_a_class_of_which_there_is_nothing_has_a_picture():
+def test_a_class_without_capacity_has_a_picture():
     assert chart((0, 0, 0), (10, 0, 0)).used_line == "0.0,200.0 1000.0,200.0"
 
 
@@ -71,7 +71,7 @@ def test_each_share_is_a_line_and_the_largest_of_them_reaches_the_top():
     assert (red.last.used, red.minimum, red.maximum, blue.minimum) == (100, 0, 100, 20)
 
 
-def test_a_capacity_that_is_far_away_is_not_drawn_beside_lines():
+def test_a_capacity_far_above_the_lines_is_not_drawn():
     [far] = charts(VCPU=shares(red=(333, 1, 1)))
     [near] = charts(VCPU=shares(red=(334, 1, 1)))
     [alone] = charts(VCPU={})
@@ -94,7 +94,7 @@ def test_a_name_has_one_colour_on_a_page():
     assert {line.name: line.colour for line in second.lines} == {"blue": 1, "green": 2}
 
 
-def test_more_names_than_colours_share_them_but_not_in_one_picture():
+def test_names_share_colours_only_in_different_pictures():
     several = [shares(**{f"{letter}{number}": (9,) for number in range(8)}) for letter in "ab"]
     for drawn in charts(VCPU=several[0], PGPU=several[1]):
         assert [line.colour for line in drawn.lines] == [*range(8)]
@@ -110,16 +110,16 @@ def test_the_fullest_class_comes_first():
 
 def test_points_are_spread_over_the_picture_and_their_bands_cover_it():
     drawn = chart(*((hour / 10, 100, hour) for hour in range(100)))
-    found = drawn.points(5)
-    assert [point.at for point in found] == [START + hour / 10 * HOUR for hour in (19, 39, 59, 79, 99)]
-    assert found[0].left == 0
-    for one, other in itertools.pairwise(found):
-        assert one.left + one.width == pytest.approx(other.left)
-        assert one.left <= one.x <= one.left + one.width
-    assert found[-1].left + found[-1].width == 100
+    points = drawn.points(5)
+    assert [point.at for point in points] == [START + hour / 10 * HOUR for hour in (19, 39, 59, 79, 99)]
+    assert points[0].left == 0
+    for left, right in itertools.pairwise(points):
+        assert left.left + left.width == pytest.approx(right.left)
+        assert left.left <= left.x <= left.left + left.width
+    assert points[-1].left + points[-1].width == 100
 
 
-def test_a_point_has_the_height_of_each_line_and_says_its_amount():
+def test_a_point_has_the_height_and_amount_of_each_line():
     [drawn] = charts(MEMORY_MB=shares(red=(0, 2048), blue=(1024,)))
     first, second, third = drawn.points(10)
     assert first.marks == [(0, 100.0), (1, 50.0)]
@@ -128,26 +128,26 @@ def test_a_point_has_the_height_of_each_line_and_says_its_amount():
     assert third.marks == []
 
 
-def test_who_has_no_share_used_nothing_if_all_that_used_something_are_known():
+def test_a_missing_share_is_zero_if_all_shares_are_known():
     [drawn] = charts(MEMORY_MB=shares(red=(0, 2048), blue=(1024,)))
     assert [(line.name, line.minimum, [share.used for share in line.samples]) for line in drawn.lines] == [
         ("red", 0, [0, 2048]),
         ("blue", 0, [1024, 0]),
     ]
-    # So many that others may have used something, too.
+    # With this many shares, further projects may have used something, too.
     many = shares(**{f"p{number:02}": (9,) for number in range(MAX_SHARES)})
     [drawn] = charts(MEMORY_MB={"late": [UsageShare("late", START + HOUR, 1)], **many})
     assert [share.used for share in drawn.lines[0].samples] == [1]
 
 
-def test_an_aggregate_that_has_no_share_at_a_moment_has_no_point_there():
-    """Its capacity then is not known."""
+def test_an_aggregate_without_a_share_at_a_time_has_no_point_there():
+    """Its capacity at that time is unknown."""
     whole = [UsageShare("whole", START + hour * HOUR, 1, 5) for hour in range(2)]
     [drawn] = charts(VCPU={"whole": whole, "part": [UsageShare("part", START, 1, 5)]})
     assert [[share.capacity for share in line.samples] for line in drawn.lines] == [[5, 5], [5]]
 
 
-def test_the_present_is_no_point():
+def test_the_present_is_not_a_point():
     assert [point.at for point in chart((5, 9, 9), (10, 9, 9)).points(10)] == [START + 5 * HOUR]
 
 

@@ -1,4 +1,4 @@
-"""What pages show of a snapshot."""
+"""Views of a snapshot on the pages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.world import Stock, World
         ((10, -5, 15, 15), 100.0, 0.0, 100),
     ],
 )
-def test_a_bar_never_leaves_its_place(amounts, used, reserved, percent):
+def test_a_bar_never_exceeds_its_width(amounts, used, reserved, percent):
     level = ClassLevel("VCPU", *amounts)
     assert (level.used_width, level.reserved_width, level.percent) == (used, reserved, percent)
     assert level.used_width + level.over_width + level.reserved_width <= 100
@@ -38,14 +38,14 @@ def test_a_bar_never_leaves_its_place(amounts, used, reserved, percent):
         assert level.used_width + level.over_width + level.taken_width(amount) + level.reserved_width <= 100
 
 
-def test_a_bar_has_what_would_be_taken_after_what_is_used():
+def test_a_bar_shows_the_requested_amount_after_the_used_amount():
     level = ClassLevel("VCPU", 100, 20, 80, 40)
     assert [level.taken_width(amount) for amount in (20, 40, 100)] == [20.0, 40.0, 40.0]
     assert ClassLevel("VCPU", 100, 20, 80, 81).taken_width(20) == 0.0
 
 
 def a_rack():
-    """Return a snapshot of hosts that are used 0 %, 10 % ... 110 %, the last by its NUMA node."""
+    """Return a snapshot of hosts with a usage of 0 %, 10 % ... 110 %, the last on its NUMA node."""
     world = World()
     for tenth in range(11):
         world.host(f"h{tenth:02}", VCPU=Stock(10, used=tenth))
@@ -62,16 +62,16 @@ def test_hosts_are_sorted_by_how_full_they_are():
     assert [is_disabled for _, _, is_disabled in levels.emptiest(1)] == [False]
 
 
-def test_a_host_that_is_disabled_is_no_empty_one_while_there_are_others():
+def test_a_disabled_host_is_not_an_emptiest_one_while_there_are_others():
     world = World()
     world.host("closed", VCPU=Stock(10, used=0), traits=["COMPUTE_STATUS_DISABLED"])
     world.host("open", VCPU=Stock(10, used=9))
-    found = cloud.host_levels(world.snapshot(), "VCPU").emptiest(2)
-    assert [(host.name, is_disabled) for host, _, is_disabled in found] == [("open", False), ("closed", True)]
+    hosts = cloud.host_levels(world.snapshot(), "VCPU").emptiest(2)
+    assert [(host.name, is_disabled) for host, _, is_disabled in hosts] == [("open", False), ("closed", True)]
 
 
 def a_row_of_racks():
-    """Return a snapshot of hosts in two aggregates and with traits of racks, and of one in none."""
+    """Return a snapshot of hosts in two aggregates with traits of racks, and of one host in no aggregate."""
     world = World()
     world.host("h3", VCPU=1, aggregates=["a"], traits=["CUSTOM_RACK_2", "CUSTOM_ONE"])
     world.host("h2", VCPU=1, aggregates=["a", "b"], traits=["CUSTOM_RACK_1", "CUSTOM_RACK_2"])
@@ -80,7 +80,7 @@ def a_row_of_racks():
     return world.snapshot()
 
 
-def test_hosts_are_grouped_by_aggregates_and_by_beginnings_of_traits_that_differ():
+def test_hosts_are_grouped_by_aggregates_and_by_prefixes_of_distinct_traits():
     snapshot = a_row_of_racks()
     assert cloud.groupings(snapshot) == ["aggregate", "CUSTOM_RACK_"]
     by_rack = cloud.host_levels(snapshot, "VCPU", "CUSTOM_RACK_")
@@ -92,20 +92,20 @@ def test_hosts_are_grouped_by_aggregates_and_by_beginnings_of_traits_that_differ
     assert cloud.host_levels(snapshot, "VCPU").groups == [("", 4)]
 
 
-def test_hosts_may_stand_in_the_order_of_how_full_they_are():
-    found = cloud.host_levels(a_rack(), "VCPU", cloud.FULLEST)
-    assert [host.name for host in found.hosts] == [f"h{tenth:02}" for tenth in reversed(range(12))]
-    assert found.groups == [("", 12)]
-    assert found.is_over == [True] + [False] * 11
+def test_hosts_may_be_sorted_by_how_full_they_are():
+    levels = cloud.host_levels(a_rack(), "VCPU", cloud.FULLEST)
+    assert [host.name for host in levels.hosts] == [f"h{tenth:02}" for tenth in reversed(range(12))]
+    assert levels.groups == [("", 12)]
+    assert levels.is_over == [True] + [False] * 11
 
 
-def test_classes_come_by_pressure():
+def test_classes_are_sorted_by_pressure():
     levels = [ClassLevel("A", 10, 0, 10, 1), ClassLevel("B", 10, 0, 10, 11), ClassLevel("C", 0, 0, 0, 0)]
     assert [level.resource_class for level in cloud.by_pressure(levels)] == ["B", "A", "C"]
 
 
 @pytest.mark.parametrize(
-    ("amount", "resource_class", "shown"),
+    ("amount", "resource_class", "expected"),
     [
         (2_859_008, "MEMORY_MB", "2.73 TiB memory"),
         (512, "MEMORY_MB", "512 MiB memory"),
@@ -117,29 +117,29 @@ def test_classes_come_by_pressure():
         (0, "DISK_GB", "0 disk"),
     ],
 )
-def test_an_amount_has_the_unit_that_people_read(amount, resource_class, shown):
-    assert units.amount_of(amount, resource_class).replace("\N{NARROW NO-BREAK SPACE}", " ") == shown
+def test_an_amount_is_shown_in_a_readable_unit(amount, resource_class, expected):
+    assert units.amount_of(amount, resource_class).replace("\N{NARROW NO-BREAK SPACE}", " ") == expected
 
 
-def test_a_tenth_holds_its_lower_end_and_what_is_full_is_not_over():
+def test_a_tenth_includes_its_lower_end_and_a_full_host_is_not_over_committed():
     assert cloud.host_levels(a_rack(), "VCPU").histogram() == [1] * 9 + [2, 1]
     assert cloud.host_levels(a_rack(), "NOTHING").histogram() == [0] * 11
 
 
-def test_what_needs_attention_is_counted_and_named():
+def test_providers_that_need_attention_are_counted_and_named():
     assert cloud.over_committed(a_rack(), 5) == cloud.Attention(
         1, [(cloud.ProviderName("h11-numa0", "h11-numa0"), "1 VCPU")]
     )
     assert cloud.disabled_in_use(a_rack(), 0) == cloud.Attention(1, [])
 
 
-def test_examples_of_what_needs_attention_are_the_first_by_name():
+def test_examples_of_providers_that_need_attention_are_the_first_by_name():
     world = World()
     for name in ("b", "c", "a"):
         world.host(name, VCPU=Stock(1, used=1), traits=["COMPUTE_STATUS_DISABLED"])
     world.host("idle", VCPU=1, traits=["COMPUTE_STATUS_DISABLED"])
-    found = cloud.disabled_in_use(world.snapshot(), 2)
-    assert (found.count, [each.name for each, _ in found.examples]) == (3, ["a", "b"])
+    examples = cloud.disabled_in_use(world.snapshot(), 2)
+    assert (examples.count, [each.name for each, _ in examples.examples]) == (3, ["a", "b"])
 
 
 def test_the_own_tree_of_a_candidate_comes_before_those_of_sharing_providers():
@@ -152,7 +152,7 @@ def test_the_own_tree_of_a_candidate_comes_before_those_of_sharing_providers():
     assert [drawn.root.name for drawn in card.trees] == ["host", "a-pool"]
 
 
-def test_sums_are_those_of_all_providers():
+def test_the_sums_include_all_providers():
     [level] = cloud.totals(a_rack())
     assert level == ClassLevel("VCPU", 120, 0, 120, 66)
 
@@ -165,14 +165,14 @@ def a_chain(length):
     return world.snapshot()
 
 
-def test_a_deep_tree_is_drawn_without_an_end_of_the_stack():
+def test_a_deep_tree_is_drawn_without_recursion():
     snapshot = a_chain(700)
     drawn = tree.draw(snapshot, snapshot.by_uuid["p0000"])
     assert [provider.depth for provider in drawn.providers] == list(range(tree.MAX_PROVIDERS))
     assert drawn.omitted == 700 - tree.MAX_PROVIDERS
 
 
-def test_a_provider_is_drawn_with_its_ancestors_also_where_the_tree_is_too_great():
+def test_a_provider_in_a_large_tree_is_drawn_with_its_ancestors():
     snapshot = a_chain(700)
     drawn = tree.draw(snapshot, snapshot.by_uuid["p0600"], max_providers=100)
     assert [provider.name for provider in drawn.providers] == [f"p{number:04}" for number in range(601)]
@@ -199,7 +199,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_text_keeps_its_meaning(text):
+def test_a_query_text_keeps_its_meaning(text):
     pairs = parse_text(text)
     assert parse_text(query_text.text(pairs)) == pairs
     assert parse_text(QueryForm.of(pairs).text) == pairs
@@ -210,7 +210,7 @@ def test_a_query_may_be_pasted_in_many_forms(pasted):
     assert parse_text(pasted) == [("a", "1"), ("b", "2")]
 
 
-def test_fields_that_are_empty_are_left_out():
+def test_empty_fields_are_omitted():
     assert without_blanks([("a", " "), ("b", " x "), ("c", "")]) == [("b", "x")]
 
 

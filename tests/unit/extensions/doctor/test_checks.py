@@ -1,4 +1,4 @@
-"""Every finding of the doctor is documented, and some test plants it (docs: doctor)."""
+"""Every finding of the doctor is documented, and planted by a test (docs: doctor)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.unit.extensions.doctor import test_configuration, test_galera
 
 TEXT = (Path(__file__).parents[4] / "docs/extensions/doctor.rst").read_text()
 MAKERS = {finding.error: Severity.ERROR, finding.warning: Severity.WARNING, finding.info: Severity.INFO}
-#: The modules that plant findings; ``plants`` has noted what as they were imported.
+#: The modules that plant findings; ``plants`` recorded these during the imports.
 PLANTING = (test_doctor, test_configuration, test_galera)
 
 
 def severities(function: types.FunctionType, seen: set[object]) -> Iterator[Severity]:
-    """Yield the severities of what a check finds: those that it, and what it calls of the doctor, name."""
+    """Yield the severities of a check's findings, which the check and the functions that it calls name."""
     seen.add(function)
     for name in named(function.__code__):
         value = function.__globals__.get(name)
@@ -39,7 +39,7 @@ def severities(function: types.FunctionType, seen: set[object]) -> Iterator[Seve
 
 
 def named(code: types.CodeType) -> Iterator[str]:
-    """Yield the global names in a function, and in those that are defined in it."""
+    """Yield the global names in a function and its nested functions."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -47,9 +47,9 @@ def named(code: types.CodeType) -> Iterator[str]:
 
 
 def of(check: Any) -> set[Severity]:
-    found = set(severities(check.run, set()))
-    assert found
-    return found
+    severities_ = set(severities(check.run, set()))
+    assert severities_
+    return severities_
 
 
 def rows() -> Iterator[tuple[str, str, str]]:
@@ -69,9 +69,9 @@ def test_every_finding_is_documented_and_planted(check):
     assert {severity for name, severity in PLANTED if name == check.name} == of(check)
 
 
-def test_only_what_exists_is_documented_and_planted():
+def test_only_existing_findings_are_documented_and_planted():
     assert {name for name, _, _ in rows()} == {name for name, _ in PLANTED} == {*checks.NAMES}
 
 
-def test_what_is_mended_is_documented():
+def test_every_fix_is_documented():
     assert {name for name, _, text in rows() if "``--fix``" in text} == {fix.check for fix in fixes.FIXES}

@@ -1,4 +1,4 @@
-"""What the doctor says about a node of a Galera cluster, by its variables and its status (docs: doctor)."""
+"""Findings of the doctor about a node of a Galera cluster, from its variables and status (docs: doctor)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ SOUND = {
 }
 
 
-def found(variables, status):
+def findings(variables, status):
     """Return what the check finds if the node has these variables and this status."""
     check = Check("galera", lambda _: node_findings(variables, status), checks.DATABASE, needs_tables=False)
     return [finding for _, finding in examine(Subject(None, None), [check]).findings]
 
 
-def test_a_sound_node_has_no_finding():
-    assert found(NODE, SOUND) == []
-    assert found(NODE | {"wsrep_cluster_address": "gcomm://"}, SOUND) == []
-    assert found(NODE | {"wsrep_cluster_address": "gcomm://db1,db2,db3?gmcast.segment=1"}, SOUND) == []
+def test_a_healthy_node_has_no_finding():
+    assert findings(NODE, SOUND) == []
+    assert findings(NODE | {"wsrep_cluster_address": "gcomm://"}, SOUND) == []
+    assert findings(NODE | {"wsrep_cluster_address": "gcomm://db1,db2,db3?gmcast.segment=1"}, SOUND) == []
 
 
 @pytest.mark.parametrize(
@@ -43,14 +43,14 @@ def test_a_sound_node_has_no_finding():
     ],
 )
 @plants("galera", Severity.WARNING, Severity.ERROR)
-def test_what_is_wrong_is_found(status, severity, words):
-    [finding] = found(NODE, SOUND | status)
+def test_every_wrong_status_of_a_node_is_found(status, severity, words):
+    [finding] = findings(NODE, SOUND | status)
     assert finding.severity is severity
     assert words in finding.what
     assert finding.fix
 
 
 @plants("galera", Severity.INFO)
-def test_two_nodes_are_told_of():
-    [finding] = found(NODE | {"wsrep_cluster_address": "gcomm://db1,db2"}, SOUND | {"wsrep_cluster_size": "2"})
+def test_a_cluster_of_two_nodes_is_reported():
+    [finding] = findings(NODE | {"wsrep_cluster_address": "gcomm://db1,db2"}, SOUND | {"wsrep_cluster_size": "2"})
     assert finding.severity is Severity.INFO

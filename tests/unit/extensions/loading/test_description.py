@@ -1,4 +1,4 @@
-"""What a file describes, and each mistake that shows without a database."""
+"""The contents of a file, and the mistakes that are detected without a database."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def findings(text):
     try:
         entries(text)
     except InvalidFile as refused:
-        return [(found.line, found.text) for found in refused.findings]
+        return [(finding.line, finding.text) for finding in refused.findings]
     return []
 
 
-def test_what_the_file_leaves_out_stays_as_it_is():
+def test_omitted_fields_are_not_described():
     (entry,) = entries("providers: [{name: a}]")
     assert (entry.states_parent, entry.parent, entry.uuid) == (False, None, None)
     assert (entry.inventories, entry.traits, entry.aggregates) == (None, None, None)
 
 
-def test_everything_that_a_file_can_say():
+def test_every_field_of_a_file_is_read():
     (entry,) = entries(
         f"""
 aggregates: {{rack: {UUID}}}
@@ -84,29 +84,29 @@ def test_numbers_in_a_name_are_written_out(pattern, expected):
 def test_children_are_named_after_their_parents():
     cards = {"name": "{parent}-g"}
     nodes = {"name": "{parent}-n0", "children": [cards]}
-    found = entries(json.dumps({"providers": [{"name": "h[1-2]", "children": [nodes]}]}))
-    assert [(entry.name, entry.parent) for entry in found] == [
+    entries_ = entries(json.dumps({"providers": [{"name": "h[1-2]", "children": [nodes]}]}))
+    assert [(entry.name, entry.parent) for entry in entries_] == [
         *(("h1", None), ("h1-n0", "h1"), ("h1-n0-g", "h1-n0")),
         *(("h2", None), ("h2-n0", "h2"), ("h2-n0-g", "h2-n0")),
     ]
 
 
 def test_parents_come_before_their_children():
-    found = entries(f"providers: [{{name: c, parent: b}}, {{name: b, parent: {UUID}}}, {{name: a, uuid: {UUID}}}]")
-    assert [(entry.name, entry.parent) for entry in found] == [("a", None), ("b", "a"), ("c", "b")]
+    entries_ = entries(f"providers: [{{name: c, parent: b}}, {{name: b, parent: {UUID}}}, {{name: a, uuid: {UUID}}}]")
+    assert [(entry.name, entry.parent) for entry in entries_] == [("a", None), ("b", "a"), ("c", "b")]
 
 
 @given(st.permutations(["a", "a1", "a11", "a12", "b", "b1"]))
-def test_the_order_in_a_file_means_nothing(ordered):
-    """Each provider is below that whose name is the beginning of its own."""
+def test_the_order_in_a_file_does_not_matter(ordered):
+    """Each provider is below the provider whose name is a prefix of its own."""
     stated = [{"name": name, **({"parent": name[:-1]} if len(name) > 1 else {})} for name in ordered]
-    found = entries(yaml.safe_dump({"providers": stated}))
-    assert {entry.name: entry.parent for entry in found} == {name: name[:-1] or None for name in ordered}
-    places = {entry.name: place for place, entry in enumerate(found)}
+    entries_ = entries(yaml.safe_dump({"providers": stated}))
+    assert {entry.name: entry.parent for entry in entries_} == {name: name[:-1] or None for name in ordered}
+    places = {entry.name: place for place, entry in enumerate(entries_)}
     assert all(places[name[:-1]] < places[name] for name in ordered if len(name) > 1)
 
 
-def test_each_key_that_is_not_known_is_a_finding():
+def test_each_unknown_key_is_a_finding():
     text = "providers:\n- name: a\n  x: 1\n  traits: []\n  inventories: {VCPU: 1,\n    b: 1}\n  y: 1\nz: 1\n"
     assert [(line, words.partition(" is")[0]) for line, words in findings(text)] == [
         (3, "providers: 'x'"),
@@ -149,14 +149,14 @@ def test_an_empty_file_is_a_mistake():
         (["- {name: a, parent: b}", "- {name: b, parent: a}"], 2, "a is its own ancestor: a < b"),
     ],
 )
-def test_a_mistake_has_its_line(lines, line, words):
-    (found, *_) = findings("\n".join(["providers:", *lines]))
-    assert found[0] == line
-    assert words in found[1]
+def test_a_mistake_is_reported_with_its_line(lines, line, words):
+    (finding, *_) = findings("\n".join(["providers:", *lines]))
+    assert finding[0] == line
+    assert words in finding[1]
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "providers", "providers: {}", "providers: [1]", "a: 1"])
-def test_other_values_are_refused(text):
+def test_values_of_other_types_are_refused(text):
     assert findings(text)
 
 
@@ -170,7 +170,7 @@ def test_any_document_is_described_or_refused(document):
     findings(yaml.safe_dump({"providers": [document]}))
 
 
-def test_the_schema_is_a_schema_and_has_the_bounds_of_the_api():
+def test_the_schema_is_valid_and_has_the_bounds_of_the_api():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     of_api = inventory.CREATE.render(mv.HISTORY.latest)["properties"]
     properties = SCHEMA["$defs"]["inventory"]["properties"]

@@ -16,12 +16,12 @@ def findings(text):
     try:
         YamlSource(text)
     except InvalidFile as refused:
-        return [(found.line, found.text) for found in refused.findings]
+        return [(finding.line, finding.text) for finding in refused.findings]
     return []
 
 
 @given(json_values())
-def test_a_text_is_read_as_the_library_reads_it(value):
+def test_a_text_has_the_values_of_the_library(value):
     text = yaml.safe_dump(value)
     assert YamlSource(text).value == yaml.safe_load(text)
 
@@ -32,7 +32,7 @@ def test_aliases_and_merged_keys_are_filled_in():
     assert source.line(("b", "y")) == 4
 
 
-def test_the_line_of_a_value_is_where_it_begins():
+def test_the_line_of_a_value_is_that_of_its_beginning():
     source = YamlSource("# first\na:\n  - b: 1\n    c: 2\n  - d\n")
     lines = [source.line(path) for path in ((), ("a",), ("a", 0, "c"), ("a", 1), ("a", 1, "missing"))]
     assert lines == [2, 3, 4, 5, 5]
@@ -47,16 +47,16 @@ def test_the_line_of_a_value_is_where_it_begins():
         "{a: {<<: [{x: 1}, {x: 2}]}, b: {<<: []}}",
     ],
 )
-def test_merged_keys_are_those_of_the_library(text):
+def test_merged_keys_have_the_values_of_the_library(text):
     assert YamlSource(text).value == yaml.safe_load(text)
 
 
 def _towers(first, each, levels):
-    """Lines that each name the one before many times."""
+    """Return lines that each refer to the previous one many times."""
     return "\n".join([first, *(each.format(n=n, many=", ".join([f"*a{n - 1}"] * 10)) for n in range(1, levels))])
 
 
-def test_a_value_that_many_aliases_name_is_made_once():
+def test_a_value_with_many_aliases_is_built_once():
     source = YamlSource(_towers("a0: &a0 [x]", "a{n}: &a{n} [{many}]", 6))
     assert source.value["a5"][0] is source.value["a4"]
 
@@ -70,20 +70,20 @@ def test_a_value_that_many_aliases_name_is_made_once():
     ],
     ids=["lists", "objects", "depth"],
 )
-def test_aliases_that_stand_for_too_much(text, line, words):
-    """Ten aliases of ten aliases ... of a list would be ten thousand million values for a reader that follows them."""
-    ((found, sentence),) = findings(text)
-    assert (found, words in sentence) == (line, True), sentence
+def test_exponential_aliases_are_refused(text, line, words):
+    """Ten aliases of ten aliases ... of a list expand to ten thousand million values."""
+    ((number, sentence),) = findings(text)
+    assert (number, words in sentence) == (line, True), sentence
 
 
-def test_keys_that_are_merged_many_times_are_merged_once():
-    """A reader that repeats them would have ten thousand million."""
+def test_keys_that_are_repeatedly_merged_are_merged_once():
+    """Repeated merging would build ten thousand million keys."""
     source = YamlSource(_towers("a0: &a0 {x: 1}", "a{n}: &a{n} {{<<: [{many}]}}", 11))
     assert source.value["a10"] == {"x": 1}
 
 
 def test_merged_keys_are_counted(monkeypatch):
-    """Each object that they are merged into is an object of its own."""
+    """Each object into which they are merged is a separate object."""
     monkeypatch.setattr(yaml_source, "MAX_VALUES", 1000)
     keys = ", ".join(f"k{n}: 1" for n in range(100))
     text = "\n".join([f"- &all {{{keys}}}", *["- {<<: *all}"] * 100])
@@ -119,9 +119,9 @@ def test_merged_keys_are_counted(monkeypatch):
         (f"a: {'9' * 10_000}\n", 1, f"'{'9' * 80}...' is not a number that can be stored"),
     ],
 )
-def test_a_mistake_has_its_line(text, line, words):
-    ((found, sentence),) = findings(text)
-    assert found == line
+def test_a_mistake_is_reported_with_its_line(text, line, words):
+    ((number, sentence),) = findings(text)
+    assert number == line
     assert words in sentence
 
 

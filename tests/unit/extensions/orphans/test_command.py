@@ -1,4 +1,4 @@
-"""placement-manage consumers: ages, as they are given and shown."""
+"""Ages in the arguments and the output of placement-manage consumers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from placement.extensions.orphans import reports as consumer_reports
         ("36500d", datetime.timedelta(days=36500)),
     ],
 )
-def test_ages(text, expected):
+def test_an_age_is_parsed(text, expected):
     assert consumers.age(text) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["", "d", "30", "0d", "-1d", "1.5h", "30 d", "30D", "1y", "30dd", "٣d", "36501d", "9" * 9 + "m"]
 )
-def test_what_is_no_age(text):
+def test_an_invalid_age_is_refused(text):
     with pytest.raises(argparse.ArgumentTypeError):
         consumers.age(text)
 
@@ -37,9 +37,9 @@ def test_what_is_no_age(text):
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0m"), (59, "0m"), (60, "1m"), (3599, "59m"), (3600, "1h"), (86399, "23h"), (86400, "1d")]
 )
-def test_ages_as_they_are_shown(seconds, text):
+def test_an_age_is_shown_in_its_largest_unit(seconds, text):
     assert consumer_reports.age_text(datetime.timedelta(seconds=seconds)) == text
 
 
-def test_an_unknown_age():
+def test_an_unknown_age_is_shown():
     assert consumer_reports.age_text(None) == "?"

@@ -1,4 +1,4 @@
-"""Those that should hold something: lines of files, and documents of nova as it may send them."""
+"""Expected consumers, read from lines of files and from documents that nova may send."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ UUID = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0a1"
         f"{UUID}\r\n",
     ],
 )
-def test_spellings_of_a_uuid(line):
+def test_every_spelling_of_a_uuid_is_read(line):
     assert read_uuids([line], "file", may_be_empty=False) == {UUID}
 
 
 @pytest.mark.parametrize("line", ["ID", UUID[:-1], f"{UUID},{UUID}", f"{UUID} web1", "| ID |", "\ufeff" + UUID, "\0"])
-def test_what_is_no_uuid(line):
+def test_an_invalid_uuid_is_refused(line):
     with pytest.raises(InvalidNames, match=r"file:3: .* is not a uuid"):
         read_uuids([UUID, "", line], "file", may_be_empty=True)
 
 
 @pytest.mark.parametrize("lines", [[], ["", "  \n"], ["# none"]])
-def test_no_uuid_at_all(lines):
+def test_a_list_without_uuids_is_refused(lines):
     with pytest.raises(InvalidNames, match="file names no consumers"):
         read_uuids(lines, "file", may_be_empty=False)
     assert read_uuids(lines, "file", may_be_empty=True) == set()
@@ -49,13 +49,13 @@ def test_no_uuid_at_all(lines):
 @hypothesis.given(st.lists(st.text()))
 def test_any_lines_are_uuids_or_refused(lines):
     try:
-        found = read_uuids(lines, "file", may_be_empty=False)
+        uuids = read_uuids(lines, "file", may_be_empty=False)
     except InvalidNames:
         return
-    assert all(len(one) == 36 and one == one.lower() for one in found)
+    assert all(len(uuid) == 36 and uuid == uuid.lower() for uuid in uuids)
 
 
-def test_what_was_recorded_is_what_is_generated_from_the_schemas():
+def test_the_recorded_replies_are_those_generated_from_the_schemas():
     schemas = json.loads(record.SCHEMAS.read_text())
     assert record.replies(schemas) == RECORDED
     for key in ("servers", "migrations"):
@@ -63,15 +63,15 @@ def test_what_was_recorded_is_what_is_generated_from_the_schemas():
 
 
 def test_the_recorded_replies_have_every_alternative():
-    """Each property that the schema allows, and both kinds of servers; what is not required is missing in some."""
+    """They contain each property of the schema, and both kinds of servers; some lack the optional properties."""
     full, short = VALIDATORS["servers"].schema["properties"]["servers"]["items"]["oneOf"]
-    servers = [one for one in RECORDED["servers"] if "flavor" in one]
-    unknown = [one for one in RECORDED["servers"] if "flavor" not in one]
+    servers = [server for server in RECORDED["servers"] if "flavor" in server]
+    unknown = [server for server in RECORDED["servers"] if "flavor" not in server]
     assert set(full["properties"]) == set().union(*servers)
     assert set(full["required"]) == set.intersection(*map(set, servers))
     assert set(short["properties"]) == set().union(*unknown)
-    assert {one["image"] == "" for one in servers} == {True, False}
-    assert {"extra_specs" in one["flavor"] for one in servers} == {True, False}
+    assert {server["image"] == "" for server in servers} == {True, False}
+    assert {"extra_specs" in server["flavor"] for server in servers} == {True, False}
 
 
 @pytest.mark.parametrize("number", range(record.SERVERS))
@@ -95,19 +95,19 @@ def test_every_server_that_the_schemas_allow_is_understood_or_refused(number):
 def test_migrations_and_their_servers_are_known():
     expected = Expected()
     expected.add_migrations(RECORDED["migrations"])
-    assert expected.migrations == {one["uuid"] for one in RECORDED["migrations"]}
-    assert expected.migrating == {one["instance_uuid"] for one in RECORDED["migrations"]}
+    assert expected.migrations == {migration["uuid"] for migration in RECORDED["migrations"]}
+    assert expected.migrating == {migration["instance_uuid"] for migration in RECORDED["migrations"]}
     assert all(map(expected.knows, expected.migrations))
 
 
 def test_a_server_in_an_unknown_state_of_a_cell_that_answers_is_compared():
-    document = {**next(one for one in RECORDED["servers"] if "flavor" in one), "status": "UNKNOWN", TASK: None}
+    document = {**next(server for server in RECORDED["servers"] if "flavor" in server), "status": "UNKNOWN", TASK: None}
     server = NovaServer.of({**document, HOST: "host1"})
     assert (server.host, server.is_changing, server.demand is None) == ("host1", False, False)
 
 
 def test_a_server_without_an_image_has_its_disk_on_a_volume():
-    """nova sends an empty text; its schema allows null, too."""
-    document = next(one for one in RECORDED["servers"] if "flavor" in one and one["flavor"].get("disk"))
+    """nova sends an empty text; its schema also allows null."""
+    document = next(server for server in RECORDED["servers"] if "flavor" in server and server["flavor"].get("disk"))
     image, text, null = (NovaServer.of({**document, "image": each}).demand for each in ({"id": UUID}, "", None))
     assert text == null != image

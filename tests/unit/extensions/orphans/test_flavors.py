@@ -1,4 +1,4 @@
-"""What a flavor has a server claim."""
+"""The resources that a flavor requests for a server."""
 
 from __future__ import annotations
 
@@ -56,21 +56,21 @@ def test_disks_are_added_and_swap_is_rounded_up(fields, disk):
         ({"trait:HW_CPU_X86_AVX": "required", "resources:vcpu": "9", "resources:VGPU": "x"}, exactly(), {}),
     ],
 )
-def test_extra_specs_stand_for_what_the_flavor_says_otherwise(specs, exact, least):
+def test_extra_specs_override_the_flavor(specs, exact, least):
     assert demand(specs) == (exact, least)
 
 
-def test_without_extra_specs_nothing_is_known():
+def test_a_flavor_without_extra_specs_has_an_unknown_demand():
     hidden = {name: value for name, value in SMALL.items() if name != "extra_specs"}
     assert flavors.demand(hidden, boots_from_volume=False) is None
 
 
-def test_differences():
-    wanted = flavors.FlavorDemand(exactly(), {"VGPU": 1})
+def test_differences_from_a_flavor_are_listed():
+    expected = flavors.FlavorDemand(exactly(), {"VGPU": 1})
     assert [
-        *wanted.differences({"VCPU": 1, "PCPU": 1, "MEMORY_MB": 512, "DISK_GB": 20, "VGPU": 2, "IPV4_ADDRESS": 1})
+        *expected.differences({"VCPU": 1, "PCPU": 1, "MEMORY_MB": 512, "DISK_GB": 20, "VGPU": 2, "IPV4_ADDRESS": 1})
     ] == []
-    assert [*wanted.differences({"VCPU": 3, "MEMORY_MB": 512})] == [
+    assert [*expected.differences({"VCPU": 3, "MEMORY_MB": 512})] == [
         ("VCPU+PCPU", 2, 3),
         ("DISK_GB", 20, 0),
         ("VGPU", 1, 0),

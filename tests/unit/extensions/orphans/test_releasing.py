@@ -1,4 +1,4 @@
-"""Which orphans are old enough to be released, and which are too many."""
+"""The age at which orphans are released, and the limits on their number."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ def orphans(**numbers):
 
 
 def test_a_consumer_as_old_as_the_bound_is_old_enough():
-    (one,) = orphans(INSTANCE=1)
+    (orphan,) = orphans(INSTANCE=1)
     second = datetime.timedelta(seconds=1)
-    assert [one.is_older_than(one.age + more) for more in (-second, 0 * second, second)] == [True, True, False]
+    assert [orphan.is_older_than(orphan.age + more) for more in (-second, 0 * second, second)] == [True, True, False]
 
 
 @pytest.mark.parametrize(
-    ("compared", "chosen", "most"),
+    ("compared", "chosen", "limit"),
     [
         ({"INSTANCE": 4}, {"INSTANCE": 2}, False),
         ({"INSTANCE": 4}, {"INSTANCE": 3}, True),
-        # Of a type that is rare, ten are no sign of a wrong list.
+        # Ten of a rare type are no sign of a wrong list.
         ({"INSTANCE": 100, "LEASE": 10}, {"LEASE": 10}, False),
         ({"INSTANCE": 100, "LEASE": 11}, {"LEASE": 11}, True),
         ({"INSTANCE": 100, "LEASE": 22}, {"LEASE": 11}, False),
         ({"INSTANCE": 100, "LEASE": 40}, {"INSTANCE": 11, "LEASE": 20}, False),
         ({"INSTANCE": 100, "LEASE": 40}, {"INSTANCE": 11, "LEASE": 21}, True),
-        # Each type has few, and all together are more than half.
+        # Each type has few, and all types together more than half.
         ({"INSTANCE": 10, "LEASE": 10}, {"INSTANCE": 6, "LEASE": 5}, True),
         ({"INSTANCE": 4}, {}, False),
     ],
 )
-def test_more_than_half_of_all_or_of_a_type_are_too_many(compared, chosen, most):
-    assert is_suspicious(Review(compared=Counter(compared)), orphans(**chosen)) is most
+def test_more_than_half_of_all_or_of_a_type_are_too_many(compared, chosen, limit):
+    assert is_suspicious(Review(compared=Counter(compared)), orphans(**chosen)) is limit

@@ -1,4 +1,4 @@
-"""Where the service is, and who asks."""
+"""The address of the service, and the credentials of the caller."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def directory(tmp_path, monkeypatch):
     return tmp_path
 
 
-def found(*words, **environment):
+def located(*words, **environment):
     parser = argparse.ArgumentParser()
     address.add_arguments(parser)
     place = address.find(parser.parse_args(words), environment)
@@ -30,33 +30,33 @@ def basic(name, password):
     return {"Authorization": "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()}
 
 
-def test_options_go_before_the_environment():
+def test_options_take_precedence_over_the_environment():
     environment = {"OS_ENDPOINT": "http://other", "OS_TOKEN": "other"}
-    assert found("--url", f"{URL}/", "--token", "t", **environment) == (URL, {"X-Auth-Token": "t"})
-    assert found(**environment) == ("http://other", {"X-Auth-Token": "other"})
+    assert located("--url", f"{URL}/", "--token", "t", **environment) == (URL, {"X-Auth-Token": "t"})
+    assert located(**environment) == ("http://other", {"X-Auth-Token": "other"})
 
 
 def test_without_a_token_none_is_sent():
-    assert found("--url", URL) == (URL, {})
+    assert located("--url", URL) == (URL, {})
 
 
 def test_a_service_of_this_directory_is_found(directory):
     (directory / "var").mkdir()
     (directory / address.ADDRESS_FILE).write_text(f"{URL}\n")
-    assert found() == (URL, {})
-    assert found("--token", "t") == (URL, {"X-Auth-Token": "t"})
-    assert found("--url", "http://other") == ("http://other", {})
+    assert located() == (URL, {})
+    assert located("--token", "t") == (URL, {"X-Auth-Token": "t"})
+    assert located("--url", "http://other") == ("http://other", {})
 
 
-def test_a_user_name_is_for_http_basic():
-    assert found("--url", URL, "--username", "me", OS_PASSWORD="s\u00e9") == (URL, basic("me", "s\u00e9"))
-    # Bytes that are no UTF-8 are sent as they are.
-    assert found("--url", URL, "--username", "me", OS_PASSWORD="\udcff") == (URL, {"Authorization": "Basic bWU6/w=="})
+def test_a_user_name_selects_http_basic():
+    assert located("--url", URL, "--username", "me", OS_PASSWORD="s\u00e9") == (URL, basic("me", "s\u00e9"))
+    # Bytes that are not UTF-8 are sent unchanged.
+    assert located("--url", URL, "--username", "me", OS_PASSWORD="\udcff") == (URL, {"Authorization": "Basic bWU6/w=="})
     environment = {"OS_AUTH_TYPE": "http_basic", "OS_USERNAME": "me", "OS_PASSWORD": "s", "OS_ENDPOINT": URL}
-    assert found(**environment) == (URL, basic("me", "s"))
-    assert found("--token", "t", **environment) == (URL, {"X-Auth-Token": "t"})
+    assert located(**environment) == (URL, basic("me", "s"))
+    assert located("--token", "t", **environment) == (URL, {"X-Auth-Token": "t"})
     # The name of another kind of authentication is not sent.
-    assert found(**{**environment, "OS_AUTH_TYPE": "password"}) == (URL, {})
+    assert located(**{**environment, "OS_AUTH_TYPE": "password"}) == (URL, {})
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_a_user_name_is_for_http_basic():
         (["--url", URL, "--username", "me", "--token", "t"], "--token and --username cannot be combined"),
     ],
 )
-def test_what_is_missing_is_named(words, sentence):
+def test_missing_settings_are_named(words, sentence):
     with pytest.raises(UsageError, match=sentence):
-        found(*words)
+        located(*words)
 
 
-def test_the_options_of_the_client_of_openstack():
-    """A variable that is empty is none, an option goes before its variable, and a token may end with a line break."""
+def test_the_options_of_the_openstack_client_are_supported():
+    """An empty variable counts as unset, an option precedes its variable, and a token may end with a line break."""
     parser = argparse.ArgumentParser()
     address.add_arguments(parser)
 
@@ -107,5 +107,5 @@ def test_the_options_of_the_client_of_openstack():
 @pytest.mark.parametrize("seconds", ["0", "-1", "x", "nan", "inf", "1e9"])
 def test_a_timeout_is_a_number_of_seconds(seconds, capsys):
     with pytest.raises(SystemExit):
-        found("--url", URL, "--timeout", seconds)
+        located("--url", URL, "--timeout", seconds)
     assert "use a number of seconds" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What the terminal says about a count that is known exactly, between two numbers, or only from below."""
+"""The output for a count that is exact, between two bounds, or known only from below."""
 
 import argparse
 
@@ -31,12 +31,12 @@ def document(count, at_most):
         (0, 3, "No place was found."),
     ],
 )
-def test_a_count_is_shown_with_what_it_is_at_most(count, at_most, line):
-    found = document(count, at_most)
-    first, _, header, total = capacity.lines(found, Style())
+def test_a_count_is_shown_with_its_upper_bound(count, at_most, line):
+    reply = document(count, at_most)
+    first, _, header, total = capacity.lines(reply, Style())
     assert (first, header.split()) == (line, [*capacity.COLUMNS])
     assert total.endswith("  Because.")
-    assert dict(zip(capacity.COLUMNS, next(capacity.rows(found)), strict=True))["at_most"] == at_most
+    assert dict(zip(capacity.COLUMNS, next(capacity.rows(reply)), strict=True))["at_most"] == at_most
 
 
 def test_options_are_parameters():

@@ -1,4 +1,4 @@
-"""The body of POST /v1/claims, of options and of a file."""
+"""The body of POST /v1/claims, from options and a file."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def test_a_claim_names_its_consumer_and_its_owner():
 
 
 def test_the_strategies_are_those_of_the_service():
-    """The program does not import them: it starts without numpy."""
+    """The program does not import the strategies, so that it starts without numpy."""
     assert tuple(Preference) == claiming.STRATEGIES
 
 
-def test_a_consumer_that_is_not_named_is_a_new_one():
+def test_a_claim_without_a_consumer_gets_a_new_uuid():
     first, second = (body("resources=VCPU:1")["requests"][0]["consumer"] for _ in range(2))
     assert uuid.UUID(first) != uuid.UUID(second)
 
@@ -64,11 +64,11 @@ def test_a_consumer_that_is_not_named_is_a_new_one():
         (["--dry-run"], {}),
     ],
 )
-def test_options_of_the_call(words, expected):
+def test_options_of_the_call_are_fields_of_the_body(words, expected):
     assert body("resources=VCPU:1", "--consumer", CONSUMER, *words) == {"requests": [ONE], **expected}
 
 
-def test_a_count_is_of_the_request():
+def test_the_count_is_a_field_of_the_request():
     (request,) = body("resources=VCPU:1", "--consumer", CONSUMER, "--count", "4")["requests"]
     assert request == {**ONE, "count": 4}
 
@@ -85,12 +85,12 @@ def test_a_move_states_the_generation_and_keeps_the_owner():
 
 
 @pytest.mark.parametrize("content", [[{"consumer": CONSUMER}], {"requests": [{"consumer": CONSUMER}]}])
-def test_options_say_what_a_file_does_not(tmp_path, content):
+def test_options_supply_fields_that_a_file_omits(tmp_path, content):
     (tmp_path / "jobs.json").write_text(json.dumps(content))
     assert body("resources=VCPU:1", "--file", str(tmp_path / "jobs.json")) == {"requests": [ONE]}
 
 
-def test_a_request_of_a_file_goes_before_options_and_the_call_goes_after_them(tmp_path, monkeypatch):
+def test_fields_of_a_request_in_a_file_override_options_and_options_override_the_call(tmp_path, monkeypatch):
     request = {**ONE, "project_id": "blue", "query": {"groups": {"": {"resources": {"VCPU": 9}}}}, "count": 2}
     call = {"requests": [request, ONE], "strategy": "pack", "expires_in": None, "all_or_nothing": True}
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(call)))
@@ -109,18 +109,18 @@ def test_a_request_of_a_file_goes_before_options_and_the_call_goes_after_them(tm
         (b"[7]", "contains no entries"),
     ],
 )
-def test_a_file_of_another_form_is_refused(tmp_path, content, sentence):
+def test_a_malformed_file_is_refused(tmp_path, content, sentence):
     (tmp_path / "jobs.json").write_bytes(content)
     with pytest.raises(UsageError, match=sentence):
         body("resources=VCPU:1", "--file", str(tmp_path / "jobs.json"))
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UsageError, match=r"jobs.json cannot be read: No such file or directory\."):
         body("resources=VCPU:1", "--file", str(tmp_path / "jobs.json"))
 
 
-def test_what_is_missing_is_said():
+def test_missing_arguments_are_named():
     with pytest.raises(UsageError, match="The query is missing"):
         body("--consumer", CONSUMER)
     for owner in ({}, {"project_id": "red"}, {"user_id": "ada"}):
@@ -163,13 +163,13 @@ def test_an_extension():
 
 
 @pytest.mark.parametrize(
-    ("words", "what"),
+    ("words", "advice"),
     [
         (["--consumer", CONSUMER], f"repeat the command with --consumer {CONSUMER},"),
         (["--move", CONSUMER], "the command consumers shows"),
         (["--file", "-"], "repeat the command, which makes only the missing claims."),
     ],
 )
-def test_what_to_do_after_a_request_without_an_answer(words, what):
+def test_a_request_without_a_reply_is_reported_with_advice(words, what):
     advice = claiming.retry_advice(parsed(claiming.add_claim, *words), {"requests": [ONE]})
     assert advice.startswith(f"The claim may or may not have been made: {what}")

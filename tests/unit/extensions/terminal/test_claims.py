@@ -1,4 +1,4 @@
-"""What is shown of claims: what was taken where, what was refused and why, what is left, what was released."""
+"""The output for claims: amounts by provider, refusals with reasons, the remaining room, released consumers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_claim_is_a_row_for_each_provider():
     ]
 
 
-def test_refusals_have_their_reasons_once_and_what_would_help():
+def test_refusals_are_shown_with_each_reason_once_and_with_advice():
     help_ = {
         "summary": "x.",
         "obstacle": None,
@@ -65,7 +65,7 @@ def test_refusals_have_their_reasons_once_and_what_would_help():
     ]
 
 
-def test_a_dry_run_says_so_and_shows_the_room():
+def test_a_dry_run_is_marked_and_shows_the_room():
     body = {"results": [TAKEN], "claimed": 1}
     room = {
         HOST: {"VCPU": {"capacity": 8, "used": 5, "free": 3}},
@@ -77,7 +77,7 @@ def test_a_dry_run_says_so_and_shows_the_room():
     assert not claims.granted({"dry_run": {"status": 409, "body": {"results": [refused("c1")]}}, "room": {}})
 
 
-def test_the_room_of_what_would_be_given_back_has_the_name_that_was_held():
+def test_the_room_after_a_release_is_named_after_the_released_provider():
     body = {"results": [TAKEN], "claimed": 1}
     room = {OTHER: {"VCPU": {"capacity": 8, "used": 0, "free": 8}}}
     before = [{"allocations": {OTHER: {"name": "host2", "resources": {"VCPU": 4}, "generation": 1}}}]
@@ -92,14 +92,14 @@ def test_a_machine_has_the_name_of_its_node():
     assert row[3:5] == ("node1", "1 CUSTOM_BM")
 
 
-def test_a_claim_of_itself():
+def test_a_single_claim_is_shown():
     (_, first, _) = claims.claim_lines(
         {name: TAKEN[name] for name in ("consumer", "allocations", "expires_at")}, Style()
     )
     assert first.split()[:4] == ["c1", "held", "2026-11-22T13:00:00Z", "host1"]
 
 
-def test_what_was_released():
+def test_released_consumers_are_listed():
     document = {"released": ["c1"], "missing": ["c2"], "complete": True, "dry_run": False}
     lines = [" ".join(line.split()) for line in claims.released_lines(document, Style())]
     assert lines == ["1 consumer is released.", "consumer outcome", "c1 released", "c2 missing"]

@@ -1,4 +1,4 @@
-"""What placement-ask shows of the doctor's document (docs: ask)."""
+"""The output of placement-ask for the doctor's document (docs: ask)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def shown(findings, checks=(MADE,)):
     return list(doctor.lines({"findings": findings, "checks": list(checks)}, Style()))
 
 
-def test_a_finding_is_shown_with_what_mends_it():
+def test_a_finding_is_shown_with_its_fix():
     lines = shown([FINDING])
     assert lines[:3] == ["warning: lost_allocations", f"  {FINDING['what']}", "    consumer 0"]
     assert lines[22:24] == [
@@ -34,7 +34,7 @@ def test_a_finding_is_shown_with_what_mends_it():
     assert lines[-1] == "1 checks, 1 finding."
 
 
-def test_nothing_found_is_said():
+def test_the_absence_of_findings_is_reported():
     assert shown([], [MADE, LEFT_OUT]) == [
         "1 checks, 0 findings.",
         "skipped: keystone: It asks the Identity service.",
@@ -47,5 +47,5 @@ def test_control_characters_of_names_do_not_reach_the_terminal():
 
 
 @pytest.mark.parametrize(("severity", "well"), [("info", True), ("warning", False), ("error", False)])
-def test_information_alone_is_well(severity, well):
+def test_information_alone_is_a_success(severity, well):
     assert doctor.is_well({"findings": [FINDING | {"severity": severity}]}) is well

@@ -30,7 +30,7 @@ ROUTES = {
     "extend": ("POST", "/claims/{consumer}/extend"),
     "release": ("DELETE", "/claims"),
 }
-#: Options that have another name than their parameter or field.
+#: Options whose name differs from their parameter or field.
 RENAMED = {
     "resources": "--resource",
     "groups": "--group",
@@ -39,7 +39,7 @@ RENAMED = {
     "consumer_type": "--type",
     "only": "--only-provider",
 }
-#: Parameters and fields without an option of their own, and why.
+#: Parameters and fields without an option, with the reason.
 WITHOUT = {
     ("explain", "limit"): "it is a part of a query, as in a query string",
     ("capacity", "limit"): "it is a part of a query, as in a query string",
@@ -72,27 +72,27 @@ def test_a_parameter_of_the_route_has_an_option(name):
     method, path = ROUTES[name]
     endpoint = TABLE[path][method]
     schemas = [each.render(OLDEST) for each in (endpoint.query, endpoint.body) if each]
-    taken = {
+    parameters = {
         *properties(schemas),
         *(suffixed(pattern) for each in schemas for pattern in each.get("patternProperties", ())),
     }
     without = {part for command, part in WITHOUT if command == name}
-    assert without <= taken
+    assert without <= parameters
     arguments = [action for action in COMMANDS[name]._actions if not action.option_strings]
     offered = {*options(name), *(part for each in arguments for part in (each.dest, each.metavar.strip("<>")))}
-    names = {part: RENAMED.get(part, f"--{part.replace('_', '-')}") for part in taken - without}
+    names = {part: RENAMED.get(part, f"--{part.replace('_', '-')}") for part in parameters - without}
     assert [part for part, option in sorted(names.items()) if not {option, part} & offered] == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_described_with_its_options(name):
     assert f"``{name}" in TEXT
-    assert f"``placement-ask {name}``" in TEXT  # beside the command of openstack
+    assert f"``placement-ask {name}``" in TEXT  # precedes the command of openstack
     assert [option for option in sorted(options(name) - {"--help"}) if option not in TEXT] == []
     for action in COMMANDS[name]._actions:
         assert not action.choices or f"``{action.option_strings[0]} {'|'.join(action.choices)}``" in TEXT
 
 
-def test_the_shells_whose_completion_is_printed_are_described():
+def test_every_shell_with_completion_is_documented():
     (action,) = (action for action in ACTIONS if "--print-completion" in action.option_strings)
     assert f"``--print-completion {'|'.join(action.choices)}``" in TEXT

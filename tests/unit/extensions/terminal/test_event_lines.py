@@ -1,4 +1,4 @@
-"""Events in words, with names, on a line each."""
+"""Lines that describe events with names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OTHER = "c2000000-0000-4000-8000-000000000002"
 
 
 @pytest.mark.parametrize(
-    ("facts", "what", "changes"),
+    ("facts", "verb", "changes"),
     [
         (
             {"generation": [None, 0], "name": "host1", "changes": {"name": [None, "host1"]}},
@@ -46,23 +46,23 @@ OTHER = "c2000000-0000-4000-8000-000000000002"
         ({"changes": {"allocations": {SERVER: {"VCPU": [None, 2]}}}}, "host1 changed", f"VCPU 2 for {SERVER}"),
     ],
 )
-def test_an_event_of_a_provider_is_said_in_words(facts, what, changes):
-    assert event_lines.row(event(**facts)) == ("2026-11-20T08:11:35Z", "ann", f"provider {what}", changes, "PUT /x")
+def test_an_event_of_a_provider_has_a_sentence(facts, verb, changes):
+    assert event_lines.row(event(**facts)) == ("2026-11-20T08:11:35Z", "ann", f"provider {verb}", changes, "PUT /x")
 
 
-def test_an_event_of_a_consumer_is_said_in_words():
+def test_an_event_of_a_consumer_has_a_sentence():
     changes = {"project": [None, "red"], "allocations": {HOST: {"VCPU": [None, 2], "PGPU": [1, None]}}}
-    found = event_lines.row(event(kind="consumer", uuid=SERVER, generation=[None, 1], changes=changes, request=None))
-    assert found[1:] == (
+    row = event_lines.row(event(kind="consumer", uuid=SERVER, generation=[None, 1], changes=changes, request=None))
+    assert row[1:] == (
         *("unknown", f"consumer {SERVER} created"),
         *("project red, VCPU 2 on host1, PGPU 1 -> none on host1", ""),
     )
 
 
-def test_what_has_no_known_name_is_named_by_its_uuid():
+def test_an_object_without_a_known_name_is_shown_by_its_uuid():
     changes = {"allocations": {HOST: {"VCPU": [None, 2]}}}
-    found = event_lines.row(event(kind="consumer", uuid=SERVER, generation=[None, 1], changes=changes, names={}))
-    assert found[3] == f"VCPU 2 on {HOST}"
+    row = event_lines.row(event(kind="consumer", uuid=SERVER, generation=[None, 1], changes=changes, names={}))
+    assert row[3] == f"VCPU 2 on {HOST}"
     assert event_lines.row(event(names={}))[2] == f"provider {HOST} changed"
 
 
@@ -72,16 +72,16 @@ def test_parent_and_root_are_named():
 
 
 def test_a_machine_has_the_name_of_its_node():
-    """The name of its provider is the uuid."""
+    """The name of its provider is its uuid."""
     created = event(name=HOST, generation=[None, 0], changes={"name": [None, HOST]}, names={HOST: "node1"})
     assert event_lines.row(created)[2] == "provider node1 created"
 
 
-def test_a_resource_class_has_a_name_alone():
-    found = event(
+def test_a_resource_class_is_shown_by_its_name_alone():
+    document = event(
         kind="resource_class", uuid=None, name="CUSTOM_X", generation=[None, None], changes={"name": [None, "CUSTOM_X"]}
     )
-    assert event_lines.row(found)[2] == "resource class CUSTOM_X created"
+    assert event_lines.row(document)[2] == "resource class CUSTOM_X created"
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_a_resource_class_has_a_name_alone():
     ],
 )
 def test_a_node_begins_with_its_driver_and_may_have_no_name(name, changes, verb):
-    said = event_lines.row(event(kind="node", name=name, changes=changes, generation=[None, None]))[2]
-    assert said == f"node {name or 'host1'} {verb}"
+    text = event_lines.row(event(kind="node", name=name, changes=changes, generation=[None, None]))[2]
+    assert text == f"node {name or 'host1'} {verb}"
 
 
 def test_a_provider_that_gets_its_first_name_is_not_created():
@@ -113,13 +113,13 @@ def test_a_line_is_safe_in_a_terminal():
 
 def test_a_line_that_is_too_long_for_the_terminal_is_folded():
     changes = {"project": [None, "red"], "allocations": {HOST: {"VCPU": [None, 2], "MEMORY_MB": [None, 8192]}}}
-    one = event(kind="consumer", uuid=SERVER, generation=[None, 1], changes=changes)
-    assert [*event_lines.lines(iter([one]), Style(75))] == [
+    document = event(kind="consumer", uuid=SERVER, generation=[None, 1], changes=changes)
+    assert [*event_lines.lines(iter([document]), Style(75))] == [
         f"2026-11-20T08:11:35Z  ann  consumer {SERVER} created:",
         "    project red, VCPU 2 on host1, MEMORY_MB 8192 on host1",
         "    PUT /x",
     ]
-    assert [len(line) <= 40 for line in event_lines.lines(iter([one]), Style(40))][1:] == [True] * 3
+    assert [len(line) <= 40 for line in event_lines.lines(iter([document]), Style(40))][1:] == [True] * 3
     wide = f"consumer {SERVER} created:  project red, VCPU 2 on host1, MEMORY_MB 8192 on host1  PUT /x"
     for style in (Style(), Style(200)):
-        assert [*event_lines.lines(iter([one]), style)] == [f"2026-11-20T08:11:35Z  ann  {wide}"]
+        assert [*event_lines.lines(iter([document]), style)] == [f"2026-11-20T08:11:35Z  ann  {wide}"]

@@ -29,7 +29,7 @@ def event(number=1, **facts):
 
 
 class Service:
-    """Answers requests one after another, and is away where there is a ServiceError."""
+    """A service that returns these replies in order; a ServiceError is raised."""
 
     def __init__(self, *answers):
         self.answers, self.asked = [*answers], []
@@ -45,8 +45,8 @@ class Service:
         yield self.get(path, "&".join("=".join(pair) for pair in query))
 
 
-def page(position, *found):
-    return {"events": [*found], "position": position}
+def page(position, *events):
+    return {"events": [*events], "position": position}
 
 
 def arguments(**given):
@@ -55,7 +55,7 @@ def arguments(**given):
 
 
 class Clock:
-    """Stands in for the module time: a pause takes none."""
+    """A replacement for the module time, whose pauses take no time."""
 
     def __init__(self):
         self.now = 0.0
@@ -75,11 +75,11 @@ def clock(monkeypatch):
 
 
 def test_events_are_read_to_the_end():
-    """A page without events is not the last one while the position moves."""
+    """A page without events is not the last one while the position advances."""
     service = Service(page("1-a", event()), page("9-b"), page("9-b"))
     assert len([*events.events(service, arguments(project="red"), print)]) == 1
-    assert [asked.get("after") for asked in service.asked] == [None, "1-a", "9-b"]
-    assert {asked["project"] for asked in service.asked} == {"red"}
+    assert [query.get("after") for query in service.asked] == [None, "1-a", "9-b"]
+    assert {query["project"] for query in service.asked} == {"red"}
 
 
 def test_a_limit_ends_the_events():
@@ -92,22 +92,22 @@ def test_a_follower_begins_with_the_next_event_and_waits():
     service = Service(page("4-a"), page("4-a"), page("5-b", event(5)))
     following = events.events(service, arguments(follow=True), print)
     assert next(following)["position"] == "5-00000000"
-    assert [asked["after"] for asked in service.asked] == ["now", "4-a", "4-a"]
-    assert {asked["wait"] for asked in service.asked} == {"50"}
+    assert [query["after"] for query in service.asked] == ["now", "4-a", "4-a"]
+    assert {query["wait"] for query in service.asked} == {"50"}
 
 
-def test_a_follower_goes_on_after_the_service_was_away():
+def test_a_follower_continues_after_an_outage_of_the_service():
     notices = []
     away = ServiceError("It cannot be reached."), ServiceError("503 Service Unavailable: x", 503)
     service = Service(page("4-a", event(4)), *away, page("5-b", event(5)), away[0], page("6-c", event(6)))
     following = events.events(service, arguments(follow=True, after="3-z"), notices.append)
     assert [next(following)["position"][0] for _ in range(3)] == ["4", "5", "6"]
-    assert [asked["after"] for asked in service.asked] == ["3-z", "4-a", "4-a", "4-a", "5-b", "5-b"]
+    assert [query["after"] for query in service.asked] == ["3-z", "4-a", "4-a", "4-a", "5-b", "5-b"]
     assert len(notices) == 2
 
 
-def test_a_follower_asks_at_most_once_a_second_unless_there_is_more(clock):
-    """A service that has no place for a request that waits answers at once; so does one that is away."""
+def test_a_follower_sends_at_most_one_request_a_second_unless_there_are_more_events(clock):
+    """An overloaded service replies at once instead of waiting; an unavailable one fails at once."""
     script = [
         (0, page("1-a")),
         (0, page("2-a", event(1))),
@@ -119,19 +119,19 @@ def test_a_follower_asks_at_most_once_a_second_unless_there_is_more(clock):
         (0, ServiceError("It cannot be reached.")),
         (0, page("5-b", event(5))),
     ]
-    begun = []
+    started = []
 
     class Slow(Service):
         def get(self, path, query):
-            seconds, answer = script[len(begun)]
-            begun.append(clock.now)
+            seconds, answer = script[len(started)]
+            started.append(clock.now)
             clock.now += seconds
             self.answers = [answer]
             return super().get(path, query)
 
     following = events.events(Slow(), arguments(follow=True), lambda _: None)
     assert [next(following)["position"][0] for _ in range(2)] == ["1", "5"]
-    assert begun == [0, 1, 1, 1, 2, 3, 33, 34, 35]
+    assert started == [0, 1, 1, 1, 2, 3, 33, 34, 35]
 
 
 @pytest.mark.parametrize("error", [ServiceError("410 Gone: x", 410), ServiceError("403 Forbidden: x", 403)])
@@ -142,27 +142,27 @@ def test_a_follower_ends_where_the_service_refuses(error):
         next(following)
 
 
-def test_a_follower_ends_if_there_is_no_service_at_all():
+def test_a_follower_ends_if_the_first_request_fails():
     with pytest.raises(ServiceError):
         next(events.events(Service(ServiceError("x")), arguments(follow=True), print))
 
 
-def test_a_history_without_events_goes_on_from_before_it_was_asked_for():
-    """Without an event the kind of the object is not known, so all events are read and filtered by its uuid."""
+def test_a_history_without_events_continues_from_before_its_request():
+    """Without an event the kind of the object is unknown, so all events are read and filtered by its uuid."""
     others, its = event(5, uuid=SERVER), event(6)
     service = Service(page("4-a"), {"uuid": HOST, "events": []}, page("6-b", others, its), page("7-c", event(7)))
     following = events.follow_history(service, arguments(follow=True, object="host1", newest=False), print)
     assert [next(following)["position"] for _ in range(2)] == [its["position"], "7-00000000"]
-    now, story, *asked = service.asked
+    now, story, *queries = service.asked
     assert (now["after"], story["order"]) == ("now", "oldest")
-    assert [(one["after"], one.get("provider"), one.get("consumer")) for one in asked] == [
+    assert [(query["after"], query.get("provider"), query.get("consumer")) for query in queries] == [
         ("4-a", None, None),
         ("6-b", None, None),
     ]
 
 
 @pytest.mark.parametrize(("kind", "condition"), [("provider", "provider"), ("node", "provider"), ("consumer",) * 2])
-def test_a_history_goes_on_after_its_last_event(kind, condition):
+def test_a_history_continues_after_its_last_event(kind, condition):
     story = {"uuid": HOST, "events": [event(2, kind=kind), event(3, kind=kind)]}
     service = Service(page("4-a"), story, page("9-b", event(9, kind=kind)))
     following = events.follow_history(service, arguments(follow=True, object="host1", newest=False), print)

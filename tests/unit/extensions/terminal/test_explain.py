@@ -60,7 +60,7 @@ EMPTY = {**DOCUMENT, "found": 3, "summary": "3 candidates.", "steps": [], "combi
 EMPTY |= {"relaxations": [], "mistakes": []}
 
 
-def test_all_that_an_explanation_says():
+def test_an_explanation_is_shown_completely():
     assert "\n".join(explain.lines(DOCUMENT, Style())) == (
         """\
 No provider has room for VCPU:8; 4 would fit.
@@ -77,10 +77,10 @@ mistake                                                  No provider has HW_NUMA
     )
 
 
-def test_without_rows_the_summary_is_all():
+def test_an_explanation_without_rows_shows_the_summary():
     assert [*explain.lines(EMPTY, Style())] == ["3 candidates."]
     assert (explain.fits(EMPTY), explain.fits(DOCUMENT)) == (True, False)
 
 
-def test_programs_get_the_summary_as_a_row():
+def test_machine_readable_output_has_the_summary_as_a_row():
     assert [*explain.rows(EMPTY, everywhere=True)] == [("summary", "", None, 3, "3 candidates.")]

@@ -1,4 +1,4 @@
-"""Why there is no answer, where no test can bring it about without the network."""
+"""Reports of connection failures that a test can cause without the network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from placement.extensions.terminal import failures
 from placement.extensions.terminal.address import ServiceAddress
 
 
-def test_a_host_that_does_not_exist():
+def test_an_unknown_host_is_reported():
     unknown = urllib.error.URLError(socket.gaierror(socket.EAI_NONAME, "Name or service not known"))
     sentence = failures.no_reply(ServiceAddress("http://nothing.invalid", {}), unknown)
     assert sentence == "http://nothing.invalid cannot be reached: there is no such host (Name or service not known)."

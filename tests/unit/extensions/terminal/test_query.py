@@ -1,4 +1,4 @@
-"""The query of a command: a query string, options, and both."""
+"""The query of a command, from a query string, options, or both."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from placement.extensions.terminal import query
 def parsed(*words):
     parser = argparse.ArgumentParser(exit_on_error=False)
     query.add_arguments(parser)
-    found = parser.parse_args(words)
-    return query.query_string(found.query, found.terms)
+    arguments = parser.parse_args(words)
+    return query.query_string(arguments.query, arguments.terms)
 
 
 @pytest.mark.parametrize(
@@ -49,14 +49,14 @@ def parsed(*words):
         ([], ""),
     ],
 )
-def test_a_query(words, expected):
+def test_options_and_a_query_string_are_combined(words, expected):
     assert parsed(*words) == expected
 
 
 @pytest.mark.parametrize(
     "words", [["--resource", "VCPU"], ["--resource", "VCPU=x"], ["--group", "a b"], ["--same-subtree", "a,,b"]]
 )
-def test_an_option_of_another_form_is_refused(words):
+def test_a_malformed_option_is_refused(words):
     with pytest.raises(argparse.ArgumentError, match=r"is invalid: use <class>=<amount>|is not a valid group"):
         parsed(*words)
 
@@ -68,5 +68,5 @@ def test_a_value_arrives_as_it_was_typed(value):
     assert text.isascii()
 
 
-def test_the_example_in_the_code():
+def test_the_example_in_the_docstring_is_valid():
     assert doctest.testmod(query).failed == 0

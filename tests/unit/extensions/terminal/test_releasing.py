@@ -1,4 +1,4 @@
-"""What release sends: names in requests of bounded size, conditions until all is done, and after a question names."""
+"""The requests of the command release: names in requests of bounded size; conditions until the release is complete."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ HELD |= {"allocations": {"p": {"name": "host1", "resources": {"VCPU": 1}}}}
 
 
 class Service:
-    """Takes requests, and answers those to release with these consumers a request, the last of which is complete."""
+    """A service that releases these consumers, one group for each request; the last reply is complete."""
 
-    def __init__(self, *released, found=()):
+    def __init__(self, *released, consumers=()):
         self.asked = []
         self._released = list(released)
-        self._found = found
+        self._consumers = consumers
 
     def delete(self, query):
         self.asked.append(query)
@@ -33,7 +33,7 @@ class Service:
 
     def pages(self, path, query):
         self.asked.append((path, query))
-        yield {"consumers": [{"uuid": each, **HELD} for each in self._found], "next": None}
+        yield {"consumers": [{"uuid": each, **HELD} for each in self._consumers], "next": None}
 
 
 class Terminal(io.StringIO):
@@ -56,23 +56,23 @@ def test_names_are_sent_in_requests_of_bounded_size():
         return {"released": [consumer for _, consumer in query], "missing": [], "complete": True}
 
     service.delete = delete
-    done = release(service, *CONSUMERS)
+    result = release(service, *CONSUMERS)
     assert sizes == [150, 150, 99]
-    assert done == {"released": CONSUMERS, "missing": [], "complete": True, "dry_run": False}
+    assert result == {"released": CONSUMERS, "missing": [], "complete": True, "dry_run": False}
 
 
 def test_a_request_is_repeated_until_it_is_complete():
     service = Service(CONSUMERS[:2], CONSUMERS[2:3])
-    done = release(service, "--project", "red", "--older-than", "1d", "--ends-within", "2h", "--yes")
+    result = release(service, "--project", "red", "--older-than", "1d", "--ends-within", "2h", "--yes")
     assert service.asked == [[("project", "red"), ("older_than", "1d"), ("ends_within", "2h")]] * 2
-    assert (done["released"], done["complete"]) == (CONSUMERS[:3], True)
+    assert (result["released"], result["complete"]) == (CONSUMERS[:3], True)
 
 
-def test_a_repeated_request_names_what_is_left():
+def test_a_repeated_request_names_the_remaining_consumers():
     service = Service(CONSUMERS[1:2], [CONSUMERS[0], CONSUMERS[2]])
-    done = release(service, *CONSUMERS[:3])
+    result = release(service, *CONSUMERS[:3])
     assert service.asked[1] == [("consumer", CONSUMERS[0]), ("consumer", CONSUMERS[2])]
-    assert sorted(done["released"]) == CONSUMERS[:3]
+    assert sorted(result["released"]) == CONSUMERS[:3]
 
 
 def test_a_request_that_releases_nothing_is_not_repeated():
@@ -87,28 +87,28 @@ def test_a_request_that_releases_nothing_is_not_repeated():
 )
 def test_a_dry_run_and_a_limited_one_are_sent_once(words, sent):
     service = Service(CONSUMERS[:2], CONSUMERS[2:])
-    done = release(service, "--user", "ada", *words)
+    result = release(service, "--user", "ada", *words)
     assert service.asked == [[("user", "ada"), sent]]
-    assert (done["released"], done["complete"], done["dry_run"]) == (CONSUMERS[:2], False, "--dry-run" in words)
+    assert (result["released"], result["complete"], result["dry_run"]) == (CONSUMERS[:2], False, "--dry-run" in words)
 
 
 @pytest.mark.parametrize(
     ("answer", "agreed"), [("y\n", True), ("Yes\n", True), ("n\n", False), ("\n", False), ("", False)]
 )
-def test_what_the_question_shows_is_released_and_nothing_else(monkeypatch, capsys, answer, agreed):
+def test_only_the_consumers_in_the_question_are_released(monkeypatch, capsys, answer, agreed):
     monkeypatch.setattr("sys.stdin", Terminal(answer))
-    service = Service(CONSUMERS[:2], found=CONSUMERS[:2])
+    service = Service(CONSUMERS[:2], consumers=CONSUMERS[:2])
     with contextlib.nullcontext() if agreed else pytest.raises(releasing.Declined):
         assert release(service, "--project", "red")["released"] == CONSUMERS[:2]
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.endswith("Release these 2 consumers? [y/N] ")
-    assert shown.err.count("host1") == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.endswith("Release these 2 consumers? [y/N] ")
+    assert output.err.count("host1") == 2
     assert service.asked[0] == ("/consumers", [("project", "red"), ("limit", "1000")])
     assert service.asked[1:] == ([[("consumer", each) for each in CONSUMERS[:2]]] if agreed else [])
 
 
-def test_there_is_no_question_about_nothing(monkeypatch, capsys):
+def test_an_empty_selection_asks_no_question(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", Terminal())
     assert release(Service(), "--project", "red")["released"] == []
     assert capsys.readouterr().err == ""
@@ -123,6 +123,6 @@ def test_without_a_terminal_there_is_no_question(monkeypatch):
 
 
 @pytest.mark.parametrize("words", [[], [CONSUMERS[0], "--project", "red"]])
-def test_consumers_are_named_or_chosen(words):
+def test_consumers_are_named_or_selected_but_not_both(words):
     with pytest.raises(UsageError, match="Select consumers either by uuid or by options"):
         release(Service(), *words)

@@ -1,4 +1,4 @@
-"""Tables are as wide as the terminal at most, and show nothing that a terminal would obey."""
+"""Tables, which are at most as wide as the terminal and contain no control characters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_columns_are_as_wide_as_needed_and_numbers_at_the_right():
     assert shown([("host1", 5), ("h", 10), ("x", None)]) == ["name   used", "host1     5", "h        10", "x"]
 
 
-def test_without_rows_there_is_nothing():
+def test_a_table_without_rows_is_empty():
     assert shown([]) == []
 
 
@@ -40,7 +40,7 @@ def test_a_folded_text_keeps_its_indentation():
 
 
 def test_numbers_and_uuids_are_never_folded():
-    """Where they do not fit, there is no table."""
+    """If they do not fit, no table is printed."""
     assert shown([(UUID, 2**31), (None, 10)], Style(47)) == [f"name: {UUID}", "used: 2147483648", "", "used: 10"]
     assert shown([(UUID, 2**31)], Style(48)) == [f"name{' ' * 32}        used", f"{UUID}  2147483648"]
 
@@ -83,7 +83,7 @@ CELLS = st.tuples(st.text(), st.text(max_size=40), st.none() | st.integers())
 
 @given(st.lists(CELLS, min_size=1), st.integers(1, 80))
 def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(rows, columns):
-    """The characters of each text are there, in their order; only spaces may go where a text is folded."""
+    """The characters of each text are kept in order; only spaces may disappear where a text is folded."""
     lines = list(table(("a", "b", "c"), rows, Style(columns)))
     assert all(width(line) <= max(columns, 8) for line in lines)
     assert all(line.isprintable() for line in lines)
@@ -100,5 +100,5 @@ def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(rows, columns):
         ({"uuid": "u", "name": "u", "node": "machine"}, "machine"),
     ],
 )
-def test_a_provider_is_shown_by_the_name_that_people_know(provider, name):
+def test_a_provider_is_shown_by_its_node_name(provider, name):
     assert name_of(provider) == name

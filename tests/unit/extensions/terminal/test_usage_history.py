@@ -1,4 +1,4 @@
-"""The trend of a usage: how full a class was in equal spans of time."""
+"""The trend of a class: its usage in equal spans of time."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ def trend(*samples):
     return row[-1]
 
 
-def test_samples_are_placed_by_their_time():
-    """Where there is none, nothing was written, and the one before goes on."""
+def test_samples_are_positioned_by_their_time():
+    """A gap means that nothing was written, so the previous sample continues."""
     assert trend(sample(0, 0), sample(12, 8), sample(24, 4)) == "▁" * 11 + "█" * 12 + "▅"
 
 
 @pytest.mark.parametrize(
     ("used", "capacity", "block"), [(0, 8, "▁"), (1, 8, "▂"), (8, 8, "█"), (9, 8, "█"), (0, 0, "▁"), (1, 0, "█")]
 )
-def test_a_block_is_as_high_as_a_class_is_full(used, capacity, block):
+def test_the_height_of_a_block_is_the_used_share_of_a_class(used, capacity, block):
     assert trend(sample(0, used, capacity)) == block
 
 
 def test_a_class_without_capacity_has_no_percentage():
-    ((*_, percent, least, most, _),) = usage_history.rows(
+    ((*_, percent, least, highest, _),) = usage_history.rows(
         {"classes": {"VCPU": [sample(0, 1, 0), sample(1, 3, 0)]}}, None, Style()
     )
-    assert (percent, least, most) == (None, 1, 3)
+    assert (percent, least, highest) == (None, 1, 3)
 
 
 def test_a_trend_is_never_folded():
@@ -46,7 +46,7 @@ def test_a_trend_is_never_folded():
 
 
 def shares_of(by, *shares):
-    """The rows of shares of four VCPU samples of 8, and of the present."""
+    """Return the rows of shares of four samples of 8 VCPU, and of the present."""
     document = {
         "classes": {"VCPU": [sample(minute, 4) for minute in (0, 10, 20, 30, 35)]},
         "shares": {"VCPU": [{"name": name, "samples": samples} for name, samples in shares]},
@@ -63,18 +63,18 @@ def test_a_project_is_compared_with_the_capacity_of_its_class():
     assert shares_of("project", red) == [("red", 2, 8, 25, 0, 8, "▁" * 7 + "▅" * 8 + "█" * 8 + "▃")]
 
 
-def test_an_aggregate_has_a_capacity_of_its_own():
+def test_an_aggregate_has_its_own_capacity():
     rack = ("a1", [sample(minute, 1, 2) for minute in (0, 10, 20, 30)])
     assert shares_of("aggregate", rack) == [("a1", 1, 2, 50, 1, 1, "▅" * 24)]
 
 
-def test_where_a_share_is_not_known_there_is_a_gap():
+def test_an_unknown_share_is_a_gap():
     red = ("red", [of_project(minute, 8) for minute in (0, 10, 20, 30)])
     blue = ("blue", [of_project(0, 8), of_project(20, 4)])
     assert shares_of("project", red, blue)[1] == ("blue", None, 8, None, 4, 8, "█" * 7 + " " * 8 + "▅" * 8 + " ")
 
 
-def test_shares_have_a_column_for_whose_they_are():
+def test_shares_have_a_column_for_their_owner():
     assert usage_history.columns("project")[:3] == ("class", "project", "used")
     document = {"classes": {"VCPU": [sample(0, 4)]}, "shares": {}}
     assert [*usage_history.lines(document, BLOCKS, "project")] == ["No usage by project is known."]

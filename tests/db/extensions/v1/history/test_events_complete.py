@@ -59,7 +59,7 @@ def test_replaying_the_events_results_in_the_state_of_the_tables(database, write
         assert of_request == []
     elif write.changes:
         assert of_request
-        method, path = write.call.what.split()
+        method, path = write.call.target.split()
         api = next((api for api in apis.ALL if api.prefix and path.startswith(api.prefix)), routes.PLACEMENT)
         for event in of_request:
             assert event.request["route"].startswith(f"{method} {api.prefix}/"), event
@@ -74,7 +74,7 @@ def test_an_attempt_that_is_rolled_back_causes_no_gap_and_no_duplicate(database,
     status, _ = run_write(database, write, plan=plan)
     assert status == write.status
     assert replay.differences(replay.replayed(database), replay.read(database)) == {}
-    assert plan.done or not write.changes
+    assert plan.injected or not write.changes
 
 
 def test_a_refused_claim_advances_no_generation(database):

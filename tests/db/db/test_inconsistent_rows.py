@@ -1,4 +1,4 @@
-"""Inconsistent rows that this service never writes: after lost commits, and of other programs or manual changes.
+"""Inconsistent rows that this service never writes: after lost commits, by other programs, or by manual changes.
 
 They cause no 5xx, and searches find everything that is consistent.
 """
@@ -35,10 +35,10 @@ from tests.index.rewound import unchecked
 from tests.reply_conformance import Described
 from tests.synced import NOWHERE
 
-#: The first of the ids that are inserted: a counter has not come this far, or has passed all of them.
+#: The first of the inserted ids, which a counter has not reached, or has passed entirely.
 FIRST = 1_000_000
-SOUND = str(uuid.UUID(int=1))
-ODD = {
+CONSISTENT = str(uuid.UUID(int=1))
+INCONSISTENT = {
     name: str(uuid.UUID(int=number))
     for number, name in enumerate(
         (
@@ -49,7 +49,7 @@ ODD = {
         2,
     )
 }
-#: Special values that PostgreSQL and SQLite store; MariaDB's largest is that of single precision.
+#: Special values that PostgreSQL and SQLite store; MariaDB's largest value is single-precision.
 RATIOS = {
     "mariadb": {"great ratio": 3e38, "no ratio": 0.0, "endless ratio": -3e38},
     "postgresql": {"great ratio": 1e308, "no ratio": float("nan"), "endless ratio": float("-inf")},
@@ -64,21 +64,21 @@ def insert(db, table, *rows):
         db.execute(sa.insert(table).values(row))
 
 
-def spoil(database, kind):
-    """One consistent host, and every inconsistency beside it."""
+def insert_inconsistencies(database, kind):
+    """Create one consistent host, and every inconsistency beside it."""
 
-    def sound(db):
-        provider = LockedProvider.create(db, uuid=SOUND, name="sound")
+    def insert_host(db):
+        provider = LockedProvider.create(db, uuid=CONSISTENT, name="sound")
         provider.replace_inventories([Inventory("VCPU", 8), Inventory("DISK_GB", 100)])
         provider.replace_traits(["HW_CPU_X86_AVX"])
         return provider.record.id
 
-    host = database.write(sound)
+    host = database.write(insert_host)
     now = datetime.datetime(2020, 1, 1)
     with unchecked(database) as db:
-        ids = {name: FIRST + number for number, name in enumerate(ODD)}
+        ids = {name: FIRST + number for number, name in enumerate(INCONSISTENT)}
         rows = {
-            name: {"uuid": ODD[name], "id": id_, "name": name, "generation": 1, "root_provider_id": id_}
+            name: {"uuid": INCONSISTENT[name], "id": id_, "name": name, "generation": 1, "root_provider_id": id_}
             for name, id_ in ids.items()
         }
         rows["nameless"]["name"] = None
@@ -125,7 +125,7 @@ def spoil(database, kind):
 
 @pytest.fixture
 def ids(database, backend):
-    return spoil(database, backend.kind)
+    return insert_inconsistencies(database, backend.kind)
 
 
 SEARCHES = (
@@ -140,45 +140,45 @@ SEARCHES = (
 )
 
 
-def test_searches_find_what_is_sound(database, ids):
+def test_searches_find_every_consistent_provider(database, ids):
     call = placement(database)
     for search in SEARCHES:
         answer = call("GET", f"/allocation_candidates?{search}", minor=39)
         assert answer.status == 200, (search, answer)
-        found = answer.body["provider_summaries"]
+        summaries = answer.body["provider_summaries"]
         if "!" not in search and "_B" not in search:
-            assert SOUND in found, search
+            assert CONSISTENT in summaries, search
     listed = call("GET", "/resource_providers", minor=39)
-    assert {each["uuid"] for each in listed.body["resource_providers"]} == {SOUND, *ODD.values()}
+    assert {each["uuid"] for each in listed.body["resource_providers"]} == {CONSISTENT, *INCONSISTENT.values()}
 
 
 def test_an_inconsistency_is_logged_once_and_briefly(database, ids, caplog, monkeypatch):
     monkeypatch.setattr(inconsistent, "_logged", {})
     for _ in range(2):
         database.snapshot(loaded)
-    said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    messages = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     for name in ("no generation", "child without root", "child with a wrong root", "no such parent", "own parent"):
-        assert sum(ODD[name] in line for line in said) == 1, name
-    assert any(str(NOWHERE) in line for line in said)
-    assert len(said) < 20
-    assert all(len(line) < 1000 for line in said)
+        assert sum(INCONSISTENT[name] in line for line in messages) == 1, name
+    assert any(str(NOWHERE) in line for line in messages)
+    assert len(messages) < 20
+    assert all(len(line) < 1000 for line in messages)
 
 
-def test_an_index_that_is_refreshed_is_one_that_is_built(database, ids):
+def test_a_refreshed_index_equals_a_rebuilt_one(database, ids):
     indexed = database.snapshot(loaded)
     call = placement(database)
-    for name, uuid_ in ODD.items():
+    for name, uuid_ in INCONSISTENT.items():
         call("PUT", f"/resource_providers/{uuid_}", minor=39, body={"name": f"{name} again"})
         call("PUT", f"/allocations/{uuid.uuid4()}", minor=12, body=claim(uuid_))
         indexed = database.snapshot(lambda db, indexed=indexed: refreshed(db, indexed))
         assert meaning(indexed.snapshot) == meaning(database.snapshot(loaded).snapshot), name
 
 
-def test_what_moves_with_its_parent_unsaid_is_not_left_behind(database, ids):
-    """The feed names the providers whose row has the root of the tree that moves."""
+def test_an_unrecorded_child_moves_with_its_parent(database, ids):
+    """The feed records only the providers whose row names the root of the moving tree."""
     indexed = database.snapshot(loaded)
-    body = {"name": "sound", "parent_provider_uuid": ODD["steps of zero"]}
-    assert placement(database)("PUT", f"/resource_providers/{SOUND}", body=body).status == 200
+    body = {"name": "sound", "parent_provider_uuid": INCONSISTENT["steps of zero"]}
+    assert placement(database)("PUT", f"/resource_providers/{CONSISTENT}", body=body).status == 200
     indexed = database.snapshot(lambda db: refreshed(db, indexed))
     assert meaning(indexed.snapshot) == meaning(database.snapshot(loaded).snapshot)
 
@@ -187,11 +187,11 @@ def claim(provider):
     return {"allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u"}
 
 
-def test_an_index_is_not_found_to_differ_for_ever(database, ids, caplog):
+def test_an_index_is_not_reported_as_different_again_and_again(database, ids, caplog):
     live_index = LiveIndex(database, 1e-9)
     for _ in range(3):
         live_index.current()
-    assert "differs" not in caplog.text
+    assert "The index differs" not in caplog.text
 
 
 READS = ("", "/inventories", "/inventories/VCPU", "/usages", "/aggregates", "/traits", "/allocations")
@@ -200,10 +200,10 @@ READS = ("", "/inventories", "/inventories/VCPU", "/usages", "/aggregates", "/tr
 @pytest.mark.parametrize("minor", [0, 6, 39])
 def test_no_read_fails(database, ids, minor):
     call = placement(database)
-    paths = [f"/resource_providers/{uuid_}{of}" for uuid_ in (SOUND, *ODD.values()) for of in READS]
-    paths += [f"/resource_providers?{search}" for search in (*SEARCHES[:4], "name=nameless", f"in_tree={SOUND}")]
-    paths += [f"/resource_providers?in_tree={uuid_}" for uuid_ in ODD.values()]
-    paths += [f"/allocation_candidates?resources=VCPU:1&in_tree={uuid_}" for uuid_ in ODD.values()]
+    paths = [f"/resource_providers/{uuid_}{of}" for uuid_ in (CONSISTENT, *INCONSISTENT.values()) for of in READS]
+    paths += [f"/resource_providers?{search}" for search in (*SEARCHES[:4], "name=nameless", f"in_tree={CONSISTENT}")]
+    paths += [f"/resource_providers?in_tree={uuid_}" for uuid_ in INCONSISTENT.values()]
+    paths += [f"/allocation_candidates?resources=VCPU:1&in_tree={uuid_}" for uuid_ in INCONSISTENT.values()]
     paths += [f"/allocations/{CONSUMER}", "/usages?project_id=p", "/traits", "/resource_classes"]
     for path in paths:
         answer = call("GET", path, minor=minor)
@@ -212,13 +212,13 @@ def test_no_read_fails(database, ids, minor):
 
 @pytest.fixture
 def described(database, ids):
-    return held_to_documents(database)
+    return validated_service(database)
 
 
-def held_to_documents(database, **options):
-    """Return the service, whose replies are compared with their descriptions.
+def validated_service(database, **options):
+    """Return the service, whose responses are validated against the OpenAPI documents.
 
-    These promise that no usage is negative, so the row that is has to go.
+    The documents exclude negative usage, so the row with one is deleted.
     """
     with database.engine.begin() as connection:
         connection.execute(sa.delete(allocations).where(allocations.c.used < 0))
@@ -233,7 +233,7 @@ def test_the_gauges_are_numbers(database, ids):
 
 def test_a_dry_run_shows_the_room_of_any_provider(described):
     call = caller.inside(described)
-    for uuid_ in (SOUND, *ODD.values()):
+    for uuid_ in (CONSISTENT, *INCONSISTENT.values()):
         tried = call("PUT", f"/allocations/{uuid.uuid4()}?dry_run=true", 12, claim(uuid_))
         assert tried.status == 200, (uuid_, tried)
         assert uuid_ in tried.body["room"]
@@ -242,7 +242,7 @@ def test_a_dry_run_shows_the_room_of_any_provider(described):
 def test_no_write_fails(database, ids):
     call = placement(database)
     number = 0
-    for name, uuid_ in ODD.items():
+    for name, uuid_ in INCONSISTENT.items():
         path = f"/resource_providers/{uuid_}"
 
         def generation(path=path):
@@ -259,32 +259,32 @@ def test_no_write_fails(database, ids):
         ask("PUT", f"{path}/aggregates", {"aggregates": [AGGREGATE], "resource_provider_generation": generation()})
         ask("PUT", f"/allocations/{uuid.uuid4()}", {**claim(uuid_), "consumer_generation": None})
         ask("POST", "/resource_providers", {"name": f"below {name}", "parent_provider_uuid": uuid_})
-        ask("PUT", path, {"name": name, "parent_provider_uuid": SOUND})
+        ask("PUT", path, {"name": name, "parent_provider_uuid": CONSISTENT})
         ask("DELETE", path)
-    assert number == len(ODD) - 2, "allocated too much, and a class that is not there"
+    assert number == len(INCONSISTENT) - 2, "an over-committed class, and an unknown class"
     held = call("GET", f"/allocations/{CONSUMER}", minor=36)
     assert held.status == 200
     for method, path, body in (
-        ("PUT", f"/allocations/{CONSUMER}", {**claim(SOUND), "consumer_generation": 0}),
+        ("PUT", f"/allocations/{CONSUMER}", {**claim(CONSISTENT), "consumer_generation": 0}),
         ("DELETE", f"/allocations/{CONSUMER}", None),
         ("DELETE", "/resource_classes/CUSTOM_X", None),
     ):
         assert call(method, path, minor=36, body=body).status < 500
 
 
-def test_steps_of_zero_and_no_generation_keep_nothing_from_being_claimed(database, ids):
+def test_a_step_size_of_zero_or_a_missing_generation_prevents_no_claim(database, ids):
     call = placement(database)
     for name in ("steps of zero", "no generation", "nameless", "no root"):
-        answer = call("PUT", f"/allocations/{uuid.uuid4()}", minor=12, body=claim(ODD[name]))
+        answer = call("PUT", f"/allocations/{uuid.uuid4()}", minor=12, body=claim(INCONSISTENT[name]))
         assert answer.status == 204, (name, answer)
-    assert call("GET", f"/resource_providers/{ODD['no generation']}", minor=39).body["generation"] == 1
+    assert call("GET", f"/resource_providers/{INCONSISTENT['no generation']}", minor=39).body["generation"] == 1
 
 
-def test_a_class_that_was_never_there_can_be_made(database, ids):
+def test_a_class_that_never_existed_can_be_created(database, ids):
     call = placement(database)
     with unchecked(database) as db:
         insert(db, resource_classes, {"id": NOWHERE, "name": "CUSTOM_LATE"})
     live_index = LiveIndex(database)
     assert "CUSTOM_LATE" in live_index.current().class_ids
     answer = call("GET", "/allocation_candidates?resources=CUSTOM_LATE:1", minor=39)
-    assert list(answer.body["provider_summaries"]) == [ODD["classless"]]
+    assert list(answer.body["provider_summaries"]) == [INCONSISTENT["classless"]]

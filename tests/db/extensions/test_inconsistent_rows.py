@@ -1,4 +1,4 @@
-"""The v1 API and the console with inconsistent rows (tests/db/db/test_odd_rows.py)."""
+"""The v1 API and the console with inconsistent rows (tests/db/db/test_inconsistent_rows.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import re
 import pytest
 
 from tests import caller, web
-from tests.db.db.test_odd_rows import AGGREGATE, ODD, SEARCHES, SOUND, held_to_documents, spoil
+from tests.db.db.test_inconsistent_rows import (
+    AGGREGATE,
+    CONSISTENT,
+    INCONSISTENT,
+    SEARCHES,
+    insert_inconsistencies,
+    validated_service,
+)
 from tests.db.extensions.v1.single_requests import pages
 from tests.db.in_process import placement
 
@@ -28,16 +35,16 @@ PAGES = ("/", "/hosts", "/providers", "/consumers", "/query?resources=VCPU:1", "
 
 @pytest.fixture
 def ids(database, backend):
-    return spoil(database, backend.kind)
+    return insert_inconsistencies(database, backend.kind)
 
 
 @pytest.fixture
 def described(database, ids):
-    return held_to_documents(database, console__enabled=True)
+    return validated_service(database, console__enabled=True)
 
 
 def test_no_v1_request_fails(described):
-    paths = [*V1, *(path.format(uuid_) for uuid_ in (SOUND, *ODD.values()) for path in V1_OF_PROVIDER)]
+    paths = [*V1, *(path.format(uuid_) for uuid_ in (CONSISTENT, *INCONSISTENT.values()) for path in V1_OF_PROVIDER)]
     for path in paths:
         reply = web.ask(described, "GET", f"/v1/{path}", caller.ADMIN)
         assert reply.status_int == 200, (path, reply.text)
@@ -45,7 +52,7 @@ def test_no_v1_request_fails(described):
 
 
 def test_no_console_page_fails(described):
-    for path in (*PAGES, *(f"/providers/{uuid_}" for uuid_ in (SOUND, *ODD.values()))):
+    for path in (*PAGES, *(f"/providers/{uuid_}" for uuid_ in (CONSISTENT, *INCONSISTENT.values()))):
         reply = web.ask(described, "GET", f"/console{path}", caller.ADMIN)
         assert reply.status_int == 200, (path, reply.text)
         assert not re.search(r"\b(nan|inf|infinity)\b", reply.text.lower().replace("endless", "")), path
@@ -53,14 +60,16 @@ def test_no_console_page_fails(described):
 
 def test_the_overview_shows_the_inventories_of_the_placement_api(described):
     call = caller.inside(described)
-    shown = {provider["uuid"]: provider["inventories"] for provider in call("GET", "/v1/overview").body["providers"]}
-    for uuid_ in (SOUND, *ODD.values()):
+    inventories = {
+        provider["uuid"]: provider["inventories"] for provider in call("GET", "/v1/overview").body["providers"]
+    }
+    for uuid_ in (CONSISTENT, *INCONSISTENT.values()):
         single = call("GET", f"/resource_providers/{uuid_}/inventories").body["inventories"]
-        assert shown[uuid_].keys() == single.keys()
+        assert inventories[uuid_].keys() == single.keys()
         for name, inventory in single.items():
             # A step size of 0 is read as 1, because it cannot be a divisor.
             expected = inventory | {"step_size": inventory["step_size"] or 1}
-            assert {key: shown[uuid_][name][key] for key in expected} == expected, uuid_
+            assert {key: inventories[uuid_][name][key] for key in expected} == expected, uuid_
 
 
 @pytest.mark.parametrize("sort", [f"{sign}{amount}" for sign in ("", "-") for amount in ("free", "used", "capacity")])
@@ -68,5 +77,5 @@ def test_sorted_pages_contain_every_tree(database, ids, sort):
     """This includes trees with negative usage."""
     call = placement(database)
     everything = call("GET", f"/v1/overview?sort={sort}:VCPU").body["providers"]
-    assert len(everything) > len(ODD) - 2
+    assert len(everything) > len(INCONSISTENT) - 2
     assert pages(call, f"/v1/overview?sort={sort}:VCPU&limit=1", "providers") == everything
