@@ -76,7 +76,7 @@ class Writer:
         ]
 
     def maintenance_due(self) -> bool:
-        """Whether the last maintenance was longer ago than MAINTENANCE_INTERVAL."""
+        """Whether MAINTENANCE_INTERVAL has passed since the last maintenance."""
         return time.monotonic() - self.maintained > MAINTENANCE_INTERVAL
 
     def maintain(self, engine: Engine) -> datetime.datetime | None:
@@ -146,7 +146,7 @@ def stronger(first: str | None, second: str) -> str:
 
 #: Inserts the feed rows of a transaction.
 RECORD = CompiledInsert(provider_changes, "writer_id", "seq", "provider_id", "what")
-#: Right after _RENEW, the current time of the database's clock.
+#: Reads the time at which the lease was last renewed; right after _RENEW, this is the database's current time.
 _SEEN_AT = sa.select(change_writers.c.seen_at).where(change_writers.c.id == sa.bindparam("writer"))
 _RENEW = (
     sa.update(change_writers)
