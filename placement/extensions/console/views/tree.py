@@ -66,8 +66,8 @@ def draw_used(
 ) -> DrawnTree:
     """Return the providers of a tree that a candidate uses, with their ancestors."""
     used = [slot for slot in {*takes, *groups} if snapshot.provider(slot).root == root]
-    shown = {ancestor for slot in used for ancestor in snapshot.ancestry(slot)}
-    return _drawn(snapshot, root, shown, len(shown), takes, groups)
+    slots = {ancestor for slot in used for ancestor in snapshot.ancestry(slot)}
+    return _drawn(snapshot, root, slots, len(slots), takes, groups)
 
 
 def _drawn(
