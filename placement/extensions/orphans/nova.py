@@ -157,4 +157,4 @@ class Nova:
         return document
 
     def _unreadable(self, reason: object) -> Unreadable:
-        return Unreadable(f"nova of {self._cloud} cannot be read: {reason}")
+        return Unreadable(f"nova in cloud {self._cloud} cannot be read: {reason}")
