@@ -73,13 +73,13 @@ class Conditions:
         trees = [roots for roots in present if roots]
         if together and not join and not trees:
             raise NoTreeError
-        held = (self._roots(snapshot, self.relied_on[consumer]) for consumer in apart)
+        avoided = (self._roots(snapshot, self.relied_on[consumer]) for consumer in apart)
         others = (self._roots(snapshot, self.relied_on[consumer]) for consumer in self._others)
         return Picker(
             snapshot,
             self._call.strategy,
             settings,
-            avoid=set[int]().union(*held, self._failed_roots(snapshot)),
+            avoid=set[int]().union(*avoided, self._failed_roots(snapshot)),
             occupied=set[int]().union(*others),
             within=set[int].intersection(*trees) if trees else None,
             join=join,
