@@ -40,7 +40,7 @@ class Authentication:
     """
 
     def __init__(self, application: WSGIApplication, service: Service, strategy: Layer | None = None) -> None:
-        """Raises StartError."""
+        """Create the layer with the configured strategy; raises StartError if it cannot work."""
         self._application = application
         strategy = strategy or _STRATEGIES[service.conf.api.auth_strategy]
         self._authenticated = strategy(Identity(application), service)
@@ -162,12 +162,12 @@ def _check_origin(environ: WSGIEnvironment, allowed: Collection[str]) -> None:
 
 
 def _is_foreign_page(environ: WSGIEnvironment) -> bool:
-    """Return whether a page of another origin may have sent the request: any page can POST without a token."""
+    """Whether a page of another origin may have sent the request: any page can POST without a token."""
     return "HTTP_ORIGIN" in environ and not (environ[API].has_pages and is_own_origin(environ))
 
 
 def is_own_origin(environ: WSGIEnvironment) -> bool:
-    """Return whether, by its headers, the request comes from a page of this origin or from no page.
+    """Whether, by its headers, the request comes from a page of this origin or from no page.
 
     Browsers send ``Sec-Fetch-Site`` over trustworthy connections (HTTPS, or the loopback interface), and otherwise
     ``Origin`` with each POST.  A request with neither header does not come from a browser.
