@@ -160,6 +160,6 @@ def _repeated(values: Sequence[Any]) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as JSON, cut if it is long."""
+    """Return a value as JSON, truncated if it is long."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."

@@ -82,7 +82,7 @@ class SearchResult(NamedTuple):
 
     @property
     def obstacle(self) -> str:
-        """Why there is no candidate (``Refusals.obstacle``); empty if there are candidates."""
+        """The reason for the lack of candidates (``Refusals.obstacle``); empty if there are candidates."""
         return "" if self.candidates else self.refusals.obstacle
 
 

@@ -31,7 +31,7 @@ class Eligible:
 
     #: The providers that can supply it in their own tree.
     local: SlotSet
-    #: Those that can also supply it in the trees with which they share.
+    #: The providers among them that can also supply it in the trees with which they share.
     sharing: SlotSet
 
 
