@@ -23,7 +23,7 @@ from placement.version_history import OLDEST, Version
 Methods = dict[str, Endpoint | tuple[Endpoint, ...]]
 Table = dict[str, Methods]
 Headers = Sequence[tuple[str, str]]
-#: Wraps an application.  A layer that the configuration does not enable returns the application unchanged.
+#: A wrapper of an application.  A layer that the configuration does not enable returns the application unchanged.
 Layer = Callable[[WSGIApplication, Service], WSGIApplication]
 
 

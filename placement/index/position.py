@@ -17,7 +17,7 @@ from placement.db.schema.tables import change_writers, feed_instance, provider_c
 from placement.db.writes.transaction import Reading
 from placement.objects.claims.leases import ANY_EXPIRED
 
-#: The longest time between two reads of the feed: after a longer one, a reader may have missed writers that were ended
+#: The longest time between two reads of the feed: after a longer time, a reader may have missed writers that were ended
 #: and deleted.
 _MAX_GAP = datetime.timedelta(seconds=feed.LIFETIME / 4)
 

@@ -33,7 +33,7 @@ _SAFE = ("GET", "HEAD")
 
 
 class Authentication:
-    """Authenticates requests by ``[api]auth_strategy``, except for the open paths of an API.
+    """The layer that authenticates requests by ``[api]auth_strategy``, except for the open paths of an API.
 
     It also reports unexpected exceptions of inner layers.  It runs before the version is negotiated, so a 500 response
     states no version.
@@ -72,7 +72,7 @@ class Authentication:
 
 
 class Identity:
-    """Creates the context for the policy and the log from the identity headers."""
+    """The layer that creates the context for the policy and the log from the identity headers."""
 
     def __init__(self, application: WSGIApplication) -> None:
         self._application = application
@@ -104,7 +104,10 @@ def _anonymous(environ: WSGIEnvironment) -> RequestContext:
 
 
 class Noauth2:
-    """Trusts tokens of the form ``<user>[:<project>]``; the user ``admin`` is an administrator.  For tests."""
+    """The strategy noauth2, for tests: it trusts tokens of the form ``<user>[:<project>]``.
+
+    The user ``admin`` is an administrator.
+    """
 
     def __init__(self, application: WSGIApplication, _service: Service) -> None:
         self._application = application

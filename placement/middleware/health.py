@@ -27,7 +27,7 @@ PATH = "/healthcheck"
 
 
 class Health:
-    """Serves one path of the root API without authentication: 200, or 503 with the reason.
+    """The layer that serves health checks at one path without authentication: 200, or 503 with the reason.
 
     Addresses outside ``[healthcheck]allowed_source_ranges`` get the application's response.
     """
@@ -87,7 +87,7 @@ class _Check(Healthcheck):
         self._backends: Any = [*own, *self._backends]
 
 
-#: Fails if a table that only this service has is missing; "placement-manage db release" removes these tables.
+#: A query that fails if a table that only this service uses is missing; "placement-manage db release" removes them.
 _TABLES_EXIST = sa.select(*(sa.exists().select_from(table) for table in tables.OURS))
 
 

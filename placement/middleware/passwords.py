@@ -41,7 +41,7 @@ class _Contents:
 
 
 class Passwords:
-    """Checks passwords against a file; thread-safe.
+    """A checker of passwords against a file; thread-safe.
 
     A changed file takes effect immediately: each check compares inode, size and modification time.  bcrypt is slow on
     purpose, so a verified password is remembered for some minutes, as a hash keyed with a secret of this process, and

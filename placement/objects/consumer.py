@@ -35,7 +35,7 @@ from placement.db.writes.transaction import Collision, Transaction
 from placement.objects.provider import ResourceProvider
 from placement.uuids import canonical
 
-#: Names, and providers, that the statement for the consumers also looks up; more take separate statements.
+#: Maximum numbers of names and of providers in the statement for the consumers; more take separate statements.
 _MAX_NAMES, _MAX_PROVIDERS = 8, 100
 
 

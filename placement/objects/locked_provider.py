@@ -1,7 +1,7 @@
 """Changes of a provider, under the lock of its row.
 
 Each method checks its conditions, writes, advances the generation and records the change in the feed.  No method does
-only one of these, so a caller cannot omit one.
+only a part of this, so a caller cannot omit a step.
 """
 
 from __future__ import annotations

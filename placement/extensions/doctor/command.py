@@ -26,9 +26,9 @@ from placement.extensions.doctor.fixes import FIXES, Fix
 _SUMMARY = "Find problems of the configuration, the database and its data, and show how to fix them."
 #: Exit codes by the severity of the worst finding; 1 and 2 are for failures and wrong arguments.
 _CODES = {None: 0, Severity.INFO: 0, Severity.WARNING: 3, Severity.ERROR: 4}
-#: Places shown of a finding.
+#: Maximum number of places shown per finding.
 _MAX_PLACES = 20
-#: Characters of a line.
+#: Characters per line.
 _WIDTH = 100
 
 #: A fix, the number of places of its findings, and the number of rows fixed (None in a dry run).

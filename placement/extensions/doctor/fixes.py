@@ -35,7 +35,7 @@ class Fix:
     check: str
     #: A description of the fix, as an imperative sentence.
     does: str
-    #: Applies the fix; yields the number of rows fixed by each transaction.
+    #: The function that applies the fix; it yields the number of rows fixed by each transaction.
     run: Callable[[Subject], Iterator[int]]
 
 

@@ -34,7 +34,7 @@ class DiscrepancyKind(enum.StrEnum):
     MISSING = "missing"
 
 
-#: Kinds that disappear by themselves and need no action.
+#: Kinds that disappear on their own and need no action.
 HARMLESS = frozenset({DiscrepancyKind.YOUNG})
 
 

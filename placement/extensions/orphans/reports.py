@@ -21,7 +21,7 @@ from placement.schemas.dates import date
 _COLUMNS = ("type", "project", "user", "created_at", "updated_at", "expires_at")
 _LINE = "{:<36}  {:<12}  {:<32}  {:<32}  {:>5}  {}"
 _DAY, _HOUR, _MINUTE = 86400, 3600, 60
-#: Rows shown of a summary table.
+#: Maximum number of rows in a summary table.
 _MAX_ROWS = 20
 
 

@@ -39,11 +39,11 @@ def rows(claims: Sequence[Document], *, everywhere: bool = False) -> Iterator[tu
     for result in claims:
         head: tuple[object, ...] = (result["consumer"], result.get("outcome", "held"))
         head = (*head, seconds(result.get("expires_at")))
-        why = str(result["error"]["detail"]).strip() if "error" in result else ""
+        reason = str(result["error"]["detail"]).strip() if "error" in result else ""
         allocations = result.get("allocations", {})
         for provider, resources in holdings(allocations) if allocations else [(None, None)]:
-            yield *head, provider, resources, why if everywhere or why not in printed else ""
-            printed.add(why)
+            yield *head, provider, resources, reason if everywhere or reason not in printed else ""
+            printed.add(reason)
             if not everywhere:
                 head = ("",) * len(head)
 
@@ -114,7 +114,7 @@ def _relaxations(refused: Sequence[Document], style: Style) -> Iterator[str]:
 def _names(claims: Sequence[Document]) -> dict[str, str]:
     """Return the names of the providers in claims, by uuid."""
     allocations = [result.get("allocations", {}) for result in claims]
-    return {uuid: name for held in allocations for uuid, (name, _) in zip(held, holdings(held), strict=True)}
+    return {uuid: name for group in allocations for uuid, (name, _) in zip(group, holdings(group), strict=True)}
 
 
 def _room(rooms: Mapping[str, Document], names: Mapping[str, str], style: Style) -> Iterator[str]:

@@ -41,7 +41,7 @@ _NO_TRAITS = "no suitable nodes have the requested traits %(traits)s"
 _FAILED = "Failed to process allocation %(uuid)s: %(reason)s."
 _UNEXPECTED = "Unexpected exception during allocation: %(reason)s"
 
-#: Largest age of the snapshot for the first, optimistic choice, in seconds.
+#: Maximum age of the snapshot for the first, optimistic choice, in seconds.
 MAX_SNAPSHOT_AGE = 1.0
 
 #: Rounds before the first pause.  Most requests that lose a node get another within two rounds; pauses spread others.

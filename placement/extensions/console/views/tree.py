@@ -10,7 +10,7 @@ from placement.extensions.console.views.level import ClassLevel, levels_of
 from placement.extensions.v1.overview.trees import depth_first
 from placement.index.snapshot import SHARES, Snapshot
 
-#: Providers shown of a larger tree.
+#: Maximum number of providers shown per tree.
 MAX_PROVIDERS = 200
 
 

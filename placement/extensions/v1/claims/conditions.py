@@ -32,7 +32,7 @@ class Conditions:
         self._call = call
         of_call = {request.consumer for request in call.requests}
         listed = of_call & call.apart_from
-        #: If ``apart_from`` lists consumers of the call: its other consumers, which keep apart from them.
+        #: The other consumers of the call, if ``apart_from`` lists some of them: both must keep apart.
         self._others = of_call - listed if listed else listed
         self.named = call.apart_from | call.together_with | self._others
         self.relied_on: dict[str, set[int]] = {}

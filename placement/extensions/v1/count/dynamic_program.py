@@ -25,7 +25,7 @@ _MAX_CELLS = 2**20
 #: An item with the numbers of its alternatives; an isolated item has one number, because it depends on the other items
 #: of that alternative.
 _Member = tuple[Item, tuple[int, ...]]
-#: Marks impossible cells: less than any sum.
+#: The value of impossible cells: less than any sum.
 _IMPOSSIBLE = -(2**40)
 
 
