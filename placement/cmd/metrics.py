@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class Page:
-    """Serves the metrics of a directory, without authentication: they name no user, consumer or provider."""
+    """The page of a directory's metrics, without authentication: they name no user, consumer or provider."""
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory

@@ -109,11 +109,11 @@ def _level(finding: Finding | None) -> str:
 def _details(finding: Finding | None) -> list[str]:
     if finding is None:
         return ["Details: None"]
-    first, *rest = textwrap.wrap(finding.what, _WIDTH)
-    shown = finding.where[:_MAX_PLACES]
+    first, *continuation = textwrap.wrap(finding.what, _WIDTH)
+    places = finding.where[:_MAX_PLACES]
     if len(finding.where) > _MAX_PLACES:
-        shown = (*shown, f"and {len(finding.where) - _MAX_PLACES} more: --json prints all")
-    return [f"Details: {first}", *(f"  {line}" for line in (*rest, *shown))]
+        places = (*places, f"and {len(finding.where) - _MAX_PLACES} more: --json prints all")
+    return [f"Details: {first}", *(f"  {line}" for line in (*continuation, *places))]
 
 
 def _as_json(results: Results) -> str:

@@ -15,7 +15,7 @@ Observation = TypeVar("Observation")
 
 
 class DryRun(Generic[Observation]):
-    """The writes of one request, none of which is committed; the transaction of each repeats the earlier ones."""
+    """The uncommitted writes of one request; each transaction repeats the earlier writes first."""
 
     def __init__(self, database: Database, observe: Callable[[Transaction], Observation]) -> None:
         """Begin a dry run.

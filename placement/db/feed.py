@@ -45,7 +45,7 @@ RETENTION = 600.0
 #: Seconds without maintenance after which a writer is ended: the length of its lease.  A writer stops writing after
 #: half of this time, and a reader that has not read the feed for a quarter of it reads everything again.
 LIFETIME = 4 * 3600.0
-#: Seconds between two maintenances of a writer.
+#: Seconds between two maintenance runs of a writer.
 MAINTENANCE_INTERVAL = 60.0
 #: The range of writer ids.  In earlier releases the database assigned lower ids.
 _MIN_ID, _MAX_ID = 2**20, 2**30
@@ -76,7 +76,7 @@ class Writer:
         ]
 
     def maintenance_due(self) -> bool:
-        """Whether the last maintenance was longer ago than MAINTENANCE_INTERVAL."""
+        """Whether MAINTENANCE_INTERVAL has passed since the last maintenance."""
         return time.monotonic() - self.maintained > MAINTENANCE_INTERVAL
 
     def maintain(self, engine: Engine) -> datetime.datetime | None:
@@ -98,7 +98,7 @@ class Writer:
         return expired if some_expired else None
 
     def _prune(self, connection: Connection, now: float) -> None:
-        """Delete the rows superseded at least RETENTION seconds ago; the newest row of that time stays."""
+        """Delete the rows superseded at least RETENTION seconds ago, except for the newest row of that time."""
         self._marks.append((now, self.seq))
         while self._marks and self._marks[0][0] < now - RETENTION:
             _, newest_then = self._marks.popleft()
@@ -144,9 +144,9 @@ def stronger(first: str | None, second: str) -> str:
     return second if first is None or _STRENGTH[second] > _STRENGTH[first] else first
 
 
-#: Inserts the feed rows of a transaction.
+#: The INSERT of the feed rows of a transaction.
 RECORD = CompiledInsert(provider_changes, "writer_id", "seq", "provider_id", "what")
-#: Right after _RENEW, the current time of the database's clock.
+#: The time at which a writer was last seen; right after _RENEW, the current time of the database.
 _SEEN_AT = sa.select(change_writers.c.seen_at).where(change_writers.c.id == sa.bindparam("writer"))
 _RENEW = (
     sa.update(change_writers)
@@ -156,5 +156,5 @@ _RENEW = (
 #: Ids of the writers last seen before a cutoff.
 EXPIRED = sa.select(change_writers.c.id).where(change_writers.c.seen_at < sa.bindparam("expired")).order_by("id")
 _OF_WRITER = provider_changes.c.writer_id == sa.bindparam("writer")
-#: Deletes a writer's rows with lower numbers than ``newest``.
+#: The DELETE of a writer's rows with lower numbers than ``newest``.
 PRUNE = sa.delete(provider_changes).where(_OF_WRITER, provider_changes.c.seq < sa.bindparam("newest"))

@@ -23,18 +23,18 @@ from placement.version_history import OLDEST, Version
 Methods = dict[str, Endpoint | tuple[Endpoint, ...]]
 Table = dict[str, Methods]
 Headers = Sequence[tuple[str, str]]
-#: Wraps an application.  A layer that the configuration does not enable returns the application unchanged.
+#: A wrapper of an application.  A layer that the configuration does not enable returns the application unchanged.
 Layer = Callable[[WSGIApplication, Service], WSGIApplication]
 
 
 class Versioning(Protocol):
-    """How a client and an API agree on a version."""
+    """The negotiation of a version between a client and an API."""
 
     def negotiate(self, environ: WSGIEnvironment) -> Version:
-        """Return the version that the request headers ask for.
+        """Return the version that the request headers select.
 
         Raises:
-            Failure: The headers are malformed or ask for an unsupported version.  ``headers`` of the failure may list
+            Failure: The headers are malformed or select an unsupported version.  ``headers`` of the failure may list
                 the supported versions.
         """
 
@@ -43,7 +43,7 @@ class Versioning(Protocol):
 
 
 class ErrorDocuments(Protocol):
-    """How an API reports a failure over HTTP."""
+    """The form in which an API reports failures over HTTP."""
 
     def render(self, failure: errors.Failure, status: HTTPStatus, environ: WSGIEnvironment) -> tuple[str, bytes]:
         """Return the content type and the body of the response.  The caller sends the failure's headers.
@@ -59,7 +59,7 @@ class ErrorDocuments(Protocol):
 class Api:
     """One API.  Compared by identity, so that it can be a dictionary key.
 
-    Args:
+    Attributes:
         name: The service type in the catalog of the Identity service.
         prefix: The path below which the API is mounted, such as ``/baremetal``.  The API with the empty prefix serves
             every path that no other prefix matches.

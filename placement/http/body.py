@@ -25,7 +25,7 @@ def read(environ: WSGIEnvironment, max_size: int) -> bytes:
     and reports a disconnected client with its own error.
 
     Args:
-        max_size: The largest size of a body without a Content-Length, in bytes.
+        max_size: The maximum size of a body without a Content-Length, in bytes.
 
     Raises:
         MalformedJSON: The client disconnected, or the server timed out while reading.

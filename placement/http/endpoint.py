@@ -45,7 +45,7 @@ _NO_PARAMETERS = Query(Object())
 class Endpoint:
     """A handler with its declaration.  Calling it runs the checks, then the handler, with the same arguments.
 
-    Args:
+    Attributes:
         handler: The function ``(req, **path values) -> Reply``.
         since: The first version that supports the endpoint.
         until: The first version that does not; the route table then lists the endpoint's successor.
@@ -139,9 +139,9 @@ class Endpoint:
         if self.negotiates and accept != JSON and environ["REQUEST_METHOD"] == "GET":
             preferred_type(accept, self.other_types)
         if self.body is not None and environ[API].strict_bodies:
-            given = media_type(environ.get("CONTENT_TYPE"))
-            if given is None or given.lower() != JSON:
-                raise failures.UnsupportedMediaType(type=given)
+            content_type = media_type(environ.get("CONTENT_TYPE"))
+            if content_type is None or content_type.lower() != JSON:
+                raise failures.UnsupportedMediaType(type=content_type)
 
     def _is_dry_run(self, environ: WSGIEnvironment) -> bool:
         """Return whether the request is a dry run, and mark its route in the environ, since it is not a write.

@@ -65,9 +65,9 @@ _TAG = re.compile(r"<[^<>]*>")  # linear even if many tags are opened and none i
 class ErrorList:
     """The error documents of an API with microversions.
 
-    Args:
+    Attributes:
         minimum: The oldest version, reported when a version is refused.
-        maximum: The newest version, likewise.
+        maximum: The newest version, reported when a version is refused.
         codes_since: The first version whose errors have a code.
     """
 
@@ -84,8 +84,8 @@ class ErrorList:
         title = f"{status.value} {status.phrase}"
         if form == "text/html":
             paragraphs = self._detail(failure, _short, status, environ).split("\n\n", 1)
-            shown = "<br /><br />\n".join(html.escape(paragraph.strip()) for paragraph in paragraphs)
-            text = _PAGE.format(status=title, detail=shown)
+            html_detail = "<br /><br />\n".join(html.escape(paragraph.strip()) for paragraph in paragraphs)
+            text = _PAGE.format(status=title, detail=html_detail)
         else:
             text = f"{title}\n\n{self._detail(failure, _line, status, environ)}"
         return f"{form}; charset=UTF-8", text.encode(errors="backslashreplace")

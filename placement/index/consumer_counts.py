@@ -25,7 +25,7 @@ class ConsumerCounts:
     """
 
     def __init__(self, database: Database) -> None:
-        """Count nothing yet."""
+        """Create an empty cache; the first call counts."""
         self._database = database
         #: A snapshot, and counts by slot that were read after it.
         self._cached: tuple[Snapshot, Counts] | None = None

@@ -33,7 +33,7 @@ class Forest:
         self.everything = SlotSet.dense(alive)
         #: The providers that are not roots.
         self.children: Slots = np.flatnonzero(alive & ~self.is_root)
-        #: Whether a slot has a provider that is a tree by itself.
+        #: Whether the provider in a slot is the only one in its tree.
         self.is_lone: Mask = self.is_root.copy()
         self.is_lone[root[self.children]] = False
         self.members = members

@@ -18,7 +18,7 @@ from placement.objects.claims.lease_sweep import LeaseSweeper
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds, at most, in which a search releases expired leases.
+#: Maximum number of seconds that a search spends on releasing expired leases.
 SWEEP_TIME_LIMIT = 0.25
 #: Providers compared with the database at once; few, because a request waits for the comparison.
 SECTION = 10_000
@@ -37,7 +37,7 @@ class LiveIndex:
     """
 
     def __init__(self, database: Database, verify_interval: float = 0) -> None:
-        """Read nothing yet.
+        """Create an index without a snapshot; the first search reads the database.
 
         Args:
             database: The database of the providers.

@@ -17,7 +17,7 @@ from placement.db.schema.tables import change_writers, feed_instance, provider_c
 from placement.db.writes.transaction import Reading
 from placement.objects.claims.leases import ANY_EXPIRED
 
-#: The longest time between two reads of the feed: after a longer one, a reader may have missed writers that were ended
+#: The longest time between two reads of the feed: after a longer time, a reader may have missed writers that were ended
 #: and deleted.
 _MAX_GAP = datetime.timedelta(seconds=feed.LIFETIME / 4)
 
@@ -53,13 +53,13 @@ class Position:
             self.instance is not None
             and self.instance == earlier.instance
             and abs(self.at - earlier.at) < _MAX_GAP
-            and all(self._continues(writer, known) for writer, known in earlier.newest.items() - self.newest.items())
+            and all(self._continues(writer, since) for writer, since in earlier.newest.items() - self.newest.items())
             and all(earlier._knows(writer, seq) for writer, seq in self.newest.items() - earlier.newest.items())
         )
 
-    def _continues(self, writer: int, known: int) -> bool:
+    def _continues(self, writer: int, seq: int) -> bool:
         """Whether a writer of an earlier position has not gone backwards; ended writers may be missing."""
-        return writer < 0 or -writer in self.newest or self.newest.get(writer, -1) >= known
+        return writer < 0 or -writer in self.newest or self.newest.get(writer, -1) >= seq
 
     def _knows(self, writer: int, seq: int) -> bool:
         """Whether a writer of a later position is not ended, or was ended with its number in this position."""
@@ -67,13 +67,13 @@ class Position:
 
     def transactions_since(self, earlier: Self) -> int:
         """Return the number of transactions since an earlier position, as far as sequence numbers show."""
-        return sum(seq - known for _, known, seq in self._moved_since(earlier))
+        return sum(seq - since for _, since, seq in self._moved_since(earlier))
 
     def _moved_since(self, earlier: Self) -> list[tuple[int, int, int]]:
         """Return the id, the earlier and the current sequence number of each writer that has advanced."""
         different = self.newest.items() - earlier.newest.items()
         moved = ((writer, earlier.newest.get(writer, 0), seq) for writer, seq in different if writer > 0)
-        return [(writer, known, seq) for writer, known, seq in moved if seq > known]
+        return [(writer, since, seq) for writer, since, seq in moved if seq > since]
 
     def changes_since(self, db: Connection, earlier: Self, max_changes: int) -> dict[int, str] | None:
         """Return the kind of change since an earlier position, by provider id.
@@ -81,18 +81,18 @@ class Position:
         Args:
             db: A connection that sees the state of the database at this position.
             earlier: A position that this one follows.
-            max_changes: The largest number of changes to return.
+            max_changes: The maximum number of changes to return.
 
         Returns:
             The changes; None if there are more than ``max_changes``, or if required rows have been deleted.
         """
-        known_of = {writer: known for writer, known, _ in self._moved_since(earlier)}
-        if not known_of:
+        since_of = {writer: since for writer, since, _ in self._moved_since(earlier)}
+        if not since_of:
             return {}
-        later = _any((writer, ">", known) for writer, known in known_of.items())
+        later = _any((writer, ">", since) for writer, since in since_of.items())
         # Rows are deleted in ascending order: if the earlier position's row exists, or row 1, so do all later rows.
         # If it does not exist, it was deleted, or the database has lost it.
-        anchors = {(writer, known or 1) for writer, known in known_of.items()}
+        anchors = {(writer, since or 1) for writer, since in since_of.items()}
         at_anchors = _any((writer, "=", seq) for writer, seq in anchors)
         rows = db.exec_driver_sql(_CHANGES.format(later=later, anchors=at_anchors, limit=max_changes + 1)).all()
         existing = {(row[0], row[1]) for row in rows if row[3] is None}

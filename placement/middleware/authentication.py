@@ -33,14 +33,14 @@ _SAFE = ("GET", "HEAD")
 
 
 class Authentication:
-    """Authenticates requests by ``[api]auth_strategy``, except for the open paths of an API.
+    """The layer that authenticates requests by ``[api]auth_strategy``, except for the open paths of an API.
 
     It also reports unexpected exceptions of inner layers.  It runs before the version is negotiated, so a 500 response
     states no version.
     """
 
     def __init__(self, application: WSGIApplication, service: Service, strategy: Layer | None = None) -> None:
-        """Raises StartError."""
+        """Create the layer with the configured strategy; raises StartError if it cannot work."""
         self._application = application
         strategy = strategy or _STRATEGIES[service.conf.api.auth_strategy]
         self._authenticated = strategy(Identity(application), service)
@@ -72,7 +72,7 @@ class Authentication:
 
 
 class Identity:
-    """Creates the context for the policy and the log from the identity headers."""
+    """The layer that creates the context for the policy and the log from the identity headers."""
 
     def __init__(self, application: WSGIApplication) -> None:
         self._application = application
@@ -104,7 +104,10 @@ def _anonymous(environ: WSGIEnvironment) -> RequestContext:
 
 
 class Noauth2:
-    """Trusts tokens of the form ``<user>[:<project>]``; the user ``admin`` is an administrator.  For tests."""
+    """The strategy noauth2, for tests: it trusts tokens of the form ``<user>[:<project>]``.
+
+    The user ``admin`` is an administrator.
+    """
 
     def __init__(self, application: WSGIApplication, _service: Service) -> None:
         self._application = application
@@ -162,12 +165,12 @@ def _check_origin(environ: WSGIEnvironment, allowed: Collection[str]) -> None:
 
 
 def _is_foreign_page(environ: WSGIEnvironment) -> bool:
-    """Return whether a page of another origin may have sent the request: any page can POST without a token."""
+    """Whether a page of another origin may have sent the request: any page can POST without a token."""
     return "HTTP_ORIGIN" in environ and not (environ[API].has_pages and is_own_origin(environ))
 
 
 def is_own_origin(environ: WSGIEnvironment) -> bool:
-    """Return whether, by its headers, the request comes from a page of this origin or from no page.
+    """Whether, by its headers, the request comes from a page of this origin or from no page.
 
     Browsers send ``Sec-Fetch-Site`` over trustworthy connections (HTTPS, or the loopback interface), and otherwise
     ``Origin`` with each POST.  A request with neither header does not come from a browser.

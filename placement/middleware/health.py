@@ -27,7 +27,7 @@ PATH = "/healthcheck"
 
 
 class Health:
-    """Serves one path of the root API without authentication: 200, or 503 with the reason.
+    """The layer that serves health checks at one path without authentication: 200, or 503 with the reason.
 
     Addresses outside ``[healthcheck]allowed_source_ranges`` get the application's response.
     """
@@ -38,7 +38,7 @@ class Health:
         self._is_unrestricted = not service.conf.healthcheck.allowed_source_ranges
 
     def applies(self, environ: WSGIEnvironment) -> bool:
-        """Return whether the checks serve a request for PATH."""
+        """Whether the checks serve a request for PATH."""
         return not environ[API].prefix and (self._is_unrestricted or _has_address(environ))
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -62,7 +62,7 @@ def _identity_checks(conf: cfg.ConfigOpts) -> Sequence[Any]:
 
 
 def _has_address(environ: WSGIEnvironment) -> bool:
-    """Return whether the client address can be matched: proxies may send a list, or an address with a port."""
+    """Whether the client address can be matched: proxies may send a list, or an address with a port."""
     try:
         ipaddress.ip_address(environ.get("REMOTE_ADDR", ""))
     except ValueError:
@@ -74,7 +74,7 @@ class _Check(Healthcheck):
     """The middleware of oslo.middleware with its configured backends, and always with the database check first."""
 
     def __init__(self, application: WSGIApplication, service: Service, more: Sequence[Any] = ()) -> None:
-        """Raises StartError."""
+        """Create the middleware; raises StartError if its options are invalid."""
         try:
             super().__init__(application, service.conf)
         except cfg.Error:  # a subclass of ValueError
@@ -87,7 +87,7 @@ class _Check(Healthcheck):
         self._backends: Any = [*own, *self._backends]
 
 
-#: Fails if a table that only this service has is missing; "placement-manage db release" removes these tables.
+#: A query that fails if a table that only this service uses is missing; "placement-manage db release" removes them.
 _TABLES_EXIST = sa.select(*(sa.exists().select_from(table) for table in tables.OURS))
 
 

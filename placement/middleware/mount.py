@@ -33,12 +33,12 @@ _HEADERS: Headers = (("x-content-type-options", "nosniff"),)
 _CONTROL = re.compile("[\0-\x08\x0a-\x1f\x7f]")
 _PROTOCOL = re.compile(r"HTTP/\d(\.\d)?", re.ASCII)
 _METHOD = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-#: Keys that every server sets; uWSGI omits those that do not fit in its buffer.
+#: Keys that every server sets; uWSGI omits keys that do not fit in its buffer.
 _ALWAYS_PASSED = frozenset(("PATH_INFO", "QUERY_STRING", "SERVER_PROTOCOL"))
 
 
 class Mount:
-    """Stores the API of a request in the environ, and moves its prefix from PATH_INFO to SCRIPT_NAME.
+    """The layer that stores the API of a request in the environ, and moves its prefix to SCRIPT_NAME.
 
     Inner layers then see paths relative to the API, links start with its prefix, and failures are rendered in its form.
     """

@@ -41,7 +41,7 @@ class _Contents:
 
 
 class Passwords:
-    """Checks passwords against a file; thread-safe.
+    """A checker of passwords against a file; thread-safe.
 
     A changed file takes effect immediately: each check compares inode, size and modification time.  bcrypt is slow on
     purpose, so a verified password is remembered for some minutes, as a hash keyed with a secret of this process, and
@@ -56,7 +56,7 @@ class Passwords:
             self._contents = _read(file, strict=True)
 
     def remembers(self, name: str, password: bytes) -> bool:
-        """Return whether the password was verified in the last minutes; takes microseconds.
+        """Whether the password was verified in the last minutes; takes microseconds.
 
         Raises OSError if the file cannot be read, and BadFile.
         """
@@ -69,7 +69,7 @@ class Passwords:
         return True
 
     def verify(self, name: str, password: bytes) -> bool:
-        """Return whether the file contains this password for the name.
+        """Whether the file contains this password for the name.
 
         Every wrong password takes the time of the highest cost in the file, even for an unknown name, so that response
         times reveal no names.  Raises OSError if the file cannot be read, and BadFile.

@@ -50,7 +50,7 @@ def profiled(application: WSGIApplication, _service: Service) -> WSGIApplication
 
 
 class _Profiled:
-    """Profiles one request at a time: Python supports only one active profiler."""
+    """The layer that profiles one request at a time: Python supports only one active profiler."""
 
     def __init__(self, application: WSGIApplication, directory: str) -> None:
         self._application = application

@@ -35,7 +35,7 @@ from placement.db.writes.transaction import Collision, Transaction
 from placement.objects.provider import ResourceProvider
 from placement.uuids import canonical
 
-#: Names, and providers, that the statement for the consumers also looks up; more take separate statements.
+#: Maximum numbers of names and of providers in the statement for the consumers; more take separate statements.
 _MAX_NAMES, _MAX_PROVIDERS = 8, 100
 
 
@@ -88,7 +88,7 @@ class Consumer:
     is_expired: bool = False
     #: The columns of the new owner.
     columns: dict[str, int | None] = field(default_factory=dict)
-    #: Names of the new owner without a row; the attempt that writes the consumer has to require them.
+    #: Names of the new owner without a row; the attempt that writes the consumer must require them.
     missing_names: list[Name] = field(default_factory=list)
 
     @property
@@ -101,17 +101,17 @@ class Consumer:
         """The generation after a claim."""
         return 1 if self.generation is None else self.generation + 1
 
-    def check_generation(self, given: int | None) -> None:
+    def check_generation(self, stated: int | None) -> None:
         """Raise ConsumerGenerationConflict unless the client states the current generation, or None for a new consumer.
 
         The caller has ruled out an expired lease.
         """
         exists = not self.is_new and self.holds
-        if exists and given != self.generation:
-            raise errors.ConsumerGenerationConflict(expected=self.generation, given=given)
+        if exists and stated != self.generation:
+            raise errors.ConsumerGenerationConflict(expected=self.generation, given=stated)
         # A consumer without allocations is invisible, but a client that states the generation of its row may use it.
-        if not exists and given is not None and given != self.generation:
-            raise errors.ConsumerGenerationConflict(expected="null", given=given)
+        if not exists and stated is not None and stated != self.generation:
+            raise errors.ConsumerGenerationConflict(expected="null", given=stated)
 
     # --- reading ---
 
@@ -137,19 +137,19 @@ class Consumer:
                 parameters["providers"] = list(providers)
             rows = list(db.execute(statement, parameters))
             read = cls._collected(owners, rows)
-            known = {owner_names[row.number]: row.id for row in rows if row.number >= 0}
+            name_ids = {owner_names[row.number]: row.id for row in rows if row.number >= 0}
             provider_ids = {
                 row.provider: row.id for row in rows if row.number == _PROVIDER and row.provider in providers
             }
         else:
             read = cls._collected(owners, db.execute(_read(), {"uuids": list(owners)}))
-            known = names.find(db, owner_names)
+            name_ids = names.find(db, owner_names)
             provider_ids = ResourceProvider.ids(db, providers)
-        ids = names.with_placeholder_ids(owner_names, known)
+        ids = names.with_placeholder_ids(owner_names, name_ids)
         for uuid, owner in owners.items():
             if owner:
                 read[uuid].columns = owner.columns(ids)
-                read[uuid].missing_names = [name for name in owner.names if name not in known]
+                read[uuid].missing_names = [name for name in owner.names if name not in name_ids]
         return read, provider_ids
 
     @classmethod
@@ -200,7 +200,7 @@ class Consumer:
 
     @staticmethod
     def delete_created(db: Transaction, uuids: Collection[str]) -> None:
-        """Delete the rows that were inserted only to be locked: no others have the project id 0."""
+        """Delete the rows that were inserted only to be locked: only these have the project id 0."""
         if uuids:
             db.execute(_DELETE_CREATED, {"uuids": list(uuids)})
 

@@ -1,7 +1,7 @@
 """Changes of a provider, under the lock of its row.
 
 Each method checks its conditions, writes, advances the generation and records the change in the feed.  No method does
-only one of these, so a caller cannot omit one.
+only a part of this, so a caller cannot omit a step.
 """
 
 from __future__ import annotations
@@ -177,13 +177,13 @@ class LockedProvider:
             InventoryInUse: An inventory to be removed has allocations.
             Prerequisite: Expired leases have allocations on the provider.
         """
-        wanted = {record.resource_class: record for record in records}
+        by_class = {record.resource_class: record for record in records}
         present = {record.resource_class: record for record in Inventory.of_provider(self._db, self.record)}
-        new = {name: record for name, record in wanted.items() if name not in present}
+        new = {name: record for name, record in by_class.items() if name not in present}
         class_ids = ResourceClass.ids(self._db, new)
         if not keep_others:
-            self._delete_inventories([record for name, record in present.items() if name not in wanted])
-        for name, record in wanted.items():
+            self._delete_inventories([record for name, record in present.items() if name not in by_class])
+        for name, record in by_class.items():
             if name in present and record.columns != present[name].columns:
                 self._update_inventory(present[name], record)
         self._insert_inventories(new, class_ids)
@@ -272,13 +272,13 @@ class LockedProvider:
         Raises:
             UnknownProviderTraits: Some traits do not exist; the failure names all of them.
         """
-        wanted = set(trait_names)
-        ids = Trait.ids(self._db, wanted)
-        unknown = sorted(wanted - ids.keys())
+        new_names = set(trait_names)
+        ids = Trait.ids(self._db, new_names)
+        unknown = sorted(new_names - ids.keys())
         if unknown:
             raise errors.UnknownProviderTraits(names=", ".join(unknown))
         present = {trait.name: trait.id for trait in Trait.of_provider(self._db, self.record)}
-        self._note_members("traits", set(present), wanted)
+        self._note_members("traits", set(present), new_names)
         if self._replace_members(resource_provider_traits.c.trait_id, set(present.values()), set(ids.values())):
             self._advance()
 
@@ -290,11 +290,11 @@ class LockedProvider:
         """
         named = [names.Name(names.AGGREGATE, uuid) for uuid in uuids]
         # No foreign key refers to an aggregate, so the transaction that uses its id has to look it up.
-        wanted = set(names.ensure(self._db, named, names.find(self._db, named)).values())
+        new = set(names.ensure(self._db, named, names.find(self._db, named)).values())
         present = set(self._db.execute(_AGGREGATE_IDS, {"provider": self.record.id}).scalars())
         if self._db.has_history:
             self._note_members("aggregates", self._aggregates(), set(uuids))
-        if self._replace_members(resource_provider_aggregates.c.aggregate_id, present, wanted):
+        if self._replace_members(resource_provider_aggregates.c.aggregate_id, present, new):
             self._db.changed(self.record.id, feed.SHAPE)
         if advance:
             self._advance()
@@ -305,22 +305,22 @@ class LockedProvider:
         """Return the uuids of the provider's aggregates."""
         return set(self._db.execute(_AGGREGATE_UUIDS, {"provider": self.record.id}).scalars())
 
-    def _replace_members(self, member: sa.Column[int], present: set[int], wanted: set[int]) -> bool:
+    def _replace_members(self, member: sa.Column[int], present: set[int], new: set[int]) -> bool:
         """Replace the provider's traits or aggregates, and return whether they changed.
 
         Args:
             member: The column of the trait, or of the aggregate, in the association table.
             present: Ids before.
-            wanted: Ids afterwards.
+            new: Ids afterwards.
         """
         table = member.table
-        if present - wanted:
+        if present - new:
             of_provider = table.c.resource_provider_id == self.record.id
-            self._db.execute(sa.delete(table).where(of_provider, member.in_(list(present - wanted))))
-        rows = [{"resource_provider_id": self.record.id, member.name: id_} for id_ in sorted(wanted - present)]
+            self._db.execute(sa.delete(table).where(of_provider, member.in_(list(present - new))))
+        rows = [{"resource_provider_id": self.record.id, member.name: id_} for id_ in sorted(new - present)]
         if rows:
             self._db.execute(sa.insert(table), rows)
-        return present != wanted
+        return present != new
 
     def _advance(self) -> None:
         self.record = provider_rows.advance(self._db, self.record)
@@ -330,8 +330,8 @@ class LockedProvider:
     def _note(self, changes: Changes) -> None:
         self._db.note(PROVIDER, self.record.uuid, changes)
 
-    def _note_members(self, kind: str, present: Collection[str], wanted: Collection[str]) -> None:
-        self._note({(kind, name): (name in present, name in wanted) for name in sorted({*present} ^ {*wanted})})
+    def _note_members(self, kind: str, present: Collection[str], new: Collection[str]) -> None:
+        self._note({(kind, name): (name in present, name in new) for name in sorted({*present} ^ {*new})})
 
 
 _P, _I, _A = resource_providers.c, inventories.c, allocations.c

@@ -39,7 +39,7 @@ class ResourceProvider:
 
     @property
     def modified(self) -> datetime.datetime | None:
-        """When the row was last written."""
+        """The time at which the row was last written."""
         return self.updated_at or self.created_at
 
     @classmethod
@@ -112,7 +112,7 @@ class ResourceProvider:
 
     @staticmethod
     def newest_change(db: Reading, ids: Collection[int] | None) -> datetime.datetime | None:
-        """Return when one of these providers, or of all providers (None), was last written; None without a date."""
+        """Return the time of the last write to one of these providers, or to any (None); None without a date."""
         if ids is None:
             newest: datetime.datetime | None = db.execute(_NEWEST).scalar()
             return newest

@@ -33,7 +33,7 @@ class Trait:
 
     @property
     def modified(self) -> datetime.datetime | None:
-        """When the row was last written."""
+        """The time at which the row was last written."""
         return self.updated_at or self.created_at
 
     @property

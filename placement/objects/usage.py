@@ -71,7 +71,7 @@ class Usage:
             resources.setdefault(row.type, {})[row.resource_class] = int(row.used)
         rows = _owned(db, counts.add_columns(label.label("type")).group_by(*grouping), project, user)
         count = {row.type: row.consumers for row in rows}
-        return {name: cls(count.get(name, 0), held) for name, held in resources.items()}
+        return {name: cls(count.get(name, 0), sums) for name, sums in resources.items()}
 
 
 def count_by_provider(db: Reading, ids: Iterable[int]) -> dict[int, int]:

@@ -80,7 +80,7 @@ class Field:
 
     Attributes:
         since: The first version with the property.
-        until: The first version without it again; None if it still exists.
+        until: The first later version without it; None if it still exists.
         text: The meaning of a parameter; not part of the schema, which errors quote.
         repeated_since: The first version in which all values of a repeated parameter count, rather than one; not part
             of the schema.

@@ -25,14 +25,14 @@ class Dated(Enum):
 class Success:
     """A response of an endpoint.
 
-    Args:
+    Attributes:
         status: The HTTP status.
         document: The type of the JSON document; None for a response without content.
         location: Whether the response has the header Location.
         headers: Pairs of the name of an optional header and a sentence about it.
         dated: The cache headers.
         since: The first version with this response.
-        until: The first version without it again; None if it still exists.
+        until: The first later version without it; None if it still exists.
     """
 
     status: int = 200

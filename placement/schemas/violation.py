@@ -12,9 +12,9 @@ from placement.errors import Violation
 from placement.schemas.declarations import JSONSchema
 from placement.schemas.validator import pattern
 
-#: Characters shown of a value.
+#: Maximum number of characters shown of a value.
 _MAX_SHOWN = 60
-#: Names or values shown in a list.
+#: Maximum number of names or values in a list.
 _MAX_LISTED = 12
 _UUID = "a uuid, for example 7c1f2d34-9a5b-4e6f-8a7b-0c1d2e3f4a5b"
 
@@ -160,6 +160,6 @@ def _repeated(values: Sequence[Any]) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as JSON, cut if it is long."""
+    """Return a value as JSON, truncated if it is long."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."

@@ -57,7 +57,7 @@ class Budget:
         """Charge operations before they are done.
 
         Raises:
-            Exhausted: Fewer operations are left.
+            Exhausted: Fewer operations remain.
         """
         self.operations -= operations
         if self.operations < 0:
@@ -65,10 +65,10 @@ class Budget:
             raise Exhausted
 
     def hold(self, size: int) -> None:
-        """Charge bytes that are to be held until the end of the request.
+        """Charge bytes that are held until the end of the request.
 
         Raises:
-            Exhausted: Fewer bytes are left.
+            Exhausted: Fewer bytes remain.
         """
         if not self.try_hold(size):
             self.fall_short("memory")

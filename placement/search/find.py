@@ -82,7 +82,7 @@ class SearchResult(NamedTuple):
 
     @property
     def obstacle(self) -> str:
-        """Why there is no candidate (``Refusals.obstacle``); empty if there are candidates."""
+        """The reason for the lack of candidates (``Refusals.obstacle``); empty if there are candidates."""
         return "" if self.candidates else self.refusals.obstacle
 
 
@@ -121,7 +121,7 @@ def find(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = Non
 def find_providers(provider_filter: ProviderFilter, snapshot: Snapshot) -> list[int]:
     """Return the slots of the providers that match the filter, ordered by id (docs: api-list-providers).
 
-    Each provider is judged by itself, without its tree and without sharing providers.
+    Each provider is judged on its own, without its tree and without sharing providers.
     """
     slots = providers_serving(provider_filter.group, snapshot).slots().tolist()
     if provider_filter.uuid is not None:

@@ -123,7 +123,7 @@ def _resource() -> Resource:
 
 
 class _Processor(BatchSpanProcessor):
-    """Sends remaining spans for at most ``GRACE`` seconds when the process ends; the SDK would wait half a minute."""
+    """A processor that sends remaining spans for up to ``GRACE`` seconds at exit; the SDK would wait half a minute."""
 
     def shutdown(self) -> None:
         """Send the remaining spans, and stop the exporter."""
@@ -132,7 +132,7 @@ class _Processor(BatchSpanProcessor):
 
 
 class _RateLimit(logging.Handler):
-    """Passes on one line per ``QUIET`` seconds: an unreachable collector causes several for each batch."""
+    """A handler that passes on one line per ``QUIET`` seconds: an unreachable collector causes several per batch."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

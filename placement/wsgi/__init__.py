@@ -17,7 +17,7 @@ LOG = oslo_log.getLogger(__name__)
 
 
 class CannotStart(SystemExit):
-    """Ends the process with the exit code that stops uWSGI; with any other it would restart workers forever."""
+    """An exit with the code that stops uWSGI; with any other code it would restart workers forever."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)

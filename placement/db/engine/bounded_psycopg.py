@@ -12,7 +12,7 @@ import psycopg
 class BoundedConnection(psycopg.Connection[Any]):
     """A connection that closes itself, and raises OperationalError, after ``silence`` seconds without an answer."""
 
-    #: Seconds without an answer, at most; None for no limit.
+    #: Maximum number of seconds without an answer; None for no limit.
     silence: float | None = None
 
     def wait(self, gen: Any, *arguments: Any, **named: Any) -> Any:
@@ -25,10 +25,10 @@ class BoundedConnection(psycopg.Connection[Any]):
         ready = None
         while True:
             try:
-                wanted = gen.send(ready)
+                state = gen.send(ready)
             except StopIteration as stop:
                 return stop.value
-            ready = yield wanted
+            ready = yield state
             now = time.monotonic()
             if ready:
                 answered = now

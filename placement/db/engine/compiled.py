@@ -17,13 +17,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Dialect
 from sqlalchemy.sql import visitors
 
-#: List values in a compiled statement, at most.  SQLAlchemy executes statements with longer lists.  Its share of the
-#: time is small there, and no text has to be kept for each number of values.
+#: Maximum number of list values in a compiled statement.  SQLAlchemy executes statements with longer lists: its share
+#: of the time is small there, and no text need be kept for each number of values.
 _MAX_LIST_VALUES = 100
 #: Rows per INSERT, to bound the length of its text.  No database limits the number of variables here: SQLite runs the
 #: statement once for each row, PostgreSQL receives all rows as one value, and MySQL's drivers put values into the text.
 _BATCH_SIZE = 1000
-#: Rows, at most, of each INSERT that is sent in one statement with others.
+#: Maximum number of rows per INSERT that is sent in one statement with others.
 _MAX_COMBINED_ROWS = 16
 
 #: Values by name: a row, or the parameters of a statement.
@@ -34,7 +34,7 @@ class CompiledStatement:
     """A query, an UPDATE or a DELETE; its parameters with ``bindparam(..., expanding=True)`` are lists."""
 
     def __init__(self, statement: Any) -> None:
-        """Take a statement, which must set every column that has a default."""
+        """Prepare a statement, which must set every column that has a default."""
         self._statement = statement
         binds = [part for part in visitors.iterate(statement) if isinstance(part, sa.BindParameter)]
         #: The names of the parameters that are lists.
@@ -63,7 +63,7 @@ class CompiledInsert:
     """An INSERT of any number of rows into some columns of a table."""
 
     def __init__(self, table: sa.Table, *columns: str, **expressions: sa.ColumnElement[Any]) -> None:
-        """Take the columns that every row sets, and expressions with which the database computes other columns."""
+        """Prepare an INSERT of these columns; the database computes other columns by the expressions."""
         self._table, self._columns, self._expressions = table, columns, expressions
         self._forms = weakref.WeakKeyDictionary[Dialect, _Form]()
 
@@ -134,8 +134,8 @@ class CompiledInsert:
         name = f"{self._table.name}_rows"
         types = [sa.column(column, self._table.c[column].type) for column in self._columns]
         text = sa.cast(sa.bindparam(name, type_=sa.Text), sa.JSON)
-        given = sa.func.json_to_recordset(text).table_valued(*types, name="given").render_derived(with_types=True)
-        values = {column: given.c[column] for column in self._columns} | self._expressions
+        records = sa.func.json_to_recordset(text).table_valued(*types, name="given").render_derived(with_types=True)
+        values = {column: records.c[column] for column in self._columns} | self._expressions
         statement = sa.insert(self._table).from_select([*values], sa.select(*values.values()))
         sent = _Text(statement, dialect, {name: ""})
         return lambda rows: (sent.sql, {name: orjson.dumps(rows).decode()})
@@ -182,7 +182,7 @@ class _Text:
     """The text of a statement for one dialect and given lengths of its lists, and the sources of its values."""
 
     def __init__(self, statement: Any, dialect: Dialect, parameters: Row) -> None:
-        """Compile the statement for lists as long as in these parameters."""
+        """Compile the statement for the lengths of the lists in these parameters."""
         compiled = statement.compile(dialect=dialect)
         if compiled.insert_prefetch or compiled.update_prefetch:
             raise ValueError(f"the statement must set every column that has a default: {compiled}")

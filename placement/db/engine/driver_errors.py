@@ -2,7 +2,7 @@
 
 Databases and drivers report the same condition in many ways; placement/db/engine/error_codes.py lists them.  The class
 decides what happens next.  After a collision the whole attempt is retried, and after a lost connection it is retried
-once.  A database that denies access needs its operator, and a value that fits no column is the client's mistake.  Any
+once.  If the database denies access, an operator must act; a value that fits no column is the client's mistake.  Any
 other error is an internal error.
 """
 
@@ -32,8 +32,8 @@ def classify(error: BaseException) -> ErrorClass:
     """Return the class of an error raised by a statement, a connect or a COMMIT."""
     if isinstance(error, exc.TimeoutError):
         return ErrorClass.LOST
-    # Another transaction has committed the duplicate, or the deletion of the parent row, since this attempt read.  The
-    # next attempt sees it, and responds accordingly.
+    # Since this attempt's reads, another transaction has committed the duplicate, or the deletion of the parent row.
+    # The next attempt sees it, and responds accordingly.
     if isinstance(error, exc.IntegrityError):
         return ErrorClass.COLLISION
     if isinstance(error, exc.DBAPIError):

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Dialect, Engine
 
 #: Seconds to wait for another transaction's lock; after that, the attempt has collided.
 LOCK_TIMEOUT = 10
-#: Seconds after which the server ends a transaction, with its locks, whose client is silent and may be gone.
+#: Seconds after which the server ends a transaction whose client is silent, and releases its locks.
 _IDLE_TRANSACTION = 60
 
 
@@ -45,7 +45,7 @@ class Timeouts:
         return {name: value for name, value in arguments.items() if name not in url.query}
 
     def apply(self, engine: Engine) -> None:
-        """Limit the waiting of the engine's connections where ``connect_args`` cannot."""
+        """Set the time limits of the engine's connections that ``connect_args`` cannot set."""
         driver = engine.url.get_driver_name()
         if driver == "psycopg":
             sa.event.listen(engine, "do_connect", self._connect_psycopg)

@@ -58,7 +58,7 @@ _FINDINGS = {
 class Addition:
     """The tables of an extension; :func:`sync` adds those tables, columns and indexes that the database lacks.
 
-    Args:
+    Attributes:
         tables: Tables in ``placement.db.schema.tables.metadata``.  A column that a later version adds must be nullable
             or have a server default, because of existing rows; constraints are added only with their table.  A column
             that is joined with a column of the core names it in ``info["like"]``, to get the same collation.

@@ -1,8 +1,8 @@
 """The tables of every Placement database, and the tables of the change feed and of claims.
 
-Other implementations read and write the former, so their names, types and indexes are fixed.  Only this service uses
-the latter, which can be created and dropped without changing the others (docs: database-schema).  Extensions add their
-tables to ``metadata``.
+Other implementations read and write the common tables, so their names, types and indexes are fixed.  Only this service
+uses the tables of the feed and of claims, which can be created and dropped without changing the common ones
+(docs: database-schema).  Extensions add their tables to ``metadata``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ LARGEST_RATIO = 3.40282e38
 class Ratio(sa.types.TypeDecorator[float]):
     """An allocation ratio, which is read as a finite number.
 
-    PostgreSQL and SQLite store any value that other programs write.  Infinity is read as the largest ratio, and NaN,
-    which only PostgreSQL stores, as 0.
+    PostgreSQL and SQLite store any value that other implementations write.  Infinity is read as the largest ratio, and
+    NaN, which only PostgreSQL stores, as 0.
     """
 
     impl = sa.Float
@@ -229,7 +229,7 @@ def precise(name: str, **options: Any) -> sa.Column[datetime.datetime]:
 
 
 # A consumer's claim, except for its allocations: the request that placed it, and its expiry.  The foreign key deletes
-# the row with the consumer's row, even if another program deletes that.
+# the row with the consumer's row, even if another implementation deletes that.
 claims = sa.Table(
     "claims",
     metadata,

@@ -67,7 +67,7 @@ def missing(db: Reading) -> list[str]:
 
 
 def has_identity(db: Reading) -> bool:
-    """Return whether the feed has an identity."""
+    """Whether the feed has an identity."""
     return db.execute(sa.select(feed_instance.c.uuid)).first() is not None
 
 
@@ -134,9 +134,9 @@ def _missing_classes(db: Reading) -> dict[str, int]:
     standard = sa.select(resource_classes.c.name, resource_classes.c.id).where(resource_classes.c.id < FIRST_CUSTOM_ID)
     present = {row.name: row.id for row in db.execute(standard)}
     missing = {name: number for name, number in CLASS_IDS.items() if name not in present}
-    taken = set(missing.values()) & set(present.values())
-    if taken:
-        raise RuntimeError(f"Resource class ids {sorted(taken)} belong to other classes than the standard ones.")
+    conflicting = set(missing.values()) & set(present.values())
+    if conflicting:
+        raise RuntimeError(f"Resource class ids {sorted(conflicting)} belong to other classes than the standard ones.")
     return missing
 
 
@@ -147,7 +147,7 @@ def _missing_traits(db: Reading) -> list[str]:
 
 @contextlib.contextmanager
 def _literal_zero(db: Transaction) -> Iterator[None]:
-    """Have MySQL store 0 in an auto-increment column, instead of the next number, in a block."""
+    """Make MySQL store 0 in an auto-increment column, instead of the next number, while the block runs."""
     before = db.execute(sa.text("SELECT @@SESSION.sql_mode")).scalar()
     set_mode = sa.text("SET SESSION sql_mode = :mode")
     db.execute(set_mode, {"mode": f"{before},NO_AUTO_VALUE_ON_ZERO".lstrip(",")})

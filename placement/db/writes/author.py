@@ -23,7 +23,7 @@ class Author:
     project: str | None = None
     #: The caller's address, which may be a chain of proxies.
     client: str | None = None
-    #: The name of the API or of the command-line program.
+    #: The name of the API, or of the command-line tool.
     api: str | None = None
     #: The method and the path template of the route; or the command.
     route: str | None = None
@@ -39,7 +39,7 @@ def current() -> Author | None:
 
 @contextlib.contextmanager
 def acting_as(author: Author) -> Iterator[None]:
-    """Write on behalf of this author in a block."""
+    """Write on behalf of this author while the block runs."""
     token = _CURRENT.set(author)
     try:
         yield

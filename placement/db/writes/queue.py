@@ -127,7 +127,7 @@ class Queue(Generic[Item, Result]):
 
 
 class _Line(Generic[Item, Result]):
-    """The turns of one process: the waiting ones, and the leader of the current batch."""
+    """The turns of one process: the waiting turns, and the leader of the current batch."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

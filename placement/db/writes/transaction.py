@@ -50,7 +50,7 @@ class Reader:
         self._connection = connection
 
     def execute(self, statement: Any, parameters: Any = None, /) -> Rows:
-        """Return the result of a statement; the result of a compiled one only has its rows or their number."""
+        """Return the result of a statement; for a compiled statement, it provides only rows and their number."""
         if isinstance(statement, (CompiledStatement, CompiledInsert)):
             return cast("Rows", statement.execute(self._connection, parameters))
         return self._connection.execute(statement, parameters)
@@ -129,7 +129,7 @@ class Transaction(Reader):
         return self._changes.keys()
 
     def on_commit(self, call: Callable[[], object]) -> None:
-        """Have ``call`` called once this transaction is committed, for metrics, which must count it once."""
+        """Call ``call`` after this transaction commits; for metrics, which must count each transaction once."""
         self._on_commit.append(call)
 
     def committed(self) -> None:

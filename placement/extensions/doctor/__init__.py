@@ -7,7 +7,7 @@ trees          checks of parents and roots
 feed           checks of the change feed, its writers, and the index that follows it
 rows           checks for values that no request accepts and for duplicate rows
 files          checks of the permissions of configuration files and the metrics directory
-checks         the table of all checks; ``placement/checks`` contains those that ``placement-status`` also runs
+checks         the table of all checks; ``placement/checks`` contains the checks that ``placement-status`` also runs
 examination    runs checks and collects their results
 command        ``placement-manage doctor``
 fixes          the fixes that ``--fix`` applies

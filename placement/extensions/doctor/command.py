@@ -26,9 +26,9 @@ from placement.extensions.doctor.fixes import FIXES, Fix
 _SUMMARY = "Find problems of the configuration, the database and its data, and show how to fix them."
 #: Exit codes by the severity of the worst finding; 1 and 2 are for failures and wrong arguments.
 _CODES = {None: 0, Severity.INFO: 0, Severity.WARNING: 3, Severity.ERROR: 4}
-#: Places shown of a finding.
+#: Maximum number of places shown per finding.
 _MAX_PLACES = 20
-#: Characters of a line.
+#: Characters per line.
 _WIDTH = 100
 
 #: A fix, the number of places of its findings, and the number of rows fixed (None in a dry run).
@@ -127,7 +127,8 @@ def _document(examination: Examination, fixes: Sequence[AppliedFix] | None) -> d
     result = document(examination)
     if fixes is not None:
         result["fixes"] = [
-            {"check": fix.check, "does": fix.does, "count": places, "fixed": done} for fix, places, done in fixes
+            {"check": fix.check, "does": fix.does, "count": places, "fixed": rows_fixed}
+            for fix, places, rows_fixed in fixes
         ]
     return result
 
@@ -135,7 +136,7 @@ def _document(examination: Examination, fixes: Sequence[AppliedFix] | None) -> d
 def _as_table(examination: Examination, fixes: Sequence[AppliedFix] | None) -> str:
     blocks = [[*_finding(check, finding)] for check, finding in examination.findings] or [["No findings."]]
     if fixes is not None:
-        blocks += [[*_fix(*each)] for each in fixes] or [["Nothing to fix."]]
+        blocks += [[*_fix(*entry)] for entry in fixes] or [["Nothing to fix."]]
     blocks += [[*_skipped(reason, names)] for reason, names in _incomplete(examination).items()]
     return stacked(["Doctor"], *blocks)
 
@@ -165,10 +166,10 @@ def _finding(check: str, finding: Finding) -> Iterator[str]:
     yield from _folded("Fix", finding.fix)
 
 
-def _fix(fix: Fix, places: int, done: int | None) -> Iterator[str]:
-    yield f"{'Available' if done is None else 'Applied'} fix: {fix.check}"
+def _fix(fix: Fix, places: int, rows_fixed: int | None) -> Iterator[str]:
+    yield f"{'Available' if rows_fixed is None else 'Applied'} fix: {fix.check}"
     yield from _folded("Does", fix.does)
-    yield f"Places: {places}; --yes applies the fix" if done is None else f"Rows fixed: {done}"
+    yield f"Places: {places}; --yes applies the fix" if rows_fixed is None else f"Rows fixed: {rows_fixed}"
 
 
 def _folded(title: str, text: str) -> list[str]:

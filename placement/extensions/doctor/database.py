@@ -91,7 +91,7 @@ def engine_of_tables(subject: Subject) -> Iterator[Finding]:
 def foreign_keys(subject: Subject) -> Iterator[Finding]:
     """Find foreign keys that are missing, not checked, or violated."""
     additions = extension.additions(subject.conf)
-    required = [*tables.CORE, *(table for each in additions for table in each.tables)]
+    required = [*tables.CORE, *(table for addition in additions for table in addition.tables)]
     missing = subject.database.snapshot(lambda db: _missing_keys(db, required))
     ours = tuple(text for table, text in missing if table in tables.OURS)
     if ours:
@@ -118,7 +118,7 @@ def _missing_keys(connection: Connection, required: Sequence[sa.Table]) -> list[
     return [
         (table, f"{table.name} ({', '.join(key[0])}) -> {key[1]} ({', '.join(key[2])})")
         for table in required
-        for constraint in sorted(table.foreign_key_constraints, key=lambda each: [*each.column_keys])
+        for constraint in sorted(table.foreign_key_constraints, key=lambda foreign_key: [*foreign_key.column_keys])
         if (table.name, key := _declared_key(constraint)) not in present
     ]
 
@@ -145,7 +145,7 @@ def _unchecked(subject: Subject) -> Iterator[Finding]:
     if off:
         sentence = "SQLite does not check foreign keys for the connections of the service."
         yield error(sentence, off, "Use an SQLite library that is compiled with foreign keys.")
-    violated = tuple(f"{row[0]}, row {row[1]}: no such row of {row[2]}" for row in subject.rows(_VIOLATED))
+    violated = tuple(f"{row[0]}, row {row[1]}: refers to a missing row of {row[2]}" for row in subject.rows(_VIOLATED))
     if violated:
         yield warning(
             "Rows refer to rows that do not exist: a process that does not check foreign keys has written to the file.",
@@ -181,11 +181,11 @@ def standard_rows(subject: Subject) -> Iterator[Finding]:
 
 
 def _conflicting(subject: Subject) -> tuple[str, ...]:
-    known = {number: name for name, number in standard.CLASS_IDS.items()}
+    standard_names = {number: name for name, number in standard.CLASS_IDS.items()}
     return tuple(
-        f"id {row.id}: {row.name} instead of {known[row.id]}"
+        f"id {row.id}: {row.name} instead of {standard_names[row.id]}"
         for row in subject.rows(_CLASSES)
-        if known.get(row.id, row.name) != row.name
+        if standard_names.get(row.id, row.name) != row.name
     )
 
 

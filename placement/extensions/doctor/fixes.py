@@ -33,9 +33,9 @@ class Fix:
     """The fix for the findings of one check."""
 
     check: str
-    #: What the fix does: an imperative sentence.
+    #: A description of the fix, as an imperative sentence.
     does: str
-    #: Applies the fix; yields the number of rows fixed by each transaction.
+    #: The function that applies the fix; it yields the number of rows fixed by each transaction.
     run: Callable[[Subject], Iterator[int]]
 
 
@@ -57,8 +57,8 @@ def _cut_orphans(subject: Subject) -> Iterator[int]:
 def _create_consumers(subject: Subject) -> Iterator[int]:
     group = subject.conf.placement
     create = online.IncompleteConsumers(group.incomplete_consumer_project_id, group.incomplete_consumer_user_id)
-    while done := create(subject.database, _BATCH).done:
-        yield done
+    while count := create(subject.database, _BATCH).done:
+        yield count
 
 
 def _release_lost(subject: Subject) -> Iterator[int]:
@@ -88,8 +88,8 @@ def _end_writers(subject: Subject) -> Iterator[int]:
 
 
 def _until_none(subject: Subject, work: Callable[[Transaction], int]) -> Iterator[int]:
-    while done := subject.database.write(work, attempts=_ATTEMPTS):
-        yield done
+    while count := subject.database.write(work, attempts=_ATTEMPTS):
+        yield count
 
 
 def _in_batches(subject: Subject, uuids: Iterable[str], work: Callable[[Transaction, list[str]], int]) -> Iterator[int]:

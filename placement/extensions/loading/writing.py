@@ -22,7 +22,7 @@ _ATTEMPTS = 50
 
 
 class _RolledBack(Exception):
-    """Rolls back the transaction of a dry run."""
+    """The end of a dry run, which rolls its transaction back."""
 
 
 def load(

@@ -172,7 +172,9 @@ def _read_sources(arguments: argparse.Namespace, expected: Expected) -> Sequence
             before = len(expected.servers)
             nova.read(expected, progress.advance)
             if len(expected.servers) == before and not arguments.allow_empty:
-                raise Unreadable(f"nova of {cloud} shows no servers: all would be orphans; --allow-empty accepts that")
+                raise Unreadable(
+                    f"nova in cloud {cloud} shows no servers: all would be orphans; --allow-empty permits it"
+                )
     with Progress(_TITLE, "nodes read") as progress:
         for cloud in arguments.ironic:
             ironic = Ironic(argparse.Namespace(os_cloud=cloud))
@@ -184,7 +186,9 @@ def _read_sources(arguments: argparse.Namespace, expected: Expected) -> Sequence
                 users += [node.get("instance_uuid"), node.get("allocation_uuid")]
                 progress.advance(1)
             if len(users) == before and not arguments.allow_empty:
-                raise Unreadable(f"Ironic of {cloud} shows no nodes: all would be orphans; --allow-empty accepts that")
+                raise Unreadable(
+                    f"Ironic in cloud {cloud} shows no nodes: all would be orphans; --allow-empty permits it"
+                )
             expected.named |= {uuid for uuid in map(canonical, filter(None, users)) if uuid is not None}
     return novas
 

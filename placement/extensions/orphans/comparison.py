@@ -34,7 +34,7 @@ class DiscrepancyKind(enum.StrEnum):
     MISSING = "missing"
 
 
-#: Kinds that disappear by themselves and need no action.
+#: Kinds that disappear on their own and need no action.
 HARMLESS = frozenset({DiscrepancyKind.YOUNG})
 
 
@@ -91,11 +91,11 @@ def compare(
             not show yet.
         project: A project to restrict the report to.
     """
-    review, seen, known_types = Review(), set(), set()
+    review, holders, known_types = Review(), set(), set()
     for consumer in consumers:
         holder = consumer.holder
         uuid = canonical(holder.uuid) or holder.uuid
-        seen.add(uuid)
+        holders.add(uuid)
         is_known = expected.knows(uuid)
         if is_known:
             known_types.add(holder.consumer_type)
@@ -113,8 +113,8 @@ def compare(
     # If the lists name no consumer at all, all types are compared.
     if expected.types is None and known_types:
         _leave_out_types(review, review.compared.keys() - known_types)
-    review.discrepancies += _missing(expected, seen, project)
-    review.named_only = len(expected.named - seen)
+    review.discrepancies += _missing(expected, holders, project)
+    review.named_only = len(expected.named - holders)
     return review
 
 
@@ -166,7 +166,7 @@ def hold_back_migrations(review: Review) -> None:
         if orphan.consumer is None or orphan.consumer.holder.consumer_type != INSTANCE
     }
     review.doubtful = len(doubtful)
-    review.discrepancies = [each for each in review.discrepancies if each.uuid not in doubtful]
+    review.discrepancies = [discrepancy for discrepancy in review.discrepancies if discrepancy.uuid not in doubtful]
 
 
 def _unknown(consumer: AgedHolder, age_limit: datetime.timedelta) -> Discrepancy:
@@ -204,17 +204,17 @@ def _compare_with_nova(consumer: AgedHolder, server: NovaServer) -> Iterator[Dis
     elif server.demand is not None:
         differences = [*server.demand.differences(consumer.amounts)]
         if differences:
-            texts = (f"{name} {held} instead of {demanded}" for name, demanded, held in differences)
+            texts = (f"{name} {amount} instead of {demanded}" for name, demanded, amount in differences)
             reason = "holds amounts that differ from its flavor's: " + ", ".join(texts)
             yield discrepancy(DiscrepancyKind.AMOUNTS, reason, heal)
 
 
-def _missing(expected: Expected, seen: Collection[str], project: str | None) -> Iterator[Discrepancy]:
+def _missing(expected: Expected, holders: Collection[str], project: str | None) -> Iterator[Discrepancy]:
     if not (expected.covers(INSTANCE) or expected.covers(UNKNOWN_TYPE)):
         return
     for server in expected.hosted():
         demanded = server.demand is None or any(server.demand.exact.values()) or any(server.demand.minimum.values())
-        if server.uuid in seen or server.is_changing or not demanded or project not in (None, server.project):
+        if server.uuid in holders or server.is_changing or not demanded or project not in (None, server.project):
             continue
         hint = f"nova-manage placement heal_allocations --instance {server.uuid}"
         reason = f"holds nothing; nova runs it on {server.host} ({server.status})"

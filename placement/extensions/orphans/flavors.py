@@ -43,8 +43,8 @@ class FlavorDemand:
 
 def summed(amounts: Mapping[str, int]) -> dict[str, int]:
     """Return the amounts with VCPU and PCPU summed as ``PROCESSORS``."""
-    rest = {name: amount for name, amount in amounts.items() if name not in (VCPU, PCPU)}
-    return {PROCESSORS: amounts.get(VCPU, 0) + amounts.get(PCPU, 0), **rest}
+    others = {name: amount for name, amount in amounts.items() if name not in (VCPU, PCPU)}
+    return {PROCESSORS: amounts.get(VCPU, 0) + amounts.get(PCPU, 0), **others}
 
 
 def demand(flavor: Mapping[str, Any], *, boots_from_volume: bool) -> FlavorDemand | None:

@@ -24,7 +24,7 @@ IN_PROGRESS = (
 MOVING = frozenset({"RESIZE", "VERIFY_RESIZE", "REVERT_RESIZE", "MIGRATING"})
 #: An evacuated server holds resources on both hosts until nova-compute restarts on the old one.
 EVACUATED: Mapping[str, str] = {"migration_type": "evacuation", "status": "done"}
-#: Largest tolerated difference between the clocks of nova's hosts.
+#: Maximum tolerated difference between the clocks of nova's hosts.
 _MARGIN = datetime.timedelta(minutes=5)
 
 
@@ -157,4 +157,4 @@ class Nova:
         return document
 
     def _unreadable(self, reason: object) -> Unreadable:
-        return Unreadable(f"nova of {self._cloud} cannot be read: {reason}")
+        return Unreadable(f"nova in cloud {self._cloud} cannot be read: {reason}")

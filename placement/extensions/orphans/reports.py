@@ -21,7 +21,7 @@ from placement.schemas.dates import date
 _COLUMNS = ("type", "project", "user", "created_at", "updated_at", "expires_at")
 _LINE = "{:<36}  {:<12}  {:<32}  {:<32}  {:>5}  {}"
 _DAY, _HOUR, _MINUTE = 86400, 3600, 60
-#: Rows shown of a summary table.
+#: Maximum number of rows in a summary table.
 _MAX_ROWS = 20
 
 
@@ -52,10 +52,10 @@ def print_consumers(consumers: Iterable[AgedHolder], form: str) -> None:
         write_row(("consumer", *_COLUMNS, "provider", "provider_name", "resource_class", "used"))
         for consumer in consumers:
             fields = _fields(consumer)
-            for held in consumer.holder.held.values():
-                for name, amount in held.resources.items():
+            for allocation in consumer.holder.held.values():
+                for name, amount in allocation.resources.items():
                     start = (consumer.holder.uuid, *(fields[column] for column in _COLUMNS))
-                    write_row((*start, held.provider, held.name, name, amount))
+                    write_row((*start, allocation.provider, allocation.name, name, amount))
     elif form == "json":
         print('{"consumers": [', end="")
         for number, consumer in enumerate(consumers):
@@ -75,8 +75,9 @@ def print_consumers(consumers: Iterable[AgedHolder], form: str) -> None:
 def allocations_text(consumer: AgedHolder) -> str:
     """Return the allocations of a consumer in one line."""
     return "; ".join(
-        f"{held.name or held.provider}: " + ", ".join(f"{amount} {name}" for name, amount in held.resources.items())
-        for held in consumer.holder.held.values()
+        f"{allocation.name or allocation.provider}: "
+        + ", ".join(f"{amount} {name}" for name, amount in allocation.resources.items())
+        for allocation in consumer.holder.held.values()
     )
 
 
@@ -108,12 +109,12 @@ def _fields(consumer: AgedHolder) -> dict[str, str | None]:
 
 
 def _document(consumer: AgedHolder) -> dict[str, Any]:
-    held = consumer.holder.held.values()
+    shares = consumer.holder.held.values()
     return {
         "consumer": consumer.holder.uuid,
         **_fields(consumer),
         "age_seconds": None if consumer.age is None else int(consumer.age.total_seconds()),
-        "allocations": {each.provider: {"name": each.name, "resources": each.resources} for each in held},
+        "allocations": {share.provider: {"name": share.name, "resources": share.resources} for share in shares},
     }
 
 
@@ -206,10 +207,19 @@ def _review_document(review: Review) -> dict[str, Any]:
 def _print_rows(review: Review) -> None:
     write_row = _csv_writer()
     write_row(("kind", "consumer", *_COLUMNS, "holds", "reason", "hint"))
-    for each in review.discrepancies:
-        fields = {"project": each.project} if each.consumer is None else _fields(each.consumer)
-        holds = "" if each.consumer is None else allocations_text(each.consumer)
-        write_row((each.kind.value, each.uuid, *map(fields.get, _COLUMNS), holds, each.reason, each.hint))
+    for discrepancy in review.discrepancies:
+        fields = {"project": discrepancy.project} if discrepancy.consumer is None else _fields(discrepancy.consumer)
+        holds = "" if discrepancy.consumer is None else allocations_text(discrepancy.consumer)
+        write_row(
+            (
+                discrepancy.kind.value,
+                discrepancy.uuid,
+                *map(fields.get, _COLUMNS),
+                holds,
+                discrepancy.reason,
+                discrepancy.hint,
+            )
+        )
 
 
 # --- releases --------------------------------------------------------------------------------------------------------
@@ -270,8 +280,8 @@ def _print_outcome(release: Release) -> None:
 
 
 def _kept(release: Release) -> list[str]:
-    kept = release.tried.difference(release.released)
-    return [consumer.holder.uuid for consumer in release.chosen if consumer.holder.uuid in kept]
+    unreleased = release.tried.difference(release.released)
+    return [consumer.holder.uuid for consumer in release.chosen if consumer.holder.uuid in unreleased]
 
 
 def _not_reached(release: Release) -> list[str]:

@@ -35,15 +35,15 @@ def rows(claims: Sequence[Document], *, everywhere: bool = False) -> Iterator[tu
         everywhere: Whether to repeat the consumer and the reason of a refusal in every row, for processing; otherwise
             they are only in the first row of each.
     """
-    shown = {""}
+    printed = {""}
     for result in claims:
         head: tuple[object, ...] = (result["consumer"], result.get("outcome", "held"))
         head = (*head, seconds(result.get("expires_at")))
-        why = str(result["error"]["detail"]).strip() if "error" in result else ""
-        held = result.get("allocations", {})
-        for provider, resources in holdings(held) if held else [(None, None)]:
-            yield *head, provider, resources, why if everywhere or why not in shown else ""
-            shown.add(why)
+        reason = str(result["error"]["detail"]).strip() if "error" in result else ""
+        allocations = result.get("allocations", {})
+        for provider, resources in holdings(allocations) if allocations else [(None, None)]:
+            yield *head, provider, resources, reason if everywhere or reason not in printed else ""
+            printed.add(reason)
             if not everywhere:
                 head = ("",) * len(head)
 
@@ -99,9 +99,12 @@ def body_of(document: Document) -> Document:
 
 
 def _relaxations(refused: Sequence[Document], style: Style) -> Iterator[str]:
-    """Yield the lines for the changes with which refused queries have candidates."""
-    changes = [each for result in refused for each in result.get("explanation", {}).get("relaxations", ())]
-    rows = [(each["text"], f"{each['found']}{'+' if each.get('limited') else ''}", each["query"]) for each in changes]
+    """Yield the lines for the relaxations: changes that would give refused queries candidates."""
+    changes = [change for result in refused for change in result.get("explanation", {}).get("relaxations", ())]
+    rows = [
+        (change["text"], f"{change['found']}{'+' if change.get('limited') else ''}", change["query"])
+        for change in changes
+    ]
     if rows:
         yield ""
         yield style.dim("What would help:")
@@ -111,7 +114,7 @@ def _relaxations(refused: Sequence[Document], style: Style) -> Iterator[str]:
 def _names(claims: Sequence[Document]) -> dict[str, str]:
     """Return the names of the providers in claims, by uuid."""
     allocations = [result.get("allocations", {}) for result in claims]
-    return {uuid: name for held in allocations for uuid, (name, _) in zip(held, holdings(held), strict=True)}
+    return {uuid: name for group in allocations for uuid, (name, _) in zip(group, holdings(group), strict=True)}
 
 
 def _room(rooms: Mapping[str, Document], names: Mapping[str, str], style: Style) -> Iterator[str]:

@@ -22,18 +22,18 @@ def rows(consumers: Sequence[Document], *, everywhere: bool = False) -> Iterator
     for consumer in consumers:
         head = tuple(consumer[name] for name in ("uuid", "type", "project", "user", "since"))
         head = (*head, seconds(consumer.get("expires_at")))
-        for held in holdings(consumer["allocations"]):
-            yield *head, *held
+        for cells in holdings(consumer["allocations"]):
+            yield *head, *cells
             if not everywhere:
                 head = ("",) * len(head)
 
 
 def holdings(allocations: Mapping[str, Document]) -> Iterator[tuple[str, str]]:
     """Yield the display name of each provider (the node's name, its own, or its uuid) and the amounts held on it."""
-    for uuid, held in allocations.items():
+    for uuid, allocation in allocations.items():
         yield (
-            held.get("node") or held["name"] or uuid,
-            ", ".join(f"{amount} {name}" for name, amount in held["resources"].items()),
+            allocation.get("node") or allocation["name"] or uuid,
+            ", ".join(f"{amount} {name}" for name, amount in allocation["resources"].items()),
         )
 
 

@@ -36,8 +36,8 @@ def _lines(cells: Sequence[str], style: Style) -> Iterator[str]:
         yield _GAP.join(filter(None, (*parts, changes, style.dim(request))))
         return
     yield _GAP.join(parts)
-    for text, shown in ((changes, str), (request, style.dim)):
-        yield from map(shown, folded(_INDENT + text, style.width or 0) if text else ())
+    for text, render in ((changes, str), (request, style.dim)):
+        yield from map(render, folded(_INDENT + text, style.width or 0) if text else ())
 
 
 def rows(events: Iterator[Document]) -> Iterator[tuple[object, ...]]:
@@ -51,13 +51,13 @@ def row(event: Document) -> tuple[str, str, str, str, str]:
     return (
         seconds(event["at"]) or "",
         request.get("user") or request.get("api") or "unknown",
-        _what(event),
+        _subject(event),
         ", ".join(_changes(event)),
         request.get("route", ""),
     )
 
 
-def _what(event: Document) -> str:
+def _subject(event: Document) -> str:
     """Return the object of an event, and whether it was created, deleted or changed."""
     name = event["name"] if event["name"] != event["uuid"] else None  # the name of a machine's provider is its uuid
     return f"{event['kind'].replace('_', ' ')} {name or _named(event, event['uuid'])} {_verb(event)}"
@@ -87,8 +87,8 @@ def _changes(event: Document) -> Iterator[str]:
                 other = _named(event, uuid)
                 yield from (f"{class_} {_pair(pair)} {side} {other}" for class_, pair in amounts.items())
         elif name in ("traits", "aggregates"):
-            yield from (f"{name} +{each}" for each in value.get("added", ()))
-            yield from (f"{name} -{each}" for each in value.get("removed", ()))
+            yield from (f"{name} +{member}" for member in value.get("added", ()))
+            yield from (f"{name} -{member}" for member in value.get("removed", ()))
         elif name in _REFERENCES:
             yield f"{name} {_pair([uuid and _named(event, uuid) for uuid in value])}"
         elif name == "consumers":

@@ -106,8 +106,8 @@ def _trend(samples: Sequence[Document], timestamps: Sequence[str]) -> str:
     first, last = dates[0], dates[-1]
     count = _TREND if last > first else 1
     ends = (first + (last - first) * (number + 1) / count for number in range(count))
-    shown = (by_timestamp.get(timestamps[bisect.bisect_right(dates, end) - 1]) for end in ends)
-    return "".join(_block(sample["used"], sample["capacity"]) if sample else UNKNOWN for sample in shown)
+    last_samples = (by_timestamp.get(timestamps[bisect.bisect_right(dates, end) - 1]) for end in ends)
+    return "".join(_block(sample["used"], sample["capacity"]) if sample else UNKNOWN for sample in last_samples)
 
 
 def _block(used: int, capacity: int) -> str:

@@ -159,12 +159,12 @@ class EventStream:
         yield _keep_alive(self._page)
 
 
-def _message(shown: Event, names: Mapping[str, str]) -> bytes:
+def _message(event: Event, names: Mapping[str, str]) -> bytes:
     """Return an event as a message; its JSON contains no line breaks."""
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (
-        shown.mark.encode(),
-        shown.kind.encode(),
-        encode(schema.document(shown, names)),
+        event.mark.encode(),
+        event.kind.encode(),
+        encode(schema.document(event, names)),
     )
 
 

@@ -10,7 +10,7 @@ from placement.signals import Signal
 #: A transaction with events was committed: number of events by kind (``history.event.KINDS``).
 events_recorded: Signal[[Mapping[str, int]]] = Signal()
 
-#: The option in ``[history]`` that causes events to be removed.
+#: The option in ``[history]`` whose limit was exceeded.
 PruneCause = Literal["retention_days", "max_events"]
 #: Events were removed from the history: cause, number of events.
 events_pruned: Signal[[PruneCause, int]] = Signal()

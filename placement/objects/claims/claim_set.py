@@ -346,8 +346,8 @@ class ClaimSet:
             moved |= {provider.uuid: (provider.id, provider.generation) for provider in providers}
         advanced = {uuid: Advance(id_, new - 1, new) for uuid, (id_, new) in moved.items()}
         for claim in self._open:
-            consumer, held = self._consumers[claim.consumer], self._held[claim.consumer]
-            note_claim(self._db, claim, held, consumer.next_generation, consumer.id, advanced)
+            consumer, before = self._consumers[claim.consumer], self._held[claim.consumer]
+            note_claim(self._db, claim, before, consumer.next_generation, consumer.id, advanced)
 
     def _generations(self, inventories: _Inventories) -> dict[str, int]:
         """Return the generations of the providers after the placed claims, by uuid."""
@@ -385,7 +385,7 @@ class ClaimSet:
 
     @property
     def _claimed(self) -> dict[str, int]:
-        """Ids of the providers with claimed resources, by uuid; providers yet to be created are left out."""
+        """Ids of the providers with claimed resources, by uuid; providers that do not exist yet are left out."""
         ids = self._provider_ids
         return {uuid: ids[uuid] for claim in self._open for uuid in claim.resources if uuid in ids}
 

@@ -58,7 +58,7 @@ def note_end(
     Args:
         advanced: As for ``note_claim``.
         claim: The claim that ends it, if there is one.
-        reason: Why it ends, if no request ended it.
+        reason: The reason, if no request ended the consumer.
     """
     changes: dict[Path, Pair] = {
         ("project",): (before.project, None),

@@ -107,7 +107,7 @@ class Holding:
         return self.id is not None and bool(self.held_on) and not self.is_expired
 
     def is_unchanged_since(self, before: Holding) -> bool:
-        """Return whether the consumer has not changed, except for the date of its row and for its providers."""
+        """Whether the consumer has not changed, except for the date of its row and for its providers."""
         return self._compared == before._compared
 
     @property

@@ -27,7 +27,7 @@ def place(database: Database | DryRun[Any], claims: Sequence[Claim], *, attempts
     """Place the claims of one request, all or none.
 
     Args:
-        attempts: The largest number of attempts.
+        attempts: The maximum number of attempts.
 
     Raises:
         Failure: As for ``ClaimSet.place`` and ``Database.write``.

@@ -42,7 +42,7 @@ def expiry_after(db: Reading, seconds: int | None) -> datetime.datetime | None:
 
 
 def any_expired(db: Reading) -> bool:
-    """Return whether a lease has expired and is not released yet."""
+    """Whether a lease has expired and is not released yet."""
     return db.execute(ANY_EXPIRED).first() is not None
 
 
@@ -90,7 +90,7 @@ def _end_expired(db: Transaction, uuids: Collection[str], *, skip_locked: bool) 
 
 
 def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
-    """Set or clear the expiry of a consumer's claim, even if another program has placed it.
+    """Set or clear the expiry of a consumer's claim, even if another implementation has placed it.
 
     Raises:
         NoAllocations: The consumer has no allocations, or its lease has expired.
@@ -130,7 +130,7 @@ _EXPIRED_ON = _EXPIRED.where(
         allocations.c.resource_provider_id.in_(sa.bindparam("providers", expanding=True)),
     )
 )
-#: One row if there is an expired lease.  The join leaves out records whose consumer is gone: on SQLite, a program may
+#: One row if there is an expired lease.  The join leaves out records whose consumer is gone: on SQLite, a process may
 #: have deleted it with foreign keys off.
 ANY_EXPIRED = (
     sa.select(_C.consumer_id).join(consumers, _C.consumer_id == consumers.c.id).where(LEASE_HAS_EXPIRED).limit(1)

@@ -27,11 +27,11 @@ _FITTING = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Eligible:
-    """The providers that can supply a demand by themselves."""
+    """The providers that can supply a demand on their own."""
 
     #: The providers that can supply it in their own tree.
     local: SlotSet
-    #: Those that can also supply it in the trees with which they share.
+    #: The providers among them that can also supply it in the trees with which they share.
     sharing: SlotSet
 
 
@@ -234,7 +234,7 @@ class _Narrowing:
     def _meeting_common_rules(self, group: Group) -> SlotSet:
         """Return the providers of the remaining trees, and sharing providers, that meet the rules common to all groups.
 
-        Every provider of a group has to meet these rules by itself.
+        Every provider of a group must meet these rules on its own.
         """
         chosen = self._forest.trees_of(self.roots)
         if self._some_share:
@@ -270,8 +270,8 @@ class _Narrowing:
     def _meeting_unsuffixed_rules(self, group: Group) -> tuple[SlotSet, SlotSet]:
         """Return the providers that meet the rules of the unsuffixed group, and the providers that may share.
 
-        In its own tree, a provider meets ``member_of`` if it or its root is in the aggregates; to share, it has to be
-        in them itself.  ``required`` is left to ``eligible`` and to the solver.
+        In its own tree, a provider meets ``member_of`` if it or its root is in the aggregates; to share, it must
+        itself be in them.  ``required`` is left to ``eligible`` and to the solver.
         """
         chosen = self._meeting_common_rules(group)
         if not group.aggregates.any_of:

@@ -38,8 +38,8 @@ class Backtracking:
     """The search of one canonical form.
 
     Attributes:
-        refusal: Why there is no solution: the name of the constraint that refused last at the greatest depth,
-            ``WORK_LIMIT``, or ``NO_PROVIDER``.
+        refusal: The reason why there is no solution: the name of the constraint that refused last at the greatest
+            depth, ``WORK_LIMIT``, or ``NO_PROVIDER``.
     """
 
     def __init__(self, requirements: Requirements, form: CanonicalForm, budget: Budget) -> None:
@@ -177,13 +177,13 @@ class _Interchangeability:
         self._limit.work += len(self._domains) // _PER_WORK
         facts = (form.parents, form.trees, form.traits, form.shares, *form.available)
         return (
-            tuple(known[provider] if known else None for known in facts),
+            tuple(values[provider] if values else None for values in facts),
             tuple(provider in domain for domain in self._domains),
         )
 
 
 def _ordered(requirements: Requirements, form: CanonicalForm) -> list[Variable]:
-    """Return the variables: those with small domains first and, of equal domains, those with large demands first."""
+    """Return the variables, sorted by the size of the domain; of equal sizes, large demands come first."""
     demands = enumerate(zip(requirements.demands, form.domains, strict=True))
     variables = [Variable(demand, domain, position) for position, (demand, domain) in demands]
     return sorted(variables, key=lambda variable: (len(variable.domain), -_share(variable.demand, requirements)))

@@ -76,11 +76,11 @@ class SolutionCache:
         Args:
             requirements: The requirements of the request, the same in every call.
         """
-        known = self._known.get(form)
-        if known is None:
+        solutions = self._known.get(form)
+        if solutions is None:
             self.budget.hold(form.nbytes)
-            known = self._known[form] = Solutions(requirements, form, self.budget)
-        return known
+            solutions = self._known[form] = Solutions(requirements, form, self.budget)
+        return solutions
 
 
 def combine(

@@ -102,7 +102,7 @@ class TreeProblem(NamedTuple):
     """The combination problem of one tree."""
 
     requirements: Requirements
-    #: By demand, the providers that can supply it by themselves, in order of preference.
+    #: By demand, the providers that can supply it on their own, in order of preference.
     domains: tuple[tuple[int, ...], ...]
     facts: Mapping[int, ProviderFacts]
     #: Whether sharing providers could supply every demand, so that other trees may yield the same candidate.

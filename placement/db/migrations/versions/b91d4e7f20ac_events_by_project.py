@@ -1,4 +1,4 @@
-"""An empty revision: its table belongs to the extension v1, and has no revision."""
+"""An empty revision; the v1 extension creates its own table, without a revision."""
 
 from __future__ import annotations
 

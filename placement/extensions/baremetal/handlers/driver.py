@@ -35,15 +35,15 @@ def list_drivers(req: Request) -> Reply:
     fields = arguments.fields(_FIELDS)
     if any(req.version < _PARAMETERS[name] for name in arguments.given(_PARAMETERS)):
         raise NotInThisVersion()
-    wanted = arguments.get("type")
-    if wanted not in (None, "classic", _TYPE):
+    driver_type = arguments.get("type")
+    if driver_type not in (None, "classic", _TYPE):
         raise UnknownDriverType()
-    names = sorted(set(req.conf.baremetal.drivers)) if wanted != "classic" else []
+    names = sorted(set(req.conf.baremetal.drivers)) if driver_type != "classic" else []
     return ok({"drivers": [_shown(req, name, fields) for name in names]})
 
 
 def _shown(req: Request, name: str, fields: Collection[str] | None) -> dict[str, Any]:
-    shown: dict[str, Any] = {"name": name, "hosts": []}
+    document: dict[str, Any] = {"name": name, "hosts": []}
     if req.version >= versions.DRIVER_TYPES:
-        shown["type"] = _TYPE
-    return shown if fields is None else {field: value for field, value in shown.items() if field in fields}
+        document["type"] = _TYPE
+    return document if fields is None else {field: value for field, value in document.items() if field in fields}

@@ -87,10 +87,10 @@ def _change(req: Request, ident: str, rule: str, change: Callable[[Node, set[str
         locked = access.lock_node(req, db, ident, rule)
         node = locked.node
         present = {*traits_of(db, [node.uuid])[node.uuid]}
-        wanted = change(node, present)
+        new_traits = change(node, present)
         # A Placement client may have added more; the excess can be removed here.
-        if len(wanted) > schema.MAX_TRAITS and wanted - present:
-            raise TooManyTraits(node=node.uuid, count=len(wanted), maximum=schema.MAX_TRAITS)
-        locked.replace_traits(wanted)
+        if len(new_traits) > schema.MAX_TRAITS and new_traits - present:
+            raise TooManyTraits(node=node.uuid, count=len(new_traits), maximum=schema.MAX_TRAITS)
+        locked.replace_traits(new_traits)
 
     req.write(work)

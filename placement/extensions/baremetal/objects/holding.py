@@ -85,7 +85,7 @@ def release(db: Transaction, node: Node, check: Change) -> LockedNode:
     """Release the holder's allocation of a node, delete its record, and return the locked node.
 
     Args:
-        node: The node read by this attempt without a lock.  Without a holder, it is only locked.
+        node: The node read by this attempt without a lock.  A node without a holder is only locked.
         check: Called with the locked node, still held by ``node.instance_uuid``; may raise a Failure or change the
             node.
 
@@ -112,14 +112,14 @@ def end(db: Transaction, node_uuid: str, consumer: str, check: Change) -> Locked
         NodeNotFound: The node has been deleted.
         Collision: The consumer has no allocation of the node.
     """
-    held = _held(db, node_uuid, consumer)
+    holding = _find_holding(db, node_uuid, consumer)
 
     def prepare() -> LockedNode:
         locked = LockedNode.lock(db, node_uuid)
         check(locked)
         return locked
 
-    locked = _place(db, _claim(node_uuid, consumer, held, {}), prepare)
+    locked = _place(db, _claim(node_uuid, consumer, holding, {}), prepare)
     Record.delete_of_consumer(db, consumer)
     return locked
 
@@ -136,14 +136,14 @@ def reclassify(db: Transaction, node: Node, resource_class: str | None, check: C
         Collision: The holder has changed since the read.
     """
     new, old = inventory_class(resource_class), node.inventory_class
-    held = None if node.instance_uuid is None else _held(db, node.uuid, node.instance_uuid)
-    moves = held is not None and new != old and old in held.resources[node.uuid]
-    if node.instance_uuid is None or held is None or not moves:
+    holding = None if node.instance_uuid is None else _find_holding(db, node.uuid, node.instance_uuid)
+    moves = holding is not None and new != old and old in holding.resources[node.uuid]
+    if node.instance_uuid is None or holding is None or not moves:
         locked = _lock(db, node, check)
         locked.reclassify(resource_class)
         return locked
-    amounts = {name: amount for name, amount in held.resources[node.uuid].items() if name != old}
-    amounts[new] = held.resources[node.uuid][old]
+    amounts = {name: amount for name, amount in holding.resources[node.uuid].items() if name != old}
+    amounts[new] = holding.resources[node.uuid][old]
 
     def prepare() -> LockedNode:
         locked = _lock(db, node, check)
@@ -151,7 +151,7 @@ def reclassify(db: Transaction, node: Node, resource_class: str | None, check: C
         locked.align(reserved=False)
         return locked
 
-    locked = _place(db, _claim(node.uuid, node.instance_uuid, held, amounts), prepare)
+    locked = _place(db, _claim(node.uuid, node.instance_uuid, holding, amounts), prepare)
     locked.set_holder(node.instance_uuid)
     locked.align()
     locked.remove_unit(old)
@@ -165,12 +165,12 @@ def _check_free(node: Node, consumer: str, *, unavailable: bool) -> None:
         raise failures.NodeUnavailable(node=node.uuid)
 
 
-def _held(db: Transaction, node_uuid: str, consumer: str) -> Holding:
+def _find_holding(db: Transaction, node_uuid: str, consumer: str) -> Holding:
     """Return the allocations of a consumer; raises Collision unless one of them is on the node."""
-    held = Holding.find(db, consumer)
-    if held is None or node_uuid not in held.resources:
+    holding = Holding.find(db, consumer)
+    if holding is None or node_uuid not in holding.resources:
         raise Collision
-    return held
+    return holding
 
 
 def _assignment(db: Transaction, node_uuid: str, unit: str, consumer: str, owner: Owner, *, any_project: bool) -> Claim:
@@ -179,19 +179,19 @@ def _assignment(db: Transaction, node_uuid: str, unit: str, consumer: str, owner
     Raises:
         ConsumerHoldsElsewhere: The consumer holds another node, or belongs to another project and must not.
     """
-    held = Holding.find(db, consumer)
-    if held is None:
+    holding = Holding.find(db, consumer)
+    if holding is None:
         return _claim(node_uuid, consumer, None, {unit: 1}, owner)
-    elsewhere = node_uuid not in held.resources and Node.of_uuids(db, held.resources)
-    if elsewhere or not (any_project or held.project == owner.project):
+    elsewhere = node_uuid not in holding.resources and Node.of_uuids(db, holding.resources)
+    if elsewhere or not (any_project or holding.project == owner.project):
         raise failures.ConsumerHoldsElsewhere(instance=consumer, node=node_uuid)
-    return _claim(node_uuid, consumer, held, held.resources.get(node_uuid, {unit: 1}))
+    return _claim(node_uuid, consumer, holding, holding.resources.get(node_uuid, {unit: 1}))
 
 
 def _claim(
     node_uuid: str,
     consumer: str,
-    held: Holding | None,
+    holding: Holding | None,
     amounts: Mapping[str, int],
     owner: Owner | None = None,
 ) -> Claim:
@@ -201,10 +201,10 @@ def _claim(
     the read.
     """
     resources = {node_uuid: amounts} if amounts else {}
-    if held is None:
+    if holding is None:
         assert owner is not None
         return Claim(consumer, resources, owner, generation=None, only_on=node_uuid)
-    return Claim(consumer, resources, held.owner, generation=held.generation, only_on=node_uuid)
+    return Claim(consumer, resources, holding.owner, generation=holding.generation, only_on=node_uuid)
 
 
 def _place(db: Transaction, claim: Claim, prepare: Callable[[], LockedNode]) -> LockedNode:

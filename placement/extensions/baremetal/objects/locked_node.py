@@ -194,9 +194,9 @@ class LockedNode:
         Args:
             reserved: Whether the unit is reserved; None to reserve it if the node is unavailable.
         """
-        wanted = unit(self.node.resource_class, reserved=not self.node.available if reserved is None else reserved)
-        ResourceClass.create(self._db, wanted.resource_class)
-        self.provider.replace_inventories([wanted], keep_others=True)
+        inventory = unit(self.node.resource_class, reserved=not self.node.available if reserved is None else reserved)
+        ResourceClass.create(self._db, inventory.resource_class)
+        self.provider.replace_inventories([inventory], keep_others=True)
 
     def remove_unit(self, inventory_class: str) -> None:
         """Remove the inventory of a former class of the node, if it exists.
@@ -209,9 +209,10 @@ class LockedNode:
 
     def has_unit(self, inventory_class: str | None = None) -> bool:
         """Whether the provider has inventory of a class, by default of the class of the node."""
-        wanted = inventory_class or self.node.inventory_class
+        unit_class = inventory_class or self.node.inventory_class
         return any(
-            inventory.resource_class == wanted for inventory in Inventory.of_provider(self._db, self.provider.record)
+            inventory.resource_class == unit_class
+            for inventory in Inventory.of_provider(self._db, self.provider.record)
         )
 
     def set_holder(self, instance_uuid: str | None) -> None:

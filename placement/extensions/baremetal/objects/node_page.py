@@ -89,9 +89,9 @@ def _decoded(details: Any) -> Any:
 
 def _held_by(consumer: str) -> sa.Select[tuple[str]]:
     """Return the query for the uuids of the providers with allocations of a consumer."""
-    provider, held = resource_providers.alias(), allocations.alias()
-    query = sa.select(provider.c.uuid).join(held, held.c.resource_provider_id == provider.c.id)
-    return query.where(held.c.consumer_id == consumer)
+    provider, holdings = resource_providers.alias(), allocations.alias()
+    query = sa.select(provider.c.uuid).join(holdings, holdings.c.resource_provider_id == provider.c.id)
+    return query.where(holdings.c.consumer_id == consumer)
 
 
 def _is_set(value: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
@@ -99,10 +99,10 @@ def _is_set(value: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
     return sa.func.coalesce(value, "").not_in(["", "false", "0"])
 
 
-def _any_of(value: sa.ColumnElement[Any], wanted: Sequence[str | None]) -> sa.ColumnElement[bool]:
-    texts = [text for text in wanted if text is not None]
+def _any_of(value: sa.ColumnElement[Any], alternatives: Sequence[str | None]) -> sa.ColumnElement[bool]:
+    texts = [text for text in alternatives if text is not None]
     matches = value.in_(texts)
-    return matches if len(texts) == len(wanted) else sa.or_(matches, value.is_(None))
+    return matches if len(texts) == len(alternatives) else sa.or_(matches, value.is_(None))
 
 
 def read(db: Reading, paging: Paging, names: Sequence[str], node_filter: NodeFilter) -> list[dict[str, Any]]:

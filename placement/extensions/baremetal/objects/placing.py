@@ -41,7 +41,7 @@ _NO_TRAITS = "no suitable nodes have the requested traits %(traits)s"
 _FAILED = "Failed to process allocation %(uuid)s: %(reason)s."
 _UNEXPECTED = "Unexpected exception during allocation: %(reason)s"
 
-#: Largest age of the snapshot for the first, optimistic choice, in seconds.
+#: Maximum age of the snapshot for the first, optimistic choice, in seconds.
 MAX_SNAPSHOT_AGE = 1.0
 
 #: Rounds before the first pause.  Most requests that lose a node get another within two rounds; pauses spread others.
@@ -69,15 +69,15 @@ class _NoLongerFits(Exception):
 class NodeRequest:
     """A request for any node that fits."""
 
-    def __init__(self, database: Database, index: LiveIndex, wanted: Record, owner: Owner, *, attempts: int) -> None:
+    def __init__(self, database: Database, index: LiveIndex, request: Record, owner: Owner, *, attempts: int) -> None:
         """Prepare the request.
 
         Args:
-            wanted: The validated request.
+            request: The validated record of the request.
             owner: The owner of the consumer that will hold the node.
             attempts: Maximum number of attempts at one claim.
         """
-        self._database, self._index, self._wanted, self._owner = database, index, wanted, owner
+        self._database, self._index, self._request, self._owner = database, index, request, owner
         self._attempts = attempts
         self._refused: set[CandidateNode] = set()
 
@@ -102,7 +102,7 @@ class NodeRequest:
         while True:
             rounds += 1
             if candidate is None:
-                choice = Choice(self._index.current(), self._wanted, self._refused)
+                choice = Choice(self._index.current(), self._request, self._refused)
                 candidate = self._database.read(choice.candidate)
                 if candidate is None and not choice.is_stale(self._index.current):
                     return self._without_node(choice)
@@ -121,9 +121,9 @@ class NodeRequest:
         are free in a recent snapshot still are, and their rows are read in any case.  There is no such candidate for a
         request with a name: the node with that name may have become free since.
         """
-        if self._wanted.name is not None:
+        if self._request.name is not None:
             return None
-        return self._database.read(Choice(self._index.recent(MAX_SNAPSHOT_AGE), self._wanted).sampled_candidate)
+        return self._database.read(Choice(self._index.recent(MAX_SNAPSHOT_AGE), self._request).sampled_candidate)
 
     def _claimed(self, candidate: CandidateNode) -> signals.NodeOutcome | None:
         """Claim the node and record it; return None and refuse the node if it no longer fits."""
@@ -135,61 +135,61 @@ class NodeRequest:
             self._refused.add(candidate)
             return None
         except errors.ConsumerGenerationConflict:
-            reason = str(ConsumerHoldsElsewhere(instance=self._wanted.uuid, node=candidate.uuid))
+            reason = str(ConsumerHoldsElsewhere(instance=self._request.uuid, node=candidate.uuid))
             return self._failed("uuid_in_use", _UNEXPECTED % {"reason": reason})
         return "active"
 
     def _claim(self, db: Transaction, candidate: CandidateNode) -> None:
-        wanted = self._wanted
-        unit = {candidate.uuid: {inventory_class(wanted.resource_class): 1}}
+        request = self._request
+        unit = {candidate.uuid: {inventory_class(request.resource_class): 1}}
         # Read the id after a collision: a recreated provider has another.
         ids = {candidate.uuid: candidate.provider_id} if db.attempt == 1 else None
-        ClaimSet(db, [Claim(wanted.uuid, unit, self._owner, generation=None)]).place(ids)
+        ClaimSet(db, [Claim(request.uuid, unit, self._owner, generation=None)]).place(ids)
         # The claim has locked the provider, so the node cannot change.
         locked = LockedNode.of_claim(db, candidate.uuid)
-        fitting = locked.node.instance_uuid == wanted.uuid and fits(wanted, locked.node)
-        if not fitting or (wanted.traits and not _has_traits(db, locked.node, wanted)):
+        fitting = locked.node.instance_uuid == request.uuid and fits(request, locked.node)
+        if not fitting or (request.traits and not _has_traits(db, locked.node, request)):
             raise _NoLongerFits
-        _note_traits(locked, wanted)
-        record = replace(wanted, node_uuid=candidate.uuid, updated_at=utcnow())
+        _note_traits(locked, request)
+        record = replace(request, node_uuid=candidate.uuid, updated_at=utcnow())
         try:
             record.insert(db)
         except RecordUuidTaken:
             # The consumer is new, so its record with a node has ended; that row would otherwise become active.
-            Record.delete_of_consumer(db, wanted.uuid)
+            Record.delete_of_consumer(db, request.uuid)
             record.insert(db)
 
     def _without_node(self, choice: Choice) -> signals.NodeOutcome:
         """Record that no node fits the request, and why."""
-        wanted = self._wanted
+        request = self._request
         outcome: signals.NodeOutcome = "no_nodes"
-        template = _NO_REQUESTED_NODES if wanted.candidate_nodes else _NO_NODES
-        if wanted.traits and self._database.read(choice.without_traits().candidate) is not None:
+        template = _NO_REQUESTED_NODES if request.candidate_nodes else _NO_NODES
+        if request.traits and self._database.read(choice.without_traits().candidate) is not None:
             outcome, template = "no_traits", _NO_TRAITS
-        details = {"resource_class": wanted.resource_class, "traits": ", ".join(sorted(set(wanted.traits)))}
-        return self._failed(outcome, _FAILED % {"uuid": wanted.uuid, "reason": template % details})
+        details = {"resource_class": request.resource_class, "traits": ", ".join(sorted(set(request.traits)))}
+        return self._failed(outcome, _FAILED % {"uuid": request.uuid, "reason": template % details})
 
     def _failed(self, outcome: signals.NodeOutcome, error: str) -> signals.NodeOutcome:
-        record = replace(self._wanted, last_error=error, updated_at=utcnow())
+        record = replace(self._request, last_error=error, updated_at=utcnow())
         self._database.write(record.insert)
         return outcome
 
 
-def _has_traits(db: Transaction, node: Node, wanted: Record) -> bool:
-    return set(wanted.traits) <= set(traits_of(db, [node.uuid])[node.uuid])
+def _has_traits(db: Transaction, node: Node, request: Record) -> bool:
+    return set(request.traits) <= set(traits_of(db, [node.uuid])[node.uuid])
 
 
-def _note_traits(locked: LockedNode, wanted: Record) -> None:
+def _note_traits(locked: LockedNode, request: Record) -> None:
     """Write the requested traits to ``instance_info`` of the node for deployment tools."""
     information = locked.node.details.get("instance_info") or {}
-    locked.update(details={"instance_info": {**information, "traits": list(wanted.traits)}})
+    locked.update(details={"instance_info": {**information, "traits": list(request.traits)}})
 
 
 # --- a node in use ---------------------------------------------------------------------------------------------------
 
 
 def backfill(
-    db: Transaction, node: Node, wanted: Record, owner: Owner, *, keep_holder: bool, any_project: bool = False
+    db: Transaction, node: Node, request: Record, owner: Owner, *, keep_holder: bool, any_project: bool = False
 ) -> Record:
     """Add the allocation record of a node in use, and return the record.
 
@@ -197,7 +197,7 @@ def backfill(
 
     Args:
         node: The node read by this attempt.
-        wanted: The request.  An empty class means the class of the node.
+        request: The request.  An empty class means the class of the node.
         owner: The owner of a new consumer.
         keep_holder: Whether the record gets the uuid of the node's holder, if any, instead of the requested uuid.
         any_project: Whether an existing consumer with the uuid of the request may belong to another project.
@@ -209,49 +209,49 @@ def backfill(
         RecordUuidTaken, RecordNameTaken: Another record has the uuid or name.
     """
     if keep_holder and node.instance_uuid is not None:
-        wanted = replace(wanted, uuid=node.instance_uuid)
+        request = replace(request, uuid=node.instance_uuid)
 
     def insert(locked: LockedNode) -> None:
         if (locked.node.owner, locked.node.lessee) != (node.owner, node.lessee):
             raise Collision  # the caller may have lost access
-        resource_class = wanted.resource_class or locked.node.resource_class
-        replace(wanted, node_uuid=node.uuid, resource_class=resource_class, updated_at=utcnow()).insert(db)
-        _check_backfill(locked.node, traits_of(db, [node.uuid])[node.uuid], wanted)
-        _note_traits(locked, wanted)
+        resource_class = request.resource_class or locked.node.resource_class
+        replace(request, node_uuid=node.uuid, resource_class=resource_class, updated_at=utcnow()).insert(db)
+        _check_backfill(locked.node, traits_of(db, [node.uuid])[node.uuid], request)
+        _note_traits(locked, request)
 
-    if node.instance_uuid == wanted.uuid:
+    if node.instance_uuid == request.uuid:
         locked = LockedNode.lock(db, node.uuid)
-        if locked.node.instance_uuid != wanted.uuid:
+        if locked.node.instance_uuid != request.uuid:
             raise Collision
         insert(locked)
     else:
         uuid, unit = node.uuid, node.inventory_class
-        holding.assign(db, uuid, unit, wanted.uuid, owner, any_project=any_project, unavailable=True, check=insert)
-    record = Record.find(db, wanted.uuid)
+        holding.assign(db, uuid, unit, request.uuid, owner, any_project=any_project, unavailable=True, check=insert)
+    record = Record.find(db, request.uuid)
     if record is None:
         # The holder has released the node since it was read: a release does not lock the node.
         raise Collision
     return record
 
 
-def _check_backfill(node: Node, traits: Sequence[str], wanted: Record) -> None:
+def _check_backfill(node: Node, traits: Sequence[str], request: Record) -> None:
     reasons = []
     if node.provision_state != states.ACTIVE:
         reasons.append(f"Node must be in the 'active' state, but the current state is '{node.provision_state}'")
-    if wanted.resource_class and node.resource_class != wanted.resource_class:
+    if request.resource_class and node.resource_class != request.resource_class:
         reasons.append(
-            f"Resource class {node.resource_class} does not match the requested resource class {wanted.resource_class}"
+            f"Resource class {node.resource_class} does not match the requested resource class {request.resource_class}"
         )
-    if not set(wanted.traits) <= set(traits):
-        reasons.append(f"List of traits {traits} does not match the requested traits {list(wanted.traits)}")
-    if wanted.candidate_nodes and node.uuid not in wanted.candidate_nodes:
-        given = list(wanted.candidate_nodes)
-        reasons.append(f"Candidate nodes must be empty or contain the target node, but got {given}")
+    if not set(request.traits) <= set(traits):
+        reasons.append(f"List of traits {traits} does not match the requested traits {list(request.traits)}")
+    if request.candidate_nodes and node.uuid not in request.candidate_nodes:
+        candidates = list(request.candidate_nodes)
+        reasons.append(f"Candidate nodes must be empty or contain the target node, but got {candidates}")
     if reasons:
         raise BackfillRefused(node=node.uuid, reasons="; ".join(reasons))
 
 
-# --- the end ---------------------------------------------------------------------------------------------------------
+# --- deletion ------------------------------------------------------------------------------------------------------
 
 
 def end(db: Transaction, record: Record) -> None:

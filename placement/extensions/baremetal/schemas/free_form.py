@@ -9,12 +9,12 @@ from typing import Any
 
 from placement import errors
 
-#: Largest depth of lists and objects.  MariaDB validates stored values with its JSON functions, which refuse 32 levels;
+#: Maximum depth of lists and objects.  MariaDB validates stored values with its JSON functions, which refuse 32 levels;
 #: the column ``details`` of a node adds one level around its values.
 _MAX_DEPTH = 30
-#: Largest key, in bytes of UTF-8: MySQL stores the length in 16 bits.
+#: Maximum length of a key, in bytes of UTF-8: MySQL stores the length in 16 bits.
 _MAX_KEY_BYTES = 2**16 - 1
-#: Bytes of the largest value as JSON, and of all values of a node together, which share a column.  A page of a list
+#: Maximum number of bytes of a value as JSON, and of all values of a node, which share a column.  A page of a list
 #: holds up to 1000 nodes in memory, and MySQL by default closes the connection on a statement of more than 16 MB.
 _MAX_BYTES = 2**18
 #: Range of integers that MySQL and orjson represent exactly, in 64 bits.

@@ -10,7 +10,7 @@ from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply
 
-#: Places shown of a finding.
+#: Maximum number of places shown per finding.
 _MAX_PLACES = 50
 
 

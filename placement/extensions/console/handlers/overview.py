@@ -115,10 +115,10 @@ def show_findings(req: Request) -> Reply:
     return pages.show(req, "findings.html", count=len(errors))
 
 
-def _chosen(req: Request, known: list[str]) -> str:
-    """Return the class in the query; by default the default class if it exists, or else the first class."""
+def _chosen(req: Request, classes: list[str]) -> str:
+    """Return the class in the query, or else the default class if it exists, or else the first class."""
     name: str | None = req.parameters.get("class")
-    return name or (_DEFAULT_CLASS if _DEFAULT_CLASS in known or not known else known[0])
+    return name or (_DEFAULT_CLASS if _DEFAULT_CLASS in classes or not classes else classes[0])
 
 
 def _tenths(counts: list[int]) -> list[tuple[str, int, float]]:

@@ -82,7 +82,7 @@ def _page(req: Request, tried: DryRunResult | None = None, choice: ChoiceForm | 
         choice: The submitted form with a strategy.
     """
     pairs = _pairs(req)
-    shown: dict[str, Any] = {
+    variables: dict[str, Any] = {
         "page": "query",
         "form": QueryForm.of(pairs),
         "tried": tried,
@@ -91,7 +91,7 @@ def _page(req: Request, tried: DryRunResult | None = None, choice: ChoiceForm | 
         "reasons": {"absent": ("has none", "have none"), **PROPERTIES},
     }
     if not pairs:
-        return pages.show(req, "query.html", sentence="", result=None, explained=None, **shown)
+        return pages.show(req, "query.html", sentence="", result=None, explained=None, **variables)
     snapshot, query = named_snapshot(req), None
     try:
         req.parameters = _QUERY.validate(pairs, OLDEST, strict=True)
@@ -101,7 +101,7 @@ def _page(req: Request, tried: DryRunResult | None = None, choice: ChoiceForm | 
     except errors.BadRequest as failure:
         explained = None if query is None else _explained(req, query, snapshot)
         sentence = failure.line
-        return pages.show(req, "query.html", 400, sentence=sentence, result=None, explained=explained, **shown)
+        return pages.show(req, "query.html", 400, sentence=sentence, result=None, explained=explained, **variables)
     limit, copies = min(query.limit or _CANDIDATES, _MAX_CANDIDATES), int(req.parameters.get("count", "1"))
     result = find(dataclasses.replace(query, limit=limit), snapshot, Settings.of(req.conf))
     req.log_search(len(result.candidates), result.obstacle)
@@ -123,7 +123,7 @@ def _page(req: Request, tried: DryRunResult | None = None, choice: ChoiceForm | 
         may_claim=req.may("placement:allocations:update"),
         may_choose=req.may("placement:v1:claims:create"),
         address=query_text.text(pairs),
-        **shown,
+        **variables,
     )
 
 
@@ -137,7 +137,7 @@ _SUGGEST = Query(
 
 @endpoint(policy="placement:v1:overview:show", query=_SUGGEST, negotiates=False)
 def suggest(req: Request) -> Reply:
-    """List names that contain a text, those that begin with it first."""
+    """List names that contain a text; names that begin with it come first."""
     names = suggestions.suggest(req.index.current(), req.parameters.get("of"), req.parameters.get("part"))
     return ok({"names": names})
 
@@ -160,7 +160,7 @@ def _pairs(req: Request) -> Pairs:
 
 
 def _counted(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) -> dict[str, Any] | None:
-    """Return the document of how many jobs of ``copies`` copies fit; None if the caller may not see counts."""
+    """Return the capacity for jobs of ``copies`` copies as a document; None if the caller may not see counts."""
     if not req.may("placement:v1:capacity:show"):
         return None
     query = request_query.with_avoided_traits(query, req.conf)
@@ -168,7 +168,7 @@ def _counted(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) 
 
 
 def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
-    """Return why the query has no candidates, with relaxations; None if the caller may not see explanations."""
+    """Explain why the query has no candidates, with relaxations; None if the caller may not see explanations."""
     if not req.may("placement:v1:explain"):
         return None
     query = request_query.with_avoided_traits(query, req.conf)

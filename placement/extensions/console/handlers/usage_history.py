@@ -37,9 +37,9 @@ _SHOW = Query(
 @endpoint(policy="placement:v1:usage:show", negotiates=False)
 def show(req: Request) -> Reply:
     """Show the usage history of one class or all classes: in total, by project or by aggregate."""
-    given = dict(without_blanks(req.pairs()))
-    choice = UsageChoice.of(given)
-    shown: dict[str, Any] = {
+    fields = dict(without_blanks(req.pairs()))
+    choice = UsageChoice.of(fields)
+    variables: dict[str, Any] = {
         "page": "usage",
         "periods": [*PERIODS],
         "choice": choice,
@@ -47,10 +47,10 @@ def show(req: Request) -> Reply:
         "records": req.conf.history.enabled,
     }
     try:
-        _SHOW.validate(given.items(), OLDEST)
+        _SHOW.validate(fields.items(), OLDEST)
         since, until, present = choice.bounds(req.now())
     except errors.BadRequest as failure:
-        return pages.show(req, "usage.html", 400, sentence=failure.line, charts=[], **shown)
+        return pages.show(req, "usage.html", 400, sentence=failure.line, charts=[], **variables)
     resource_class = choice.resource_class or None
     max_samples, points = _SINGLE if resource_class else _SEVERAL
     samples = usage_history.over_time(req, since, until, max_samples, resource_class=resource_class, present=present)
@@ -66,4 +66,6 @@ def show(req: Request) -> Reply:
             resource_class=resource_class,
         )
     charts = charts_of(samples, shares, since, until)
-    return pages.show(req, "usage.html", sentence="", charts=charts, points=points, since=since, until=until, **shown)
+    return pages.show(
+        req, "usage.html", sentence="", charts=charts, points=points, since=since, until=until, **variables
+    )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from placement.extensions.console.views import units
 
-#: Largest number of marks of the vertical axis, without zero, and of the horizontal axis.
+#: Maximum number of marks of the vertical axis, without zero, and of the horizontal axis.
 _MAX_AMOUNTS = 5
 _MAX_TIMES = 8
 #: Possible distances between marks of the horizontal axis.

@@ -10,7 +10,7 @@ from placement.extensions.console.views.query_form import Pairs, of_claim
 from placement.extensions.v1 import query_text
 from placement.schemas.document import Parameters
 
-#: Largest number of copies: the page shows the place of each.
+#: Maximum number of copies, since the page shows the place of each.
 MAX_COPIES = 60
 
 

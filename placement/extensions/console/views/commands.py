@@ -18,7 +18,7 @@ _VERSION = f"-H 'OpenStack-API-Version: placement {mv.LATEST}'"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The address of the service and the authentication of commands, which can be run as displayed.
+    """The address and the credentials in displayed commands, which can be run unchanged.
 
     Attributes:
         url: The URL of the service, without the path of an API.

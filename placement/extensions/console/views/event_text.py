@@ -12,7 +12,7 @@ import orjson
 from placement.db.writes.notes import CONSUMER, MEMBERS, PROVIDER, RESOURCE_CLASS, TRAIT
 from placement.extensions.v1.history.event import NODE, Event
 
-#: Lines shown of one event.
+#: Maximum number of lines shown per event.
 _MAX_LINES = 20
 _KINDS = {
     PROVIDER: "Provider",

@@ -67,8 +67,8 @@ def ordered(slots: list[int], snapshot: Snapshot, by: str, resource_class: str) 
     """
 
     def name(slot: int) -> tuple[bool, str]:
-        uuid, shown = provider_name(snapshot, slot)
-        return shown == uuid, shown
+        uuid, display_name = provider_name(snapshot, slot)
+        return display_name == uuid, display_name
 
     in_order = sorted(slots, key=name)
     match by.removeprefix("-"):

@@ -10,7 +10,7 @@ from placement.extensions.console.views.level import ClassLevel, levels_of
 from placement.extensions.v1.overview.trees import depth_first
 from placement.index.snapshot import SHARES, Snapshot
 
-#: Providers shown of a larger tree.
+#: Maximum number of providers shown per tree.
 MAX_PROVIDERS = 200
 
 
@@ -66,8 +66,8 @@ def draw_used(
 ) -> DrawnTree:
     """Return the providers of a tree that a candidate uses, with their ancestors."""
     used = [slot for slot in {*takes, *groups} if snapshot.provider(slot).root == root]
-    shown = {ancestor for slot in used for ancestor in snapshot.ancestry(slot)}
-    return _drawn(snapshot, root, shown, len(shown), takes, groups)
+    slots = {ancestor for slot in used for ancestor in snapshot.ancestry(slot)}
+    return _drawn(snapshot, root, slots, len(slots), takes, groups)
 
 
 def _drawn(

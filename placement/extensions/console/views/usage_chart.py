@@ -17,7 +17,7 @@ from placement.extensions.v1.history.usage_shares import MAX_SHARES, Shares, Usa
 
 #: Width and height of the view box; the browser stretches the chart to its container.
 WIDTH, HEIGHT = 1000, 200
-#: Largest number of lines in a chart: the number of distinguishable colours.
+#: Maximum number of lines in a chart: the number of distinguishable colours.
 MAX_LINES = 8
 #: Multiple of the usage above which the capacity is not drawn, since it would flatten all lines.
 _MAX_CAPACITY_RATIO = 3
@@ -106,7 +106,7 @@ class UsageChart(_Sampled[UsageSample]):
     @functools.cached_property
     def top(self) -> int:
         """The amount at the upper edge."""
-        return max(1, self._most_drawn, self._most_capacity if self.shows_capacity else 0)
+        return max(1, self._max_drawn, self._max_capacity if self.shows_capacity else 0)
 
     @property
     def peak(self) -> float:
@@ -116,7 +116,7 @@ class UsageChart(_Sampled[UsageSample]):
     @property
     def shows_capacity(self) -> bool:
         """Whether the capacity is drawn."""
-        return not self.shares or self._most_capacity <= _MAX_CAPACITY_RATIO * self._most_drawn
+        return not self.shares or self._max_capacity <= _MAX_CAPACITY_RATIO * self._max_drawn
 
     @property
     def is_over(self) -> bool:
@@ -200,11 +200,11 @@ class UsageChart(_Sampled[UsageSample]):
         return dict([*self.shares.items()][:MAX_LINES])
 
     @property
-    def _most_drawn(self) -> int:
+    def _max_drawn(self) -> int:
         return max((share.used for shares in self._drawn.values() for share in shares), default=self.maximum)
 
     @property
-    def _most_capacity(self) -> int:
+    def _max_capacity(self) -> int:
         return max(sample.capacity for sample in self.samples)
 
     def _x(self, at: datetime.datetime) -> float:
@@ -239,8 +239,8 @@ def _with_zeros(
     """Return the shares with zeros for projects that used nothing, at the times for which all projects were sampled."""
     if any(share.capacity is not None for series in shares.values() for share in series):
         return {name: [*series] for name, series in shares.items()}  # shares of aggregates, which are complete
-    known: Counter[datetime.datetime] = Counter(share.at for series in shares.values() for share in series)
-    complete = {sample.at for sample in samples if 0 < known[sample.at] < MAX_SHARES}
+    share_counts: Counter[datetime.datetime] = Counter(share.at for series in shares.values() for share in series)
+    complete = {sample.at for sample in samples if 0 < share_counts[sample.at] < MAX_SHARES}
     return {
         name: sorted(
             [*series, *(UsageShare(name, at, 0) for at in complete - {share.at for share in series})],

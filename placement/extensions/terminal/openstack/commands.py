@@ -71,8 +71,8 @@ class V1Command(command.Lister):
     def owner(self) -> dict[str, str]:
         """The project and the user of the caller as fields of a claim, without unknown ones."""
         access = self.app.client_manager.auth_ref
-        known = {"project_id": getattr(access, "project_id", None), "user_id": getattr(access, "user_id", None)}
-        return {name: value for name, value in known.items() if value}
+        ids = {"project_id": getattr(access, "project_id", None), "user_id": getattr(access, "user_id", None)}
+        return {name: value for name, value in ids.items() if value}
 
     def pages(self, path: str, pairs: Sequence[tuple[str, str]]) -> Iterator[Document]:
         """Return the pages of a list; raises CommandError."""

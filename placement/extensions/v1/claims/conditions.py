@@ -32,7 +32,7 @@ class Conditions:
         self._call = call
         of_call = {request.consumer for request in call.requests}
         listed = of_call & call.apart_from
-        #: If ``apart_from`` lists consumers of the call: its other consumers, which keep apart from them.
+        #: The other consumers of the call, if ``apart_from`` lists some of them: both must keep apart.
         self._others = of_call - listed if listed else listed
         self.named = call.apart_from | call.together_with | self._others
         self.relied_on: dict[str, set[int]] = {}
@@ -73,13 +73,13 @@ class Conditions:
         trees = [roots for roots in present if roots]
         if together and not join and not trees:
             raise NoTreeError
-        held = (self._roots(snapshot, self.relied_on[consumer]) for consumer in apart)
+        avoided = (self._roots(snapshot, self.relied_on[consumer]) for consumer in apart)
         others = (self._roots(snapshot, self.relied_on[consumer]) for consumer in self._others)
         return Picker(
             snapshot,
             self._call.strategy,
             settings,
-            avoid=set[int]().union(*held, self._failed_roots(snapshot)),
+            avoid=set[int]().union(*avoided, self._failed_roots(snapshot)),
             occupied=set[int]().union(*others),
             within=set[int].intersection(*trees) if trees else None,
             join=join,

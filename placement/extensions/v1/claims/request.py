@@ -31,7 +31,7 @@ class ClaimRequest:
     generation: int | None = None
     #: Whether to find a place without claiming it.
     dry_run: bool = False
-    #: Who sent the request.
+    #: The sender of the request.
     author: Author | None = field(default_factory=author.current, compare=False)
 
     @cached_property
@@ -78,6 +78,6 @@ class ClaimCall:
 
 
 def _names_no_trees(query: SearchQuery) -> bool:
-    """Return whether the query names neither trees nor aggregates, only amounts and traits."""
+    """Whether the query names neither trees nor aggregates, only amounts and traits."""
     [first, *others] = query.groups
     return not others and first.suffix == UNSUFFIXED and first.in_tree is None and not first.aggregates.names

@@ -48,9 +48,9 @@ class ChosenPlace(NamedTuple):
                 ids[provider.uuid] = provider.id
                 names[provider.uuid] = provider.name
                 generations[provider.uuid] = int(snapshot.generations[slot])
-                held = resources.setdefault(provider.uuid, {})
+                on_provider = resources.setdefault(provider.uuid, {})
                 for name, amount in amounts.items():
-                    held[name] = held.get(name, 0) + amount
+                    on_provider[name] = on_provider.get(name, 0) + amount
         mappings = [
             {suffix: [snapshot.provider(slot).uuid for slot in slots] for suffix, slots in candidate.mappings.items()}
             for candidate in pick.candidates
@@ -74,7 +74,7 @@ class ChosenPlace(NamedTuple):
         return len(self.provider_ids) == 1 and (not has_root_rules or [*self.provider_ids] == [*self.roots])
 
     def is_unchanged(self, snapshot: Snapshot) -> bool:
-        """Return whether the providers have the same ids and generations in another snapshot."""
+        """Whether the providers have the same ids and generations in another snapshot."""
         slots = {uuid: snapshot.by_uuid[uuid] for uuid in self.provider_ids if uuid in snapshot.by_uuid}
         ids = {uuid: snapshot.provider(slot).id for uuid, slot in slots.items()}
         generations = {uuid: snapshot.generations[slot] for uuid, slot in slots.items()}

@@ -143,8 +143,8 @@ class _Rules:
         for top in dict.fromkeys(provider for number in members for provider in domains[number]):
             below = {provider for provider in range(len(self._form.parents)) if top in self._ancestry(provider)}
             for number in members:
-                kept = {**dict.fromkeys(members, below), number: {top} & {*domains[number]}}
-                yield from self._below(_kept(domains, kept), rules[1:])
+                allowed = {**dict.fromkeys(members, below), number: {top} & {*domains[number]}}
+                yield from self._below(_restricted(domains, allowed), rules[1:])
 
     def _having(self, domains: _Domains, required: Sequence[Collection[str]]) -> Iterator[_Domains]:
         """Yield the domains for each unsuffixed demand whose provider may have each required trait."""
@@ -154,7 +154,7 @@ class _Rules:
         with_trait = {number for number, traits in enumerate(self._form.traits) if not traits.isdisjoint(required[0])}
         for number, suffix in enumerate(self._suffixes):
             if suffix == UNSUFFIXED:
-                yield from self._having(_kept(domains, {number: with_trait}), required[1:])
+                yield from self._having(_restricted(domains, {number: with_trait}), required[1:])
 
     def _ancestry(self, provider: int) -> Iterator[int]:
         while provider >= 0:
@@ -162,26 +162,26 @@ class _Rules:
             provider = self._form.parents[provider]
 
 
-def _kept(domains: _Domains, kept: dict[int, set[int]]) -> _Domains:
-    """Return the domains, restricted to the kept providers for the demands in ``kept``."""
+def _restricted(domains: _Domains, allowed: dict[int, set[int]]) -> _Domains:
+    """Return the domains, restricted to the allowed providers for each demand in ``allowed``."""
     return tuple(
-        tuple(provider for provider in domain if number not in kept or provider in kept[number])
+        tuple(provider for provider in domain if number not in allowed or provider in allowed[number])
         for number, domain in enumerate(domains)
     )
 
 
 def _undominated(alternatives: Iterator[_Domains]) -> list[_Domains] | None:
     """Return the domains that are not contained in others; None if there are too many."""
-    kept: dict[_Domains, list[set[int]]] = {}
+    distinct: dict[_Domains, list[set[int]]] = {}
     for domains in alternatives:
         if all(domains):
-            kept.setdefault(domains, [set(domain) for domain in domains])
-        if len(kept) > _MAX_ALTERNATIVES:
+            distinct.setdefault(domains, [set(domain) for domain in domains])
+        if len(distinct) > _MAX_ALTERNATIVES:
             return None
     return [
         domains
-        for domains, sets in kept.items()
-        if not any(other is not sets and all(map(set.issubset, sets, other)) for other in kept.values())
+        for domains, sets in distinct.items()
+        if not any(other is not sets and all(map(set.issubset, sets, other)) for other in distinct.values())
     ]
 
 

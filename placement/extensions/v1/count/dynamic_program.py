@@ -25,18 +25,18 @@ _MAX_CELLS = 2**20
 #: An item with the numbers of its alternatives; an isolated item has one number, because it depends on the other items
 #: of that alternative.
 _Member = tuple[Item, tuple[int, ...]]
-#: Marks impossible cells: less than any sum.
+#: The value of impossible cells: less than any sum.
 _IMPOSSIBLE = -(2**40)
 
 
-def tighten(block: Block, free: FreeAmounts, known: CountRange, effort: Budget) -> CountRange:
+def tighten(block: Block, free: FreeAmounts, bounds: CountRange, effort: Budget) -> CountRange:
     """Return tighter bounds for the counts, solving programs while the effort lasts.
 
     Args:
-        known: The bounds so far for the same trees.
+        bounds: The bounds so far for the same trees.
         effort: The operations for all programs.
     """
-    low, high = known.low.copy(), known.high.copy()
+    low, high = bounds.low.copy(), bounds.high.copy()
     at_once = 1 if len(block) > 1 else max(1, _MAX_CELLS // _cells(block, int(high.max(initial=0))))
     for start in range(0, len(low), at_once):
         trees = slice(start, start + at_once)
@@ -75,7 +75,7 @@ class _Program:
             item.capacity_keys() | {(numbers, provider) for provider in item.isolation_keys()}
             for item, numbers in members
         ]
-        #: How often each alternative fits on its own.
+        #: Number of times that each alternative fits on its own.
         self._alone: list[int] = []
         self._known: dict[Hashable, Bools] = {}
         #: Groups of interdependent items.
@@ -135,8 +135,8 @@ class _Program:
             table.reshape(len(table), -1)[:, 0] = 0
             for provider in sorted({provider for item, _ in members for provider, _ in item.at_once}):
                 before, table = table, np.full_like(table, _IMPOSSIBLE)
-                left = {name: amounts[:, provider] for name, amounts in self._free.items()}
-                for share, last in self._shares(members, needs, provider, left, placed, placed):
+                free = {name: amounts[:, provider] for name, amounts in self._free.items()}
+                for share, last in self._shares(members, needs, provider, free, placed, placed):
                     self._effort.spend(_SHARE + table.size // _CELLS)
                     cells = table[(slice(None), *(slice(number, None) for number in share))]
                     ends = [slice(size - number) for size, number in zip(sizes, share, strict=True)]
@@ -150,14 +150,14 @@ class _Program:
         members: Sequence[_Member],
         needs: Sequence[Integers],
         provider: int,
-        left: FreeAmounts,
+        free: FreeAmounts,
         uses: Mapping[tuple[int, ...], Integers],
         placed: Mapping[tuple[int, ...], Integers],
     ) -> Iterator[tuple[tuple[int, ...], Integers]]:
         """Yield how much a provider may supply: the numbers of all items except the last, and the maximum of the last.
 
         Args:
-            left: Free capacity by class.
+            free: Free capacity by class.
             uses: Remaining uses of the provider for isolated items, by alternatives.
             placed: Number of placements, by alternatives.
         """
@@ -166,12 +166,12 @@ class _Program:
         if item.isolated:
             room = np.minimum(room, uses[numbers])
         for name, amount in item.amounts:
-            room = np.minimum(room, left[name] // amount)
+            room = np.minimum(room, free[name] // amount)
         if len(members) == 1:
             yield (), np.where(room < 0, _IMPOSSIBLE, room)
             return
         for supplied in range(int(room.max()) + 1):
-            remaining = {**left, **{name: left[name] - supplied * amount for name, amount in item.amounts}}
+            remaining = {**free, **{name: free[name] - supplied * amount for name, amount in item.amounts}}
             used = {**uses, numbers: uses[numbers] - supplied} if item.isolated else uses
             for share, last in self._shares(members[1:], needs[1:], provider, remaining, used, placed):
                 yield (supplied, *share), np.where(supplied <= room, last, _IMPOSSIBLE)

@@ -61,8 +61,8 @@ class ShapeCounter:
         if parts is not None:
             blocks = [[greedy_count(block, free, high) for block in part] for part in parts]
             low, high = _combined(blocks, high)
-            for part, known in zip(parts, blocks, strict=True):
-                self._tighten(part, known, free, high)
+            for part, ranges in zip(parts, blocks, strict=True):
+                self._tighten(part, ranges, free, high)
             low, high = _combined(blocks, high)
         for tree in np.flatnonzero((low < high) & ((low == 0) | (parts is None))).tolist():
             low[tree] = self._placer.place([shape.roots.item(tree)], int(high[tree]), int(high[tree]))
@@ -78,14 +78,14 @@ class ShapeCounter:
             domains.append((slots.ravel(), np.repeat(np.arange(len(slots)), slots.shape[1])))
         return upper_bounds(self._inputs, domains, len(shape.roots))
 
-    def _tighten(self, part: Part, known: list[CountRange], free: FreeAmounts, limit: Integers) -> None:
+    def _tighten(self, part: Part, ranges: list[CountRange], free: FreeAmounts, limit: Integers) -> None:
         """Tighten the bounds of the blocks of a part, in the trees where they differ.
 
         Raises:
             Exhausted: The budget is exhausted.
         """
-        for block, (low, high) in zip(part, known, strict=True):
-            trees = np.flatnonzero((low < high) & (sum(bounds.low for bounds in known) < limit))
+        for block, (low, high) in zip(part, ranges, strict=True):
+            trees = np.flatnonzero((low < high) & (sum(bounds.low for bounds in ranges) < limit))
             free_amounts = {name: amounts[trees] for name, amounts in free.items()}
             effort = Budget(self._effort)
             low[trees], high[trees] = dynamic_program.tighten(

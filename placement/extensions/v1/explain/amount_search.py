@@ -138,8 +138,8 @@ class AmountSearch:
         if largest is not None or units.smallest == units.largest:
             return largest or best
         # If the largest amount does not fit, usually none fits: try the smallest next.
-        known = best is not None and best.changes[condition] == units.smallest
-        least = best if known else self._with_amount(changes, condition, units.smallest, tree_roots)
+        smallest_fits = best is not None and best.changes[condition] == units.smallest
+        least = best if smallest_fits else self._with_amount(changes, condition, units.smallest, tree_roots)
         if least is None:
             return best
         if best is None or units.smallest > best.changes[condition]:

@@ -71,8 +71,8 @@ class _ConditionSets:
     def _lowered(self, together: frozenset[Condition]) -> Iterator[Variation]:
         """Yield the changes of conditions that lower amounts as far as possible.
 
-        Changes that drop fewer classes come first.  Of changes that drop the same number, those that keep the earlier
-        classes come first.
+        Changes that drop fewer classes come first.  Of changes that drop the same number, changes that keep the
+        earlier classes come first.
         """
         amounts = [condition for condition in self._variations.ordered(together) if condition.kind == "amount"]
         for number in range(len(amounts) + 1):

@@ -117,7 +117,7 @@ class _Rows:
         """Append a number to each row.
 
         Args:
-            bound: A number above all numbers of the column.
+            bound: An exclusive upper bound of the column.
         """
         if self.bound * bound > _MAX_NUMBER:
             distinct, self.numbers = np.unique(self.numbers, return_inverse=True)
@@ -129,7 +129,7 @@ class _Rows:
 def _facts(
     narrowed: Narrowed, eligible: list[Mask], members: Slots, places: _Numbers
 ) -> Iterator[tuple[npt.NDArray[np.integer | np.bool_], int]]:
-    """Yield facts about the members as columns of numbers, each with a number above all of its values."""
+    """Yield facts about the members as columns of numbers, each with an exclusive upper bound."""
     snapshot, requirements = narrowed.snapshot, Requirements.of(narrowed.query)
     for mask in eligible:
         yield mask[members], 2

@@ -25,7 +25,7 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """Why an amount does not fit on the providers that met the earlier rules."""
+    """The reasons why an amount does not fit on the providers that met the earlier rules."""
 
     resource_class: str
     amount: int

@@ -76,24 +76,24 @@ def extend(req: Request, consumer: str) -> Reply:
             leases.extend(db, stored, req.document["expires_in"])
         except errors.NoAllocations:
             raise NothingHeld(consumer=canonical_uuid(consumer)) from None
-        held = held_claims(db, [stored]).get(stored)
-        if held is None:
+        holding = held_claims(db, [stored]).get(stored)
+        if holding is None:
             # The database stalled until after the new expiry as well; the next attempt sets a later one.
             raise Collision
-        return held
+        return holding
 
     return _present(req, req.write(work), consumer)
 
 
-def _present(req: Request, held: Holding | None, consumer: str) -> Reply:
-    """Return the reply that shows the holding of a consumer.
+def _present(req: Request, holding: Holding | None, consumer: str) -> Reply:
+    """Return the response that shows the holding of a consumer.
 
     Raises:
         NothingHeld: The consumer holds nothing.
     """
-    if held is None:
+    if holding is None:
         raise NothingHeld(consumer=canonical_uuid(consumer))
-    document = schema.document(held)
+    document = schema.document(holding)
     _add_nodes(req, [document])
     return ok(document, modified=NOW)
 

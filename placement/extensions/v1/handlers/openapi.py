@@ -50,7 +50,7 @@ def _document(api: Api, version: Version, label: str) -> dict[str, Any]:
 
 
 def _present(document: dict[str, Any], mount_path: str) -> Reply:
-    """Return the reply with the document of an API mounted at a path; 304 if the client sends its ETag."""
+    """Return the response with the document of an API mounted at a path; 304 if the client sends its ETag."""
     content = encode({**document, "servers": [{"url": mount_path or "/"}]})
     reply = page(content, JSON)
     reply.etag = hashlib.sha256(content).hexdigest()

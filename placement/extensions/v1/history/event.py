@@ -258,7 +258,7 @@ def _conditions(
 
 
 def _is_rare(db: Reading, column: sa.Column[Any], values: tuple[str, ...], max_rows: int) -> bool:
-    """Return whether at most ``max_rows`` events have one of the values, so that a page can examine all of them."""
+    """Whether at most ``max_rows`` events have one of the values, so that a page can examine all of them."""
     sample = sa.select(events.c.seq).where(column.in_(values)).limit(max_rows + 1).subquery()
     return bool(db.execute(sa.select(sa.func.count()).select_from(sample)).scalar_one() <= max_rows)
 

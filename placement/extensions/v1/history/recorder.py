@@ -38,7 +38,7 @@ _PAUSE_FACTOR = 4
 class HistorySettings:
     """Options of ``[history]``.
 
-    Args:
+    Attributes:
         enabled: Whether to record events and to take usage samples.
         retention_days: The maximum age of events and samples.
         max_events: The maximum number of events.
@@ -83,7 +83,7 @@ def _max_waiting(configured: int | None, threads: int | None) -> int:
 
 
 def swept(database: Database) -> list[Swept]:
-    """Order the events, and remove those that exceed the limits."""
+    """Order the events, and remove the events that exceed the limits."""
     history = of(database)
     history.order()
     return [Swept(events.name, history.prune(), 0)]

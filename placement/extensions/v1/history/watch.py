@@ -45,9 +45,9 @@ class EventWatch:
         self._read_newest = newest
         self.max_waiting = 1
         self._waiting = 0
-        #: Guards ``_waiting``.
+        #: The lock of ``_waiting``.
         self._counter = threading.Lock()
-        #: Held by the request that reads.
+        #: The lock of the request that reads.
         self._turn = threading.Lock()
         self._newest = (0, "")
         #: The time at which the newest position was read, by the monotonic clock.

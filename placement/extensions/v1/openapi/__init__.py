@@ -4,7 +4,7 @@
     components                  named schemas and responses
     portable                    schemas rewritten for client generators
     parameters, replies         parts of an operation
-    examples                    requests and replies from docs/api that conform to the version
+    examples                    requests and responses from docs/api that conform to the version
 
 The package is generic: endpoints, schemas and policy rules declare everything that a document contains.
 """

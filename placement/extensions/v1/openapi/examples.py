@@ -26,9 +26,9 @@ _MAX_EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A request to a route, and its reply.
+    """A request to a route, and its response.
 
-    Args:
+    Attributes:
         name: The page, and the number of the example on the page.
         api: The name of the API.
         method: The method.
@@ -36,8 +36,8 @@ class Example:
         path: The values in the path.
         query: Names and values of the query, in order.
         body: The JSON body of the request; None if it has no body.
-        status: The status of the reply.
-        reply: The JSON body of the reply; None if it has no body, or if the page abridges it.
+        status: The status of the response.
+        reply: The JSON body of the response; None if it has no body, or if the page abridges it.
         version: The version of the API that the request uses.
     """
 

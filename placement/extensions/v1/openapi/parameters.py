@@ -60,8 +60,8 @@ def of_query(endpoint: Endpoint, version: Version, examples: Sequence[Example]) 
         required = {"required": True} if name in schema.get("required", ()) else {}
         values = {}
         for example in examples:
-            if given := example.values(name):
-                values[example.name] = {"value": given if repeated else given[-1]}
+            if texts := example.values(name):
+                values[example.name] = {"value": texts if repeated else texts[-1]}
         meaning = {"description": fields[name].text} if fields[name].text else {}
         yield {"name": name, "in": "query", **meaning, **required, "schema": rendered, **_examples(values)}
     if suffixed:

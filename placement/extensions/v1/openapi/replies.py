@@ -1,4 +1,4 @@
-"""Replies of an operation: the declared successes, and the failures that its declaration implies."""
+"""Responses of an operation: the declared successes, and the failures that its declaration implies."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def failure(
 
 
 def _schema(api: Api, version: Version, success: Success, name: str, components: Components) -> JSONSchema | None:
-    """Return a reference to the schema of the document; None if the reply has no document."""
+    """Return a reference to the schema of the document; None if the response has no document."""
     if success.document is None:
         return None
     return components.schema(name, _extensible(api, version, success.document.render(version)))

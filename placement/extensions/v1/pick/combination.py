@@ -39,7 +39,7 @@ def combination(
 
     Args:
         count: Number of choices.
-        alternatives: Called for each place, and anew when an earlier choice has been replaced.
+        alternatives: Called for each place, and again after an earlier choice was replaced.
         contended: Whether several choices may use the provider in a slot.
 
     Returns:
@@ -91,8 +91,8 @@ class _Search:
 
     def _is_no_good(self) -> bool:
         state, position = self._state()
-        known = self._no_goods.get(state)
-        return known is not None and known <= position
+        first_position = self._no_goods.get(state)
+        return first_position is not None and first_position <= position
 
     def _add_no_good(self) -> None:
         state, position = self._state()

@@ -27,7 +27,7 @@ from placement.search.refusals import Refusals
 from placement.search.solver.combine import SolutionCache, combine
 from placement.search.solver.problem import Candidate, Requirements
 
-#: Refused trees in a row after which the query is narrowed anew if usage has changed; doubled each time.  Narrowing
+#: Refused trees in a row after which the query is narrowed again if usage has changed; doubled each time.  Narrowing
 #: removes all trees of an exhausted shared pool at once, instead of one by one.
 REFUSED = 32
 #: Ratio of trees to the sample size above which only a sample is narrowed; minimum number of trees, plus two per pick,
@@ -101,7 +101,7 @@ class PlaceSearch:
         self._cache = SolutionCache(budget)
         #: Roots of trees without a candidate.
         self._refused: set[int] = set()
-        #: Refused trees in a row; number of refused trees after which the query is narrowed anew.
+        #: Refused trees in a row; number of refused trees after which the query is narrowed again.
         self._misses, self._max_misses = 0, REFUSED
         #: Roots of the trees popped for the current pick.
         self._popped: list[int] = []

@@ -14,7 +14,7 @@ from placement.schemas.declarations import Array, Field, Object, OrNull, boolean
 from placement.schemas.document import Query
 from placement.schemas.success import ok
 
-#: Trees, and aggregates, shown without ``limit``.
+#: Number of trees, and of aggregates, shown by default.
 DEFAULT_LIMIT = 1000
 
 COUNT = Field("count", numeral.up_to(10_000), text="The copies per job, each in a different tree.")

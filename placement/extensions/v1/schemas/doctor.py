@@ -9,7 +9,7 @@ from placement.schemas.document import Query
 from placement.schemas.success import ok
 from placement.version_history import OLDEST
 
-#: Places shown of one finding.
+#: Maximum number of places shown per finding.
 MAX_PLACES = 1000
 
 SHOW = Query(

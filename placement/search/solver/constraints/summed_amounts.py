@@ -70,7 +70,7 @@ class SummedAmounts:
         """Whether three necessary conditions hold for the variables from ``depth`` on.
 
         The total demand is available.  For each sampled amount, the providers can supply it to all variables that
-        demand at least this much.  There is a matching if all variables demand only the smallest amount.
+        demand at least this much.  If every variable demanded only the smallest amount, there would be a matching.
         """
         domains, amounts, providers, at_least = self._unassigned_from(depth)
         if not amounts:

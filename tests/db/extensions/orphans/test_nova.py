@@ -380,7 +380,7 @@ def test_a_failure_at_any_page_releases_nothing(cloud, nova, path, at, status):
     nova.failing[path] = (at, status)
     ran = compare(cloud, *RELEASE)
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.splitlines()[-1].startswith("placement-manage: nova of here cannot be read: ")
+    assert ran.err.splitlines()[-1].startswith("placement-manage: nova in cloud here cannot be read: ")
     assert cloud.held() == held
 
 
@@ -398,7 +398,7 @@ def test_a_nova_without_servers_is_refused(cloud, nova):
     held = {cloud.claim()}
     ran = compare(cloud, *RELEASE)
     assert (ran.code, ran.out, cloud.held()) == (1, "", held)
-    assert "nova of here shows no servers" in ran.err
+    assert "nova in cloud here shows no servers" in ran.err
     assert compare(cloud, "--allow-empty").code == command.DISCREPANCIES
 
 
