@@ -304,12 +304,12 @@ def _presentation(req: Request) -> schema.Presentation:
 
 
 def _record_of(req: Request, db: Reading, ident: str, rule: str, missing: type[errors.Failure]) -> Record:
-    """Return the allocation of the node if the caller may do ``rule`` to it.
+    """Return the allocation of the node if ``rule`` allows the caller to act on it.
 
     Raises:
         Failure: ``missing``, if the caller may see neither the node nor its allocation.
         NodeHasNoRecord: The node has no allocation, or the caller may see only the node.
-        Forbidden: The caller may see the allocation but not do this.
+        Forbidden: The caller may see the allocation, but ``rule`` refuses the action.
     """
     node = Node.get(db, ident, missing)
     failure = NodeHasNoRecord(node=ident) if access.may_see(req, node) else missing(node=ident)

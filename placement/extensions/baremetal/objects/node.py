@@ -63,7 +63,7 @@ class Node:
 
     @property
     def available(self) -> bool:
-        """Whether the node could be allocated if free; its unit is then not reserved."""
+        """Whether the node could be allocated if free; if not, its unit is reserved."""
         return states.is_available(self.provision_state, self.power_state, self.maintenance, self.parent_node)
 
     @property

@@ -99,7 +99,7 @@ def set_provision_state(db: Transaction, node: Node, verb: str, permit: Check) -
 
     Args:
         node: The node read by this attempt without a lock.
-        permit: Called with the locked node; raises a Failure unless the caller may do this.
+        permit: Called with the locked node; raises a Failure unless the caller may change it.
 
     Raises:
         VerbNotPossible: The verb is not allowed in the state of the node.

@@ -47,7 +47,7 @@ class Record:
     node_uuid: str | None = None
     last_error: str | None = None
     updated_at: datetime.datetime | None = None
-    #: 0 for a request.
+    #: 0 for a request not yet recorded.
     id: int = 0
 
     @property

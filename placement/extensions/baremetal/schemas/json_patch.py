@@ -61,7 +61,7 @@ class Patch:
     the document is checked beforehand.  Values are checked on construction, because copying recurses, and after the
     patch is applied, because operations can nest values in each other.
 
-    Args:
+    Attributes:
         operations: Valid according to ``body``.
         updatable: Top-level names that may be changed, at any depth.
 
