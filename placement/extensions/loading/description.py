@@ -24,7 +24,7 @@ _PARENT = "{parent}"
 
 @dataclass(frozen=True, slots=True)
 class ProviderEntry:
-    """The entry of a file for one provider; None for a property that the file does not state, which is not changed."""
+    """The entry of a file for one provider; a property that the file omits is None, and stays unchanged."""
 
     line: int
     name: str
