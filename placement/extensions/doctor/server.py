@@ -75,7 +75,7 @@ def clock(subject: Subject) -> Iterator[Finding]:
 
 
 def _measure_clock(subject: Subject) -> tuple[float, float]:
-    """Return how far the database's clock is ahead of the host's, and the uncertainty of that, both in seconds."""
+    """Return the lead of the database's clock over the host's, and its uncertainty, both in seconds."""
     before = utcnow()
     ((remote,),) = subject.rows(sa.select(CLOCK))
     half = (utcnow() - before) / 2

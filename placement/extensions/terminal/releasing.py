@@ -21,7 +21,7 @@ _BATCH_SIZE = 150
 
 
 class Declined(Exception):
-    """The user did not confirm; the text says that nothing was done."""
+    """The user did not confirm, so nothing was released."""
 
 
 def add_release(parser: argparse.ArgumentParser) -> None:

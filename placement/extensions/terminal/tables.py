@@ -75,7 +75,7 @@ def width(text: str) -> int:
 
 
 def _is_whole(cell: object) -> bool:
-    """Whether a cell must not be folded: a number, a uuid, or blocks."""
+    """Whether a cell must not be folded: a number, a uuid, or a bar of block characters."""
     text = "" if cell is None else str(cell)
     return isinstance(cell, int | float) or {*text} <= {*BLOCKS, UNKNOWN} or _UUID.fullmatch(text) is not None
 

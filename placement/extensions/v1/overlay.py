@@ -92,7 +92,7 @@ class UsageOverlay:
         self._taken, self._inventories = {}, {}
 
     def times(self, slot: int, amounts: Mapping[str, int]) -> int:
-        """Return an upper bound of how often the provider can supply the amounts to the current consumer."""
+        """Return an upper bound for the number of times that the current consumer can get the amounts from the provider."""
         return min(self._inventory_for_consumer(slot, name).available // amount for name, amount in amounts.items())
 
     def remaining(self, problem: TreeProblem) -> TreeProblem | None:

@@ -125,7 +125,7 @@ def _capital(text: str) -> str:
 
 
 def _predicate(entry: EventText) -> Iterator[Part]:
-    """Yield what happened to an object: the verb, or the first change and the number of others."""
+    """Yield the predicate about an object: the verb, or the first change and the number of others."""
     if entry.verb != "changed":
         yield entry.verb
         return
@@ -190,7 +190,7 @@ class _Claims:
         return cls({uuid: held for uuid, held in allocations.items() if held}, types, reasons == {"expired"})
 
     def sentence(self, formatter: EventFormatter, snapshot: Snapshot | None) -> tuple[Part, ...]:
-        """Return who claimed or released what, and on which trees."""
+        """Return a sentence with the consumers, the amounts claimed and released, and the trees."""
         pairs = [pair for held in self.allocations.values() for amounts in held.values() for pair in amounts.values()]
         claimed, released = self._amounts(1), self._amounts(0)
         trees = [*_enumerated([*self._trees(formatter, snapshot)])]
@@ -205,7 +205,7 @@ class _Claims:
         return (*consumers, verb, claimed, "on", *trees, "instead of", released)
 
     def _amounts(self, at: int) -> str:
-        """Return the sums before (0) or after (1)."""
+        """Return the sum of each class before (0) or after (1) the request, as text."""
         sums: Counter[str] = Counter()
         for held in self.allocations.values():
             for amounts in held.values():

@@ -31,7 +31,7 @@ class ClaimRecord:
     #: The consumer's generation after the claim.
     generation: int
     mappings: Mappings
-    #: By the database's clock: naive, UTC; None: never.
+    #: The expiry by the database's clock (naive, UTC); None if the claim does not expire.
     expires_at: datetime.datetime | None = None
     #: The author of the request.
     author: Author | None = field(default=None, compare=False)

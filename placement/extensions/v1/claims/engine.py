@@ -263,7 +263,7 @@ class Claiming:
     # --- holdings ---
 
     def _finish_held(self, consumers: Collection[str]) -> bool:
-        """Finish the requests that the consumers' holdings decide; return whether there were any."""
+        """Finish the requests that the consumers' holdings decide; return whether any was finished."""
         holdings = self._held(consumers)
         before = len(self._open)
         for consumer in list(consumers):

@@ -35,11 +35,11 @@ class Place:
     #: By provider uuid, like the generations.
     provider_names: Mapping[str, str | None]
     provider_generations: Mapping[str, int]
-    #: None: unknown.
+    #: None if unknown.
     mappings: Mappings | None
-    #: None: nothing was written.
+    #: None if nothing was written.
     consumer_generation: int | None = None
-    #: By the database's clock: naive, UTC; None: never.
+    #: The expiry by the database's clock (naive, UTC); None if the claim does not expire.
     expires_at: datetime.datetime | None = None
 
     @classmethod
@@ -62,7 +62,7 @@ class Reason:
     Unlike an ``Explanation``, it does not keep the snapshot alive.
     """
 
-    #: The number of candidates, which may exist without being enough.
+    #: The number of candidates; there may be some, but too few.
     found: int
     summary: str
     #: As in ``Explanation``.

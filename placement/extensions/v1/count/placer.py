@@ -26,7 +26,7 @@ class Placer:
         self._cache = SolutionCache(inputs.budget)
 
     def place(self, roots: Iterable[int], per_tree: int, enough: int) -> int:
-        """Place candidates in the trees one after another, each as often as it fits; return how many were placed.
+        """Place candidates in the trees one after another, each as often as it fits; return their number.
 
         Args:
             per_tree: Maximum number of placements in one tree.

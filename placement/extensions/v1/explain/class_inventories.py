@@ -208,7 +208,7 @@ class InventoriesByClass:
     def shortfall(
         self, resource_class: str, amount: int, before: SlotSet, after: SlotSet, avoided: SlotSet
     ) -> Shortfall:
-        """Return why an amount does not fit on the providers in ``before`` that are not in ``after``."""
+        """Return the reasons that keep an amount off the providers in ``before`` that are not in ``after``."""
         removed = before.count - after.count
         inventories = self.of_class(resource_class)
         if inventories is None:

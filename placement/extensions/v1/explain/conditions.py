@@ -19,7 +19,7 @@ _MAX_GROUPS, _MAX_SUFFIX = 16, 64
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One part of a query."""
+    """A part of a query that can be dropped or changed by itself."""
 
     #: The kind of the relaxation that changes it (``explanation.Relaxation``).
     kind: str

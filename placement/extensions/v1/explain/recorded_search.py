@@ -22,7 +22,7 @@ from placement.search.refusals import Refusals
 from placement.search.solver.constraints import NotOnlyShared
 from placement.search.solver.problem import Candidate, TreeProblem
 
-#: Trees without a candidate that are searched one by one before the others are grouped into classes.
+#: Failed searches of single trees before the remaining trees are grouped into classes.
 FRUITLESS = 16
 
 #: A function that returns the first candidates of narrowed trees, up to a limit, and records the trees without one.

@@ -11,7 +11,7 @@ from placement.search.solver.work_limit import WORK_LIMIT
 
 NO_PROVIDERS = "There are no providers."
 
-#: Why an inventory cannot supply an amount: the predicate for one inventory, and for several.
+#: Reasons that keep an inventory from supplying an amount: the predicate for one inventory, and for several.
 PROPERTIES = {
     "total": ("is too small", "are too small"),
     "reserved": ("has too much reserved", "have too much reserved"),
@@ -23,7 +23,7 @@ PROPERTIES = {
         "have a step_size that does not divide this amount",
     ),
 }
-#: Why demands cannot be supplied together, by rule; ``{}`` stands for the part of the query.
+#: Reasons that keep demands from being supplied together, by rule; ``{}`` stands for the part of the query.
 TOGETHER = {
     Isolation.name: "there are not enough different providers for {}",
     SameSubtree.name: "{} requires the provider of one group to be at or above the providers of the others",

@@ -25,7 +25,7 @@ class Pruned(NamedTuple):
 
     #: Events removed because of their age.
     old: int = 0
-    #: Other events removed because there were too many.
+    #: Younger events removed because their number exceeded the maximum.
     surplus: int = 0
     #: Remaining events, and the age of the oldest one in seconds.
     left: int = 0

@@ -28,7 +28,7 @@ _MAX_EXAMPLES = 3
 class Example:
     """A request to a route, and its reply.
 
-    Args:
+    Attributes:
         name: The page, and the number of the example on the page.
         api: The name of the API.
         method: The method.

@@ -41,7 +41,7 @@ def _of_keyword(keyword: str, value: Any) -> Any:
 
 
 def _is_map(schema: dict[str, Any]) -> bool:
-    """Return whether a schema describes objects whose names all match a single pattern."""
+    """Whether a schema describes objects whose names all match a single pattern."""
     patterns, closed = schema.get("patternProperties", {}), schema.get("additionalProperties") is False
     unnamed = "properties" not in schema and "pattern" not in schema.get("propertyNames", {})
     return len(patterns) == 1 and closed and unnamed

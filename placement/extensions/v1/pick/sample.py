@@ -36,7 +36,7 @@ Shares = npt.NDArray[np.float64]
 
 
 def sample_size(picks: int) -> int:
-    """Return the number of trees that need no sampling; if there are more, a sample of half that number is drawn."""
+    """Return the largest number of trees used without sampling; from more trees, half that number is drawn."""
     return 2 * (SAMPLE + PER_PICK * picks)
 
 

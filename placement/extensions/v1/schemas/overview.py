@@ -73,7 +73,7 @@ def tree_filter(parameters: Parameters, snapshot: Snapshot, database: Database) 
 
 
 def tree_order(parameters: Parameters, snapshot: Snapshot) -> TreeOrder | None:
-    """Return the order of a query; None: by id.
+    """Return the order of the trees in a query; None for the order of their ids.
 
     Raises:
         InvalidField: The resource class does not exist.
@@ -88,7 +88,7 @@ def tree_order(parameters: Parameters, snapshot: Snapshot) -> TreeOrder | None:
 
 
 def mark(parameters: Parameters) -> Mark | None:
-    """Return the mark to begin the page after; None: begin at the first tree.
+    """Return the mark after which the page begins; None to begin at the first tree.
 
     Raises:
         InvalidField: The mark belongs to a list in another order.
