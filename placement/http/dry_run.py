@@ -35,7 +35,7 @@ def of_path(_req: object, uuid: str, **_path_values: str) -> Collection[str]:
 
 
 def is_requested(environ: WSGIEnvironment) -> bool:
-    """Return whether the request asks for a dry run.
+    """Whether the request asks for a dry run.
 
     Raises:
         InvalidDryRun: The parameter or the header is neither ``true`` nor ``false``.

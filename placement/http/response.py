@@ -68,7 +68,7 @@ def ok(document: Any, modified: datetime | Age | None = None, location: str | No
 
 
 def created(location: str, document: Any = None, modified: datetime | Age | None = None) -> Reply:
-    """Return 201 with the absolute URL of the created entity."""
+    """Return 201 with the absolute URL of the created entity in Location."""
     if document is None:
         return _reply(201, [b""], None, modified, location)
     return _reply(201, [_json(document)], JSON, modified, location)

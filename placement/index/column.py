@@ -240,7 +240,7 @@ class Column:
     def totals(self) -> Totals:
         """Return the sums over all providers; computed once, since most columns outlive many snapshots."""
         if self._totals is None:
-            capacity, used, *_, reserved, _ = self._arrays  # all are 0 in ABSENT
+            capacity, used, *_, reserved, _ = self._arrays  # the fields of ABSENT summed here are 0
             self._totals = Totals(float(np.floor(capacity).sum()), float(used.sum()), float(reserved.sum()))
         return self._totals
 

@@ -34,7 +34,7 @@ class IdentityFinding:
 
 
 def is_configured(conf: cfg.ConfigOpts) -> bool:
-    """Return whether the configuration says how to reach the Identity service, as the start requires."""
+    """Whether an authentication plugin for the Identity service is configured, as the start requires."""
     for group, options in list_auth_token_opts():
         conf.register_opts(options, group=group)
     return bool(conf[SECTION].auth_type or conf[SECTION].auth_section)

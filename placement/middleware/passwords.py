@@ -56,7 +56,7 @@ class Passwords:
             self._contents = _read(file, strict=True)
 
     def remembers(self, name: str, password: bytes) -> bool:
-        """Return whether the password was verified in the last minutes; takes microseconds.
+        """Whether the password was verified in the last minutes; takes microseconds.
 
         Raises OSError if the file cannot be read, and BadFile.
         """
@@ -69,7 +69,7 @@ class Passwords:
         return True
 
     def verify(self, name: str, password: bytes) -> bool:
-        """Return whether the file contains this password for the name.
+        """Whether the file contains this password for the name.
 
         Every wrong password takes the time of the highest cost in the file, even for an unknown name, so that response
         times reveal no names.  Raises OSError if the file cannot be read, and BadFile.

@@ -22,9 +22,9 @@ from placement import conf as options
 from placement import errors
 from placement.policy import files
 
-#: Verdicts cached at once.
+#: Largest number of cached verdicts.
 MAX_VERDICTS = 10_000
-#: Characters of the key of a cached verdict: rule, caller and target.
+#: Longest key of a cached verdict (rule, caller and target), in characters.
 _MAX_KEY_LENGTH = 2_000
 _KIND = re.compile(r"([^\s()]+?):")  # the kind of a check: "role" in "role:admin"
 
@@ -133,6 +133,6 @@ def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _self_contained(enforcer: policy.Enforcer) -> bool:
-    """Return whether verdicts depend only on caller and target: no rule has a check by a remote service or plugin."""
+    """Whether verdicts depend only on caller and target: no rule has a check by a remote service or plugin."""
     known = {"rule", "role", *RequestContext().to_policy_values()}
     return all(known.issuperset(_KIND.findall(str(check))) for check in enforcer.rules.values())

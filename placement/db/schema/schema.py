@@ -58,7 +58,7 @@ _FINDINGS = {
 class Addition:
     """The tables of an extension; :func:`sync` adds those tables, columns and indexes that the database lacks.
 
-    Args:
+    Attributes:
         tables: Tables in ``placement.db.schema.tables.metadata``.  A column that a later version adds must be nullable
             or have a server default, because of existing rows; constraints are added only with their table.  A column
             that is joined with a column of the core names it in ``info["like"]``, to get the same collation.
@@ -201,7 +201,7 @@ def _lacking(connection: Connection, additions: Sequence[Addition]) -> list[str]
 
 
 def _missing(inspector: sa.Inspector, wanted: Collection[sa.Table]) -> list[str]:
-    """Return the wanted tables that the database lacks, and ``table.column`` for each missing column of the others."""
+    """Return the names of missing tables, and ``table.column`` for each missing column of the other tables."""
     columns_of = inspector.get_multi_columns(filter_names=[table.name for table in wanted])
     present = {table: {column["name"] for column in columns} for (_, table), columns in columns_of.items()}
     columns = (column for table in wanted if table.name in present for column in table.columns)

@@ -63,7 +63,7 @@ class Notes(Protocol):
         """
 
     def __bool__(self) -> bool:
-        """Return whether anything was noted."""
+        """Whether anything was noted."""
         raise NotImplementedError
 
     def inserts(self, writer_id: int, seq: int) -> Sequence[tuple[CompiledInsert, list[dict[str, Any]]]]:

@@ -22,9 +22,9 @@ from placement.db.writes.transaction import Reading
 from placement.objects.claims.holding import Holding, select_holdings
 from placement.objects.usage import UNKNOWN_TYPE
 
-#: Matching rows of an index, at most, for which a page reads all of them.
+#: Largest number of matching index rows that a page reads in full.
 MAX_INDEX_ROWS = 10_000
-#: Consumers, at most, that any other page examines.
+#: Largest number of consumers that any other page examines.
 WINDOW = 50_000
 
 
@@ -58,7 +58,7 @@ class ConsumerPage(NamedTuple):
     """Consumers, and the start of the next page."""
 
     holders: list[Holding]
-    #: The id after which the next page begins; None on the last page.
+    #: The id after which the next page begins; None if this page is the last.
     next: int | None
 
 
@@ -114,7 +114,7 @@ _WINDOW_END = _WINDOW_END.offset(sa.bindparam("window")).limit(1)
 
 
 def _has_few_rows(db: Reading, rows: sa.Select[Any]) -> bool:
-    """Return whether the statement returns at most ``MAX_INDEX_ROWS`` rows; one more is the last to be counted."""
+    """Whether the statement returns at most ``MAX_INDEX_ROWS`` rows; counting stops at the next row."""
     counted = rows.limit(MAX_INDEX_ROWS + 1).subquery()
     return bool(db.execute(sa.select(sa.func.count()).select_from(counted)).scalar_one() <= MAX_INDEX_ROWS)
 

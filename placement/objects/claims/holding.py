@@ -62,9 +62,9 @@ class Holding:
     user: str | None = None
     #: None without a type.
     type_name: str | None = None
-    #: When its row was inserted, if that was recorded: naive, UTC.
+    #: The time at which its row was inserted, if recorded (naive, UTC).
     created_at: datetime.datetime | None = None
-    #: When its row was last written, even by a claim that only relies on it: naive, UTC.
+    #: The time of the last write of its row, even by a claim that only relies on it (naive, UTC).
     updated_at: datetime.datetime | None = None
     #: The expiry of its lease, by the database's clock: naive, UTC; None without a lease.
     expires_at: datetime.datetime | None = None
@@ -81,7 +81,7 @@ class Holding:
     amounts: dict[tuple[str, str], int] = field(default_factory=dict)
     #: Ids of the providers of its allocations.
     held_on: set[int] = field(default_factory=set)
-    #: When the newest allocation in ``held`` was written; only ``find`` reads it.
+    #: The time at which the newest allocation in ``held`` was written; only ``find`` reads it.
     modified: datetime.datetime | None = None
 
     @property
@@ -107,7 +107,7 @@ class Holding:
         return self.id is not None and bool(self.held_on) and not self.is_expired
 
     def is_unchanged_since(self, before: Holding) -> bool:
-        """Return whether the consumer has not changed, except for the date of its row and for its providers."""
+        """Whether the consumer has not changed, except for the date of its row and for its providers."""
         return self._compared == before._compared
 
     @property

@@ -86,7 +86,7 @@ def end(db: Transaction, ending: Collection[Holding], *, reason: str | None = No
     certification only if both have written its row (docs/adr/0012).
 
     Args:
-        reason: Why they end, if no request ended them; for the history.
+        reason: The reason for the history, if no request ended them.
     """
     if not ending:
         return
