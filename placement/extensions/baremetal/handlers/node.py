@@ -153,5 +153,5 @@ def _with_traits(db: Transaction, locked: LockedNode) -> NodeAndTraits:
 
 
 def _present(req: Request, node: Node, traits: list[str], names: Sequence[str] | None = None) -> dict[str, Any]:
-    shown = visible(req.version) if names is None else names
-    return NodePresentation(req, shown).of_node(node, traits)
+    fields = visible(req.version) if names is None else names
+    return NodePresentation(req, fields).of_node(node, traits)
