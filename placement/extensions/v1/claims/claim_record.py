@@ -87,7 +87,7 @@ def held_claims(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
     Consumers that /v1 does not show are left out (``Holding.exists``).
     """
     holdings = Holding.read_all(db, uuids, with_record=True)
-    return {uuid: held for uuid, held in holdings.items() if held.exists}
+    return {uuid: holding for uuid, holding in holdings.items() if holding.exists}
 
 
 def held_claim(db: Reading, text: str) -> Holding | None:

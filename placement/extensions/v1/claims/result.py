@@ -43,15 +43,15 @@ class Place:
     expires_at: datetime.datetime | None = None
 
     @classmethod
-    def of_held(cls, held: Holding) -> Place:
+    def of_held(cls, holding: Holding) -> Place:
         """Return the place of a holding."""
         return cls(
-            resources=held.resources,
-            provider_names={uuid: amounts.name for uuid, amounts in held.held.items()},
-            provider_generations={uuid: amounts.generation for uuid, amounts in held.held.items()},
-            mappings=held.mappings,
-            consumer_generation=held.generation,
-            expires_at=held.expires_at,
+            resources=holding.resources,
+            provider_names={uuid: amounts.name for uuid, amounts in holding.held.items()},
+            provider_generations={uuid: amounts.generation for uuid, amounts in holding.held.items()},
+            mappings=holding.mappings,
+            consumer_generation=holding.generation,
+            expires_at=holding.expires_at,
         )
 
 

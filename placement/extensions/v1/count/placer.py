@@ -38,11 +38,11 @@ class Placer:
         overlay, total = UsageOverlay(self._inputs.snapshot), 0
         for root in roots:
             problem = self._problems.alone(root)
-            left = min(per_tree, enough - total)
-            while left and (candidate := self._candidate(problem, overlay)):
-                times = min(left, *(overlay.times(slot, amounts) for slot, amounts in candidate.amounts.items()))
+            remaining = min(per_tree, enough - total)
+            while remaining and (candidate := self._candidate(problem, overlay)):
+                times = min(remaining, *(overlay.times(slot, amounts) for slot, amounts in candidate.amounts.items()))
                 overlay.take(candidate, times)
-                left -= times
+                remaining -= times
                 total += times
             if total == enough:
                 break

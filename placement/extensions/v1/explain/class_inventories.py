@@ -217,5 +217,5 @@ class InventoriesByClass:
         considered = inventories.of(before.mask(size)[inventories.slots])
         refused = considered.of(~after.mask(size)[considered.slots])
         counts = {"absent": removed - len(refused), **refused.blocking(amount)}
-        most = int(considered.of(~avoided.mask(size)[considered.slots]).largest().max(initial=0))
-        return Shortfall(resource_class, amount, {name: count for name, count in counts.items() if count}, most)
+        largest = int(considered.of(~avoided.mask(size)[considered.slots]).largest().max(initial=0))
+        return Shortfall(resource_class, amount, {name: count for name, count in counts.items() if count}, largest)

@@ -128,7 +128,7 @@ class BudgetedSearches:
         self._operations_each = operations_each
 
     @property
-    def left(self) -> bool:
+    def has_operations(self) -> bool:
         """Whether any operations are left."""
         return self.operations < self._total
 
@@ -191,10 +191,10 @@ class _Trees:
             yielded += 1
             if self._fruitless == FRUITLESS and comparable:
                 break
-        rest = SlotSet.sparse(roots.slots()[yielded:]) if comparable else EMPTY
-        small = small_trees(rest, self._narrowed.snapshot.forest)
+        remaining = SlotSet.sparse(roots.slots()[yielded:]) if comparable else EMPTY
+        small = small_trees(remaining, self._narrowed.snapshot.forest)
         yield from self._by_class(small)
-        yield from self._problems_of(rest - small)
+        yield from self._problems_of(remaining - small)
 
     def _by_class(self, roots: SlotSet) -> Iterator[TreeProblem]:
         """Yield the problem of one tree of each class, then the other trees of the classes that were not refused."""

@@ -112,7 +112,7 @@ def pieces(
     slots: Iterable[int],
     consumers: Mapping[int, int],
     following: str | None,
-    known: Mapping[str, str],
+    node_names: Mapping[str, str],
 ) -> Iterator[bytes]:
     """Yield the document of a page in pieces, each with up to ``_PIECE`` providers.
 
@@ -121,18 +121,18 @@ def pieces(
         slots: The slots of the providers of the page, in order.
         consumers: The number of consumers with resources on a provider, by its id.
         following: The URL of the next page.
-        known: The names of nodes, by uuid.
+        node_names: The names of nodes, by uuid.
     """
     yield b'{"providers":['
     remaining, separator = iter(slots), b""
     while batch := [*itertools.islice(remaining, _PIECE)]:
-        yield separator + _members(documents(snapshot, batch, consumers), known)
+        yield separator + _members(documents(snapshot, batch, consumers), node_names)
         separator = b","
     yield b'],"next":%s}' % encode(following)
 
 
-def _members(shown: list[dict[str, Any]], known: Mapping[str, str]) -> bytes:
+def _members(providers: list[dict[str, Any]], node_names: Mapping[str, str]) -> bytes:
     """Return the encoded documents without the brackets of an array."""
-    if known:
-        nodes.insert_names(nodes.providers_in(shown), known)
-    return encode(shown)[1:-1]
+    if node_names:
+        nodes.insert_names(nodes.providers_in(providers), node_names)
+    return encode(providers)[1:-1]
