@@ -137,9 +137,13 @@ def _additional(error: jsonschema.ValidationError) -> list[str]:
     """Return the properties that the schema does not define."""
     schema: Any = error.schema
     patterns = [pattern(expression) for expression in schema.get("patternProperties", {})]
-    known = schema.get("properties", {})
+    properties = schema.get("properties", {})
     instance: Any = error.instance
-    return [name for name in instance if name not in known and not any(each.search(name) for each in patterns)]
+    return [
+        name
+        for name in instance
+        if name not in properties and not any(expression.search(name) for expression in patterns)
+    ]
 
 
 def _unknown(error: jsonschema.ValidationError, name: str) -> str:

@@ -173,9 +173,9 @@ class _Reader:
 
     def _objects(self, node: yaml.Node) -> Iterable[yaml.MappingNode]:
         """Yield the mappings that a "<<" refers to; the first takes precedence."""
-        for each in node.value if isinstance(node, yaml.SequenceNode) else [node]:
-            if isinstance(each, yaml.MappingNode) and id(each) not in self._open:
-                yield each
+        for child in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+            if isinstance(child, yaml.MappingNode) and id(child) not in self._open:
+                yield child
             else:
                 self._report(node, "The value of << must be another mapping or a list of mappings.")
 
@@ -193,7 +193,8 @@ class _Reader:
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         if node.tag == _INTEGER and not _DECIMAL.fullmatch(node.value):
-            self._report(node, f"{_shown(node.value)} is not a decimal number.")  # 010 would be 8, and 1:30 would be 90
+            # 010 would be 8, and 1:30 would be 90
+            self._report(node, f"{_abridged(node.value)} is not a decimal number.")
             return None
         try:
             value = self._loader.construct_object(node)
@@ -202,7 +203,7 @@ class _Reader:
         if value is not None and not isinstance(value, str | bool | int | float):
             return node.value  # for example a date: its text is kept
         if isinstance(value, float) and not math.isfinite(value):
-            self._report(node, f"{_shown(node.value)} is not a number that can be stored.")
+            self._report(node, f"{_abridged(node.value)} is not a number that can be stored.")
             return None
         return value
 
@@ -223,7 +224,7 @@ def _check_size(node: yaml.Node, size: int) -> None:
         )
 
 
-def _shown(text: str) -> str:
+def _abridged(text: str) -> str:
     return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}...")
 
 

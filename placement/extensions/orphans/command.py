@@ -287,7 +287,7 @@ def _release(database: Database, arguments: argparse.Namespace, review: Review) 
             file=sys.stderr,
         )
         return 1
-    done = (DiscrepancyKind.ORPHAN, *comparison.HARMLESS)
-    others = any(discrepancy.kind not in done for discrepancy in review.discrepancies)
+    settled = (DiscrepancyKind.ORPHAN, *comparison.HARMLESS)
+    others = any(discrepancy.kind not in settled for discrepancy in review.discrepancies)
     remaining = held_back or others or review.doubtful or len(release.released) < len(chosen)
     return DISCREPANCIES if remaining else 0

@@ -46,8 +46,8 @@ class AgedHolder:
     def amounts(self) -> dict[str, int]:
         """The amounts that the consumer holds on all providers together, by class."""
         sums: dict[str, int] = {}
-        for held in self.holder.held.values():
-            for name, amount in held.resources.items():
+        for allocations in self.holder.held.values():
+            for name, amount in allocations.resources.items():
                 sums[name] = sums.get(name, 0) + amount
         return sums
 
