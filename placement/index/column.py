@@ -288,8 +288,8 @@ class Column:
         removed = [slot for slot, inventory in inventories.items() if inventory is ABSENT]
         present = [slot for slot, inventory in inventories.items() if inventory is not ABSENT]
         if removed:
-            kept = ~np.isin(self._slots, removed)
-            self._slots, self._arrays = self._slots[kept], tuple(array[kept] for array in self._arrays)
+            remaining = ~np.isin(self._slots, removed)
+            self._slots, self._arrays = self._slots[remaining], tuple(array[remaining] for array in self._arrays)
         added = np.setdiff1d(np.array(present, np.intp), self._slots)
         if len(added):
             rows = np.searchsorted(self._slots, added)

@@ -127,8 +127,8 @@ class Holding:
         holding = cls.collect(rows).get(uuid)
         if holding is None or holding.project is None or holding.user is None or not holding.held:
             return None
-        shown = (row.allocated_at for row in rows if row.provider is not None and row.resource_class is not None)
-        holding.modified = max((date for date in shown if date is not None), default=None)
+        dates = (row.allocated_at for row in rows if row.provider is not None and row.resource_class is not None)
+        holding.modified = max((date for date in dates if date is not None), default=None)
         return holding
 
     @classmethod
@@ -208,10 +208,10 @@ class Holding:
         self.held_on.add(provider_id)
         if provider is None or resource_class is None:
             return
-        held = self.held.get(provider)
-        if held is None:
-            held = self.held[provider] = HeldAmounts(provider, name, generation)
-        held.resources[resource_class] = used
+        amounts = self.held.get(provider)
+        if amounts is None:
+            amounts = self.held[provider] = HeldAmounts(provider, name, generation)
+        amounts.resources[resource_class] = used
         key = provider, resource_class
         self.amounts[key] = self.amounts.get(key, 0) + used
 
