@@ -182,7 +182,7 @@ def list_allocations(req: Request) -> Reply:
     records = req.read(work)
     document: dict[str, Any] = {"allocations": [show(record) for record in records]}
     if len(records) == paging.limit:
-        filters = arguments.given(schema.FILTERS)
+        filters = arguments.values_of(schema.FILTERS)
         document["next"] = next_page(req, _PATH, paging, records[-1].uuid, fields=fields, filters=filters)
     return ok(document)
 
