@@ -58,7 +58,7 @@ class ServiceError(Exception):
 
 
 class _AnyStatus(urllib.request.HTTPErrorProcessor):
-    """Returns responses of every status: a followed redirect could send the token to another host."""
+    """A processor that returns responses of every status: a followed redirect could send the token to another host."""
 
     def http_response(self, _request: Any, response: Any) -> Any:
         return response

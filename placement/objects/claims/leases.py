@@ -42,7 +42,7 @@ def expiry_after(db: Reading, seconds: int | None) -> datetime.datetime | None:
 
 
 def any_expired(db: Reading) -> bool:
-    """Return whether a lease has expired and is not released yet."""
+    """Whether a lease has expired and is not released yet."""
     return db.execute(ANY_EXPIRED).first() is not None
 
 

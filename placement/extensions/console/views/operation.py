@@ -166,7 +166,7 @@ def _in_words(schema: JSONObject) -> str:
 def _examples(
     method: str, path: str, operation: JSONObject, responses: Mapping[str, JSONObject]
 ) -> Iterator[ShownExample]:
-    """Yield the examples of an operation, those with a response first.
+    """Yield the examples of an operation, first the examples with a response.
 
     The parameters, body and response of an example share its name.  Examples without a value for each part of the path
     are skipped.

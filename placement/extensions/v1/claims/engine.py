@@ -240,7 +240,7 @@ class Claiming:
                     self._conditions.note_failed(place)
             if errors.ConsumerGenerationConflict in map(type, outcomes):
                 # In a repeated call, other consumers hold their places too, even those whose search found none.  Finish
-                # all at once: otherwise each round would finish only as many as fit again.
+                # all at once: otherwise each round would finish only the consumers for which it finds places.
                 self._finish_held(self._open)
         return complete
 
@@ -275,7 +275,7 @@ class Claiming:
         """Finish the request if its consumer's holding decides it."""
         generation = None if holding is None else holding.generation
         if holding is not None and holding.content == request.content:
-            self._finish(ClaimResult(request.consumer, RequestOutcome.HELD, Place.of_held(holding)))
+            self._finish(ClaimResult(request.consumer, RequestOutcome.HELD, Place.of_holding(holding)))
         elif request.generation == generation:
             return
         elif request.generation is None:

@@ -78,6 +78,6 @@ class ClaimCall:
 
 
 def _names_no_trees(query: SearchQuery) -> bool:
-    """Return whether the query names neither trees nor aggregates, only amounts and traits."""
+    """Whether the query names neither trees nor aggregates, only amounts and traits."""
     [first, *others] = query.groups
     return not others and first.suffix == UNSUFFIXED and first.in_tree is None and not first.aggregates.names

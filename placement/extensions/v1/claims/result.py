@@ -43,7 +43,7 @@ class Place:
     expires_at: datetime.datetime | None = None
 
     @classmethod
-    def of_held(cls, holding: Holding) -> Place:
+    def of_holding(cls, holding: Holding) -> Place:
         """Return the place of a holding."""
         return cls(
             resources=holding.resources,

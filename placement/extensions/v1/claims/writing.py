@@ -74,7 +74,7 @@ class ChosenPlace(NamedTuple):
         return len(self.provider_ids) == 1 and (not has_root_rules or [*self.provider_ids] == [*self.roots])
 
     def is_unchanged(self, snapshot: Snapshot) -> bool:
-        """Return whether the providers have the same ids and generations in another snapshot."""
+        """Whether the providers have the same ids and generations in another snapshot."""
         slots = {uuid: snapshot.by_uuid[uuid] for uuid in self.provider_ids if uuid in snapshot.by_uuid}
         ids = {uuid: snapshot.provider(slot).id for uuid, slot in slots.items()}
         generations = {uuid: snapshot.generations[slot] for uuid, slot in slots.items()}

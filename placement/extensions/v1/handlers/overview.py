@@ -17,8 +17,8 @@ from placement.index.snapshot import Snapshot
 from placement.objects import usage
 from placement.schemas.dates import precise
 
-#: Providers of a page that is sent at once, with consumers counted by a statement.  Larger pages are streamed, and the
-#: index counts their consumers.
+#: Largest page, in providers, that is sent without streaming, and whose consumers are counted by a statement.  The index
+#: counts the consumers of streamed pages.
 MAX_UNSTREAMED = 1000
 
 

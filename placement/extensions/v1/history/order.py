@@ -181,7 +181,7 @@ def _present_lifetime_last(chain: list[_Step]) -> list[_Step]:
 
 
 def is_behind(db: Reading) -> bool:
-    """Return whether any transaction has no position.
+    """Whether any transaction has no position.
 
     This is one statement, which reads two rows for each writer.
     """

@@ -16,7 +16,7 @@ from placement.db.writes.transaction import Collision, Transaction
 from placement.extensions.v1.history.order import NEWEST_POSITION
 from placement.extensions.v1.history.tables import event_order, events, usage_samples, usage_shares
 
-#: Transactions removed at once: few, because requests wait for the removal.
+#: Transactions per batch: few, because requests wait for the removal.
 BATCH = 100
 
 

@@ -39,7 +39,7 @@ def find(database: Database, snapshot: Snapshot, ident: str) -> str | None:
 
 
 def is_present(db: Reading, uuid: str) -> bool:
-    """Return whether a provider, node or consumer with this uuid exists."""
+    """Whether a provider, node or consumer with this uuid exists."""
     tables = (resource_providers, *nodes.tables(), consumers)
     exists = sa.or_(*(sa.exists().where(table.c.uuid == uuid) for table in tables))
     return bool(db.execute(sa.select(exists)).scalar_one())

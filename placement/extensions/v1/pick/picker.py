@@ -51,7 +51,7 @@ class Pick(NamedTuple):
 
 
 class Picker:
-    """Picks places in one snapshot, each at the usage after the earlier picks.
+    """A picker of places in one snapshot, each at the usage after the earlier picks.
 
     Attributes:
         cut_short: Positions of the requests in the last ``pick`` whose search ran out of budget: they may have a place.

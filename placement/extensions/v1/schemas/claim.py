@@ -173,7 +173,7 @@ def document(holding: Holding) -> Document:
         "consumer_type": holding.consumer_type,
         "project_id": holding.project,
         "user_id": holding.user,
-        **_place(Place.of_held(holding)),
+        **_place(Place.of_holding(holding)),
     }
 
 

@@ -19,7 +19,7 @@ from placement.index.snapshot import Snapshot
 from placement.schemas.declarations import IDENTIFIER, Field, Object, string
 from placement.schemas.document import Parameters, Query
 
-#: Providers encoded at once.
+#: Providers per encoded piece.
 _PIECE = 1000
 #: A uuid with or without dashes: aggregates keep the form that the client wrote (docs: api-bodies).
 _AGGREGATE = string(
