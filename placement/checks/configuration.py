@@ -83,5 +83,5 @@ def identity_service(subject: Subject) -> Iterator[Finding]:
 
 
 def _has_section(conf: cfg.ConfigOpts, name: str) -> bool:
-    """Return whether a file or the environment sets an option of a section, even if its options are not registered."""
+    """Whether a file or the environment sets an option of a section, even if its options are not registered."""
     return any(section == name for _, section, _ in spelling.written(conf))

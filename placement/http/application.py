@@ -29,7 +29,7 @@ _MAX_LENGTH_DIGITS = 18
 
 
 class Application:
-    """Serves the routes of one API."""
+    """The WSGI application that serves the routes of one API."""
 
     def __init__(self, api: Api, service: Service) -> None:
         self._api = api

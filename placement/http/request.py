@@ -160,7 +160,7 @@ class Request(webob.Request):
         self.service.policy.authorize(rule, self.environ[CONTEXT], target)
 
     def may(self, rule: str, target: Mapping[str, Any] | None = None) -> bool:
-        """Return whether the policy allows the caller ``rule``, for responses that omit forbidden parts."""
+        """Whether the policy allows the caller ``rule``, for responses that omit forbidden parts."""
         try:
             self.authorize(rule, target)
         except errors.Forbidden:

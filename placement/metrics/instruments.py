@@ -18,7 +18,7 @@ GaugeMode = Literal["mostrecent", "livemostrecent", "livemax", "livesum"]
 
 
 class Instruments:
-    """Creates metrics whose names begin with ``placement_``.
+    """A factory of metrics whose names begin with ``placement_``.
 
     Labels must have few values: the route instead of the path, the class of a failure instead of its message, and
     nothing that clients choose.

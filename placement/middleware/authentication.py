@@ -162,7 +162,7 @@ def _check_origin(environ: WSGIEnvironment, allowed: Collection[str]) -> None:
 
 
 def _is_foreign_page(environ: WSGIEnvironment) -> bool:
-    """Return whether a page of another origin may have sent the request: any page can POST without a token."""
+    """Whether a page of another origin may have sent the request: any page can POST without a token."""
     return "HTTP_ORIGIN" in environ and not (environ[API].has_pages and is_own_origin(environ))
 
 

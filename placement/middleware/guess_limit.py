@@ -9,7 +9,7 @@ import threading
 import time
 from wsgiref.types import WSGIEnvironment
 
-#: Wrong passwords that an address may send at once; seconds until it may send another one.
+#: Burst of wrong passwords allowed per address; seconds until another one is allowed.
 BURST = 10
 PAUSE = 2.0
 #: Largest number of addresses remembered.

@@ -38,7 +38,7 @@ class Health:
         self._is_unrestricted = not service.conf.healthcheck.allowed_source_ranges
 
     def applies(self, environ: WSGIEnvironment) -> bool:
-        """Return whether the checks serve a request for PATH."""
+        """Whether the checks serve a request for PATH."""
         return not environ[API].prefix and (self._is_unrestricted or _has_address(environ))
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -62,7 +62,7 @@ def _identity_checks(conf: cfg.ConfigOpts) -> Sequence[Any]:
 
 
 def _has_address(environ: WSGIEnvironment) -> bool:
-    """Return whether the client address can be matched: proxies may send a list, or an address with a port."""
+    """Whether the client address can be matched: proxies may send a list, or an address with a port."""
     try:
         ipaddress.ip_address(environ.get("REMOTE_ADDR", ""))
     except ValueError:

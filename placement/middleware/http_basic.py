@@ -32,7 +32,7 @@ class PasswordsUnavailable(errors.Unavailable):
 
 
 class HttpBasic:
-    """Accepts the names and passwords of ``[oslo_middleware]http_basic_auth_user_file``.
+    """The layer that accepts the names and passwords of ``[oslo_middleware]http_basic_auth_user_file``.
 
     A remembered password is accepted immediately, even if its address has sent wrong ones.  The guess limit bounds the
     checks of all others, so that guesses do not slow down clients with the right password.

@@ -41,7 +41,7 @@ class _Contents:
 
 
 class Passwords:
-    """Checks passwords against a file; thread-safe.
+    """A checker of passwords against a file; thread-safe.
 
     A changed file takes effect immediately: each check compares inode, size and modification time.  bcrypt is slow on
     purpose, so a verified password is remembered for some minutes, as a hash keyed with a secret of this process, and
@@ -49,17 +49,19 @@ class Passwords:
     """
 
     def __init__(self, path: str) -> None:
-        """Raises OSError if the file cannot be read, and BadFile."""
+        """Read the file.
+
+        Raises:
+            OSError: The file cannot be read.
+            BadFile: The file contains entries other than bcrypt digests.
+        """
         self._path = path
         self._key = os.urandom(32)
         with open(path, "rb") as file:
             self._contents = _read(file, strict=True)
 
     def remembers(self, name: str, password: bytes) -> bool:
-        """Whether the password was verified in the last minutes; takes microseconds.
-
-        Raises OSError if the file cannot be read, and BadFile.
-        """
+        """Whether the password was verified in the last minutes; takes microseconds.  Raises like ``__init__``."""
         contents = self._current()
         digest, expiry = contents.verified.get(name, (b"", 0.0))
         hashed = self._hashed(password)
@@ -72,7 +74,7 @@ class Passwords:
         """Whether the file contains this password for the name.
 
         Every wrong password takes the time of the highest cost in the file, even for an unknown name, so that response
-        times reveal no names.  Raises OSError if the file cannot be read, and BadFile.
+        times reveal no names.  Raises like ``__init__``.
         """
         contents = self._current()
         if len(password) > _MAX_PASSWORD_BYTES or b"\0" in password:

@@ -32,7 +32,7 @@ _GLOBAL_ID = re.compile(r"req-[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{1
 
 
 class RequestLog:
-    """Sets request ids and a default Accept header, and writes the log (docs: api-accept, api-request-ids, layers)."""
+    """The layer that sets request ids and a default Accept header, and writes the log (docs: api-accept, layers)."""
 
     def __init__(self, application: WSGIApplication, service: Service) -> None:
         self._application = application

@@ -95,7 +95,7 @@ def _visible(directory: str) -> list[str]:
 
 
 def _is_set(conf: cfg.ConfigOpts, option: str) -> bool:
-    """Return whether the operator has set the option."""
+    """Whether the operator has set the option."""
     location = conf.get_location(option, _GROUP)
     return location is not None and location.location.is_user_controlled
 
@@ -124,7 +124,7 @@ def _rules(path: str) -> dict[str, Any]:
 
 
 def _is_rule(rule: Any) -> bool:
-    """Return whether a value is a rule: a string, or in the old syntax a list of checks or of lists of checks."""
+    """Whether a value is a rule: a string, or in the old syntax a list of checks or of lists of checks."""
     if isinstance(rule, str):
         return True
     alternatives = rule if isinstance(rule, list) else [None]

@@ -67,7 +67,7 @@ def missing(db: Reading) -> list[str]:
 
 
 def has_identity(db: Reading) -> bool:
-    """Return whether the feed has an identity."""
+    """Whether the feed has an identity."""
     return db.execute(sa.select(feed_instance.c.uuid)).first() is not None
 
 
