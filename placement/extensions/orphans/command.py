@@ -101,7 +101,7 @@ def run(conf: cfg.ConfigOpts, parser: argparse.ArgumentParser) -> int:
     """List or compare consumers, release orphans on request, and return the exit code."""
     arguments = conf.command
     _check(arguments, parser)
-    began = time.monotonic()  # before the lists are read, which may arrive slowly
+    began = time.monotonic()  # before reading the lists, which may take long
     try:
         expected = _from_files(arguments)
         with program.connected(conf) as database:
