@@ -151,7 +151,7 @@ class Column:
         if self._slots is not None:
             return SlotSet.sparse(self._slots[self._fits(amount, self._arrays)]) & slots
         fitting = self._fits(amount, self._arrays)
-        # The snapshot may have more slots than when the column was built.
+        # The snapshot may have more slots than the one for which the column was built.
         return slots & SlotSet.dense(fitting).resized(slots.size)
 
     def _fitting_slots(self, amount: int, slots: Slots) -> Slots:

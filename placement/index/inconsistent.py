@@ -1,7 +1,7 @@
 """Inconsistent rows, which the schema allows; the index corrects them or leaves them out, and the log names them.
 
-Lost commits, other programs and manual changes cause them: a membership in an aggregate that does not exist, a provider
-without a generation, a provider that is its own ancestor.
+Lost commits, other implementations and manual changes cause them: a membership in an aggregate that does not exist, a
+provider without a generation, a provider that is its own ancestor.
 """
 
 from __future__ import annotations

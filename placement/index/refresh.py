@@ -123,7 +123,7 @@ def bounds(indexed: Indexed, section: int, sections: int) -> tuple[int, int]:
 def agrees(db: Connection, indexed: Indexed, section: int, sections: int) -> bool:
     """Whether a refreshed snapshot and the database agree on providers, generations and usages.
 
-    They differ if another program writes to the database without the feed.
+    They differ if another implementation writes to the database without the feed.
 
     Args:
         section: The number of the section of ids to compare, from 0.

@@ -196,7 +196,7 @@ def _subtree(db: Reading, provider_id: int) -> set[int]:
         children.setdefault(row.parent_provider_id, []).append(row.id)
     subtree, remaining = {provider_id}, [provider_id]
     while remaining:
-        # Another program may have written a cycle of parents.
+        # Another implementation may have written a cycle of parents.
         below = set(children.get(remaining.pop(), ())) - subtree
         subtree |= below
         remaining += below

@@ -50,7 +50,7 @@ _FINDINGS = {
     State.MISSING: 'The database has no tables yet. Run "placement-manage db sync".',
     State.OLDER: 'The database is at revision %(version)s, not yet at %(head)s. Run "placement-manage db sync".',
     State.UNKNOWN: "The database is at revision %(version)s, which this release does not know: "
-    "a newer release or another program created it.",
+    "a newer release or another application created it.",
 }
 
 
@@ -78,7 +78,7 @@ def sync(engine: Engine, revision: str = "head", additions: Sequence[Addition] =
 
     Raises:
         UnknownRevision: This release does not know the revision of the database.
-        SchemaError: The tables belong to another program, or a revision refuses rows of the database.
+        SchemaError: The tables belong to another application, or a revision refuses rows of the database.
     """
     with _exclusively(engine) as connection:
         _refuse_unversioned(connection)
@@ -235,7 +235,7 @@ def _version(connection: Connection) -> str | None:
 
 
 def _refuse_unversioned(connection: Connection) -> None:
-    """Raise SchemaError if tables with our names exist, but no revision: they may belong to another program."""
+    """Raise SchemaError if tables with our names exist, but no revision: they may belong to another application."""
     present = set(sa.inspect(connection).get_table_names())
     unversioned = sorted(present & set(tables.metadata.tables))
     if unversioned and "alembic_version" not in present:

@@ -24,8 +24,8 @@ LARGEST_RATIO = 3.40282e38
 class Ratio(sa.types.TypeDecorator[float]):
     """An allocation ratio, which is read as a finite number.
 
-    PostgreSQL and SQLite store any value that other programs write.  Infinity is read as the largest ratio, and NaN,
-    which only PostgreSQL stores, as 0.
+    PostgreSQL and SQLite store any value that other implementations write.  Infinity is read as the largest ratio, and
+    NaN, which only PostgreSQL stores, as 0.
     """
 
     impl = sa.Float
@@ -229,7 +229,7 @@ def precise(name: str, **options: Any) -> sa.Column[datetime.datetime]:
 
 
 # A consumer's claim, except for its allocations: the request that placed it, and its expiry.  The foreign key deletes
-# the row with the consumer's row, even if another program deletes that.
+# the row with the consumer's row, even if another implementation deletes that.
 claims = sa.Table(
     "claims",
     metadata,

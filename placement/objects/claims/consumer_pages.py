@@ -34,7 +34,7 @@ class ConsumerFilter:
 
     project: str | None = None
     user: str | None = None
-    #: ``unknown`` stands for consumers without a type.
+    #: ``unknown`` selects consumers without a type.
     consumer_type: str | None = None
     #: Naive, UTC.
     created_before: datetime.datetime | None = None

@@ -90,7 +90,7 @@ def _end_expired(db: Transaction, uuids: Collection[str], *, skip_locked: bool) 
 
 
 def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
-    """Set or clear the expiry of a consumer's claim, even if another program has placed it.
+    """Set or clear the expiry of a consumer's claim, even if another client has placed it.
 
     Raises:
         NoAllocations: The consumer has no allocations, or its lease has expired.
