@@ -59,7 +59,7 @@ class ErrorDocuments(Protocol):
 class Api:
     """One API.  Compared by identity, so that it can be a dictionary key.
 
-    Args:
+    Attributes:
         name: The service type in the catalog of the Identity service.
         prefix: The path below which the API is mounted, such as ``/baremetal``.  The API with the empty prefix serves
             every path that no other prefix matches.

@@ -45,7 +45,7 @@ _NO_PARAMETERS = Query(Object())
 class Endpoint:
     """A handler with its declaration.  Calling it runs the checks, then the handler, with the same arguments.
 
-    Args:
+    Attributes:
         handler: The function ``(req, **path values) -> Reply``.
         since: The first version that supports the endpoint.
         until: The first version that does not; the route table then lists the endpoint's successor.

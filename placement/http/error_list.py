@@ -65,7 +65,7 @@ _TAG = re.compile(r"<[^<>]*>")  # linear even if many tags are opened and none i
 class ErrorList:
     """The error documents of an API with microversions.
 
-    Args:
+    Attributes:
         minimum: The oldest version, reported when a version is refused.
         maximum: The newest version, likewise.
         codes_since: The first version whose errors have a code.

@@ -18,7 +18,7 @@ from placement.objects.claims.lease_sweep import LeaseSweeper
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds, at most, in which a search releases expired leases.
+#: Longest time in which a search releases expired leases, in seconds.
 SWEEP_TIME_LIMIT = 0.25
 #: Providers compared with the database at once; few, because a request waits for the comparison.
 SECTION = 10_000

@@ -33,7 +33,7 @@ _SAFE = ("GET", "HEAD")
 
 
 class Authentication:
-    """Authenticates requests by ``[api]auth_strategy``, except for the open paths of an API.
+    """The layer that authenticates requests by ``[api]auth_strategy``, except for the open paths of an API.
 
     It also reports unexpected exceptions of inner layers.  It runs before the version is negotiated, so a 500 response
     states no version.

@@ -11,7 +11,7 @@ from placement.objects.claims.lease_sweep import LeaseSweeper
 
 
 class LeaseSweeps:
-    """Sweeps leases once per interval, in the thread that has sent a response.
+    """The layer that sweeps leases once per interval, in the thread that has sent a response.
 
     Attributes:
         next_at: The monotonic time from which the next response is followed by a sweep.

@@ -38,7 +38,7 @@ _ALWAYS_PASSED = frozenset(("PATH_INFO", "QUERY_STRING", "SERVER_PROTOCOL"))
 
 
 class Mount:
-    """Stores the API of a request in the environ, and moves its prefix from PATH_INFO to SCRIPT_NAME.
+    """The layer that stores the API of a request in the environ, and moves its prefix from PATH_INFO to SCRIPT_NAME.
 
     Inner layers then see paths relative to the API, links start with its prefix, and failures are rendered in its form.
     """

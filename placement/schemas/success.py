@@ -25,7 +25,7 @@ class Dated(Enum):
 class Success:
     """A response of an endpoint.
 
-    Args:
+    Attributes:
         status: The HTTP status.
         document: The type of the JSON document; None for a response without content.
         location: Whether the response has the header Location.

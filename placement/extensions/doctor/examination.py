@@ -48,7 +48,7 @@ class CheckResult:
     check: str
     seconds: float
     findings: Sequence[Finding] = ()
-    #: Why the check was skipped or interrupted; None if it completed.
+    #: The reason for skipping or interrupting the check; None if it completed.
     not_made: str | None = None
 
 
@@ -118,7 +118,7 @@ def _counts(results: Iterable[CheckResult]) -> dict[tuple[str, str], int]:
 
 
 def reason_without_tables(subject: Subject) -> str:
-    """Return why checks that need the tables cannot run; empty if they can."""
+    """Return the reason that prevents checks that need the tables; empty if they can run."""
     database, engine = subject.database, subject.database.reading_engine
     try:
         with database.direct():

@@ -160,7 +160,7 @@ def _pairs(req: Request) -> Pairs:
 
 
 def _counted(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) -> dict[str, Any] | None:
-    """Return the document of how many jobs of ``copies`` copies fit; None if the caller may not see counts."""
+    """Return the document with the number of jobs that fit; None if the caller may not see counts."""
     if not req.may("placement:v1:capacity:show"):
         return None
     query = request_query.with_avoided_traits(query, req.conf)
@@ -168,7 +168,7 @@ def _counted(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) 
 
 
 def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
-    """Return why the query has no candidates, with relaxations; None if the caller may not see explanations."""
+    """Return the reason for the lack of candidates, with relaxations; None if the caller may not see explanations."""
     if not req.may("placement:v1:explain"):
         return None
     query = request_query.with_avoided_traits(query, req.conf)

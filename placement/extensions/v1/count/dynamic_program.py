@@ -75,7 +75,7 @@ class _Program:
             item.capacity_keys() | {(numbers, provider) for provider in item.isolation_keys()}
             for item, numbers in members
         ]
-        #: How often each alternative fits on its own.
+        #: The number of times that each alternative fits on its own.
         self._alone: list[int] = []
         self._known: dict[Hashable, Bools] = {}
         #: Groups of interdependent items.

@@ -76,7 +76,7 @@ class _Lacks:
         self._candidate = candidate
 
     def of(self, change: QueryChange) -> Iterator[Missing]:
-        """Yield what is missing for each changed condition."""
+        """Yield the missing amount or property for each changed condition."""
         for condition, part in zip(change.conditions, change.parameters, strict=True):
             if change.kind == "spread":
                 yield self._of_spreading(condition, part, change.query)
@@ -120,7 +120,7 @@ class _Lacks:
         return [*tree, *(snapshot.with_trait(SHARES) & members).slots().tolist()]
 
     def _without_room(self, resource_class: str, amount: int, part: str) -> str:
-        """Return why no provider can supply any amount of a class to the request."""
+        """Return the reason that no provider can supply any amount of a class to the request."""
         usable = self._usable()
         names, provider = self._snapshot.class_names, self._snapshot.provider
         if not any(names[class_id] == resource_class for slot in usable for class_id in provider(slot).classes):
@@ -190,7 +190,7 @@ class _Lacks:
         return _only(others), self._none_of(others, f"is in {names}", f"is not in {names}")
 
     def _of_removed_group(self, condition: Condition, part: str) -> str:
-        """Return why no provider meets a condition of a removed group."""
+        """Return the reason that no provider meets a condition of a removed group."""
         traits = (self._snapshot.provider(slot).traits for slot in self._usable())
         if condition.kind == "trait" and not condition.forbidden and not any(map(condition.names.intersection, traits)):
             return f"no provider that {self._name(self._root)} can use has {' or '.join(sorted(condition.names))}"

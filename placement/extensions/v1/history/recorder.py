@@ -38,7 +38,7 @@ _PAUSE_FACTOR = 4
 class HistorySettings:
     """Options of ``[history]``.
 
-    Args:
+    Attributes:
         enabled: Whether to record events and to take usage samples.
         retention_days: The maximum age of events and samples.
         max_events: The maximum number of events.
