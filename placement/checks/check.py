@@ -77,7 +77,7 @@ def within(column: sa.Column[Any]) -> sa.ColumnElement[bool]:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check."""
+    """A check and the part of the installation that it examines."""
 
     name: str
     run: Callable[[Subject], Iterable[Finding]]

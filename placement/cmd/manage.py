@@ -76,14 +76,14 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     release_parser.add_argument(
         "--force", action="store_true", help="proceed even if a process of this service has written recently"
     )
-    for each in extension.installed().values():
-        if each.schema and each.schema().losses:
+    for declaration in extension.installed().values():
+        if declaration.schema and declaration.schema().losses:
             release_parser.add_argument(
-                f"--discard-{each.name}",
+                f"--discard-{declaration.name}",
                 action="append_const",
                 dest="discarded",
-                const=each,
-                help=f"proceed even if rows of the extension {each.name} are lost that cannot be restored",
+                const=declaration,
+                help=f"proceed even if rows of the extension {declaration.name} are lost that cannot be restored",
             )
     release_parser.add_argument(
         "--discard-leases",
@@ -118,12 +118,12 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "(default: %(default)s)",
     )
     _add_leases(commands)
-    for each in extension.installed().values():
-        if each.commands:
+    for declaration in extension.installed().values():
+        if declaration.commands:
             known = {*commands.choices}
-            each.commands(commands)
+            declaration.commands(commands)
             for name in {*commands.choices} - known:
-                commands.choices[name].set_defaults(extension=each)
+                commands.choices[name].set_defaults(extension=declaration)
 
 
 def _add_leases(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -187,8 +187,8 @@ def sweep_names(conf: cfg.ConfigOpts) -> int:
         extensions = extension.enabled(conf)
         schema.require_current(database.reading_engine, extension.additions_of(extensions))
         swept = sweep.sweep(database, conf.command.grace)
-        for each in extensions:
-            swept += each.swept(database) if each.swept else ()
+        for declaration in extensions:
+            swept += declaration.swept(database) if declaration.swept else ()
     print(framed(("Table", "Removed", "Marked"), *((row.table, row.removed, row.marked) for row in swept)))
     return 0
 

@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--database", metavar="URL", help=f"the database (default: {DATABASE}, that is ./var/placement.sqlite)"
     )
-    if any(each.demonstration for each in extension.installed().values()):
+    if any(declaration.demonstration for declaration in extension.installed().values()):
         parser.add_argument(
             DEMO,
             action="store_true",
@@ -147,9 +147,9 @@ def _embedded(database: str | None) -> cfg.ConfigOpts:
     oslo_log.register_options(conf)
     conf.set_default("default_log_levels", [*oslo_log.get_default_log_levels(), "alembic=WARN"])
     conf.set_default("auth_strategy", "noauth2", group="api")
-    for each in extension.installed().values():
-        if each.is_optional:
-            conf.set_default("enabled", True, group=each.name)
+    for declaration in extension.installed().values():
+        if declaration.is_optional:
+            conf.set_default("enabled", True, group=declaration.name)
     conf.set_default("connection", DATABASE, group="placement_database")
     conf.set_default("max_retries", 0, group="placement_database")
     if database:
@@ -204,7 +204,9 @@ def _serve(
     """Serve requests until a signal."""
     application = deploy.loadapp(conf, layers=layers, threads=arguments.threads)
     if arguments.demo:
-        demonstrations = [each.demonstration for each in extension.enabled(conf) if each.demonstration]
+        demonstrations = [
+            declaration.demonstration for declaration in extension.enabled(conf) if declaration.demonstration
+        ]
         if not demonstrations:
             raise StartError(f"{DEMO} requires the extension loading, which is not in [extensions]enabled.")
         with program.connected(conf) as database:
@@ -229,9 +231,9 @@ def _greet(conf: cfg.ConfigOpts, url: str, *, demonstration: bool) -> None:
     print(GREETING.format(url=url, database=_place(conf.placement_database.connection)), end="")
     if conf.api.auth_strategy == "noauth2":
         print(TRY_IT.format(url=url), end="")
-    for each in extension.enabled(conf):
-        if each.greeting:
-            print(each.greeting(conf, url), end="")
+    for declaration in extension.enabled(conf):
+        if declaration.greeting:
+            print(declaration.greeting(conf, url), end="")
     print(DEMO_GOODBYE if demonstration else GOODBYE, flush=True)
 
 

@@ -49,5 +49,5 @@ def plain(value: object) -> str:
 
 
 def _centred(cell: str, width: int) -> str:
-    left = (width - len(cell) + 1) // 2
-    return " " * left + cell + " " * (width - len(cell) - left)
+    padding = (width - len(cell) + 1) // 2
+    return " " * padding + cell + " " * (width - len(cell) - padding)

@@ -351,18 +351,18 @@ def forget_others(conf: cfg.ConfigOpts) -> bool:
     Raises:
         cfg.Error: As ``extension.enabled``.
     """
-    kept = extension.forget_others(conf)
-    if kept is None:
+    enabled = extension.forget_others(conf)
+    if enabled is None:
         return False
-    for name, value in _cors_defaults(kept).items():
+    for name, value in _cors_defaults(enabled).items():
         conf.set_default(name, value, group="cors")
     return True
 
 
 def _cors_defaults(extensions: Iterable[Extension]) -> dict[str, list[str]]:
     defaults = {option: [*names] for option, names in _CORS_DEFAULTS.items()}
-    for each in extensions:
-        for option, names in each.cors.items():
+    for declaration in extensions:
+        for option, names in declaration.cors.items():
             defaults[option] += names
     return defaults
 

@@ -46,14 +46,14 @@ def list_candidates(req: Request) -> Reply:
     existence.check(query, snapshot, req.database)
     result = find(query, snapshot, Settings.of(req.conf))
     req.log_search(len(result.candidates), result.obstacle)
-    shown = present(result, req.version)
-    response = ok(shown.document, modified=NOW)
-    if shown.shortage is not None:
-        response.headers[schema.INCOMPLETE] = shown.shortage
+    presentation = present(result, req.version)
+    response = ok(presentation.document, modified=NOW)
+    if presentation.shortage is not None:
+        response.headers[schema.INCOMPLETE] = presentation.shortage
     return response
 
 
-class Shown(NamedTuple):
+class PresentedCandidates(NamedTuple):
     """The response to a search."""
 
     document: dict[str, Any]
@@ -90,7 +90,7 @@ class Content:
 
 
 @signals.timed("present")
-def present(result: SearchResult, version: Version) -> Shown:
+def present(result: SearchResult, version: Version) -> PresentedCandidates:
     """Return the response.
 
     It shows only the first candidates if the summaries of all exceed the memory that the search left.
@@ -110,19 +110,19 @@ def present(result: SearchResult, version: Version) -> Shown:
         "allocation_requests": list(_allocation_requests(result, content)),
         "provider_summaries": dict(_summaries(result.snapshot, slots, content, result.query.resource_classes)),
     }
-    return Shown(document, shortage)
+    return PresentedCandidates(document, shortage)
 
 
 def _affordable(result: SearchResult, content: Content) -> SearchResult:
     """Return the result with only the first candidates, whose summaries fit into the memory, but at least one."""
     forest, providers = result.snapshot.forest, _providers(result.snapshot)
     trees = content.trees and bool(forest.members)
-    memory, seen = result.remaining_memory, set[int]()
+    memory, summarized = result.remaining_memory, set[int]()
     for count, candidate in enumerate(result.candidates):
         used = {providers[slot].root for slot in candidate.amounts} if trees else set(candidate.amounts)
-        for slot in used - seen:
+        for slot in used - summarized:
             memory -= sum(_size(providers[member]) for member in (forest.tree(slot) if trees else (slot,)))
-        seen |= used
+        summarized |= used
         if memory < 0 < count:
             return result._replace(candidates=result.candidates[:count])
     return result
@@ -141,13 +141,13 @@ def _traits_size(traits: frozenset[str]) -> int:
 def _allocation_requests(result: SearchResult, content: Content) -> Iterator[dict[str, Any]]:
     providers = _providers(result.snapshot)
     # Candidates share equal amounts, so the presented objects can be shared, too.
-    shown: dict[int, dict[str, Any]] = {}
+    shared: dict[int, dict[str, Any]] = {}
     for amounts, mappings in result.candidates:
         allocations: Any = {}
         for slot, supplied in amounts.items():
-            resources = shown.get(id(supplied))
+            resources = shared.get(id(supplied))
             if resources is None:
-                resources = shown[id(supplied)] = {"resources": supplied}
+                resources = shared[id(supplied)] = {"resources": supplied}
             allocations[providers[slot].uuid] = resources
         if content.listed:
             allocations = [
@@ -237,12 +237,12 @@ def _resources(
 ) -> Iterable[dict[str, Any]]:
     """Return capacity and usage by class for each of these providers, which have the same classes."""
     rows = np.array(slots, dtype=np.intp)
-    shown: list[dict[str, Any]] = [{} for _ in slots]
+    documents: list[dict[str, Any]] = [{} for _ in slots]
     for class_id in classes:
         # A class has no name if it was deleted while another client added an inventory of it.
         name = snapshot.class_names.get(class_id)
         if name is not None and (content.every_class or name in requested):
             amounts = snapshot.columns[class_id].capacity_and_usage(rows)
-            for resources, capacity, used in zip(shown, *amounts, strict=True):
+            for resources, capacity, used in zip(documents, *amounts, strict=True):
                 resources[name] = {"capacity": capacity, "used": used}
-    return shown
+    return documents

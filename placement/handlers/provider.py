@@ -36,12 +36,12 @@ def list_providers(req: Request) -> Reply:
     snapshot = req.index.current()
     existence.check_filter(provider_filter, snapshot, req.database)
     slots = find_providers(provider_filter, snapshot)
-    shown = _shown(req, snapshot, slots)
+    documents = _documents(req, snapshot, slots)
     if req.version < mv.CACHE_HEADERS:
-        return listed("resource_providers", shown)
+        return listed("resource_providers", documents)
     ids = None if len(slots) == len(snapshot) else [snapshot.provider(slot).id for slot in slots]
     modified = newest([req.read(lambda db: ResourceProvider.newest_change(db, ids))])
-    return listed("resource_providers", shown, modified)
+    return listed("resource_providers", documents, modified)
 
 
 @endpoint(policy="placement:resource_providers:create", body=schema.CREATE, replies=schema.CREATE_REPLIES)
@@ -96,7 +96,7 @@ def delete(req: Request, uuid: str) -> Reply:
     return no_content()
 
 
-def _shown(req: Request, snapshot: Snapshot, slots: Iterable[int]) -> Iterator[dict[str, Any]]:
+def _documents(req: Request, snapshot: Snapshot, slots: Iterable[int]) -> Iterator[dict[str, Any]]:
     """Yield the providers in these slots of the index, as this version shows them."""
     for slot in slots:
         provider = snapshot.provider(slot)
@@ -118,8 +118,8 @@ def _document(
     for rel, since in _LINKS:
         if req.version >= since:
             links.append({"rel": rel, "href": f"{path}/{rel}"})
-    shown: dict[str, Any] = {"uuid": uuid, "name": name, "generation": generation, "links": links}
+    document: dict[str, Any] = {"uuid": uuid, "name": name, "generation": generation, "links": links}
     if req.version >= mv.NESTED:
-        shown["parent_provider_uuid"] = parent
-        shown["root_provider_uuid"] = root
-    return shown
+        document["parent_provider_uuid"] = parent
+        document["root_provider_uuid"] = root
+    return document

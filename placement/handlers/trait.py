@@ -28,7 +28,7 @@ def list_traits(req: Request) -> Reply:
 
 @endpoint(since=mv.TRAITS, policy="placement:traits:show", negotiates=False, replies=schema.SHOW_REPLIES)
 def show(req: Request, name: str) -> Reply:
-    """Respond with 204 if the trait exists: it consists of its name only."""
+    """Return 204 if the trait exists; a trait has no data except its name."""
     trait = req.read(lambda db: Trait.get(db, name))
     return no_content(modified=trait.created_at or NOW)
 

@@ -70,29 +70,29 @@ def respond(run: DryRun[FreeByProvider], handler: Callable[[], Reply], environ: 
         reply = handler()
         if environ[VERSION] >= environ[API].cache_headers_since:
             reply.add_cache_headers()
-        shown = _shown(reply.status_int, reply.headerlist, reply.body)
+        rendered = _rendered(reply.status_int, reply.headerlist, reply.body)
     except errors.Failure as failure:
         if run.observation is None or isinstance(failure, errors.Unavailable):
             raise
         status, headers, content = failures.render(failure, environ)
-        shown = _shown(status.value, headers, content)
+        rendered = _rendered(status.value, headers, content)
     remaining = {
         uuid: {
             name: {"capacity": free.capacity, "used": free.used, "free": free.free} for name, free in by_class.items()
         }
         for uuid, by_class in (run.observation or {}).items()
     }
-    return ok({"dry_run": shown, "room": remaining})
+    return ok({"dry_run": rendered, "room": remaining})
 
 
 def _free_by_provider(db: Reading, uuids: Collection[str], changed_ids: Collection[int]) -> FreeByProvider:
     return FreeCapacity.of_providers(db, {*ResourceProvider.ids(db, uuids).values(), *changed_ids})
 
 
-def _shown(status: int, headers: Sequence[tuple[str, str]], content: bytes) -> dict[str, Any]:
+def _rendered(status: int, headers: Sequence[tuple[str, str]], content: bytes) -> dict[str, Any]:
     by_name = {name.lower(): value for name, value in headers if name.lower() != _HIDDEN_HEADER}
-    shown: dict[str, Any] = {"status": status, "headers": by_name}
+    rendered: dict[str, Any] = {"status": status, "headers": by_name}
     if content:
         # Errors may be rendered as HTML or text (docs: api-accept).
-        shown["body"] = json.loads(content) if by_name.get("content-type") == JSON else content.decode()
-    return shown
+        rendered["body"] = json.loads(content) if by_name.get("content-type") == JSON else content.decode()
+    return rendered

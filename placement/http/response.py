@@ -35,7 +35,7 @@ class Age(Enum):
 NOW = Age.NOW
 UNDATED = Age.UNDATED
 
-#: Items of a long list encoded at once.
+#: Items of a long list per encoded piece.
 _BATCH_SIZE = 1000
 
 _STATUS = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
@@ -68,7 +68,7 @@ def ok(document: Any, modified: datetime | Age | None = None, location: str | No
 
 
 def created(location: str, document: Any = None, modified: datetime | Age | None = None) -> Reply:
-    """Return 201 with the absolute URL of the created entity."""
+    """Return 201 with the absolute URL of the created entity in Location."""
     if document is None:
         return _reply(201, [b""], None, modified, location)
     return _reply(201, [_json(document)], JSON, modified, location)
@@ -110,7 +110,7 @@ def stream(pieces: Iterable[bytes], content_type: str) -> Reply:
     The handler has returned and the status has been sent when the pieces are produced.  An exception in ``pieces`` is
     therefore logged and cuts the connection before the end of the body.
     """
-    return Reply(status=_STATUS[200], headerlist=[("content-type", content_type)], app_iter=_Guarded(pieces))
+    return Reply(status=_STATUS[200], headerlist=[("content-type", content_type)], app_iter=_GuardedPieces(pieces))
 
 
 def newest(dates: Iterable[datetime | None]) -> datetime | Age:
@@ -194,7 +194,7 @@ def _pieces(name: str, items: Iterable[Any]) -> list[bytes]:
     return [*pieces()]
 
 
-class _Guarded:
+class _GuardedPieces:
     """The pieces of a stream; logs an exception before the server sees it.
 
     Not a generator: ``close`` does nothing on a generator that has not started, and the client may disconnect before

@@ -151,7 +151,7 @@ class Column:
         if self._slots is not None:
             return SlotSet.sparse(self._slots[self._fits(amount, self._arrays)]) & slots
         fitting = self._fits(amount, self._arrays)
-        # The snapshot may have more slots than when the column was built.
+        # The snapshot may have more slots than the one for which the column was built.
         return slots & SlotSet.dense(fitting).resized(slots.size)
 
     def _fitting_slots(self, amount: int, slots: Slots) -> Slots:
@@ -240,7 +240,7 @@ class Column:
     def totals(self) -> Totals:
         """Return the sums over all providers; computed once, since most columns outlive many snapshots."""
         if self._totals is None:
-            capacity, used, *_, reserved, _ = self._arrays  # all are 0 in ABSENT
+            capacity, used, *_, reserved, _ = self._arrays  # the fields of ABSENT summed here are 0
             self._totals = Totals(float(np.floor(capacity).sum()), float(used.sum()), float(reserved.sum()))
         return self._totals
 
@@ -288,8 +288,8 @@ class Column:
         removed = [slot for slot, inventory in inventories.items() if inventory is ABSENT]
         present = [slot for slot, inventory in inventories.items() if inventory is not ABSENT]
         if removed:
-            kept = ~np.isin(self._slots, removed)
-            self._slots, self._arrays = self._slots[kept], tuple(array[kept] for array in self._arrays)
+            remaining = ~np.isin(self._slots, removed)
+            self._slots, self._arrays = self._slots[remaining], tuple(array[remaining] for array in self._arrays)
         added = np.setdiff1d(np.array(present, np.intp), self._slots)
         if len(added):
             rows = np.searchsorted(self._slots, added)

@@ -1,7 +1,7 @@
 """Inconsistent rows, which the schema allows; the index corrects them or leaves them out, and the log names them.
 
-Lost commits, other programs and manual changes cause them: a membership in an aggregate that does not exist, a provider
-without a generation, a provider that is its own ancestor.
+Lost commits, other implementations and manual changes cause them: a membership in an aggregate that does not exist, a
+provider without a generation, a provider that is its own ancestor.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from placement.objects.ancestry import CycleError, find_root
 
 LOG = logging.getLogger(__name__)
 
-#: Rows, at most, that one message names.
+#: Largest number of rows named in one message.
 _MAX_NAMED = 5
-#: Rows, at most, that are remembered as logged, for each finding.
+#: Largest number of rows per finding remembered as logged.
 _MAX_REMEMBERED = 1000
 
 _logged: dict[str, set[Hashable]] = {}

@@ -48,7 +48,7 @@ def all_rows(db: Connection) -> Rows:
 
 
 def of_providers(db: Connection, ids: Collection[int]) -> Rows:
-    """Return the rows of these providers, as far as they exist."""
+    """Return the rows of these providers; ids of missing providers are ignored."""
     providers = _by_id(db, _PROVIDERS, ids)
     # Ignore rows that a deleted provider may have left behind.
     present = [row[0] for row in providers]

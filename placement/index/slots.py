@@ -29,7 +29,7 @@ class SlotSet:
     __slots__ = ("_count", "_mask", "_slots")
 
     def __init__(self, slots: Slots | None, mask: Mask | None) -> None:
-        """Use ``of``, ``sparse`` or ``dense``."""
+        """Store one of the two forms; ``of``, ``sparse`` and ``dense`` create sets."""
         self._slots = slots
         self._mask = mask
         self._count: int | None = None if slots is None else len(slots)

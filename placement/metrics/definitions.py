@@ -51,7 +51,7 @@ class Metrics:
         """
         self._join = join
         instruments = Instruments(registry)
-        added = (each.metrics(instruments) for each in extensions if each.metrics)
+        added = (extension.metrics(instruments) for extension in extensions if extension.metrics)
         self._subscriptions = [
             (signal, self._guarded(listener))
             for signal, listener in itertools.chain(_Core(instruments).subscriptions(), *added)

@@ -9,10 +9,10 @@ import threading
 import time
 from wsgiref.types import WSGIEnvironment
 
-#: Wrong passwords that an address may send at once; seconds until it may send another one.
+#: Burst of wrong passwords allowed per address; seconds until another one is allowed.
 BURST = 10
 PAUSE = 2.0
-#: Addresses remembered at once.
+#: Largest number of addresses remembered.
 MAX_ADDRESSES = 10_000
 
 
@@ -25,7 +25,7 @@ class GuessLimit:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        #: When the bucket of each address is full again (monotonic clock), in the order of the last failure.
+        #: The time at which each address's bucket is full again (monotonic clock), in the order of the last failure.
         self._full_at: collections.OrderedDict[str, float] = collections.OrderedDict()
 
     def seconds_to_wait(self, address: str) -> int:

@@ -49,7 +49,12 @@ class Passwords:
     """
 
     def __init__(self, path: str) -> None:
-        """Raises OSError if the file cannot be read, and BadFile."""
+        """Read the file.
+
+        Raises:
+            OSError: The file cannot be read.
+            BadFile: The file contains entries other than bcrypt digests.
+        """
         self._path = path
         self._key = os.urandom(32)
         with open(path, "rb") as file:
@@ -72,7 +77,7 @@ class Passwords:
         """Whether the file contains this password for the name.
 
         Every wrong password takes the time of the highest cost in the file, even for an unknown name, so that response
-        times reveal no names.  Raises OSError if the file cannot be read, and BadFile.
+        times reveal no names.  Raises like ``__init__``.
         """
         contents = self._current()
         if len(password) > _MAX_PASSWORD_BYTES or b"\0" in password:

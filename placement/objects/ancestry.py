@@ -1,4 +1,4 @@
-"""Roots of the nodes of a forest; parents written by another program may form cycles."""
+"""Roots of the nodes of a forest; parents written by another implementation may form cycles."""
 
 from __future__ import annotations
 

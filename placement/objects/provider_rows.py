@@ -97,7 +97,7 @@ def lock_for_usage(db: Transaction, ids: Mapping[str, int], *, skip_locked: bool
     """Lock providers and return their generations by uuid.
 
     Args:
-        ids: Ids by uuid.  A provider is left out if it does not exist, or if another one has its id by now.
+        ids: Ids by uuid.  A provider is left out if it does not exist, or if another provider has reused its id.
         skip_locked: Whether to skip providers that other transactions have locked, where the server supports it.
     """
     if not ids:

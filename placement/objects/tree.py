@@ -42,9 +42,9 @@ def create(db: Transaction, *, uuid: str, name: str, parent_uuid: str | None) ->
     parent = None if parent_uuid is None else _lock_with_root(db, parent_uuid)
     if parent_uuid is not None and parent is None:
         raise refused("parent provider UUID does not exist.")
-    for taken in db.execute(_TAKEN, {"uuid": uuid, "name": name}):
+    for provider in db.execute(_TAKEN, {"uuid": uuid, "name": name}):
         # The uuid is reported first: a client whose uuid is taken reads that provider, one whose name is taken fails.
-        if taken.uuid.lower() == uuid.lower():
+        if provider.uuid.lower() == uuid.lower():
             raise errors.ProviderUuidTaken(uuid=uuid)
         raise errors.ProviderNameTaken(name=name)
     return _insert(db, uuid, name, parent)
@@ -58,11 +58,12 @@ def _lock_with_root(db: Transaction, uuid: str) -> ResourceProvider | None:
     Raises:
         Collision: The provider was moved to another tree, whose root is not locked, since it was read.
     """
-    read = ResourceProvider.find(db, uuid)
-    if read is None:
+    unlocked = ResourceProvider.find(db, uuid)
+    if unlocked is None:
         return None
-    locked = {provider.id: provider for provider in provider_rows.lock_all(db, {read.id, read.tree_id})}.get(read.id)
-    if locked is not None and locked.root_id != read.root_id:
+    rows = provider_rows.lock_all(db, {unlocked.id, unlocked.tree_id})
+    locked = next((provider for provider in rows if provider.id == unlocked.id), None)
+    if locked is not None and locked.root_id != unlocked.root_id:
         raise Collision
     return locked
 
@@ -178,14 +179,14 @@ def _lock(db: Transaction, ends: list[ResourceProvider]) -> tuple[ResourceProvid
     return provider, locked[parent[0].tree_id] if parent else provider, subtree
 
 
-def _unmoved(read: Iterable[ResourceProvider], locked: Collection[ResourceProvider]) -> list[ResourceProvider]:
+def _unmoved(unlocked: Iterable[ResourceProvider], locked: Collection[ResourceProvider]) -> list[ResourceProvider]:
     """Return the locked records of providers; raise Collision if one was moved or deleted since it was read."""
     by_id = {provider.id: provider for provider in locked}
-    for provider in read:
+    for provider in unlocked:
         current = by_id.get(provider.id)
         if current is None or (current.parent_id, current.root_id) != (provider.parent_id, provider.root_id):
             raise Collision
-    return [by_id[provider.id] for provider in read]
+    return [by_id[provider.id] for provider in unlocked]
 
 
 def _subtree(db: Reading, provider_id: int) -> set[int]:
@@ -195,7 +196,7 @@ def _subtree(db: Reading, provider_id: int) -> set[int]:
         children.setdefault(row.parent_provider_id, []).append(row.id)
     subtree, remaining = {provider_id}, [provider_id]
     while remaining:
-        # Another program may have written a cycle of parents.
+        # Another implementation may have written a cycle of parents.
         below = set(children.get(remaining.pop(), ())) - subtree
         subtree |= below
         remaining += below

@@ -22,9 +22,9 @@ from placement import conf as options
 from placement import errors
 from placement.policy import files
 
-#: Verdicts cached at once.
+#: Largest number of cached verdicts.
 MAX_VERDICTS = 10_000
-#: Characters of the key of a cached verdict: rule, caller and target.
+#: Longest key of a cached verdict (rule, caller and target), in characters.
 _MAX_KEY_LENGTH = 2_000
 _KIND = re.compile(r"([^\s()]+?):")  # the kind of a check: "role" in "role:admin"
 
@@ -70,9 +70,9 @@ def _without_tracebacks() -> Iterator[None]:
 
 def mistakes(conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault]) -> list[files.PolicyMistake]:
     """Return the likely mistakes in the policy files; raises ValueError if a file cannot be used."""
-    written = files.read(conf)
+    rules_and_paths = files.read(conf)
     enforcer = _enforcer(conf, rules)
-    return [*files.mistakes(written, enforcer.file_rules, enforcer.registered_rules)]
+    return [*files.mistakes(rules_and_paths, enforcer.file_rules, enforcer.registered_rules)]
 
 
 class Policy:
@@ -88,10 +88,10 @@ class Policy:
         """Read the rules; raises ValueError with a message for the operator if a policy file cannot be used."""
         #: The rules of the service with their defaults.
         self.rules = rules
-        written = files.read(conf)
+        rules_and_paths = files.read(conf)
         self._enforcer = _enforcer(conf, rules)
         self._enforcer.use_conf = False
-        files.report(files.mistakes(written, self._enforcer.file_rules, self._enforcer.registered_rules))
+        files.report(files.mistakes(rules_and_paths, self._enforcer.file_rules, self._enforcer.registered_rules))
         self._cacheable = _self_contained(self._enforcer)
         self._verdicts: dict[str, type[errors.Forbidden] | None] = {}
 

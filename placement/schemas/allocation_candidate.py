@@ -29,7 +29,7 @@ _NUMBERED, _NAMED = "([1-9][0-9]*)?", "([a-zA-Z0-9_-]{1,64})?"
 def _in_groups(
     name: str, text: str, since: Version = mv.GRANULAR_GROUPS, repeated_since: Version | None = None
 ) -> tuple[PatternField, PatternField]:
-    """Return the fields of a parameter whose name ends with the suffix of a group, which was first a number."""
+    """Return the fields of a parameter whose name ends with a group suffix; early versions allow only numbers."""
     named = PatternField(f"^{name}{_NAMED}$", _TEXT, since=mv.STRING_SUFFIXES, text=text, repeated_since=repeated_since)
     return replace(named, name=f"^{name}{_NUMBERED}$", since=since, until=mv.STRING_SUFFIXES), named
 

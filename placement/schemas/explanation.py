@@ -86,12 +86,12 @@ def _invalid_part(value: Any, validator: Validator) -> _Part:
     for key in path:
         if _has_wrong_names(part):
             break
-        taken = [next(keywords)]
-        schema = part.schema[taken[0]]
-        if taken[0] in ("properties", "patternProperties"):
-            taken.append(next(keywords))
-            schema = schema[taken[1]]
-        part = _Part(part.value[key], schema, (*part.path, key), (*part.schema_path, *taken))
+        steps = [next(keywords)]
+        schema = part.schema[steps[0]]
+        if steps[0] in ("properties", "patternProperties"):
+            steps.append(next(keywords))
+            schema = schema[steps[1]]
+        part = _Part(part.value[key], schema, (*part.path, key), (*part.schema_path, *steps))
     return part
 
 
@@ -150,12 +150,10 @@ def _subscripts(path: Iterable[Any]) -> str:
 
 
 def _indented(value: Any) -> str:
-    shown = repr(value)
+    text = repr(value)
     # pprint takes time proportional to depth times length
-    shown = (
-        pprint.pformat(value, width=72, sort_dicts=False) if len(shown) <= _MAX_SHOWN else shown[:_MAX_SHOWN] + "..."
-    )
-    return textwrap.indent(shown, "    ")
+    text = pprint.pformat(value, width=72, sort_dicts=False) if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."
+    return textwrap.indent(text, "    ")
 
 
 # --- keywords and types that differ from the library's ---------------------------------------------------------------

@@ -35,7 +35,7 @@ class Bulkhead:
         """Admit ``threads`` threads at a time; None for no limit.
 
         Args:
-            check_interval: Seconds between two checks by a waiting thread whether the admitted threads are stalled.
+            check_interval: Seconds between two checks for stalled threads, by each waiting thread.
         """
         self._threads = threads
         #: Provides admission for a block; raises DatabaseBusy if all admitted threads are stalled.

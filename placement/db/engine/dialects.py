@@ -19,7 +19,7 @@ from placement.db.engine import tls
 from placement.db.engine.freshness import Freshness
 from placement.db.engine.timeouts import LOCK_TIMEOUT, Timeouts
 
-#: Bytes, at most, of a result of GROUP_CONCAT on MySQL and MariaDB.
+#: Largest result of GROUP_CONCAT on MySQL and MariaDB, in bytes.
 GROUP_CONCAT_MAX_LEN = 2**23
 #: Key in a pooled connection's ``info``: its transaction was committed, and none has begun since.
 _COMMITTED = "committed"
@@ -141,7 +141,7 @@ _SNAPSHOT = {
 
 @contextlib.contextmanager
 def snapshot(connection: Connection) -> Iterator[None]:
-    """Have all statements of a block, on a connection for reads, see the state committed when the block begins."""
+    """Run the block in a snapshot on a connection for reads: its statements see the state committed when it begins."""
     if in_memory(connection.engine.url):
         yield  # this is the only connection, so nothing else writes
         return

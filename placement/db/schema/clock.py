@@ -38,5 +38,5 @@ def _on_postgresql(_element: Clock, _compiler: Any, **_options: Any) -> str:
 
 @compiles(Clock, "sqlite")
 def _on_sqlite(_element: Clock, _compiler: Any, **_options: Any) -> str:
-    # With six decimals, because SQLAlchemy stores dates so there, and they are compared as texts.
+    # With six decimals, because SQLAlchemy stores dates that way there, and they are compared as texts.
     return "strftime('%Y-%m-%d %H:%M:%f000', 'now')"

@@ -50,7 +50,7 @@ _FINDINGS = {
     State.MISSING: 'The database has no tables yet. Run "placement-manage db sync".',
     State.OLDER: 'The database is at revision %(version)s, not yet at %(head)s. Run "placement-manage db sync".',
     State.UNKNOWN: "The database is at revision %(version)s, which this release does not know: "
-    "a newer release or another program created it.",
+    "a newer release or another application created it.",
 }
 
 
@@ -78,7 +78,7 @@ def sync(engine: Engine, revision: str = "head", additions: Sequence[Addition] =
 
     Raises:
         UnknownRevision: This release does not know the revision of the database.
-        SchemaError: The tables belong to another program, or a revision refuses rows of the database.
+        SchemaError: The tables belong to another application, or a revision refuses rows of the database.
     """
     with _exclusively(engine) as connection:
         _refuse_unversioned(connection)
@@ -137,8 +137,8 @@ def release(
             revisions.downgrade(connection, revision)
         tables.metadata.drop_all(connection, tables=tables.OURS)  # still there if the revision was stamped
         shared = {table.name for table in tables.CORE} | {"alembic_version"}
-        if left := sorted(set(sa.inspect(connection).get_table_names()) - shared):
-            LOG.warning("Tables that belong to no installed extension are kept: %s.", ", ".join(left))
+        if unowned := sorted(set(sa.inspect(connection).get_table_names()) - shared):
+            LOG.warning("Tables that belong to no installed extension are kept: %s.", ", ".join(unowned))
 
 
 def version(engine: Engine) -> str | None:
@@ -192,21 +192,21 @@ def _lacking(connection: Connection, additions: Sequence[Addition]) -> list[str]
     """Return the tables, columns and indexes of the additions that the database lacks."""
     if not additions:
         return []
-    inspector, wanted = sa.inspect(connection), {table.name: table for table in _tables_of(additions)}
-    missing = set(_missing(inspector, wanted.values()))
-    for (_, name), indexes in inspector.get_multi_indexes(filter_names=[*wanted]).items():
+    inspector, tables_by_name = sa.inspect(connection), {table.name: table for table in _tables_of(additions)}
+    missing = set(_missing(inspector, tables_by_name.values()))
+    for (_, name), indexes in inspector.get_multi_indexes(filter_names=[*tables_by_name]).items():
         present = {index["name"] for index in indexes}
-        missing |= {str(index.name) for index in wanted[name].indexes if index.name not in present}
+        missing |= {str(index.name) for index in tables_by_name[name].indexes if index.name not in present}
     return sorted(missing)
 
 
-def _missing(inspector: sa.Inspector, wanted: Collection[sa.Table]) -> list[str]:
-    """Return the wanted tables that the database lacks, and ``table.column`` for each missing column of the others."""
-    columns_of = inspector.get_multi_columns(filter_names=[table.name for table in wanted])
+def _missing(inspector: sa.Inspector, required: Collection[sa.Table]) -> list[str]:
+    """Return the names of missing tables, and ``table.column`` for each missing column of the other tables."""
+    columns_of = inspector.get_multi_columns(filter_names=[table.name for table in required])
     present = {table: {column["name"] for column in columns} for (_, table), columns in columns_of.items()}
-    columns = (column for table in wanted if table.name in present for column in table.columns)
+    columns = (column for table in required if table.name in present for column in table.columns)
     return sorted(
-        [table.name for table in wanted if table.name not in present]
+        [table.name for table in required if table.name not in present]
         + [str(column) for column in columns if column.name not in present[column.table.name]]
     )
 
@@ -235,7 +235,7 @@ def _version(connection: Connection) -> str | None:
 
 
 def _refuse_unversioned(connection: Connection) -> None:
-    """Raise SchemaError if tables with our names exist, but no revision: they may belong to another program."""
+    """Raise SchemaError if tables with our names exist, but no revision: they may belong to another application."""
     present = set(sa.inspect(connection).get_table_names())
     unversioned = sorted(present & set(tables.metadata.tables))
     if unversioned and "alembic_version" not in present:
@@ -251,10 +251,10 @@ def _refuse_while_in_use(connection: Connection) -> None:
         return
     # PostgreSQL's CURRENT_TIMESTAMP has a time zone, unlike the columns; SQLite has no LOCALTIMESTAMP.
     clock = sa.func.current_timestamp() if connection.dialect.name == "sqlite" else sa.func.localtimestamp()
-    now, seen = connection.execute(sa.select(clock, sa.func.max(tables.change_writers.c.seen_at))).one()
-    if seen is None:
+    now, last_seen = connection.execute(sa.select(clock, sa.func.max(tables.change_writers.c.seen_at))).one()
+    if last_seen is None:
         return
-    ago = (now - seen).total_seconds()
+    ago = (now - last_seen).total_seconds()
     if ago < QUIET_PERIOD:
         raise errors.SchemaError(
             f"A process of this service wrote to the database {max(0, round(ago))} seconds ago. Stop all of them; then "
@@ -316,14 +316,14 @@ def _mysql_lock(connection: Connection) -> Iterator[None]:
     """Hold a named lock of MySQL; some Galera clusters forbid it, but they serialize changes of the schema anyway."""
     name = f"{_LOCK_NAME} {connection.engine.url.database}"[:64]
     try:
-        taken = connection.execute(sa.select(sa.func.get_lock(name, SCHEMA_LOCK_TIMEOUT))).scalar()
+        acquired = connection.execute(sa.select(sa.func.get_lock(name, SCHEMA_LOCK_TIMEOUT))).scalar()
     except exc.DBAPIError as error:
         if driver_errors.classify(error) is ErrorClass.LOST:
             raise
         LOG.warning("Changing the schema without a lock: %s", driver_errors.message(error))
         yield
         return
-    if not taken:
+    if not acquired:
         raise errors.SchemaError(_LOCK_TIMED_OUT % SCHEMA_LOCK_TIMEOUT)
     try:
         yield

@@ -52,10 +52,10 @@ def set_root_provider_ids(database: Database, limit: int) -> Counts:
         batch = sa.select(resource_providers.c.id).where(_ROOTLESS).order_by(resource_providers.c.id).limit(limit)
         ids = db.execute(batch).scalars().all()
         own_root = sa.update(resource_providers).values(root_provider_id=resource_providers.c.id)
-        done = db.execute(own_root.where(resource_providers.c.id.in_(ids), _ROOTLESS)).rowcount if ids else 0
+        completed = db.execute(own_root.where(resource_providers.c.id.in_(ids), _ROOTLESS)).rowcount if ids else 0
         for provider_id in ids:
             db.changed(provider_id, feed.SHAPE)
-        return Counts(len(ids), done)
+        return Counts(len(ids), completed)
 
     return _write(database, complete)
 
@@ -79,10 +79,10 @@ class IncompleteConsumers:
 
     def _batch(self, database: Database, limit: int, last: str | None = None) -> Counts:
         after_last = sa.true() if last is None else allocations.c.consumer_id > last
-        wanted = _OWNERLESS.where(after_last).order_by(allocations.c.consumer_id).limit(limit)
+        statement = _OWNERLESS.where(after_last).order_by(allocations.c.consumer_id).limit(limit)
 
         def complete(db: Transaction) -> tuple[Counts, str | None]:
-            uuids = db.execute(wanted).scalars().all()
+            uuids = db.execute(statement).scalars().all()
             if not uuids:
                 return Counts(), None
             values = [sa.literal(value) for value in (*self._owner(db), 0)]
@@ -92,9 +92,9 @@ class IncompleteConsumers:
             columns = ["uuid", "project_id", "user_id", "generation", "created_at"]
             create = sa.insert(consumers).from_select(columns, missing, include_defaults=False)
             # By default SQLAlchemy discards the row count of an INSERT.
-            done = db.execute(create.execution_options(preserve_rowcount=True)).rowcount
+            inserted = db.execute(create.execution_options(preserve_rowcount=True)).rowcount
             self._note(db, uuids)
-            return Counts(done, done), uuids[-1]
+            return Counts(inserted, inserted), uuids[-1]
 
         counts, self._last = _write(database, complete)
         return counts

@@ -27,7 +27,7 @@ from placement.db.schema.tables import (
 )
 from placement.db.writes.transaction import Reading
 
-#: Seconds, at least, between marking and deletion; longer than any transaction lasts.
+#: Shortest time between marking and deletion, in seconds; longer than any transaction lasts.
 GRACE = 3600
 #: Rows per transaction.
 BATCH_SIZE = 1000

@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 #: Attempts at a read, and at a write whose route sets no other number.
 ATTEMPTS = 10
-#: Seconds between two attempts, at most.
+#: Longest pause between two attempts, in seconds.
 MAX_PAUSE = 0.1
 #: Seconds after which a request starts no further attempt.
 _RETRY_PERIOD = 60.0

@@ -107,7 +107,7 @@ def owner_of_list(req: Request, owner: str | None) -> str | None:
 
 
 def check_allocation(req: Request, rule: str, record: Record, missing: errors.Failure) -> None:
-    """Check that the caller may do ``rule`` to the allocation.
+    """Check that ``rule`` allows the caller to act on the allocation.
 
     Args:
         record: The allocation; only its owner is used.
@@ -115,7 +115,7 @@ def check_allocation(req: Request, rule: str, record: Record, missing: errors.Fa
 
     Raises:
         Failure: ``missing``.
-        Forbidden: The caller may see the allocation but not do this.
+        Forbidden: The caller may see the allocation, but ``rule`` refuses the action.
     """
     target = {"allocation.owner": record.owner}
     if not may(req, "baremetal:allocation:get", target):
@@ -136,7 +136,7 @@ def project_of_nodes(req: Request) -> str | None:
 
 
 def find_node(req: Request, db: Reading, ident: str, rule: str) -> Node:
-    """Return the node in the path if the caller may do ``rule`` to it.
+    """Return the node in the path if ``rule`` allows the caller to act on it.
 
     Raises:
         NodeNotFound: The node does not exist, the version does not support names, or the caller may not see the node.
@@ -162,7 +162,7 @@ def may_see(req: Request, node: Node) -> bool:
 
 
 def check_node(req: Request, rule: str, node: Node, ident: str | None = None) -> None:
-    """Check that the caller may do ``rule`` to the node.
+    """Check that ``rule`` allows the caller to act on the node.
 
     Args:
         node: Only its owner and lessee are used.
@@ -170,7 +170,7 @@ def check_node(req: Request, rule: str, node: Node, ident: str | None = None) ->
 
     Raises:
         NodeNotFound: The caller may not see the node.
-        Forbidden: The caller may see the node but not do this.
+        Forbidden: The caller may see the node, but ``rule`` refuses the action.
     """
     if not may_see(req, node):
         raise NodeNotFound(node=ident or node.uuid)
@@ -182,7 +182,7 @@ def _node_target(node: Node) -> Target:
 
 
 def _project_unless(req: Request, rule: str) -> str | None:
-    """Return None if the caller may do ``rule``, otherwise the caller's project; raises Forbidden without one."""
+    """Return None if the policy grants ``rule``, otherwise the caller's project; raises Forbidden without one."""
     if may(req, rule):
         return None
     project = _project(req)

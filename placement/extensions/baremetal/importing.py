@@ -333,9 +333,9 @@ def _apply(db: Transaction, locked: LockedNode, node: NodeImport) -> None:
 
 def _replace_traits(db: Transaction, locked: LockedNode, node: NodeImport) -> None:
     present = traits_of(db, [node.uuid])[node.uuid]
-    wanted = _traits(node.document, present)
-    if wanted != set(present):
-        locked.replace_traits(wanted)
+    traits = _traits(node.document, present)
+    if traits != set(present):
+        locked.replace_traits(traits)
 
 
 def _details(document: Document, *, set_only: bool) -> dict[str, Any]:

@@ -50,7 +50,7 @@ CHECKS: tuple[Check, ...] = (
 
 def all_checks(extensions: Iterable[Extension]) -> tuple[Check, ...]:
     """Return the checks of the doctor and of these extensions."""
-    return (*CHECKS, *(check for each in extensions for check in each.checks()))
+    return (*CHECKS, *(check for extension in extensions for check in extension.checks()))
 
 
 #: Names of all checks, including those of every installed extension.

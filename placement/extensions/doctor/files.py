@@ -121,4 +121,4 @@ def _is_secret(name: str, value: str) -> bool:
         url = sa.make_url(value)
     except (exc.ArgumentError, ValueError):
         return True  # an invalid URL may contain one
-    return bool(url.password) or any("passw" in each.lower() for each in url.query)
+    return bool(url.password) or any("passw" in parameter.lower() for parameter in url.query)

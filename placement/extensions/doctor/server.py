@@ -51,9 +51,11 @@ def node_findings(variables: Mapping[str, str], status: Mapping[str, str]) -> It
         yield warning(sentence, (node,), "Wait until it has caught up, or use another node.")
     size = int(status.get("wsrep_cluster_size", 0))
     _, _, members = variables.get("wsrep_cluster_address", "").partition("://")
-    wanted = len([member for member in members.partition("?")[0].split(",") if member])
-    if size < wanted:
-        sentence = f"{wanted - size} of the {wanted} nodes of wsrep_cluster_address are not in the cluster."
+    configured_size = len([member for member in members.partition("?")[0].split(",") if member])
+    if size < configured_size:
+        sentence = (
+            f"{configured_size - size} of the {configured_size} nodes of wsrep_cluster_address are not in the cluster."
+        )
         yield warning(sentence, (variables["wsrep_cluster_address"],), "Start the nodes that are missing.")
     elif size == 2:
         sentence = "The cluster has two nodes: if one fails, the other has no majority."
@@ -75,7 +77,7 @@ def clock(subject: Subject) -> Iterator[Finding]:
 
 
 def _measure_clock(subject: Subject) -> tuple[float, float]:
-    """Return how far the database's clock is ahead of the host's, and the uncertainty of that, both in seconds."""
+    """Return the lead of the database's clock over the host's, and its uncertainty, both in seconds."""
     before = utcnow()
     ((remote,),) = subject.rows(sa.select(CLOCK))
     half = (utcnow() - before) / 2

@@ -24,7 +24,7 @@ _PARENT = "{parent}"
 
 @dataclass(frozen=True, slots=True)
 class ProviderEntry:
-    """The entry of a file for one provider; None for a property that the file does not state, which is not changed."""
+    """The entry of a file for one provider; a property that the file omits is None, and stays unchanged."""
 
     line: int
     name: str
@@ -90,13 +90,13 @@ class _Reader:
         """Yield the names that a pattern expands to."""
         if parent is None and _PARENT in pattern:
             self._report(path, f"{_PARENT} can only be used in the names of children.")
-        literal, *rest = _NUMBERS.split(pattern)
-        numbers = [_expand(ranges) for ranges in rest[::2]]
+        literal, *parts = _NUMBERS.split(pattern)
+        numbers = [_expand(ranges) for ranges in parts[::2]]
         if any(part is None for part in numbers):
             self._report(path, f"The numbers in {pattern!r} must ascend.")
             return
         for chosen in itertools.product(*(part for part in numbers if part is not None)):
-            name = literal + "".join(itertools.chain(*zip(chosen, rest[1::2], strict=True)))
+            name = literal + "".join(itertools.chain(*zip(chosen, parts[1::2], strict=True)))
             name = name.replace(_PARENT, parent or "")
             if len(name) > _MAX_NAME:
                 self._report(path, f"The name {name!r} has more than {_MAX_NAME} characters.")
@@ -182,15 +182,15 @@ def _expand(ranges: str) -> list[str] | None:
 
 def _in_order(entries: Mapping[str, ProviderEntry]) -> Iterator[ProviderEntry]:
     """Yield the entries, parents first; raises InvalidFile for a loop."""
-    done: set[str] = set()
+    yielded: set[str] = set()
     for entry in entries.values():
         chain: dict[str, ProviderEntry] = {}
         ancestor: ProviderEntry | None = entry
-        while ancestor is not None and ancestor.name not in done:
+        while ancestor is not None and ancestor.name not in yielded:
             if ancestor.name in chain:
                 names = " < ".join(chain)
                 raise InvalidFile([FileFinding(ancestor.line, f"{ancestor.name} is its own ancestor: {names}.")])
             chain[ancestor.name] = ancestor
             ancestor = None if ancestor.parent is None else entries.get(ancestor.parent)
-        done.update(chain)
+        yielded.update(chain)
         yield from reversed(chain.values())

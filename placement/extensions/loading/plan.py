@@ -177,32 +177,32 @@ def _hint(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {near[0]}?)" if near else ""
 
 
-def inventory_differences(wanted: Mapping[str, Inventory], present: Mapping[str, Inventory]) -> Iterator[str]:
+def inventory_differences(target: Mapping[str, Inventory], present: Mapping[str, Inventory]) -> Iterator[str]:
     """Yield a text for each inventory that differs."""
-    for name, inventory in wanted.items():
+    for name, inventory in target.items():
         if name not in present:
             yield f"inventory of {name}: new, {_amounts(inventory)}"
         elif inventory.columns != present[name].columns:
             changed = [
-                f"{amount} {_shown(getattr(inventory, amount))}, was {_shown(getattr(present[name], amount))}"
+                f"{amount} {_text(getattr(inventory, amount))}, was {_text(getattr(present[name], amount))}"
                 for amount in AMOUNTS
                 if getattr(inventory, amount) != getattr(present[name], amount)
             ]
             yield f"inventory of {name}: {'; '.join(changed)}"
-    yield from (f"inventory of {name}: removed" for name in present if name not in wanted)
+    yield from (f"inventory of {name}: removed" for name in present if name not in target)
 
 
 def _amounts(inventory: Inventory) -> str:
     defaults = Inventory(inventory.resource_class, 0)
     stated = (amount for amount in AMOUNTS if getattr(inventory, amount) != getattr(defaults, amount))
-    return ", ".join(f"{amount} {_shown(getattr(inventory, amount))}" for amount in stated)
+    return ", ".join(f"{amount} {_text(getattr(inventory, amount))}" for amount in stated)
 
 
-def _shown(amount: float) -> str:
+def _text(amount: float) -> str:
     return f"{amount:g}" if isinstance(amount, float) else str(amount)
 
 
-def member_differences(kind: str, wanted: Collection[str], present: Collection[str]) -> Iterator[str]:
+def member_differences(kind: str, target: Collection[str], present: Collection[str]) -> Iterator[str]:
     """Yield a text for each trait or aggregate (``kind``) that is added or removed."""
-    yield from (f"{kind} {name}: added" for name in sorted(set(wanted) - set(present)))
-    yield from (f"{kind} {name}: removed" for name in sorted(set(present) - set(wanted)))
+    yield from (f"{kind} {name}: added" for name in sorted(set(target) - set(present)))
+    yield from (f"{kind} {name}: removed" for name in sorted(set(present) - set(target)))

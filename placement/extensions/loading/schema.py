@@ -82,9 +82,9 @@ SCHEMA: JSONSchema = {
     "$defs": {"provider": _PROVIDER, "inventory": Object(*RECORD).render(mv.HISTORY.latest)},
 }
 
-#: Sentences that replace the ones of the library, which quote the whole value.
+#: Sentences that replace the library's, which quote the whole value.
 _SENTENCES = {
-    "uniqueItems": "This list contains equal items.",
+    "uniqueItems": "This list contains duplicate items.",
 }
 #: JSON types in words that authors of YAML know.
 _TYPES = {
@@ -129,7 +129,7 @@ def _findings(source: YamlSource, error: jsonschema.ValidationError) -> Iterator
 
 
 def _preference(error: jsonschema.ValidationError) -> tuple[bool, bool]:
-    """Return the rank of an error among the errors of several forms: an error inside a value above a wrong type."""
+    """Return the rank of an error of one form; an error inside a value outranks a value of the wrong type."""
     return error.validator != "type" or len(error.path) > 0, error.validator == "additionalProperties"
 
 
@@ -137,9 +137,13 @@ def _additional(error: jsonschema.ValidationError) -> list[str]:
     """Return the properties that the schema does not define."""
     schema: Any = error.schema
     patterns = [pattern(expression) for expression in schema.get("patternProperties", {})]
-    known = schema.get("properties", {})
+    properties = schema.get("properties", {})
     instance: Any = error.instance
-    return [name for name in instance if name not in known and not any(each.search(name) for each in patterns)]
+    return [
+        name
+        for name in instance
+        if name not in properties and not any(expression.search(name) for expression in patterns)
+    ]
 
 
 def _unknown(error: jsonschema.ValidationError, name: str) -> str:

@@ -91,7 +91,7 @@ class YamlSource:
         return 1 if node is None else _line(node)
 
 
-class _Converted(NamedTuple):
+class _ConvertedValue(NamedTuple):
     """The value of a node, the number of values in it with aliases expanded, and its levels of nesting."""
 
     value: Any
@@ -104,7 +104,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.findings: list[FileFinding] = []
-        self._converted: dict[int, _Converted] = {}
+        self._converted: dict[int, _ConvertedValue] = {}
         self._open: set[int] = set()
         self._merged: set[int] = set()
         self._merged_keys = 0
@@ -126,10 +126,10 @@ class _Reader:
         """
         return self._convert_once(node).value
 
-    def _convert_once(self, node: yaml.Node) -> _Converted:
+    def _convert_once(self, node: yaml.Node) -> _ConvertedValue:
         if id(node) in self._open:
             self._report(node, "This value contains itself.")
-            return _Converted(None)
+            return _ConvertedValue(None)
         if id(node) not in self._converted:
             self._open.add(id(node))
             converted = self._converted[id(node)] = self._convert(node)
@@ -139,7 +139,7 @@ class _Reader:
                 raise InvalidFile([FileFinding(_line(node), _TOO_DEEP)])
         return self._converted[id(node)]
 
-    def _convert(self, node: yaml.Node) -> _Converted:
+    def _convert(self, node: yaml.Node) -> _ConvertedValue:
         if isinstance(node, yaml.MappingNode) and node.tag == _MAPPING:
             self._merge(node)
             inner = {key.value: self._convert_once(value) for key, value in node.value}
@@ -149,8 +149,8 @@ class _Reader:
             return _enclose([converted.value for converted in items], items)
         if not isinstance(node, yaml.ScalarNode):
             self._report(node, f"Values of the type {node.tag} are not supported.")
-            return _Converted(None)
-        return _Converted(self._scalar(node))
+            return _ConvertedValue(None)
+        return _ConvertedValue(self._scalar(node))
 
     def _merge(self, node: yaml.MappingNode) -> None:
         """Replace each "<<" with the keys of its mappings, before the stated keys, which take precedence."""
@@ -173,9 +173,9 @@ class _Reader:
 
     def _objects(self, node: yaml.Node) -> Iterable[yaml.MappingNode]:
         """Yield the mappings that a "<<" refers to; the first takes precedence."""
-        for each in node.value if isinstance(node, yaml.SequenceNode) else [node]:
-            if isinstance(each, yaml.MappingNode) and id(each) not in self._open:
-                yield each
+        for child in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+            if isinstance(child, yaml.MappingNode) and id(child) not in self._open:
+                yield child
             else:
                 self._report(node, "The value of << must be another mapping or a list of mappings.")
 
@@ -193,7 +193,8 @@ class _Reader:
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         if node.tag == _INTEGER and not _DECIMAL.fullmatch(node.value):
-            self._report(node, f"{_shown(node.value)} is not a decimal number.")  # 010 would be 8, and 1:30 would be 90
+            # 010 would be 8, and 1:30 would be 90
+            self._report(node, f"{_abridged(node.value)} is not a decimal number.")
             return None
         try:
             value = self._loader.construct_object(node)
@@ -202,7 +203,7 @@ class _Reader:
         if value is not None and not isinstance(value, str | bool | int | float):
             return node.value  # for example a date: its text is kept
         if isinstance(value, float) and not math.isfinite(value):
-            self._report(node, f"{_shown(node.value)} is not a number that can be stored.")
+            self._report(node, f"{_abridged(node.value)} is not a number that can be stored.")
             return None
         return value
 
@@ -210,10 +211,10 @@ class _Reader:
         self.findings.append(FileFinding(_line(node), text))
 
 
-def _enclose(value: Any, inner: Collection[_Converted]) -> _Converted:
+def _enclose(value: Any, inner: Collection[_ConvertedValue]) -> _ConvertedValue:
     """Return a value with the size and height that follow from the values in it."""
     height = max((converted.height for converted in inner), default=0)
-    return _Converted(value, 1 + sum(converted.size for converted in inner), 1 + height)
+    return _ConvertedValue(value, 1 + sum(converted.size for converted in inner), 1 + height)
 
 
 def _check_size(node: yaml.Node, size: int) -> None:
@@ -223,7 +224,7 @@ def _check_size(node: yaml.Node, size: int) -> None:
         )
 
 
-def _shown(text: str) -> str:
+def _abridged(text: str) -> str:
     return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}...")
 
 

@@ -101,7 +101,7 @@ def run(conf: cfg.ConfigOpts, parser: argparse.ArgumentParser) -> int:
     """List or compare consumers, release orphans on request, and return the exit code."""
     arguments = conf.command
     _check(arguments, parser)
-    began = time.monotonic()  # before the lists are read, which may arrive slowly
+    began = time.monotonic()  # before reading the lists, which may take long
     try:
         expected = _from_files(arguments)
         with program.connected(conf) as database:
@@ -291,7 +291,7 @@ def _release(database: Database, arguments: argparse.Namespace, review: Review) 
             file=sys.stderr,
         )
         return 1
-    done = (DiscrepancyKind.ORPHAN, *comparison.HARMLESS)
-    others = any(discrepancy.kind not in done for discrepancy in review.discrepancies)
+    settled = (DiscrepancyKind.ORPHAN, *comparison.HARMLESS)
+    others = any(discrepancy.kind not in settled for discrepancy in review.discrepancies)
     remaining = held_back or others or review.doubtful or len(release.released) < len(chosen)
     return DISCREPANCIES if remaining else 0

@@ -24,30 +24,30 @@ class AgedHolder:
     """A consumer with its allocations and its age."""
 
     holder: Holding
-    #: Time since it was created or last changed, by the clock of the database; None if its row has no dates.
+    #: Time since the consumer was created or last changed, by the clock of the database; None if its row has no dates.
     age: datetime.timedelta | None
-    #: The trees on which it holds resources, by the uuid of the provider; without sharing providers.
+    #: The trees on which the consumer holds resources, by the uuid of the provider; without sharing providers.
     trees: Mapping[str, Tree]
 
     def is_older_than(self, limit: datetime.timedelta) -> bool:
-        """Whether it was neither created nor changed within this time; False if its age is unknown."""
+        """Whether the consumer was neither created nor changed within this time; False if its age is unknown."""
         return self.age is not None and self.age >= limit
 
     @property
     def hosts(self) -> dict[str, Tree]:
-        """The trees on which it holds resources, by the uuids of their roots."""
+        """The trees on which the consumer holds resources, by the uuids of their roots."""
         return {tree.uuid: tree for tree in self.trees.values()}
 
     def providers_of(self, host: Tree) -> list[str]:
-        """Return the uuids of the providers in a tree on which it holds resources."""
+        """Return the uuids of the providers in a tree on which the consumer holds resources."""
         return [provider for provider, tree in self.trees.items() if tree.uuid == host.uuid]
 
     @property
     def amounts(self) -> dict[str, int]:
-        """The amounts that it holds on all providers together, by class."""
+        """The amounts that the consumer holds on all providers together, by class."""
         sums: dict[str, int] = {}
-        for held in self.holder.held.values():
-            for name, amount in held.resources.items():
+        for allocations in self.holder.held.values():
+            for name, amount in allocations.resources.items():
                 sums[name] = sums.get(name, 0) + amount
         return sums
 

@@ -36,7 +36,7 @@ class FreedAmounts:
             holder = consumer.holder
             freed.consumers[holder.consumer_type, holder.project or "unknown"] += 1
             freed.amounts.update(consumer.amounts)
-            freed.providers.update(held.name or held.provider for held in holder.held.values())
+            freed.providers.update(allocations.name or allocations.provider for allocations in holder.held.values())
         return freed
 
 
@@ -73,6 +73,6 @@ def release_orphans(
     """
     for start in range(0, len(consumers), release.BATCH):
         batch = consumers[start : start + release.BATCH]
-        released += database.write(lambda db: release.release_unchanged(db, [each.holder for each in batch]))  # noqa: B023
+        released += database.write(lambda db: release.release_unchanged(db, [consumer.holder for consumer in batch]))  # noqa: B023
         tried.update(consumer.holder.uuid for consumer in batch)
         advance(len(batch))

@@ -26,7 +26,7 @@ _OWNER = ("consumer_type", "project_id", "user_id")
 _DRY_RUN_OWNER = "nobody"
 #: The default consumer type.
 _TYPE = "JOB"
-#: The file name that stands for standard input.
+#: The file name for standard input.
 _STDIN = "-"
 
 

@@ -19,7 +19,7 @@ from placement.extensions.terminal.address import ServiceAddress, UsageError
 Pairs = Sequence[tuple[str, str]]
 #: Largest response, in bytes; the overview of 100,000 hosts takes a quarter of this.
 MAX_BYTES = 2**28
-#: Bytes read at once; the length that a response states is not trusted.
+#: Bytes per read; the length stated by a response is not trusted.
 _CHUNK = 2**20
 #: The lowest status of a refusal and of a failure; a refused request has no effect.
 _REFUSALS, _FAILURES = 300, 500

@@ -51,7 +51,7 @@ def add_history(parser: argparse.ArgumentParser) -> None:
 
 
 def events(client: Client, arguments: argparse.Namespace, notice: Callable[[str], object]) -> Iterator[Document]:
-    """Yield the events for the arguments of ``events``, in order, each once.
+    """Yield the events that match the arguments of ``events``, in order and without duplicates.
 
     With ``--follow``, continue with future events, even after the service was unavailable; without a starting point,
     begin with future events.

@@ -21,7 +21,7 @@ _BATCH_SIZE = 150
 
 
 class Declined(Exception):
-    """The user did not confirm; the text says that nothing was done."""
+    """The user did not confirm, so nothing was released."""
 
 
 def add_release(parser: argparse.ArgumentParser) -> None:
@@ -85,15 +85,15 @@ def _replies(delete: Callable[[Pairs], Document], query: Pairs, arguments: argpa
     once = arguments.dry_run or arguments.limit is not None
     limit = [] if arguments.limit is None else [("limit", str(arguments.limit))]
     dry_run = [("dry_run", "true")] if arguments.dry_run else []
-    seen: set[str] = set()
+    released: set[str] = set()
     while True:
         reply = body_of(delete([*query, *limit, *dry_run]))
         yield reply
-        if once or reply["complete"] or seen.issuperset(reply["released"]):
+        if once or reply["complete"] or released.issuperset(reply["released"]):
             return
-        seen.update(reply["released"])
-        done = frozenset(_by_name(reply["released"]))
-        query = [pair for pair in query if pair not in done]
+        released.update(reply["released"])
+        released_pairs = frozenset(_by_name(reply["released"]))
+        query = [pair for pair in query if pair not in released_pairs]
 
 
 def _confirmed(matches: Sequence[Document], style: Style) -> bool:

@@ -75,7 +75,7 @@ def width(text: str) -> int:
 
 
 def _is_whole(cell: object) -> bool:
-    """Whether a cell must not be folded: a number, a uuid, or blocks."""
+    """Whether a cell must not be folded: a number, a uuid, or a bar of block characters."""
     text = "" if cell is None else str(cell)
     return isinstance(cell, int | float) or {*text} <= {*BLOCKS, UNKNOWN} or _UUID.fullmatch(text) is not None
 
@@ -126,20 +126,20 @@ def folded(text: str, max_width: int) -> list[str]:
             line = indentation
         line += piece
         while width(line.rstrip()) > max_width:
-            kept = _prefix(line, max_width)
-            lines.append(kept)
-            line = indentation + line[len(kept) :]
+            first_line = _prefix(line, max_width)
+            lines.append(first_line)
+            line = indentation + line[len(first_line) :]
     return [*lines, line.rstrip()]
 
 
 def _prefix(text: str, max_width: int) -> str:
     """Return the longest prefix of the text of at most this width."""
-    kept = ""
+    prefix = ""
     for character in text:
-        if width(kept + character) > max_width:
+        if width(prefix + character) > max_width:
             break
-        kept += character
-    return kept
+        prefix += character
+    return prefix
 
 
 def _at_left(text: str, wide: int) -> str:

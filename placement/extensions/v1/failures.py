@@ -64,7 +64,7 @@ class TooManyChanges(errors.BadRequest):
 
     code = "placement.v1.too_many_changes"
     template = (
-        "More than %(most)d events have been recorded since that time, the limit for one request. Ask for a later "
+        "More than %(maximum)d events have been recorded since that time, the limit for one request. Ask for a later "
         "time, such as %(reached)s."
     )
 

@@ -71,21 +71,21 @@ def add_names(database: Database, documents: Iterable[tuple[str, dict[str, Any]]
         database: As for ``names_of_providers``.
         documents: Pairs of a provider uuid and an object with its ``name``.
     """
-    shown = [*documents]
-    insert_names(shown, names_of_providers(database, ((uuid, document["name"]) for uuid, document in shown)))
+    pairs = [*documents]
+    insert_names(pairs, names_of_providers(database, ((uuid, document["name"]) for uuid, document in pairs)))
 
 
-def insert_names(documents: Iterable[tuple[str, dict[str, Any]]], known: Mapping[str, str]) -> None:
+def insert_names(documents: Iterable[tuple[str, dict[str, Any]]], node_names: Mapping[str, str]) -> None:
     """Insert ``node`` after ``name`` in documents whose uuid has a known node name."""
     for uuid, document in documents:
-        if uuid in known:
+        if uuid in node_names:
             others = {member: document.pop(member) for member in [*document] if member not in ("uuid", "name")}
-            document |= {"node": known[uuid], **others}
+            document |= {"node": node_names[uuid], **others}
 
 
-def unambiguous(known: Mapping[str, str], snapshot: Snapshot) -> Mapping[str, str]:
+def unambiguous(node_names: Mapping[str, str], snapshot: Snapshot) -> Mapping[str, str]:
     """Return the node names, by uuid, except names of providers: a name of both refers to the provider."""
-    return {uuid: name for uuid, name in known.items() if name not in snapshot.by_name}
+    return {uuid: name for uuid, name in node_names.items() if name not in snapshot.by_name}
 
 
 def name_in_texts(database: Database, snapshot: Snapshot, document: Any) -> None:
@@ -97,17 +97,23 @@ def name_in_texts(database: Database, snapshot: Snapshot, document: Any) -> None
         document: Changed in place.
     """
     objects = _objects(document)
-    sentences = [(shown, name) for shown in objects for name in _SENTENCES if isinstance(shown.get(name), str)]
-    uuids = {uuid for shown, name in sentences for uuid in _UUID.findall(shown[name])}
+    sentences = [
+        (container, name) for container in objects for name in _SENTENCES if isinstance(container.get(name), str)
+    ]
+    uuids = {uuid for container, name in sentences for uuid in _UUID.findall(container[name])}
     named = [snapshot.provider(slot) for slot in map(snapshot.by_uuid.get, uuids) if slot is not None]
-    known = unambiguous(names_of_providers(database, ((provider.uuid, provider.name) for provider in named)), snapshot)
-    for shown, name in sentences if known else ():
-        shown[name] = _UUID.sub(lambda match: known.get(match[0], match[0]), shown[name])
+    node_names = unambiguous(
+        names_of_providers(database, ((provider.uuid, provider.name) for provider in named)), snapshot
+    )
+    for container, name in sentences if node_names else ():
+        container[name] = _UUID.sub(lambda match: node_names.get(match[0], match[0]), container[name])
 
 
 def providers_in(document: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield pairs of a uuid and an object: the objects in a document that contain a ``uuid`` and a ``name``."""
-    return ((shown["uuid"], shown) for shown in _objects(document) if "uuid" in shown and "name" in shown)
+    return (
+        (provider["uuid"], provider) for provider in _objects(document) if "uuid" in provider and "name" in provider
+    )
 
 
 def providers_of_allocations(documents: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -50,9 +50,9 @@ class UsageOverlay:
         taken_by_consumer = self._taken_by_consumer
         for slot, amounts in candidate.amounts.items():
             self._unmerged.add(slot)
-            taken = self._taken.setdefault(slot, {})
+            taken_amounts = self._taken.setdefault(slot, {})
             for name, amount in amounts.items():
-                taken[name] = taken.get(name, 0) + times * amount
+                taken_amounts[name] = taken_amounts.get(name, 0) + times * amount
                 taken_by_consumer[slot, name] = taken_by_consumer.get((slot, name), 0) + times * amount
 
     def _inventory(self, slot: int, name: str, released: ReleasedAmounts) -> Amounts:
@@ -92,7 +92,7 @@ class UsageOverlay:
         self._taken, self._inventories = {}, {}
 
     def times(self, slot: int, amounts: Mapping[str, int]) -> int:
-        """Return an upper bound of how often the provider can supply the amounts to the current consumer."""
+        """Return an upper bound for the number of times that the provider can supply the current consumer."""
         return min(self._inventory_for_consumer(slot, name).available // amount for name, amount in amounts.items())
 
     def remaining(self, problem: TreeProblem) -> TreeProblem | None:

@@ -36,7 +36,7 @@ def recent_examination(req: Request, seconds: float) -> Examination:
 
 
 def examine_worker(req: Request, named: Collection[str] = ()) -> Examination:
-    """Return the examination by the named checks, or by all."""
+    """Return an examination with the named checks; with all checks if none are named."""
     subject = Subject(
         req.conf, req.database, req.service.policy.rules, index=req.index, on_rows=until(time.monotonic() + MAX_SECONDS)
     )

@@ -23,7 +23,7 @@ ANY_GENERATION = AnyGeneration.ANY_GENERATION
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The new allocations of one consumer, which replace the old ones.  A consumer left without allocations ends."""
+    """The new allocations of one consumer, which replace the old ones.  A consumer without new allocations ends."""
 
     consumer: str
     #: Amounts by provider uuid and name of the resource class.

@@ -22,9 +22,9 @@ from placement.db.writes.transaction import Reading
 from placement.objects.claims.holding import Holding, select_holdings
 from placement.objects.usage import UNKNOWN_TYPE
 
-#: Matching rows of an index, at most, for which a page reads all of them.
+#: Largest number of matching index rows that a page reads in full.
 MAX_INDEX_ROWS = 10_000
-#: Consumers, at most, that any other page examines.
+#: Largest number of consumers that any other page examines.
 WINDOW = 50_000
 
 
@@ -34,7 +34,7 @@ class ConsumerFilter:
 
     project: str | None = None
     user: str | None = None
-    #: ``unknown`` stands for consumers without a type.
+    #: ``unknown`` selects consumers without a type.
     consumer_type: str | None = None
     #: Naive, UTC.
     created_before: datetime.datetime | None = None
@@ -58,7 +58,7 @@ class ConsumerPage(NamedTuple):
     """Consumers, and the start of the next page."""
 
     holders: list[Holding]
-    #: The id after which the next page begins; None on the last page.
+    #: The id after which the next page begins; None if this page is the last.
     next: int | None
 
 
@@ -79,7 +79,9 @@ def page(db: Reading, consumer_filter: ConsumerFilter, limit: int, after: int = 
     if any(ids[f"{kind}_stored"] != name for kind, name in consumer_filter.named.items() if name is not None):
         return ConsumerPage([], None)
     owned = [*_owned(consumer_filter, ids)]
-    by_holding = consumer_filter.providers is not None and _has_few_rows(db, _held(consumer_filter, sa.select(_A.id)))
+    by_holding = consumer_filter.providers is not None and _has_few_rows(
+        db, _restricted(consumer_filter, sa.select(_A.id))
+    )
     window_end = None
     if not (by_holding or (owned and _has_few_rows(db, sa.select(_C.id).where(*owned)))):
         window_end = db.execute(_WINDOW_END, {"after": after, "window": WINDOW}).scalar()
@@ -87,11 +89,11 @@ def page(db: Reading, consumer_filter: ConsumerFilter, limit: int, after: int = 
     if window_end is not None:
         conditions.append(_C.id < window_end)
     holders = [*Holding.collect(db.execute(_statement(conditions, limit + 1), {"after": after})).values()]
-    shown = holders[:limit]
+    examined = holders[:limit]
     next_after = None if window_end is None else window_end - 1
     if len(holders) > limit:
-        next_after = shown[-1].id
-    return ConsumerPage([holder for holder in shown if holder.held_on], next_after)
+        next_after = examined[-1].id
+    return ConsumerPage([holder for holder in examined if holder.held_on], next_after)
 
 
 _A, _C = allocations.c, consumers.c
@@ -119,7 +121,7 @@ def _has_few_rows(db: Reading, rows: sa.Select[Any]) -> bool:
     return bool(db.execute(sa.select(sa.func.count()).select_from(counted)).scalar_one() <= MAX_INDEX_ROWS)
 
 
-def _held(consumer_filter: ConsumerFilter, statement: sa.Select[Any]) -> sa.Select[Any]:
+def _restricted(consumer_filter: ConsumerFilter, statement: sa.Select[Any]) -> sa.Select[Any]:
     """Return the statement about allocations, restricted to the class and the providers of the filter."""
     if consumer_filter.resource_class is not None:
         statement = statement.where(_A.resource_class_id == consumer_filter.resource_class)
@@ -133,8 +135,8 @@ def _statement(conditions: Iterable[sa.ColumnElement[bool]], count: int) -> sa.S
 
     Names are joined to the page rather than to the table of consumers, where MariaDB would begin with the projects.
     """
-    shown = _CONSUMERS.where(*conditions).limit(count).subquery("page")
-    return select_holdings(shown).order_by(shown.c.id, _A.id)
+    rows = _CONSUMERS.where(*conditions).limit(count).subquery("page")
+    return select_holdings(rows).order_by(rows.c.id, _A.id)
 
 
 def _owned(consumer_filter: ConsumerFilter, ids: Mapping[str, int]) -> Iterator[sa.ColumnElement[bool]]:
@@ -172,8 +174,8 @@ def _holding(consumer_filter: ConsumerFilter, by_holding: bool) -> Iterator[sa.C
         by_holding: Whether to begin with the allocations rather than with the consumers.
     """
     if by_holding:
-        yield _C.uuid.in_(_held(consumer_filter, sa.select(_A.consumer_id)))
+        yield _C.uuid.in_(_restricted(consumer_filter, sa.select(_A.consumer_id)))
     elif consumer_filter.providers is not None or consumer_filter.resource_class is not None:
         # The limit keeps databases from converting this into a join with all allocations.
-        held = _held(consumer_filter, sa.select(_A.consumer_id)).where(_A.consumer_id == _C.uuid)
-        yield held.limit(1).scalar_subquery().is_not(None)
+        matches = _restricted(consumer_filter, sa.select(_A.consumer_id)).where(_A.consumer_id == _C.uuid)
+        yield matches.limit(1).scalar_subquery().is_not(None)

@@ -62,9 +62,9 @@ class Holding:
     user: str | None = None
     #: None without a type.
     type_name: str | None = None
-    #: When its row was inserted, if that was recorded: naive, UTC.
+    #: The time at which its row was inserted, if recorded (naive, UTC).
     created_at: datetime.datetime | None = None
-    #: When its row was last written, even by a claim that only relies on it: naive, UTC.
+    #: The time of the last write of its row, even by a claim that only relies on it (naive, UTC).
     updated_at: datetime.datetime | None = None
     #: The expiry of its lease, by the database's clock: naive, UTC; None without a lease.
     expires_at: datetime.datetime | None = None
@@ -81,7 +81,7 @@ class Holding:
     amounts: dict[tuple[str, str], int] = field(default_factory=dict)
     #: Ids of the providers of its allocations.
     held_on: set[int] = field(default_factory=set)
-    #: When the newest allocation in ``held`` was written; only ``find`` reads it.
+    #: The time at which the newest allocation in ``held`` was written; only ``find`` reads it.
     modified: datetime.datetime | None = None
 
     @property
@@ -127,8 +127,8 @@ class Holding:
         holding = cls.collect(rows).get(uuid)
         if holding is None or holding.project is None or holding.user is None or not holding.held:
             return None
-        shown = (row.allocated_at for row in rows if row.provider is not None and row.resource_class is not None)
-        holding.modified = max((date for date in shown if date is not None), default=None)
+        dates = (row.allocated_at for row in rows if row.provider is not None and row.resource_class is not None)
+        holding.modified = max((date for date in dates if date is not None), default=None)
         return holding
 
     @classmethod
@@ -208,10 +208,10 @@ class Holding:
         self.held_on.add(provider_id)
         if provider is None or resource_class is None:
             return
-        held = self.held.get(provider)
-        if held is None:
-            held = self.held[provider] = HeldAmounts(provider, name, generation)
-        held.resources[resource_class] = used
+        amounts = self.held.get(provider)
+        if amounts is None:
+            amounts = self.held[provider] = HeldAmounts(provider, name, generation)
+        amounts.resources[resource_class] = used
         key = provider, resource_class
         self.amounts[key] = self.amounts.get(key, 0) + used
 

@@ -18,7 +18,7 @@ from placement.objects.claims import leases, release
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds, at most, of a sweep after a response.
+#: Longest sweep after a response, in seconds.
 _TIME_LIMIT = 5.0
 #: Seconds between a sweep that failed or found all expired leases locked, and the next sweep in the process.
 _PAUSE = 5.0

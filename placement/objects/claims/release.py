@@ -39,13 +39,13 @@ def end_consumer(db: Transaction, uuid: str) -> None:
     end(db, ending)
 
 
-def release_unchanged(db: Transaction, read: Iterable[Holding]) -> list[str]:
+def release_unchanged(db: Transaction, holdings: Iterable[Holding]) -> list[str]:
     """End the consumers that have not changed since they were read, and return their uuids.
 
     All fields are compared, because neither uuid and generation nor the id identify a consumer.  If it has ended and
     another project has created it again, it starts with the same generation; and SQLite reuses the highest id.
     """
-    before = {holding.uuid: holding for holding in read}
+    before = {holding.uuid: holding for holding in holdings}
     locked = Holding.lock(db, before)
     return _end_holding(db, [holding for holding in locked if holding.is_unchanged_since(before[holding.uuid])])
 
@@ -86,7 +86,7 @@ def end(db: Transaction, ending: Collection[Holding], *, reason: str | None = No
     certification only if both have written its row (docs/adr/0012).
 
     Args:
-        reason: Why they end, if no request ended them; for the history.
+        reason: The reason for the history, if no request ended them.
     """
     if not ending:
         return

@@ -22,7 +22,7 @@ from placement.search.solver.problem import ProviderFacts, Requirements, TreePro
 
 #: Trees that are charged to the budget at once, before their problems are made: the first chunk, and the largest.
 _CHUNK, _LARGEST_CHUNK = 256, 16_384
-#: Aggregates that are compared at once, one bit each, in the low half of 64 bits.
+#: Aggregates per comparison, one bit each, in the low half of 64 bits.
 _BITS = 32
 #: Providers per operation, in a list and in an array.
 _PER_LIST_OPERATION, _PER_ARRAY_OPERATION = 10, 200
@@ -133,7 +133,7 @@ class TreeProblems:
     def possible(self, roots: Slots, refusals: Refusals) -> Slots:
         """Return the roots, without trees of one provider that cannot supply all demands together.
 
-        Arrays decide this for thousands of hosts without children at once.
+        Arrays decide this for thousands of hosts without children in one operation.
         """
         requirements = self._requirements
         isolated = requirements.isolate and requirements.suffixed_count > 1

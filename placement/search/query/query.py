@@ -53,7 +53,7 @@ class Group:
 
     One provider supplies all resources of a suffixed group and meets every rule by itself.  Different providers may
     supply the classes of the unsuffixed group; together they meet ``traits.any_of``, and the root of the tree may meet
-    ``aggregates.any_of`` for them.  A group without resources stands for a provider in
+    ``aggregates.any_of`` for them.  A group without resources represents a provider in
     ``SearchQuery.same_subtrees``.
     """
 

@@ -111,13 +111,13 @@ def _forest(
     walked = 0
     roots: dict[int, int] = {}
     for provider in numbers:
-        known = facts[provider]
-        steps, parent = _nearest(known.ancestry, numbers)
+        own_facts = facts[provider]
+        steps, parent = _nearest(own_facts.ancestry, numbers)
         walked += steps
         if steps > _PER_OPERATION:
             budget.spend(steps)
         parents.append(parent)
-        root = known.root if known.root is not None else deque(known.ancestry, 1).pop()
+        root = own_facts.root if own_facts.root is not None else deque(own_facts.ancestry, 1).pop()
         trees.append(roots.setdefault(root, len(roots)))
     budget.spend(walked)
     return tuple(parents), tuple(trees)

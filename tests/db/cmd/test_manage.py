@@ -103,7 +103,7 @@ class TestSchema:
         assert (ran.code, ran.out) == (1, "")
         assert ran.err.splitlines()[-1] == (
             "placement-manage: The database is at revision ffffffffffff, which this release does not know: "
-            "a newer release or another program created it."
+            "a newer release or another application created it."
         )
         assert "Traceback" not in ran.err
         assert schema.version(database.engine) == "ffffffffffff"

@@ -19,7 +19,7 @@ def upgrade() -> None:
     """Create the feed's tables, and give the feed an identity.
 
     The tables already exist if the database was stamped with a revision of another implementation and now returns.  The
-    feed lacks the changes of that time, so the new identity makes every reader read everything again.
+    feed lacks the changes of that time, so the new identity makes every reader start over.
     """
     steps.create_table(
         "change_writers",

@@ -84,16 +84,16 @@ def create(req: Request) -> Reply:
     In the first case, the response shows the state ``allocating``, which clients expect, although the outcome is known.
     """
     Arguments(req.pairs())
-    wanted = _requested(req, req.document)
-    owner = _consumer_owner(req, wanted.owner)
+    requested = _requested(req, req.document)
+    owner = _consumer_owner(req, requested.owner)
     show = schema.Presentation(req)
     if req.document.get("node"):
-        record = _write(req, lambda db: _backfill(req, db, wanted, owner))
+        record = _write(req, lambda db: _backfill(req, db, requested, owner))
         signals.node_requested("backfilled", 0)
         return created(req.absolute_url(f"{_PATH}/{record.uuid}"), show(record))
     attempts = req.conf.placement.allocation_conflict_retry_count
-    NodeRequest(req.database, req.index, wanted, owner, attempts=attempts).place()
-    return created(req.absolute_url(f"{_PATH}/{wanted.uuid}"), show(wanted, state=ALLOCATING))
+    NodeRequest(req.database, req.index, requested, owner, attempts=attempts).place()
+    return created(req.absolute_url(f"{_PATH}/{requested.uuid}"), show(requested, state=ALLOCATING))
 
 
 def _requested(req: Request, document: dict[str, Any]) -> Record:
@@ -144,7 +144,7 @@ def _consumer_owner(req: Request, owner: str | None) -> Owner:
     return Owner(project, user, _CONSUMER_TYPE)
 
 
-def _backfill(req: Request, db: Transaction, wanted: Record, owner: Owner) -> Record:
+def _backfill(req: Request, db: Transaction, requested: Record, owner: Owner) -> Record:
     ident = req.document["node"]
     schema.check_ident(ident)
     project = access.project_of_candidates(req)
@@ -152,7 +152,7 @@ def _backfill(req: Request, db: Transaction, wanted: Record, owner: Owner) -> Re
     if node is None or (project is not None and project not in (node.owner, node.lessee)):
         raise AllocationNodeNotFound(node=ident)
     keep_holder, any_project = not req.document.get("uuid"), access.may_use_any_consumer(req)
-    return placing.backfill(db, node, wanted, owner, keep_holder=keep_holder, any_project=any_project)
+    return placing.backfill(db, node, requested, owner, keep_holder=keep_holder, any_project=any_project)
 
 
 @endpoint(since=versions.ALLOCATIONS, gate=AllocationsNotInVersion, policy="baremetal:allocation:list")
@@ -182,7 +182,7 @@ def list_allocations(req: Request) -> Reply:
     records = req.read(work)
     document: dict[str, Any] = {"allocations": [show(record) for record in records]}
     if len(records) == paging.limit:
-        filters = arguments.given(schema.FILTERS)
+        filters = arguments.values_of(schema.FILTERS)
         document["next"] = next_page(req, _PATH, paging, records[-1].uuid, fields=fields, filters=filters)
     return ok(document)
 
@@ -304,12 +304,12 @@ def _presentation(req: Request) -> schema.Presentation:
 
 
 def _record_of(req: Request, db: Reading, ident: str, rule: str, missing: type[errors.Failure]) -> Record:
-    """Return the allocation of the node if the caller may do ``rule`` to it.
+    """Return the allocation of the node if ``rule`` allows the caller to act on it.
 
     Raises:
         Failure: ``missing``, if the caller may see neither the node nor its allocation.
         NodeHasNoRecord: The node has no allocation, or the caller may see only the node.
-        Forbidden: The caller may see the allocation but not do this.
+        Forbidden: The caller may see the allocation, but ``rule`` refuses the action.
     """
     node = Node.get(db, ident, missing)
     failure = NodeHasNoRecord(node=ident) if access.may_see(req, node) else missing(node=ident)

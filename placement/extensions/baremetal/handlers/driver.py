@@ -33,7 +33,7 @@ def list_drivers(req: Request) -> Reply:
     """List the drivers that nodes may name.  No host runs them, since the service controls no hardware."""
     arguments = Arguments(req.pairs(), _PARAMETERS)
     fields = arguments.fields(_FIELDS)
-    if any(req.version < _PARAMETERS[name] for name in arguments.given(_PARAMETERS)):
+    if any(req.version < _PARAMETERS[name] for name in arguments.values_of(_PARAMETERS)):
         raise NotInThisVersion()
     driver_type = arguments.get("type")
     if driver_type not in (None, "classic", _TYPE):

@@ -124,7 +124,7 @@ def _listed(req: Request, path: str, arguments: Arguments, names: Sequence[str])
     last = rows[-1]["uuid"] if len(rows) == paging.limit else None
     document: dict[str, Any] = {"nodes": [present(row, traits.get(row["uuid"], [])) for row in rows]}
     if last is not None:
-        filters, fields = arguments.given(node_list.REPEATED), arguments.fields(names)
+        filters, fields = arguments.values_of(node_list.REPEATED), arguments.fields(names)
         document["next"] = next_page(req, path, paging, last, fields=fields, filters=filters)
     return ok(document)
 
@@ -153,5 +153,5 @@ def _with_traits(db: Transaction, locked: LockedNode) -> NodeAndTraits:
 
 
 def _present(req: Request, node: Node, traits: list[str], names: Sequence[str] | None = None) -> dict[str, Any]:
-    shown = visible(req.version) if names is None else names
-    return NodePresentation(req, shown).of_node(node, traits)
+    fields = visible(req.version) if names is None else names
+    return NodePresentation(req, fields).of_node(node, traits)

@@ -76,7 +76,7 @@ def validate(req: Request, node: str) -> Reply:
     body=schema.MAINTENANCE,
 )
 def set_maintenance(req: Request, node: str) -> Reply:
-    """Put a node in maintenance: it is not allocated meanwhile but keeps its present allocation."""
+    """Put a node in maintenance: it keeps its allocation, but is not allocated again."""
     arguments = Arguments(req.pairs(), schema.MAINTENANCE_QUERY)
     reason = req.document.get("reason", arguments.get("reason"))
     return _maintain(req, node, "baremetal:node:set_maintenance", True, {"maintenance_reason": reason})

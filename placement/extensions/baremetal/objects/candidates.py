@@ -44,12 +44,12 @@ def _random() -> random.Random:
 _SYSTEM = random.SystemRandom()
 
 
-def fits(wanted: Record, node: Node | Row[Any]) -> bool:
+def fits(requested: Record, node: Node | Row[Any]) -> bool:
     """Whether a node, free or not, is available and fits a request, except for its traits."""
     return (
         is_available(node.provision_state, node.power_state, node.maintenance, node.parent_node)
-        and node.resource_class == wanted.resource_class
-        and (wanted.owner is None or wanted.owner in (node.owner, node.lessee))
+        and node.resource_class == requested.resource_class
+        and (requested.owner is None or requested.owner in (node.owner, node.lessee))
     )
 
 
@@ -64,16 +64,16 @@ class CandidateNode(NamedTuple):
 class Choice:
     """The free nodes of a snapshot, and the choice of one that fits."""
 
-    def __init__(self, snapshot: Snapshot, wanted: Record, refused: Collection[CandidateNode] = ()) -> None:
+    def __init__(self, snapshot: Snapshot, requested: Record, refused: Collection[CandidateNode] = ()) -> None:
         """Find the free nodes.
 
         Args:
-            wanted: The request; a node with its name is preferred.
+            requested: The request; a node with its name is preferred.
             refused: Earlier candidates, excluded unless their providers have changed.
         """
         self._snapshot = snapshot
-        self._wanted = wanted
-        free = _free(snapshot, wanted)
+        self._requested = requested
+        free = _free(snapshot, requested)
         excluded = [snapshot.by_uuid[old.uuid] for old in refused if old == self._candidate(old.uuid)]
         self._free = (free - SlotSet.sparse(np.unique(np.array(excluded, dtype=np.intp))) if excluded else free).slots()
 
@@ -106,7 +106,7 @@ class Choice:
 
     def without_traits(self) -> Choice:
         """Return the choice for the same request without its traits."""
-        return Choice(self._snapshot, replace(self._wanted, traits=()))
+        return Choice(self._snapshot, replace(self._requested, traits=()))
 
     def _candidate(self, uuid: str) -> CandidateNode | None:
         slot = self._snapshot.by_uuid.get(uuid)
@@ -124,9 +124,9 @@ class Choice:
 
     def _preferred(self, db: Reading) -> str | None:
         """Return the uuid of the node with the name of the request, if it is free and fits."""
-        if self._wanted.name is None:
+        if self._requested.name is None:
             return None
-        rows = db.execute(_BY_NAME, {"name": self._wanted.name}).all()
+        rows = db.execute(_BY_NAME, {"name": self._requested.name}).all()
         return next(iter(self._matching(rows)), None)
 
     def _fitting(self, db: Reading) -> Iterator[list[str]]:
@@ -140,8 +140,8 @@ class Choice:
             yield self._fitting_slots(db, others[:LARGER_SAMPLE_SIZE])
             yield self._fitting_slots(db, others[LARGER_SAMPLE_SIZE:])
             return
-        parameters = {"resource_class": self._wanted.resource_class, "owner": self._wanted.owner}
-        queries = [_BY_CLASS] if self._wanted.owner is None else [_BY_OWNER, _BY_LESSEE]
+        parameters = {"resource_class": self._requested.resource_class, "owner": self._requested.owner}
+        queries = [_BY_CLASS] if self._requested.owner is None else [_BY_OWNER, _BY_LESSEE]
         for max_rows in (FIRST_ROWS, _ALL_ROWS):
             results = [db.execute(query, {**parameters, "max_rows": max_rows}).all() for query in queries]
             yield self._matching(itertools.chain.from_iterable(results))
@@ -153,7 +153,7 @@ class Choice:
 
     def _matching(self, rows: Iterable[Row[Any]]) -> list[str]:
         """Return the uuids of the nodes that fit and are free."""
-        return [row.uuid for row in rows if fits(self._wanted, row) and self._is_free(row.uuid)]
+        return [row.uuid for row in rows if fits(self._requested, row) and self._is_free(row.uuid)]
 
     def _is_free(self, uuid: str) -> bool:
         slot = self._snapshot.by_uuid.get(uuid)
@@ -175,22 +175,22 @@ def resolve(db: Reading, idents: Collection[str], project: str | None = None) ->
         query = sa.select(column.label("key"), _N.uuid).where(column.in_(sa.bindparam("keys", expanding=True)))
         if project is not None:
             query = query.where(sa.or_(_N.owner == project, _N.lessee == project))
-        known = {row.key: row.uuid for row in batches.rows(db, query, "keys", sorted({*by_ident.values()}))}
-        resolved |= {ident: known[key] for ident, key in by_ident.items() if key in known}
+        uuid_by_key = {row.key: row.uuid for row in batches.rows(db, query, "keys", sorted({*by_ident.values()}))}
+        resolved |= {ident: uuid_by_key[key] for ident, key in by_ident.items() if key in uuid_by_key}
     return resolved
 
 
 # --- by index -------------------------------------------------------------------------------------------------------
 
 
-def _free(snapshot: Snapshot, wanted: Record) -> SlotSet:
+def _free(snapshot: Snapshot, requested: Record) -> SlotSet:
     """Return the providers with the traits and a free unit of the class, among the candidate nodes if there are any."""
-    column = snapshot.column(inventory_class(wanted.resource_class))
+    column = snapshot.column(inventory_class(requested.resource_class))
     if column is None:
         return EMPTY
-    sets = [snapshot.with_trait(trait) for trait in set(wanted.traits)]
-    if wanted.candidate_nodes:
-        sets.append(_slots_of(snapshot, wanted.candidate_nodes))
+    sets = [snapshot.with_trait(trait) for trait in set(requested.traits)]
+    if requested.candidate_nodes:
+        sets.append(_slots_of(snapshot, requested.candidate_nodes))
     return column.fitting(1, intersection(sets) if sets else SlotSet.dense(snapshot.forest.alive))
 
 

@@ -63,7 +63,7 @@ class Node:
 
     @property
     def available(self) -> bool:
-        """Whether the node could be allocated if free; its unit is then not reserved."""
+        """Whether the node could be allocated if free; if not, its unit is reserved."""
         return states.is_available(self.provision_state, self.power_state, self.maintenance, self.parent_node)
 
     @property
@@ -75,9 +75,9 @@ class Node:
     def find(cls, db: Reading, ident: str) -> Self | None:
         """Return the node with this uuid, or with this name if ``ident`` is not a uuid; None if not found."""
         uuid = canonical(ident)
-        statement, wanted = (_BY_NAME, ident) if uuid is None else (_BY_UUID, uuid)
-        for row in db.execute(statement, {"ident": wanted}):
-            if wanted in (row.uuid, row.name):  # some collations ignore case
+        statement, key = (_BY_NAME, ident) if uuid is None else (_BY_UUID, uuid)
+        for row in db.execute(statement, {"ident": key}):
+            if key in (row.uuid, row.name):  # some collations ignore case
                 return cls(*row)
         return None
 

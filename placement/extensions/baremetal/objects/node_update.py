@@ -99,7 +99,7 @@ def set_provision_state(db: Transaction, node: Node, verb: str, permit: Check) -
 
     Args:
         node: The node read by this attempt without a lock.
-        permit: Called with the locked node; raises a Failure unless the caller may do this.
+        permit: Called with the locked node; raises a Failure unless the caller may change it.
 
     Raises:
         VerbNotPossible: The verb is not allowed in the state of the node.
@@ -155,11 +155,11 @@ def delete(db: Transaction, node: Node, permit: Check) -> None:
 
 def missing_traits(db: Reading, node: Node) -> list[str]:
     """Return the sorted traits that the instance requires and the node lacks."""
-    wanted = node.details.get("instance_info", {}).get("traits")
-    if not isinstance(wanted, list) or not wanted:
+    required = node.details.get("instance_info", {}).get("traits")
+    if not isinstance(required, list) or not required:
         return []
     present = traits_of(db, [node.uuid])[node.uuid]
-    return sorted({str(trait) for trait in wanted}.difference(present))
+    return sorted({str(trait) for trait in required}.difference(present))
 
 
 def _check_verb(db: Transaction, node: Node, verb: str) -> None:

@@ -47,7 +47,7 @@ class Record:
     node_uuid: str | None = None
     last_error: str | None = None
     updated_at: datetime.datetime | None = None
-    #: 0 for a request.
+    #: 0 for a request not yet recorded.
     id: int = 0
 
     @property
@@ -130,20 +130,23 @@ def _vacate(db: Transaction, **values: str | None) -> None:
     Raises:
         RecordUuidTaken, RecordNameTaken, NodeTaken: A record that has not ended has one of the values.
     """
-    taken = {column: value for column, value in values.items() if value is not None}
+    unique_values = {column: value for column, value in values.items() if value is not None}
     # The row with the uuid comes first, so that all databases report the same conflict if there are several.
-    rows = sorted(db.execute(_conflicting(tuple(taken)), taken), key=lambda row: row.uuid != taken.get("uuid"))
+    rows = sorted(
+        db.execute(_conflicting(tuple(unique_values)), unique_values),
+        key=lambda row: row.uuid != unique_values.get("uuid"),
+    )
     for row in rows:
         if not row.ended:
-            _refuse(row, taken)
+            _refuse(row, unique_values)
     if rows:
         db.execute(_DELETE, {"ids": [row.id for row in rows]})
 
 
-def _refuse(row: Any, taken: Mapping[str, str]) -> None:
-    if row.uuid == taken.get("uuid"):
+def _refuse(row: Any, unique_values: Mapping[str, str]) -> None:
+    if row.uuid == unique_values.get("uuid"):
         raise RecordUuidTaken(uuid=row.uuid)
-    if row.name is not None and row.name == taken.get("name"):
+    if row.name is not None and row.name == unique_values.get("name"):
         raise RecordNameTaken(name=row.name)
     raise NodeTaken(node=row.node_uuid, instance=row.uuid)
 

@@ -125,14 +125,14 @@ def fields(version: Version) -> tuple[str, ...]:
 class Presentation:
     """A builder of the documents of allocations, for one request."""
 
-    def __init__(self, req: Request, wanted: tuple[str, ...] | None = None) -> None:
+    def __init__(self, req: Request, field_names: tuple[str, ...] | None = None) -> None:
         """Select the fields.
 
         Args:
-            wanted: Names of fields; None for all fields of the version.  Links are always included.
+            field_names: Names of fields; None for all fields of the version.  Links are always included.
         """
         self._links = Links(req, "allocations")
-        self._names = fields(req.version) if wanted is None else (*wanted, "links")
+        self._names = fields(req.version) if field_names is None else (*field_names, "links")
 
     @property
     def columns(self) -> set[str]:

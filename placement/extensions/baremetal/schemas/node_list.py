@@ -102,7 +102,7 @@ def paging(arguments: Arguments, version: Version) -> Paging:
     Raises:
         NotInThisVersion: A filter or sort key was added in a later version.
     """
-    if any(version < FILTERS[name] for name in arguments.given(FILTERS)):
+    if any(version < FILTERS[name] for name in arguments.values_of(FILTERS)):
         raise NotInThisVersion()
     page = arguments.paging(_SORTABLE)
     check_visible([page.sort_key], version)
@@ -128,7 +128,7 @@ def node_filter(arguments: Arguments, project: str | None) -> NodeFilter:
 
     if (chassis := given("chassis_uuid", uuid_of)) is not None:
         raise NoChassis(uuid=chassis)
-    columns: dict[str, Any] = dict(arguments.given(_OF_COLUMNS))
+    columns: dict[str, Any] = dict(arguments.values_of(_OF_COLUMNS))
     if "maintenance" in arguments:
         columns["maintenance"] = given("maintenance", truth)
     if columns.get("provision_state", states.ENROLL) not in states.ALL:
@@ -138,7 +138,7 @@ def node_filter(arguments: Arguments, project: str | None) -> NodeFilter:
     return NodeFilter(
         columns=columns,
         details=_details(arguments),
-        set={_SET[parameter]: truth(parameter, value) for parameter, value in arguments.given(_SET).items()},
+        set={_SET[parameter]: truth(parameter, value) for parameter, value in arguments.values_of(_SET).items()},
         instance_uuid=given("instance_uuid", uuid_of),
         associated=given("associated", truth),
         description_contains=arguments.get("description_contains"),
@@ -155,7 +155,7 @@ _SET = {"retired": "retired", "sharded": "shard"}
 def _details(arguments: Arguments) -> dict[str, Sequence[str | None]]:
     """Return the filters of values in ``details``; a node without a conductor group is in the group ""."""
     filters: dict[str, Sequence[str | None]] = {
-        name: [value] for name, value in arguments.given(("fault", "conductor", "instance_name")).items()
+        name: [value] for name, value in arguments.values_of(("fault", "conductor", "instance_name")).items()
     }
     if (group := arguments.get("conductor_group")) is not None:
         filters["conductor_group"] = [group.lower()] if group else [group, None]

@@ -8,7 +8,7 @@ from placement import errors
 from placement.extensions.baremetal.objects.keyset import Paging
 from placement.uuids import is_uuid
 
-#: Items on a page, at most and by default.
+#: Maximum and default number of items on a page.
 MAX_LIMIT = 1000
 #: Parameters of every paged list.
 PAGING = ("fields", "limit", "marker", "sort_key", "sort_dir")
@@ -79,8 +79,8 @@ class Arguments:
         values = self._values.get(name)
         return None if values is None else values[0]
 
-    def given(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the values of those parameters that the query contains, by name."""
+    def values_of(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the values of these parameters, by name; parameters missing from the query are left out."""
         return {name: self._values[name][0] for name in names if name in self._values}
 
     def fields(self, known: Collection[str]) -> tuple[str, ...] | None:

@@ -48,21 +48,21 @@ def list_consumers(req: Request) -> Reply:
 
     A query without a project lists only the consumers of the caller's project if the caller may not see all consumers.
     """
-    given = dict(without_blanks(req.pairs()))
-    _authorize(req, given)
-    shown: dict[str, Any] = {
+    query = dict(without_blanks(req.pairs()))
+    _authorize(req, query)
+    variables: dict[str, Any] = {
         "page": "consumers",
-        "filters": [(name, label, hint, given.get(name, "")) for name, label, hint in _FILTERS],
+        "filters": [(name, label, hint, query.get(name, "")) for name, label, hint in _FILTERS],
         "classes": class_names(req.index.current()),
     }
     try:
-        consumer_filter = schema.consumer_filter(req, _valid(given))
+        consumer_filter = schema.consumer_filter(req, _valid(query))
     except errors.BadRequest as failure:
-        return pages.show(req, "consumers.html", 400, sentence=failure.line, consumers=[], next="", **shown)
-    page = req.read(lambda db: consumer_pages.page(db, consumer_filter, _ROWS, int(given.get("after", 0))))
-    following = "" if page.next is None else urlencode({**given, "after": page.next})
-    shown |= {"consumers": page.holders, "names": _names(req, page.holders), "next": following}
-    return pages.show(req, "consumers.html", sentence="", **shown)
+        return pages.show(req, "consumers.html", 400, sentence=failure.line, consumers=[], next="", **variables)
+    page = req.read(lambda db: consumer_pages.page(db, consumer_filter, _ROWS, int(query.get("after", 0))))
+    following = "" if page.next is None else urlencode({**query, "after": page.next})
+    variables |= {"consumers": page.holders, "names": _names(req, page.holders), "next": following}
+    return pages.show(req, "consumers.html", sentence="", **variables)
 
 
 @endpoint(policy="placement:v1:claims:show", query=timeline.QUERY, negotiates=False)
@@ -71,11 +71,11 @@ def show(req: Request, consumer: str) -> Reply:
     uuid = canonical(consumer)
     if uuid is None:
         raise NothingKnown(object=consumer)
-    held = req.read(lambda db: held_claim(db, consumer))
+    holding = req.read(lambda db: held_claim(db, consumer))
     events = timeline.of(req, EventFilter(uuids=spellings(consumer), kinds=(CONSUMER,)))
-    if held is not None:
-        names = _names(req, [held])
-        return pages.show(req, "consumer.html", page="consumers", held=held, names=names, timeline=events)
+    if holding is not None:
+        names = _names(req, [holding])
+        return pages.show(req, "consumer.html", page="consumers", held=holding, names=names, timeline=events)
     if events is None or events.is_empty:
         raise NothingKnown(object=consumer)
     return pages.show(req, "gone.html", page="consumers", kind="consumer", uuid=uuid, name=uuid, timeline=events)
@@ -83,14 +83,14 @@ def show(req: Request, consumer: str) -> Reply:
 
 def _names(req: Request, holders: Iterable[Holding]) -> dict[str, str]:
     """Return the display names of the providers on which these consumers hold resources, by uuid."""
-    names = {held.provider: held.name for holder in holders for held in holder.held.values()}
+    names = {amounts.provider: amounts.name for holder in holders for amounts in holder.held.values()}
     node_names = nodes.names_of_providers(req.database, names.items())
     if node_names:
         node_names = nodes.unambiguous(node_names, req.index.current())
     return {uuid: name or uuid for uuid, name in {**names, **node_names}.items()}
 
 
-def _authorize(req: Request, given: dict[str, str]) -> None:
+def _authorize(req: Request, query: dict[str, str]) -> None:
     """Check that the caller may see the consumers of the project in the query.
 
     Without one, a caller who may not see all consumers is limited to their own project.
@@ -99,15 +99,15 @@ def _authorize(req: Request, given: dict[str, str]) -> None:
         errors.Forbidden: The policy does not allow it.
     """
     try:
-        req.authorize(_RULE, {"project_id": given.get("project")})
+        req.authorize(_RULE, {"project_id": query.get("project")})
     except errors.Forbidden:
         own = req.environ[CONTEXT].project_id
-        if own is None or "project" in given:
+        if own is None or "project" in query:
             raise
         req.authorize(_RULE, {"project_id": own})
-        given["project"] = own
+        query["project"] = own
 
 
-def _valid(given: dict[str, str]) -> Parameters:
+def _valid(query: dict[str, str]) -> Parameters:
     """Return the filters, validated by the schema of the API; raises errors.InvalidQuery."""
-    return schema.LIST.validate(given.items(), OLDEST)
+    return schema.LIST.validate(query.items(), OLDEST)

@@ -48,12 +48,12 @@ _LIST = Query(
 def _project(req: Request) -> dict[str, Any]:
     """Return the target of the policy rule: the project whose events are listed."""
     try:
-        return {"project_id": _given(req).get("project")}
+        return {"project_id": _query(req).get("project")}
     except errors.InvalidQuery:
         return {}
 
 
-def _given(req: Request) -> dict[str, str]:
+def _query(req: Request) -> dict[str, str]:
     """Return the parameters of the query that are not empty; raises InvalidQuery."""
     return dict(without_blanks(req.pairs()))
 
@@ -61,47 +61,47 @@ def _given(req: Request) -> dict[str, str]:
 @endpoint(policy=schema.RULE, target=_project, negotiates=False)
 def list_events(req: Request) -> Reply:
     """List the events that match every filter, newest first."""
-    given = _given(req)
-    shown: dict[str, Any] = {
+    query = _query(req)
+    variables: dict[str, Any] = {
         "page": "events",
         "kinds": KINDS,
-        "kind": given.get("kind", ""),
-        "filters": [(name, label, hint, given.get(name, "")) for name, label, hint in _FILTERS],
+        "kind": query.get("kind", ""),
+        "filters": [(name, label, hint, query.get(name, "")) for name, label, hint in _FILTERS],
     }
     try:
-        event_filter = _filter(req, given)
+        event_filter = _filter(req, query)
     except errors.BadRequest as failure:
-        return pages.show(req, "events.html", 400, sentence=failure.line, **shown)
-    return pages.show(req, "events.html", sentence="", **_rows(req, event_filter, given), **shown)
+        return pages.show(req, "events.html", 400, sentence=failure.line, **variables)
+    return pages.show(req, "events.html", sentence="", **_rows(req, event_filter, query), **variables)
 
 
 @endpoint(policy=schema.RULE, target=_project, negotiates=False)
 def follow(req: Request) -> Reply:
     """Show the newest events after waiting for an event later than a position, unless too many requests are waiting."""
-    given = _given(req)
-    event_filter = _filter(req, given)
-    EventReader(req.database, req.index, event_filter, 1).wait(given.pop("position", None), _WAIT)
-    return pages.show(req, "event_rows.html", **_rows(req, event_filter, given))
+    query = _query(req)
+    event_filter = _filter(req, query)
+    EventReader(req.database, req.index, event_filter, 1).wait(query.pop("position", None), _WAIT)
+    return pages.show(req, "event_rows.html", **_rows(req, event_filter, query))
 
 
-def _filter(req: Request, given: dict[str, str]) -> EventFilter:
+def _filter(req: Request, query: dict[str, str]) -> EventFilter:
     """Return the filter in a query.
 
     Raises:
         InvalidQuery, InvalidField, UnknownProvider: The query is invalid.
     """
-    return schema.event_filter(req, _LIST.validate(given.items(), OLDEST))
+    return schema.event_filter(req, _LIST.validate(query.items(), OLDEST))
 
 
-def _rows(req: Request, event_filter: EventFilter, given: dict[str, str]) -> dict[str, Any]:
+def _rows(req: Request, event_filter: EventFilter, query: dict[str, str]) -> dict[str, Any]:
     """Return the template variables of the list of events: events before the mark in the query, or the newest."""
     following = EventReader(req.database, req.index, event_filter, ROWS)
     # Read before the events: an event in between causes a redundant refresh but is not missed.
     position = following.start(schema.NOW)
-    after = given.get("after")
+    after = query.get("after")
     page = following.page(after, newest_first=True)
     events, mark = whole_requests(page)
-    filters = {name: value for name, value in given.items() if name not in ("after", "position")}
+    filters = {name: value for name, value in query.items() if name not in ("after", "position")}
     return {
         "summaries": summaries(events, page.names, trees_of(req), req.now()),
         "position": position,

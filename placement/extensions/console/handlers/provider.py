@@ -58,15 +58,15 @@ _LIST = Query(
 @endpoint(policy="placement:v1:overview:show", query=_LIST, negotiates=False)
 def list_providers(req: Request) -> Reply:
     """List the matching providers, sorted and page by page."""
-    given = {name: value.strip() for name, value in req.parameters.items() if name != "page"}
-    criteria = search.Criteria(*(given.get(name, "") for name in ("name", "class", "trait", "aggregate")))
+    query = {name: value.strip() for name, value in req.parameters.items() if name != "page"}
+    criteria = search.Criteria(*(query.get(name, "") for name in ("name", "class", "trait", "aggregate")))
     number = int(req.parameters.get("page", 1))
     snapshot = named_snapshot(req)
-    order = given.pop("sort", search.ORDERS[0])
+    order = query.pop("sort", search.ORDERS[0])
     slots = search.ordered(search.find_slots(criteria, snapshot), snapshot, order, criteria.resource_class)
     last_page = max(1, -(-len(slots) // ROWS))
     first = (number - 1) * ROWS
-    shown = slots[first : first + ROWS]
+    page_slots = slots[first : first + ROWS]
     return pages.show(
         req,
         "providers.html",
@@ -76,12 +76,12 @@ def list_providers(req: Request) -> Reply:
         traits=sorted(snapshot.traits)[:_SUGGESTIONS],
         count=len(slots),
         first=first + 1,
-        last=first + len(shown),
-        rows=[search.row(snapshot, slot) for slot in shown],
+        last=first + len(page_slots),
+        rows=[search.row(snapshot, slot) for slot in page_slots],
         order=order,
-        columns=[(label, *_header(given, order, orders)) for label, orders in _COLUMNS],
-        previous=_address(given, sort=order, page=min(number - 1, last_page)) if number > 1 else "",
-        next=_address(given, sort=order, page=number + 1) if number < last_page else "",
+        columns=[(label, *_header(query, order, orders)) for label, orders in _COLUMNS],
+        previous=_address(query, sort=order, page=min(number - 1, last_page)) if number > 1 else "",
+        next=_address(query, sort=order, page=number + 1) if number < last_page else "",
     )
 
 
@@ -211,21 +211,21 @@ def _inventories(req: Request, uuid: str) -> list[Inventory]:
     return sorted(req.read(work), key=lambda record: record.resource_class)
 
 
-def _header(given: dict[str, str], current: str, orders: tuple[str, str]) -> tuple[str, str]:
+def _header(filters: dict[str, str], current: str, orders: tuple[str, str]) -> tuple[str, str]:
     """Return the query string that sorts by a column, and its ``aria-sort``; empty unless the list is sorted by it.
 
     Args:
-        given: The filters of the list.
+        filters: The filters of the list.
         current: The order of the list.
         orders: The default order of the column, and the reverse.
     """
     following = orders[1] if current == orders[0] else orders[0]
     aria_sort = ("descending" if current.startswith("-") else "ascending") if current in orders else ""
-    return _address(given, sort=following), aria_sort
+    return _address(filters, sort=following), aria_sort
 
 
-def _address(given: dict[str, str], **more: object) -> str:
+def _address(filters: dict[str, str], **more: object) -> str:
     """Return the query string of the list without empty values and the default order."""
     if more["sort"] == search.ORDERS[0]:
         del more["sort"]
-    return urlencode({name: value for name, value in given.items() if value} | more)
+    return urlencode({name: value for name, value in filters.items() if value} | more)

@@ -63,8 +63,8 @@ def _trees(reply: JSONObject, snapshot: Snapshot) -> tuple[DrawnTree, ...]:
     slots = snapshot.by_uuid
     trees: list[DrawnTree] = []
     for result in reply.get("body", {}).get("results", ()):
-        held = result.get("allocations", {})
-        amounts = {slots[uuid]: of["resources"] for uuid, of in held.items() if uuid in slots}
+        allocations = result.get("allocations", {})
+        amounts = {slots[uuid]: of["resources"] for uuid, of in allocations.items() if uuid in slots}
         mappings: dict[str, list[int]] = {}
         for copy in result.get("mappings", ()):
             for suffix, uuids in copy.items():

@@ -187,7 +187,7 @@ def _label(labels: tuple[str, str, str], pairs: Sequence[ValueChange]) -> str:
 
 
 def _verb(event: Event) -> str:
-    """Return what happened to the object."""
+    """Return the verb for the change of the object."""
     before, after = event.generations
     # Nodes, resource classes and traits have no generation; a field that each of them always has shows it instead.
     if before is None and after is None:

@@ -166,7 +166,7 @@ def _in_words(schema: JSONObject) -> str:
 def _examples(
     method: str, path: str, operation: JSONObject, responses: Mapping[str, JSONObject]
 ) -> Iterator[ShownExample]:
-    """Yield the examples of an operation, those with a response first.
+    """Yield the examples of an operation, first the examples with a response.
 
     The parameters, body and response of an example share its name.  Examples without a value for each part of the path
     are skipped.
@@ -179,11 +179,13 @@ def _examples(
     replies = {
         name: (status, value) for status, response in responses.items() for name, value in _values(response).items()
     }
-    values = [(parameter, _given(parameter)) for parameter in operation["parameters"]]
-    names = dict.fromkeys(name for given in (*(given for _, given in values), bodies, replies) for name in given)
+    values = [(parameter, _example_values(parameter)) for parameter in operation["parameters"]]
+    names = dict.fromkeys(
+        name for by_name in (*(by_name for _, by_name in values), bodies, replies) for name in by_name
+    )
     for name in sorted(names, key=lambda name: name not in replies):
         status, reply = replies.get(name, ("", None))
-        url = _url(path, [(parameter, given[name]) for parameter, given in values if name in given])
+        url = _url(path, [(parameter, by_name[name]) for parameter, by_name in values if name in by_name])
         if "{" not in url:
             yield ShownExample(f"{method} {url}", _text(bodies.get(name)), status, _text(reply))
 
@@ -194,7 +196,7 @@ def _values(holder: JSONObject) -> dict[str, Any]:
     return {name: example["value"] for content in contents for name, example in _named_examples(content)}
 
 
-def _given(parameter: JSONObject) -> dict[str, Any]:
+def _example_values(parameter: JSONObject) -> dict[str, Any]:
     return {name: example["value"] for name, example in _named_examples(parameter)}
 
 
@@ -202,9 +204,9 @@ def _named_examples(holder: JSONObject) -> list[tuple[str, JSONObject]]:
     return [*holder.get("examples", {}).items()]
 
 
-def _url(path: str, given: list[tuple[JSONObject, Any]]) -> str:
+def _url(path: str, arguments: list[tuple[JSONObject, Any]]) -> str:
     query: list[tuple[str, str]] = []
-    for parameter, value in given:
+    for parameter, value in arguments:
         if parameter["in"] == "path":
             path = path.replace(f"{{{parameter['name']}}}", quote(value))
         elif parameter["in"] == "query":

@@ -125,7 +125,7 @@ def _capital(text: str) -> str:
 
 
 def _predicate(entry: EventText) -> Iterator[Part]:
-    """Yield what happened to an object: the verb, or the first change and the number of others."""
+    """Yield the predicate about an object: the verb, or the first change and the number of others."""
     if entry.verb != "changed":
         yield entry.verb
         return
@@ -187,11 +187,20 @@ class _Claims:
             elif event.kind == PROVIDER and event.uuid is not None:
                 for consumer, amounts in changed.items():
                     allocations.setdefault(consumer, {})[event.uuid] = amounts
-        return cls({uuid: held for uuid, held in allocations.items() if held}, types, reasons == {"expired"})
+        return cls(
+            {uuid: by_provider for uuid, by_provider in allocations.items() if by_provider},
+            types,
+            reasons == {"expired"},
+        )
 
     def sentence(self, formatter: EventFormatter, snapshot: Snapshot | None) -> tuple[Part, ...]:
-        """Return who claimed or released what, and on which trees."""
-        pairs = [pair for held in self.allocations.values() for amounts in held.values() for pair in amounts.values()]
+        """Return a sentence with the consumers, the amounts claimed and released, and the trees."""
+        pairs = [
+            pair
+            for by_provider in self.allocations.values()
+            for amounts in by_provider.values()
+            for pair in amounts.values()
+        ]
         claimed, released = self._amounts(1), self._amounts(0)
         trees = [*_enumerated([*self._trees(formatter, snapshot)])]
         consumers = self._consumers()
@@ -205,17 +214,17 @@ class _Claims:
         return (*consumers, verb, claimed, "on", *trees, "instead of", released)
 
     def _amounts(self, at: int) -> str:
-        """Return the sums before (0) or after (1)."""
+        """Return the sum of each class before (0) or after (1) the request, as text."""
         sums: Counter[str] = Counter()
-        for held in self.allocations.values():
-            for amounts in held.values():
+        for by_provider in self.allocations.values():
+            for amounts in by_provider.values():
                 for name, pair in amounts.items():
                     sums[name] += pair[at] or 0
         return ", ".join(amount_of(amount, name) for name, amount in sorted(sums.items()) if amount) or "nothing"
 
     def _trees(self, formatter: EventFormatter, snapshot: Snapshot | None) -> Iterator[ObjectLink]:
         seen = set()
-        for uuid in dict.fromkeys(uuid for held in self.allocations.values() for uuid in held):
+        for uuid in dict.fromkeys(uuid for by_provider in self.allocations.values() for uuid in by_provider):
             slot = None if snapshot is None else snapshot.by_uuid.get(uuid)
             if snapshot is None or slot is None:
                 link = formatter.provider(uuid)

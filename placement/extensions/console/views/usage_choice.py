@@ -26,9 +26,9 @@ class UsageChoice:
     end: str = ""
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> Self:
+    def of(cls, query: Mapping[str, str]) -> Self:
         """Return the selection in a query."""
-        choice = cls(*(given.get(name, "") for name in ("period", "class", "by", "from", "to")))
+        choice = cls(*(query.get(name, "") for name in ("period", "class", "by", "from", "to")))
         return choice if choice.begin or choice.end else replace(choice, period=choice.period or "day")
 
     def bounds(self, now: datetime.datetime) -> tuple[datetime.datetime, datetime.datetime, bool]:

@@ -31,7 +31,7 @@ class ClaimRecord:
     #: The consumer's generation after the claim.
     generation: int
     mappings: Mappings
-    #: By the database's clock: naive, UTC; None: never.
+    #: The expiry by the database's clock (naive, UTC); None if the claim does not expire.
     expires_at: datetime.datetime | None = None
     #: The author of the request.
     author: Author | None = field(default=None, compare=False)
@@ -87,7 +87,7 @@ def held_claims(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
     Consumers that /v1 does not show are left out (``Holding.exists``).
     """
     holdings = Holding.read_all(db, uuids, with_record=True)
-    return {uuid: held for uuid, held in holdings.items() if held.exists}
+    return {uuid: holding for uuid, holding in holdings.items() if holding.exists}
 
 
 def held_claim(db: Reading, text: str) -> Holding | None:

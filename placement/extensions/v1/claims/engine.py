@@ -120,8 +120,8 @@ class Claiming:
         chosen, _ = self._choose(self._next_snapshot(), Allowance(0, len(self._open)))
         optimistic = [place for place in chosen if place.depends_on_one_provider]
         if optimistic:
-            written = self._claim(optimistic, unchanged=True, skip_locked=True)
-            for place, outcome in zip(optimistic, written, strict=True):
+            outcomes = self._claim(optimistic, unchanged=True, skip_locked=True)
+            for place, outcome in zip(optimistic, outcomes, strict=True):
                 if isinstance(outcome, ClaimResult):
                     self._finish_placed(place, outcome)
         _publish(self._results.values())
@@ -228,8 +228,8 @@ class Claiming:
         complete = True
         for start in range(0, len(chosen), size or 1):
             batch = [place for place in chosen[start : start + size] if place.request.consumer in self._open]
-            written = self._claim(batch, skip_locked=skip_locked) if batch else []
-            for place, outcome in zip(batch, written, strict=True):
+            outcomes = self._claim(batch, skip_locked=skip_locked) if batch else []
+            for place, outcome in zip(batch, outcomes, strict=True):
                 if isinstance(outcome, ClaimResult):
                     self._finish_placed(place, outcome)
                     # A moved consumer releases resources, which may fit a request without a place.
@@ -238,9 +238,9 @@ class Claiming:
                 complete = False
                 if not isinstance(outcome, (errors.ConsumerGenerationConflict, errors.AllocationsChanged)):
                     self._conditions.note_failed(place)
-            if errors.ConsumerGenerationConflict in map(type, written):
+            if errors.ConsumerGenerationConflict in map(type, outcomes):
                 # In a repeated call, other consumers hold their places too, even those whose search found none.  Finish
-                # all at once: otherwise each round would finish only as many as fit again.
+                # all at once: otherwise each round would finish only the consumers for which it finds places.
                 self._finish_held(self._open)
         return complete
 
@@ -263,7 +263,7 @@ class Claiming:
     # --- holdings ---
 
     def _finish_held(self, consumers: Collection[str]) -> bool:
-        """Finish the requests that the consumers' holdings decide; return whether there were any."""
+        """Finish the requests that the consumers' holdings decide; return whether any was finished."""
         holdings = self._held(consumers)
         before = len(self._open)
         for consumer in list(consumers):
@@ -271,11 +271,11 @@ class Claiming:
                 self._finish_if_decided(self._open[consumer], holdings.get(consumer))
         return len(self._open) < before
 
-    def _finish_if_decided(self, request: ClaimRequest, held: Holding | None) -> None:
+    def _finish_if_decided(self, request: ClaimRequest, holding: Holding | None) -> None:
         """Finish the request if its consumer's holding decides it."""
-        generation = None if held is None else held.generation
-        if held is not None and held.content == request.content:
-            self._finish(ClaimResult(request.consumer, RequestOutcome.HELD, Place.of_held(held)))
+        generation = None if holding is None else holding.generation
+        if holding is not None and holding.content == request.content:
+            self._finish(ClaimResult(request.consumer, RequestOutcome.HELD, Place.of_holding(holding)))
         elif request.generation == generation:
             return
         elif request.generation is None:
@@ -299,8 +299,8 @@ class Claiming:
             self._finish(refused(consumer, failure))
         if self._call.all_or_nothing:
             # Include consumers that hold a place from an earlier call, so that the order of requests does not matter.
-            held = [result.consumer for result in self._results.values() if result.outcome is RequestOutcome.HELD]
-            self._results.update((consumer, refused(consumer, NothingPlaced())) for consumer in [*self._open, *held])
+            holders = [result.consumer for result in self._results.values() if result.outcome is RequestOutcome.HELD]
+            self._results.update((consumer, refused(consumer, NothingPlaced())) for consumer in [*self._open, *holders])
             self._open.clear()
 
     def _refuse_unplaced(self, consumers: Collection[str], cut_short: Collection[str], snapshot: Snapshot) -> None:

@@ -31,7 +31,7 @@ class RecentReasons:
     def find(
         self, request: ClaimRequest, snapshot: Snapshot, settings: Settings, allowance: Allowance
     ) -> Reason | None:
-        """Return the cached reason why the query has no candidates, or explain the query.
+        """Return the reason for the lack of candidates, from the cache or from a new explanation.
 
         Returns:
             None if the call has too few operations left for an explanation.

@@ -27,7 +27,7 @@ class ClaimRequest:
     #: Whether this is a new claim: the consumer must hold nothing, or exactly what this request claimed before.
     #: Otherwise the consumer is moved, and its present resources are released.
     keep: bool = True
-    #: The consumer generation that the client states; None: the consumer does not exist.
+    #: The consumer generation that the client states; None if the consumer does not exist.
     generation: int | None = None
     #: Whether to find a place without claiming it.
     dry_run: bool = False
@@ -50,7 +50,7 @@ class ClaimCall:
     strategy: Strategy
     #: Whether to write nothing if one of the requests cannot be placed.
     all_or_nothing: bool = False
-    #: Seconds until the claims expire; None: never.
+    #: Seconds until the claims expire; None if they do not expire.
     expires_in: int | None = None
     #: Whether the client states ``expires_in``; otherwise a moved consumer keeps its expiry.
     sets_expiry: bool = False

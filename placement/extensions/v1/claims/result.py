@@ -35,23 +35,23 @@ class Place:
     #: By provider uuid, like the generations.
     provider_names: Mapping[str, str | None]
     provider_generations: Mapping[str, int]
-    #: None: unknown.
+    #: None if unknown.
     mappings: Mappings | None
-    #: None: nothing was written.
+    #: None if nothing was written.
     consumer_generation: int | None = None
-    #: By the database's clock: naive, UTC; None: never.
+    #: The expiry by the database's clock (naive, UTC); None if the claim does not expire.
     expires_at: datetime.datetime | None = None
 
     @classmethod
-    def of_held(cls, held: Holding) -> Place:
+    def of_holding(cls, holding: Holding) -> Place:
         """Return the place of a holding."""
         return cls(
-            resources=held.resources,
-            provider_names={uuid: amounts.name for uuid, amounts in held.held.items()},
-            provider_generations={uuid: amounts.generation for uuid, amounts in held.held.items()},
-            mappings=held.mappings,
-            consumer_generation=held.generation,
-            expires_at=held.expires_at,
+            resources=holding.resources,
+            provider_names={uuid: amounts.name for uuid, amounts in holding.held.items()},
+            provider_generations={uuid: amounts.generation for uuid, amounts in holding.held.items()},
+            mappings=holding.mappings,
+            consumer_generation=holding.generation,
+            expires_at=holding.expires_at,
         )
 
 
@@ -62,7 +62,7 @@ class Reason:
     Unlike an ``Explanation``, it does not keep the snapshot alive.
     """
 
-    #: The number of candidates, which may exist without being enough.
+    #: The number of candidates; there may be some, but too few.
     found: int
     summary: str
     #: As in ``Explanation``.

@@ -1,6 +1,6 @@
 """Usage that a dry run would add or release.
 
-Its transactions are rolled back, so the index never shows it.
+The transactions of a dry run are rolled back, so the index never shows this usage.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The entry point: how many times a query fits in one snapshot of the index."""
+"""The entry point: the number of times that a query fits in one snapshot of the index."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def count(
     until: int | None = None,
     copies: int = 1,
 ) -> Count:
-    """Return how many times a query fits, placed for one new consumer after another.
+    """Return the number of times that a query fits, placed for one new consumer after another.
 
     The names in the query must exist (``existence.check``).
 

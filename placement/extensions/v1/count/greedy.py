@@ -37,10 +37,10 @@ def greedy_count(block: Block, free: FreeAmounts, limit: Integers) -> CountRange
     low, high = np.zeros_like(limit), np.minimum(limit, sum(alone))
     for step, direction in itertools.product((1, -1), repeat=2):
         trees = np.flatnonzero(low < high)
-        left: FreeAmounts = {name: amounts[trees] for name, amounts in free.items()}
+        remaining: FreeAmounts = {name: amounts[trees] for name, amounts in free.items()}
         total = np.zeros_like(trees)
         for alternative in block[::step]:
-            placed, left = _greedy(sorted(alternative, key=_sort_key)[::direction], left, high[trees] - total)
+            placed, remaining = _greedy(sorted(alternative, key=_sort_key)[::direction], remaining, high[trees] - total)
             total += placed
         low[trees] = np.maximum(low[trees], total)
     return CountRange(low, high)
@@ -59,7 +59,7 @@ def _greedy(items: Sequence[Item], free: FreeAmounts, limit: Integers) -> tuple[
 
 def _deal(items: Sequence[Item], free: FreeAmounts, times: Integers) -> tuple[Bools, FreeAmounts]:
     """Deal a number of placements; return the trees in which all of them fit, and the free capacity they leave."""
-    left = {name: amounts.copy() for name, amounts in free.items()}
+    remaining = {name: amounts.copy() for name, amounts in free.items()}
     missing = np.zeros_like(times)
     #: Placements that may still use a provider for an isolated item, by provider.
     uses: dict[int, Integers] = {}
@@ -71,11 +71,11 @@ def _deal(items: Sequence[Item], free: FreeAmounts, times: Integers) -> tuple[Bo
             else:
                 dealt = np.minimum(needs, min(item.times, at_once) * times)
             for name, amount in item.amounts:
-                dealt = np.minimum(dealt, left[name][:, provider] // amount)
+                dealt = np.minimum(dealt, remaining[name][:, provider] // amount)
             for name, amount in item.amounts:
-                left[name][:, provider] -= dealt * amount
+                remaining[name][:, provider] -= dealt * amount
             if item.isolated:
                 uses[provider] = uses[provider] - dealt
             needs = needs - dealt
         missing += needs
-    return missing == 0, left
+    return missing == 0, remaining

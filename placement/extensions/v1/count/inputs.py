@@ -106,7 +106,7 @@ class CountInputs:
         return self.rules.index(rule)
 
     def copies(self, amounts: Mapping[str, int], slots: Slots) -> Integers:
-        """Return how many times each provider can supply the amounts; ``MAX_COPIES`` without amounts."""
+        """Return the number of times that each provider can supply the amounts; ``MAX_COPIES`` without amounts."""
         return _times(self.free, amounts, slots)
 
     def at_once(self, amounts: Mapping[str, int], slots: Slots) -> Integers:

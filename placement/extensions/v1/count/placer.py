@@ -26,7 +26,7 @@ class Placer:
         self._cache = SolutionCache(inputs.budget)
 
     def place(self, roots: Iterable[int], per_tree: int, enough: int) -> int:
-        """Place candidates in the trees one after another, each as often as it fits; return how many were placed.
+        """Place candidates in the trees one after another, each as often as it fits; return their number.
 
         Args:
             per_tree: Maximum number of placements in one tree.
@@ -38,11 +38,11 @@ class Placer:
         overlay, total = UsageOverlay(self._inputs.snapshot), 0
         for root in roots:
             problem = self._problems.alone(root)
-            left = min(per_tree, enough - total)
-            while left and (candidate := self._candidate(problem, overlay)):
-                times = min(left, *(overlay.times(slot, amounts) for slot, amounts in candidate.amounts.items()))
+            remaining = min(per_tree, enough - total)
+            while remaining and (candidate := self._candidate(problem, overlay)):
+                times = min(remaining, *(overlay.times(slot, amounts) for slot, amounts in candidate.amounts.items()))
                 overlay.take(candidate, times)
-                left -= times
+                remaining -= times
                 total += times
             if total == enough:
                 break

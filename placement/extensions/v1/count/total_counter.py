@@ -200,7 +200,7 @@ class TotalCounter:
     # --- result ---
 
     def _jobs(self, roots: Slots) -> tuple[int, int]:
-        """Return how many jobs fit, each with its copies in different trees, and an upper bound."""
+        """Return the number of jobs that fit, each with its copies in different trees, and an upper bound."""
         roots = roots[self._counts[roots] >= 0]
         alone = roots[~self._contending[roots]]
         counts, limits = self._counts[alone], self._bounds[alone]
@@ -211,7 +211,7 @@ class TotalCounter:
         ]
 
         def capped(per_tree: int) -> tuple[int, int]:
-            """Return how many copies fit with at most ``per_tree`` per tree, and an upper bound."""
+            """Return the number of copies that fit with at most ``per_tree`` per tree, and an upper bound."""
             self._budget.spend(len(alone) // _TREES_PER_OPERATION + len(groups) * _AGGREGATE)
             pairs = [self._contending_count(contending, providers, per_tree) for contending, providers in groups]
             low = int(np.minimum(counts, per_tree).sum()) + sum(placed for placed, _ in pairs)
@@ -240,7 +240,7 @@ class TotalCounter:
         return next((self._inputs.rules[position] for position, _ in times.most_common(1)), COMBINATION)
 
     def aggregates(self) -> list[tuple[str, int]]:
-        """Return how many jobs fit in the trees with a member in each aggregate, largest count first.
+        """Return, by aggregate, the number of jobs that fit in the trees with a member in it, largest first.
 
         Raises:
             Exhausted: The budget is exhausted.
@@ -265,7 +265,7 @@ class TotalCounter:
 
 
 def _different_trees(sum_of: Callable[[int], int], copies: int) -> int:
-    """Return how many jobs fit if the copies of each must be in different trees.
+    """Return the number of jobs that fit if the copies of each must be in different trees.
 
     n jobs fit if and only if the trees have room for ``copies * n`` copies, where each tree counts for at most n of
     them (the rule of ``upper_bounds.full_rounds``).

@@ -208,7 +208,7 @@ class InventoriesByClass:
     def shortfall(
         self, resource_class: str, amount: int, before: SlotSet, after: SlotSet, avoided: SlotSet
     ) -> Shortfall:
-        """Return why an amount does not fit on the providers in ``before`` that are not in ``after``."""
+        """Return the reasons that keep an amount off the providers in ``before`` that are not in ``after``."""
         removed = before.count - after.count
         inventories = self.of_class(resource_class)
         if inventories is None:
@@ -217,5 +217,5 @@ class InventoriesByClass:
         considered = inventories.of(before.mask(size)[inventories.slots])
         refused = considered.of(~after.mask(size)[considered.slots])
         counts = {"absent": removed - len(refused), **refused.blocking(amount)}
-        most = int(considered.of(~avoided.mask(size)[considered.slots]).largest().max(initial=0))
-        return Shortfall(resource_class, amount, {name: count for name, count in counts.items() if count}, most)
+        largest = int(considered.of(~avoided.mask(size)[considered.slots]).largest().max(initial=0))
+        return Shortfall(resource_class, amount, {name: count for name, count in counts.items() if count}, largest)

@@ -50,7 +50,7 @@ class _ConditionSets:
             if not condition.avoided
         )
         for together in sets:
-            if not self._variations.searches.left:
+            if not self._variations.searches.has_operations:
                 break
             loosest = [*self._loosest(together)]
             if any(variation.outcome.candidates for variation in loosest):

@@ -19,7 +19,7 @@ _MAX_GROUPS, _MAX_SUFFIX = 16, 64
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One part of a query."""
+    """A part of a query that can be dropped or changed by itself."""
 
     #: The kind of the relaxation that changes it (``explanation.Relaxation``).
     kind: str
@@ -111,16 +111,16 @@ def described(query: SearchQuery, changes: Changes, unknown: Collection[str]) ->
     Args:
         unknown: Traits that do not exist.
     """
-    before, done = query, {}
+    before, applied = query, {}
     for condition, amount in changes.items():
-        done[condition] = amount
+        applied[condition] = amount
         if amount:
             pairs = [write.resources(condition.suffix or "", [(condition.resource_class, amount)])]
             yield f"with {write.text(pairs)}", parameter(condition, query)
             continue
-        after = with_changes(query, done, unknown)
-        kept = {group.suffix for group in after.groups} if after is not None else set()
-        removed = [group for group in before.groups if group.suffix not in kept]
+        after = with_changes(query, applied, unknown)
+        remaining = {group.suffix for group in after.groups} if after is not None else set()
+        removed = [group for group in before.groups if group.suffix not in remaining]
         own_part = [] if condition.suffix in {group.suffix for group in removed} else [parameter(condition, query)]
         part = "&".join([*own_part, *(write.text(write.group_pairs(group)) for group in removed)])
         yield f"without {part}", part
@@ -183,8 +183,8 @@ def spread(query: SearchQuery, condition: Condition) -> Iterator[tuple[int, Sear
     # In the unsuffixed group, the aggregates of the root count too: a suffixed group would have another meaning.
     if len(group.resources) > 1 or (group.suffix == UNSUFFIXED and group.aggregates.names):
         return
-    taken = {other.suffix for other in query.groups}
-    free = (suffix for number in itertools.count(1) if (suffix := f"{group.suffix}_{number}") not in taken)
+    used_suffixes = {other.suffix for other in query.groups}
+    free = (suffix for number in itertools.count(1) if (suffix := f"{group.suffix}_{number}") not in used_suffixes)
     names = [*itertools.islice(free, _MAX_GROUPS)]
     for number in range(2, _MAX_GROUPS + 1):
         suffixes = names[:number]

@@ -60,33 +60,33 @@ def mistakes(
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-def _similar(name: str, known: Collection[str]) -> str | None:
+def _similar(name: str, candidates: Collection[str]) -> str | None:
     """Return the names with a similar spelling, separated by commas."""
     if len(name) > _MAX_LENGTH:
         return None
     pairs = {*pairwise(name)}
-    near = (other for other in islice(known, _MAX_KNOWN) if abs(len(other) - len(name)) <= _MAX_DIFFERENCE)
+    near = (other for other in islice(candidates, _MAX_KNOWN) if abs(len(other) - len(name)) <= _MAX_DIFFERENCE)
     compared = heapq.nlargest(_MAX_COMPARED, near, lambda other: len(pairs.intersection(pairwise(other))))
     return ", ".join(difflib.get_close_matches(name, compared, _MAX_SUGGESTIONS)) or None
 
 
 def _of_classes(query: SearchQuery, snapshot: Snapshot, amounts: InventoriesByClass) -> Iterator[Mistake]:
     wrong = [name for name in sorted(query.resource_classes) if amounts.of_class(name) is None]
-    known = [name for name in snapshot.class_ids if snapshot.column(name)] if wrong else []
+    candidates = [name for name in snapshot.class_ids if snapshot.column(name)] if wrong else []
     for number, name in enumerate(wrong):
         exists = name in snapshot.class_ids
         text = f"No provider has inventory of {name}." if exists else f"There is no resource class {name}."
-        yield Mistake("resource_class", name, text, _similar(name, known) if number < _MAX_MISSPELT else None)
+        yield Mistake("resource_class", name, text, _similar(name, candidates) if number < _MAX_MISSPELT else None)
 
 
 def _of_traits(query: SearchQuery, snapshot: Snapshot, unknown: Collection[str]) -> Iterator[Mistake]:
     """Yield the traits that do not exist, and the required traits if no provider has any of the alternatives."""
     conditions = (query.root_traits, *(group.traits for group in query.groups))
     wrong = {name for names in _without_any(conditions, snapshot.with_trait) for name in names}.union(unknown)
-    known = [name for name in snapshot.traits if snapshot.with_trait(name)] if wrong else []
+    candidates = [name for name in snapshot.traits if snapshot.with_trait(name)] if wrong else []
     for number, name in enumerate(sorted(wrong)):
         text = f"There is no trait {name}." if name in unknown else f"No provider has the trait {name}."
-        yield Mistake("trait", name, text, _similar(name, known) if number < _MAX_MISSPELT else None)
+        yield Mistake("trait", name, text, _similar(name, candidates) if number < _MAX_MISSPELT else None)
 
 
 def _of_places(query: SearchQuery, snapshot: Snapshot) -> Iterator[Mistake]:
@@ -236,5 +236,7 @@ def _ancestor_group(query: SearchQuery, suffixes: frozenset[str], searches: Budg
 
 
 def _unused_suffix(query: SearchQuery) -> str:
-    taken = {group.suffix for group in query.groups}
-    return next(name for name in ("_TOP", *(f"_TOP{number}" for number in range(len(taken) + 1))) if name not in taken)
+    suffixes = {group.suffix for group in query.groups}
+    return next(
+        name for name in ("_TOP", *(f"_TOP{number}" for number in range(len(suffixes) + 1))) if name not in suffixes
+    )

@@ -76,7 +76,7 @@ class _Lacks:
         self._candidate = candidate
 
     def of(self, change: QueryChange) -> Iterator[Missing]:
-        """Yield what is missing for each changed condition."""
+        """Yield the missing amount or property for each changed condition."""
         for condition, part in zip(change.conditions, change.parameters, strict=True):
             if change.kind == "spread":
                 yield self._of_spreading(condition, part, change.query)

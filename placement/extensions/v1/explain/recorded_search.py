@@ -22,7 +22,7 @@ from placement.search.refusals import Refusals
 from placement.search.solver.constraints import NotOnlyShared
 from placement.search.solver.problem import Candidate, TreeProblem
 
-#: Trees without a candidate that are searched one by one before the others are grouped into classes.
+#: Failed searches of single trees before the remaining trees are grouped into classes.
 FRUITLESS = 16
 
 #: A function that returns the first candidates of narrowed trees, up to a limit, and records the trees without one.
@@ -128,7 +128,7 @@ class BudgetedSearches:
         self._operations_each = operations_each
 
     @property
-    def left(self) -> bool:
+    def has_operations(self) -> bool:
         """Whether any operations are left."""
         return self.operations < self._total
 
@@ -191,10 +191,10 @@ class _Trees:
             yielded += 1
             if self._fruitless == FRUITLESS and comparable:
                 break
-        rest = SlotSet.sparse(roots.slots()[yielded:]) if comparable else EMPTY
-        small = small_trees(rest, self._narrowed.snapshot.forest)
+        remaining = SlotSet.sparse(roots.slots()[yielded:]) if comparable else EMPTY
+        small = small_trees(remaining, self._narrowed.snapshot.forest)
         yield from self._by_class(small)
-        yield from self._problems_of(rest - small)
+        yield from self._problems_of(remaining - small)
 
     def _by_class(self, roots: SlotSet) -> Iterator[TreeProblem]:
         """Yield the problem of one tree of each class, then the other trees of the classes that were not refused."""

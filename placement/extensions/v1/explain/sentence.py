@@ -11,7 +11,7 @@ from placement.search.solver.work_limit import WORK_LIMIT
 
 NO_PROVIDERS = "There are no providers."
 
-#: Why an inventory cannot supply an amount: the predicate for one inventory, and for several.
+#: Reasons that keep an inventory from supplying an amount: the predicate for one inventory, and for several.
 PROPERTIES = {
     "total": ("is too small", "are too small"),
     "reserved": ("has too much reserved", "have too much reserved"),
@@ -23,7 +23,7 @@ PROPERTIES = {
         "have a step_size that does not divide this amount",
     ),
 }
-#: Why demands cannot be supplied together, by rule; ``{}`` stands for the part of the query.
+#: Reasons that keep demands from being supplied together, by rule; ``{}`` is the part of the query.
 TOGETHER = {
     Isolation.name: "there are not enough different providers for {}",
     SameSubtree.name: "{} requires the provider of one group to be at or above the providers of the others",
@@ -90,13 +90,13 @@ def _of_step(step: Step) -> str:
 
 def _of_amount(providers: int, amounts: Shortfall) -> str:
     name, amount = amounts.resource_class, f"{amounts.amount:,} {amounts.resource_class}"
-    blocked_by = {why: count for why, count in amounts.blocked_by.items() if why != "absent"}
+    blocked_by = {obstacle: count for obstacle, count in amounts.blocked_by.items() if obstacle != "absent"}
     if not blocked_by:
         return _none(providers, "provider", f"has any {name}", f"has no {name}")
-    # Most trees have providers without the class, which explains nothing: the reason lies with the others.
-    why, count = max(blocked_by.items(), key=lambda item: item[1])
+    # Most trees have providers without the class, which explains nothing: the other providers show the reason.
+    obstacle, count = max(blocked_by.items(), key=lambda item: item[1])
     lone = providers == 1
-    reason = f"{'it' if lone else f'{count:,}'} {PROPERTIES[why][count != 1]}"
+    reason = f"{'it' if lone else f'{count:,}'} {PROPERTIES[obstacle][count != 1]}"
     if not amounts.most:
         predicate = " and has no room" if lone else ", and none has room"
         reason += f"{predicate} for any {name} at present"

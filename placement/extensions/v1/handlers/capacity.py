@@ -14,7 +14,7 @@ from placement.search.query import existence, parse
 
 @endpoint(policy="placement:v1:capacity:show", query=schema.SHOW, replies=schema.REPLIES)
 def show(req: Request) -> Reply:
-    """Show how many times a request could be placed, one after another."""
+    """Show the number of times that a request could be placed in succession."""
     snapshot = req.index.current()
     query = request_query.from_request(req, snapshot)
     existence.check(query, snapshot, req.database)

@@ -17,8 +17,8 @@ from placement.index.snapshot import Snapshot
 from placement.objects import usage
 from placement.schemas.dates import precise
 
-#: Providers of a page that is sent at once, with consumers counted by a statement.  Larger pages are streamed, and the
-#: index counts their consumers.
+#: Largest page, in providers, sent without streaming; a statement counts its consumers.  The index counts the consumers
+#: of streamed pages.
 MAX_UNSTREAMED = 1000
 
 
@@ -35,10 +35,10 @@ def show(req: Request) -> Reply:
     slots = [slot for root in trees.roots for slot in depth_first(snapshot, root)]
     consumers = _consumers(req, snapshot, slots) if past is None else past.consumers
     following = next_page(req, "/overview", trees.last and schema.mark_text(trees.last), at=precise(at))
-    known = nodes.names_of_providers(
+    node_names = nodes.names_of_providers(
         req.database, ((provider.uuid, provider.name) for provider in map(snapshot.provider, slots))
     )
-    pieces = schema.pieces(snapshot, slots, consumers, following, known)
+    pieces = schema.pieces(snapshot, slots, consumers, following, node_names)
     reply = stream(pieces, JSON) if len(slots) > MAX_UNSTREAMED else page(b"".join(pieces), JSON)
     reply.modified = NOW
     return reply

@@ -50,7 +50,7 @@ class EventFilter:
     kinds: tuple[str, ...] = ()
     #: The owner of a consumer.
     project: str | None = None
-    #: Whether to hide earlier values of consumers that another project owned then.
+    #: Whether to hide values that a consumer had while another project owned it.
     only_owned: bool = False
     #: Naive, UTC.
     since: datetime.datetime | None = None
@@ -95,7 +95,7 @@ class EventPage(NamedTuple):
     #: The position reached.
     number: int
     mark: str
-    #: Whether more events follow it.
+    #: Whether more events follow the page.
     more: bool
     #: Known names of the objects in the events, by uuid.
     names: Mapping[str, str] = {}

@@ -22,7 +22,7 @@ from placement.extensions.v1.history.tables import events
 
 
 @dataclasses.dataclass(slots=True)
-class _Noted:
+class _ObjectChanges:
     """The changes of one object by one request."""
 
     author: Author | None
@@ -41,7 +41,7 @@ class EventNotes:
     def __init__(self) -> None:
         self._rows: list[dict[str, Any]] = []
         #: By author (its identity, because each request has its own object), kind and key.
-        self._noted: dict[tuple[int, str, str], _Noted] = {}
+        self._noted: dict[tuple[int, str, str], _ObjectChanges] = {}
 
     def add(
         self,
@@ -57,7 +57,7 @@ class EventNotes:
         event_key = id(author), kind, key
         noted = self._noted.get(event_key)
         if noted is None:
-            self._noted[event_key] = _Noted(author, kind, key, dict(changes), advance, project)
+            self._noted[event_key] = _ObjectChanges(author, kind, key, dict(changes), advance, project)
             return
         for path, pair in changes.items():
             before, _ = noted.changes.get(path, pair)

@@ -16,7 +16,7 @@ from placement.db.writes.transaction import Collision, Transaction
 from placement.extensions.v1.history.order import NEWEST_POSITION
 from placement.extensions.v1.history.tables import event_order, events, usage_samples, usage_shares
 
-#: Transactions removed at once: few, because requests wait for the removal.
+#: Transactions per batch: few, because requests wait for the removal.
 BATCH = 100
 
 
@@ -25,10 +25,10 @@ class Pruned(NamedTuple):
 
     #: Events removed because of their age.
     old: int = 0
-    #: Other events removed because there were too many.
+    #: Younger events removed because their number exceeded the maximum.
     surplus: int = 0
     #: Remaining events, and the age of the oldest one in seconds.
-    left: int = 0
+    remaining: int = 0
     oldest: float = 0.0
     #: Whether another batch may follow.
     more: bool = False
@@ -56,9 +56,9 @@ def prune(db: Transaction, retention: datetime.timedelta, max_events: int) -> Pr
     removed = _prefix(rows[:-1][:BATCH], before, end - max_events)
     oldest = rows[len(removed)]
     # Positions have no gaps.
-    left, age = end - oldest.position, (now - oldest.at).total_seconds()
+    remaining, age = end - oldest.position, (now - oldest.at).total_seconds()
     if not removed:
-        return Pruned(left=left, oldest=age)
+        return Pruned(remaining=remaining, oldest=age)
     lock = _LOCK_OR_SKIP if db.skips_locked_rows else _LOCK
     if db.execute(lock, {"position": removed[-1].position}).first() is None:
         raise Collision  # another process is removing these events, or has removed them
@@ -69,7 +69,7 @@ def prune(db: Transaction, retention: datetime.timedelta, max_events: int) -> Pr
         number += db.execute(_DELETE_EVENTS, {"writer": writer, "last": seq}).rowcount
     db.execute(_DELETE_ORDER, {"last": removed[-1].position})
     surplus = sum(row.events for row in removed if row.at >= before)
-    return Pruned(number - surplus, surplus, left, age, len(removed) == BATCH)
+    return Pruned(number - surplus, surplus, remaining, age, len(removed) == BATCH)
 
 
 def _prefix(rows: Sequence[Any], before: datetime.datetime, first: int) -> Sequence[Any]:

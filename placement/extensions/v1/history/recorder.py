@@ -193,5 +193,5 @@ class EventHistory:
         pruned = self._database.write(lambda db: pruning.prune(db, retention, max_events), attempts=attempts)
         signals.events_pruned("retention_days", pruned.old)
         signals.events_pruned("max_events", pruned.surplus)
-        signals.history_measured(pruned.left, pruned.oldest)
+        signals.history_measured(pruned.remaining, pruned.oldest)
         return pruned

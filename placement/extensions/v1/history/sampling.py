@@ -1,7 +1,7 @@
 """Sampling of usage every ten minutes, for charts of past usage (docs/adr/0042, 0048).
 
 The timestamp of a sample is the beginning of its interval, by the database's clock.  So each interval has one sample,
-whichever process takes it.
+regardless of the process that takes it.
 """
 
 from __future__ import annotations

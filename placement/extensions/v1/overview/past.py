@@ -262,7 +262,7 @@ def _positions_since(db: Connection, at: datetime.datetime, max_events: int) -> 
     if first is not None and end - first > max_events:
         # A tenth less, so that a request for the suggested time succeeds although more events are recorded until then.
         reached = db.execute(_FIRST_FROM, {"position": end - max_events * 9 // 10}).scalar()
-        raise TooManyChanges(most=max_events, reached=precise(reached or newest.at))
+        raise TooManyChanges(maximum=max_events, reached=precise(reached or newest.at))
     return end if first is None else first, end
 
 

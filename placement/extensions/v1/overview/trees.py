@@ -196,6 +196,6 @@ def _sums(snapshot: Snapshot, order: TreeOrder) -> tuple[npt.NDArray[np.float64]
 
 
 def _fitting(snapshot: Snapshot, roots: Slots, limit: int) -> int:
-    """Return how many leading trees have at most ``limit`` providers together, but at least 1."""
+    """Return the number of leading trees that have at most ``limit`` providers together, but at least 1."""
     sizes = np.array([len(snapshot.forest.tree(root)) for root in roots.tolist()], dtype=np.int64)
     return min(len(roots), max(1, int(np.searchsorted(np.cumsum(sizes), limit, side="right"))))

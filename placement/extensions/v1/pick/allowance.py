@@ -50,8 +50,8 @@ class Allowance:
 
     def for_explanation(self) -> int:
         """Return the operations for the next explanation; 0 if too few are left to explain anything."""
-        left = self._spare + self._reserved + self._explaining
-        return left if left >= _EXPLANATION else 0
+        remaining = self._spare + self._reserved + self._explaining
+        return remaining if remaining >= _EXPLANATION else 0
 
     def explained(self, operations: int) -> None:
         """Charge the operations of an explanation, first to those reserved for explanations."""

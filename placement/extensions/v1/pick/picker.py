@@ -37,7 +37,7 @@ class PickRequest:
     releases: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     #: Whether the other consumers of the claim set must be in other trees.
     exclusive: bool = False
-    #: Whether the place is only searched for: other requests may get the same place.
+    #: Whether the place is not reserved: other requests may get the same place.
     dry_run: bool = False
 
 
@@ -70,7 +70,7 @@ class Picker:
         seed: int | None = None,
         allowance: Allowance | None = None,
     ) -> None:
-        """Start without picks.
+        """Prepare a picker without picks.
 
         Args:
             strategy: The order of the trees; None for spread.

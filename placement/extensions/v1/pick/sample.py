@@ -36,7 +36,7 @@ Shares = npt.NDArray[np.float64]
 
 
 def sample_size(picks: int) -> int:
-    """Return the number of trees that need no sampling; if there are more, a sample of half that number is drawn."""
+    """Return the largest number of trees used without sampling; from more trees, half that number is drawn."""
     return 2 * (SAMPLE + PER_PICK * picks)
 
 
@@ -102,9 +102,9 @@ class Samples:
         if len(domains) > count:
             domains = [domains[number] for number in self._generator.choice(len(domains), count, replace=False)]
         size = _TREES_PER_DOMAIN + PER_PICK * self._picks // max(len(domains), 1)
-        rest = SlotSet.sparse(self._rest)
+        unsampled = SlotSet.sparse(self._rest)
         for domain in domains:
-            members = (domain & rest).slots()
+            members = (domain & unsampled).slots()
             if len(members):
                 yield np.searchsorted(self._rest, members[self._generator.integers(len(members), size=size)])
 

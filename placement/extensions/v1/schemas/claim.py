@@ -158,42 +158,42 @@ SHOW_REPLIES = success.ok(
 )
 
 
-def results(shown: Sequence[ClaimResult]) -> Document:
+def results(claim_results: Sequence[ClaimResult]) -> Document:
     """Return the document of the results of a call."""
     return {
-        "results": [_result(result) for result in shown],
-        "claimed": sum(result.failure is None for result in shown),
+        "results": [_result(result) for result in claim_results],
+        "claimed": sum(result.failure is None for result in claim_results),
     }
 
 
-def document(held: Holding) -> Document:
+def document(holding: Holding) -> Document:
     """Return the document of a consumer's holding."""
     return {
-        "consumer": held.uuid,
-        "consumer_type": held.consumer_type,
-        "project_id": held.project,
-        "user_id": held.user,
-        **_place(Place.of_held(held)),
+        "consumer": holding.uuid,
+        "consumer_type": holding.consumer_type,
+        "project_id": holding.project,
+        "user_id": holding.user,
+        **_place(Place.of_holding(holding)),
     }
 
 
 def _result(result: ClaimResult) -> Document:
-    shown: Document = {
+    rendered: Document = {
         "consumer": result.consumer,
         "status": 200 if result.failure is None else 409,
         "outcome": result.outcome,
     }
     if result.place is not None:
-        shown |= _place(result.place)
+        rendered |= _place(result.place)
     if result.failure is not None:
-        shown["error"] = {"code": result.failure.code, "detail": result.failure.sentence}
+        rendered["error"] = {"code": result.failure.code, "detail": result.failure.sentence}
     if result.reason is not None:
-        shown["explanation"] = _explanation(result.reason)
-    return shown
+        rendered["explanation"] = _explanation(result.reason)
+    return rendered
 
 
 def _place(place: Place) -> Document:
-    shown: Document = {
+    rendered: Document = {
         "allocations": {
             uuid: {
                 "name": place.provider_names[uuid],
@@ -205,8 +205,8 @@ def _place(place: Place) -> Document:
         "mappings": place.mappings,
     }
     if place.consumer_generation is not None:
-        shown |= {"consumer_generation": place.consumer_generation, "expires_at": precise(place.expires_at)}
-    return shown
+        rendered |= {"consumer_generation": place.consumer_generation, "expires_at": precise(place.expires_at)}
+    return rendered
 
 
 def _explanation(reason: Reason) -> Document:

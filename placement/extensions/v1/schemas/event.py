@@ -146,11 +146,11 @@ def uuids_in_scope(snapshot: Snapshot, uuid: str, parameters: Parameters) -> tup
     return tuple(snapshot.provider(member).uuid for member in scope(snapshot, slot, parameters))
 
 
-def document(event: Event, known: Mapping[str, str]) -> dict[str, Any]:
+def document(event: Event, names_by_uuid: Mapping[str, str]) -> dict[str, Any]:
     """Return the document of an event.
 
     Args:
-        known: The known names of providers and nodes, by uuid.
+        names_by_uuid: The known names of providers and nodes, by uuid.
     """
     return {
         "position": event.mark,
@@ -162,5 +162,5 @@ def document(event: Event, known: Mapping[str, str]) -> dict[str, Any]:
         "changes": event.changes,
         "project": event.project,
         "request": event.request,
-        "names": {uuid: known[uuid] for uuid in names.mentioned(event) if uuid in known},
+        "names": {uuid: names_by_uuid[uuid] for uuid in names.mentioned(event) if uuid in names_by_uuid},
     }

@@ -19,7 +19,7 @@ from placement.index.snapshot import Snapshot
 from placement.schemas.declarations import IDENTIFIER, Field, Object, string
 from placement.schemas.document import Parameters, Query
 
-#: Providers encoded at once.
+#: Providers per encoded piece.
 _PIECE = 1000
 #: A uuid with or without dashes: aggregates keep the form that the client wrote (docs: api-bodies).
 _AGGREGATE = string(
@@ -73,7 +73,7 @@ def tree_filter(parameters: Parameters, snapshot: Snapshot, database: Database) 
 
 
 def tree_order(parameters: Parameters, snapshot: Snapshot) -> TreeOrder | None:
-    """Return the order of a query; None: by id.
+    """Return the order of the trees in a query; None for the order of their ids.
 
     Raises:
         InvalidField: The resource class does not exist.
@@ -88,7 +88,7 @@ def tree_order(parameters: Parameters, snapshot: Snapshot) -> TreeOrder | None:
 
 
 def mark(parameters: Parameters) -> Mark | None:
-    """Return the mark to begin the page after; None: begin at the first tree.
+    """Return the mark after which the page begins; None to begin at the first tree.
 
     Raises:
         InvalidField: The mark belongs to a list in another order.
@@ -112,7 +112,7 @@ def pieces(
     slots: Iterable[int],
     consumers: Mapping[int, int],
     following: str | None,
-    known: Mapping[str, str],
+    node_names: Mapping[str, str],
 ) -> Iterator[bytes]:
     """Yield the document of a page in pieces, each with up to ``_PIECE`` providers.
 
@@ -121,18 +121,18 @@ def pieces(
         slots: The slots of the providers of the page, in order.
         consumers: The number of consumers with resources on a provider, by its id.
         following: The URL of the next page.
-        known: The names of nodes, by uuid.
+        node_names: The names of nodes, by uuid.
     """
     yield b'{"providers":['
     remaining, separator = iter(slots), b""
     while batch := [*itertools.islice(remaining, _PIECE)]:
-        yield separator + _members(documents(snapshot, batch, consumers), known)
+        yield separator + _members(documents(snapshot, batch, consumers), node_names)
         separator = b","
     yield b'],"next":%s}' % encode(following)
 
 
-def _members(shown: list[dict[str, Any]], known: Mapping[str, str]) -> bytes:
+def _members(providers: list[dict[str, Any]], node_names: Mapping[str, str]) -> bytes:
     """Return the encoded documents without the brackets of an array."""
-    if known:
-        nodes.insert_names(nodes.providers_in(shown), known)
-    return encode(shown)[1:-1]
+    if node_names:
+        nodes.insert_names(nodes.providers_in(providers), node_names)
+    return encode(providers)[1:-1]

@@ -35,13 +35,13 @@ def documents(snapshot: Snapshot, slots: Sequence[int], consumers: Mapping[int, 
         consumers: The number of consumers with resources on a provider, by its id; a missing entry is 0.
     """
     traits: dict[frozenset[str], list[str]] = {}
-    shown: dict[int, dict[str, Any]] = {}
+    by_slot: dict[int, dict[str, Any]] = {}
     for slot in slots:
         provider = snapshot.provider(slot)
         names = traits.get(provider.traits)
         if names is None:
             names = traits[provider.traits] = sorted(provider.traits)
-        shown[slot] = {
+        by_slot[slot] = {
             **named(snapshot, slot),
             "parent": None if provider.parent < 0 else named(snapshot, provider.parent),
             "root": named(snapshot, provider.root),
@@ -57,18 +57,26 @@ def documents(snapshot: Snapshot, slots: Sequence[int], consumers: Mapping[int, 
         name = snapshot.class_names.get(class_id)
         if name is not None:
             for slot, inventory in _inventories(column.inventories_of(ascending)):
-                shown[slot]["inventories"][name] = inventory
-    return [shown[slot] for slot in slots]
+                by_slot[slot]["inventories"][name] = inventory
+    return [by_slot[slot] for slot in slots]
 
 
-def _inventories(held: Inventories) -> Iterator[tuple[int, dict[str, Any]]]:
+def _inventories(inventories: Inventories) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the slot and the document of each inventory."""
     columns = (
-        *(held.slots, held.total, held.reserved, held.min_unit, held.max_unit, held.step_size, held.allocation_ratio),
-        held.used.astype(np.int64),
+        *(
+            inventories.slots,
+            inventories.total,
+            inventories.reserved,
+            inventories.min_unit,
+            inventories.max_unit,
+            inventories.step_size,
+            inventories.allocation_ratio,
+        ),
+        inventories.used.astype(np.int64),
     )
     for slot, total, reserved, min_unit, max_unit, step_size, ratio, used, capacity in zip(
-        *(column.tolist() for column in columns), without_fractions(held.capacity), strict=True
+        *(column.tolist() for column in columns), without_fractions(inventories.capacity), strict=True
     ):
         yield (
             slot,
@@ -100,15 +108,15 @@ def holders(holdings: Iterable[Holding], uuids: frozenset[str]) -> list[dict[str
             "project": holder.project,
             "user": holder.user,
             "since": date(holder.created_at),
-            "provider": {"uuid": held.provider, "name": held.name},
-            "resources": held.resources,
+            "provider": {"uuid": amounts.provider, "name": amounts.name},
+            "resources": amounts.resources,
         }
         for holder in holdings
-        for held in holder.held.values()
-        if held.provider in uuids
+        for amounts in holder.held.values()
+        if amounts.provider in uuids
     ]
 
 
 def counted(snapshot: Snapshot, slots: Sequence[int]) -> dict[str, Any]:
-    """Return the number of providers, and references to the first of them."""
+    """Return the number of providers, and references to the first ones."""
     return {"count": len(slots), "providers": [named(snapshot, slot) for slot in slots[:_MAX_NAMED]]}

@@ -20,5 +20,5 @@ def check_only(parameters: Parameters) -> None:
 
 
 def scope(snapshot: Snapshot, slot: int, parameters: Parameters) -> list[int]:
-    """Return the slots of a provider and all providers below it, or with ``only`` of the provider alone."""
+    """Return the slots of a provider and its descendants, or with ``only`` just the provider's slot."""
     return [slot] if ONLY.name in parameters else [*depth_first(snapshot, slot)]

@@ -68,17 +68,17 @@ def period(parameters: Parameters, now: datetime.datetime) -> tuple[datetime.dat
 
 def document(classes: Mapping[str, Sequence[UsageSample]], shares: Shares | None) -> dict[str, Any]:
     """Return the document of samples and, if given, of shares."""
-    shown: dict[str, Any] = {
+    rendered: dict[str, Any] = {
         "classes": {name: [_sample(sample) for sample in samples] for name, samples in classes.items()}
     }
     if shares is not None:
-        shown["shares"] = {
+        rendered["shares"] = {
             resource_class: [
                 {"name": name, "samples": [_sample(share) for share in by_time]} for name, by_time in by_name.items()
             ]
             for resource_class, by_name in shares.items()
         }
-    return shown
+    return rendered
 
 
 def _sample(sample: UsageSample | UsageShare) -> dict[str, Any]:

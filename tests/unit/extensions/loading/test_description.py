@@ -133,7 +133,7 @@ def test_an_empty_file_is_a_mistake():
         (["- name: a", "  inventories:", "    VCPU:", "      totl: 1"], 5, "'totl' is unknown here; use one of"),
         (["- name: a", "  inventories:", "    VCPU: {reserved: 1}"], 4, "'total' is a required property"),
         (["- name: a", "  inventories: {VCPU: {total: 1, reserved: 2}}"], 3, "reserved value is greater than total"),
-        (["- name: a", "  traits: [B, B]"], 3, "equal items"),
+        (["- name: a", "  traits: [B, B]"], 3, "duplicate items"),
         (["- name: a", "  aggregates:", "    - rack"], 4, "'rack' is neither a uuid nor a name in aggregates"),
         (["- name: a", "- name: a"], 3, "Line 2 already describes a provider with the name a."),
         (["- name: a[1-2]", "- name: a2"], 3, "Line 2 already describes a provider with the name a2."),
