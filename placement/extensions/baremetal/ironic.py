@@ -11,7 +11,8 @@ from placement import package
 
 #: Seconds to wait for a response.
 _TIMEOUT = 60
-_PASSWORD_VARIABLE = "OS_PASSWORD"
+#: The environment variable with the password.
+_VARIABLE = "OS_PASSWORD"
 
 
 class Unreadable(Exception):
@@ -66,7 +67,7 @@ def _endpoint(arguments: argparse.Namespace) -> dict[str, Any]:
     options = {"endpoint": arguments.endpoint, "api_timeout": _TIMEOUT}
     if arguments.username is None:
         return {"auth_type": "none", **options}
-    password = os.environ.get(_PASSWORD_VARIABLE)
+    password = os.environ.get(_VARIABLE)
     if password is None:
-        raise Unreadable(f"The password of {arguments.username} is missing: set ${_PASSWORD_VARIABLE}.")
+        raise Unreadable(f"The password of {arguments.username} is missing: set ${_VARIABLE}.")
     return {"auth_type": "http_basic", "username": arguments.username, "password": password, **options}
