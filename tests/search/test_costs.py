@@ -155,8 +155,8 @@ def test_a_list_of_all_providers_needs_little_more_memory_than_its_text() -> Non
     request = types.SimpleNamespace(mount_path="", version=Version(1, 39))
 
     def text() -> int:
-        shown = provider._shown(request, snapshot, range(len(snapshot)))  # type: ignore[arg-type]
-        return listed("resource_providers", shown).content_length
+        documents = provider._documents(request, snapshot, range(len(snapshot)))  # type: ignore[arg-type]
+        return listed("resource_providers", documents).content_length
 
     measured = cost(text)
     assert measured.result > 700 * len(snapshot)

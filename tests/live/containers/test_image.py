@@ -104,7 +104,7 @@ def test_the_command_and_the_address_of_the_greeting_work(engine, tried):
     command = re.search("^ +(curl .*)", tried[1], re.MULTILINE)[1]
     printed = engine.run([*shlex.split(command), "--silent", "--show-error", "--fail"]).stdout
     assert json.loads(printed) == {"resource_providers": []}
-    address = re.search(r"browser, is at http://127.0.0.1:(\d+)(/\S+)", tried[1])
+    address = re.search(r"in a browser: http://127.0.0.1:(\d+)(/\S+)", tried[1])
     status, page = ask(engine, int(address[1]), address[2], password_of(tried[1]))
     assert (status, page[:15].lower()) == (200, "<!doctype html>")
 

@@ -171,5 +171,5 @@ def test_a_start_whose_commit_is_interrupted_continues(backend, url, number):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_start_that_always_loses_its_connection_fails_with_the_reason(backend, url):
     conf = web.configuration(placement_database__connection=url, placement_database__max_retries=1)
-    with opened(url) as database, lost_at(backend, url, [1, 3]), pytest.raises(StartError, match="each time"):
+    with opened(url) as database, lost_at(backend, url, [1, 3]), pytest.raises(StartError, match="at every attempt"):
         deploy.loadapp(conf, database)

@@ -163,13 +163,13 @@ def test_an_extension():
 
 
 @pytest.mark.parametrize(
-    ("words", "advice"),
+    ("words", "expected"),
     [
         (["--consumer", CONSUMER], f"repeat the command with --consumer {CONSUMER},"),
         (["--move", CONSUMER], "the command consumers shows"),
         (["--file", "-"], "repeat the command, which makes only the missing claims."),
     ],
 )
-def test_a_request_without_a_reply_is_reported_with_advice(words, what):
+def test_a_request_without_a_reply_is_reported_with_advice(words, expected):
     advice = claiming.retry_advice(parsed(claiming.add_claim, *words), {"requests": [ONE]})
-    assert advice.startswith(f"The claim may or may not have been made: {what}")
+    assert advice.startswith(f"The claim may or may not have been made: {expected}")
