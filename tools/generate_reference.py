@@ -100,7 +100,7 @@ class Documented:
             f"{self.prefix}schemas.rst": PAGE + self.schemas_page(),
             f"{self.prefix}errors.rst": PAGE + self.errors_page(),
         }
-        if self.history is not None:
+        if self.history is not None and self.sections is None:  # otherwise docs/api/versions.rst describes them
             files[f"{self.prefix}versions.inc"] = HEAD + versions_table(self.history)
         return files
 
