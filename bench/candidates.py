@@ -48,7 +48,7 @@ MakeClients = Callable[[load.Server], list[load.Client]]
 class Scenario:
     name: str
     make: MakeClients
-    #: The ratio to the speed of the peer to reach; None if the peer is not measured.
+    #: The goal: the ratio to the speed of the peer; None if the peer is not measured.
     goal: float | None = None
 
 
@@ -178,10 +178,10 @@ def main() -> int:
     names = [scenario.name for topology in TOPOLOGIES for scenario in topology.scenarios]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", metavar="COMMAND")
-    parser.add_argument("--only", help="names, separated by commas, of " + " ".join(names))
+    parser.add_argument("--only", help="scenarios, separated by commas: " + " ".join(names))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=2, help="of one scenario on one server in one round")
-    parser.add_argument("--workers", type=int, default=2, help="processes of this project's service")
+    parser.add_argument("--seconds", type=float, default=2, help="duration of a scenario on a server in a round")
+    parser.add_argument("--workers", type=int, default=2, help="number of processes of this project's service")
     arguments = parser.parse_args()
     wanted = arguments.only.split(",") if arguments.only else names
     if unknown := set(wanted) - set(names):

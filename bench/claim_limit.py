@@ -81,12 +81,12 @@ def measure(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3, help="of one run")
-    parser.add_argument("--workers", type=int, default=2, help="processes of the service")
-    parser.add_argument("--threads", type=int, default=serve_pair.THREADS, help="threads of each process")
+    parser.add_argument("--seconds", type=float, default=3, help="duration of one run")
+    parser.add_argument("--workers", type=int, default=2, help="number of processes of the service")
+    parser.add_argument("--threads", type=int, default=serve_pair.THREADS, help="number of threads of each process")
     parser.add_argument("--driver", help="the driver of both: mysqldb, pymysql, psycopg or psycopg2")
     parser.add_argument("--database", choices=("mariadb", "postgresql"), default="mariadb")
-    parser.add_argument("--only", help="claim-8 or busy-8")
+    parser.add_argument("--only", help="one scenario: claim-8 or busy-8")
     arguments = parser.parse_args()
     pairs = [(name, shared) for name, shared in PAIRS if arguments.only in (None, name)]
     columns = {name: Column() for name, _ in pairs}

@@ -103,7 +103,7 @@ def fill(database_url: str | sa.URL, topology: str, hosts: int, used: float = 0.
 
 
 class Filler:
-    """Inserts the rows of a number of hosts in one transaction."""
+    """A writer that inserts the rows of a number of hosts in one transaction."""
 
     def __init__(self, connection: sa.Connection, topology: str, hosts: int) -> None:
         self._connection = connection

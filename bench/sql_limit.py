@@ -156,7 +156,7 @@ def measure(url: str, clients: int, shared: bool, seconds: float) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url", metavar="DATABASE_URL")
-    parser.add_argument("--clients", type=int, default=8, help="clients of the runs after the run with one client")
+    parser.add_argument("--clients", type=int, default=8, help="number of clients of the runs after the first one")
     parser.add_argument("--seconds", type=float, default=5)
     arguments = parser.parse_args()
     for clients, shared in ((1, False), (arguments.clients, False), (arguments.clients, True)):

@@ -174,7 +174,7 @@ class MalformedJSON(BadRequest):
 class Violation(NamedTuple):
     """The description of an invalid value.
 
-    Args:
+    Attributes:
         field: Its path, such as ``requests[0].consumer``; empty for the whole value.
         problem: The rest of a sentence that begins with the field.
         expected: The valid values, with an example if their format is not obvious.

@@ -33,8 +33,8 @@ OPTIONS: Mapping[str | None, Sequence[cfg.Opt]] = {
         cfg.ListOpt(
             "enabled",
             sample_default="all that are installed",
-            help="The names of the enabled extensions. The others add nothing: no API, option, policy rule, command, "
-            "check or metric. With an empty list the service has the Placement API only.",
+            help="The names of the enabled extensions. Other extensions add nothing: no API, option, policy rule, "
+            "command, check or metric. With an empty list the service has the Placement API only.",
         )
     ]
 }
@@ -47,10 +47,10 @@ class Extension:
     Every process of the service imports the module that contains this value.  Additions with expensive imports are
     therefore returned by functions.
 
-    Args:
+    Attributes:
         name: The name in ``[extensions]enabled`` and of the entry point.
-        requires: The names of extensions whose modules it imports or whose routes it requests; they must be enabled,
-            too.
+        requires: The names of extensions whose modules it imports or whose routes it requests; they must also be
+            enabled.
         options: Configuration options by group.  If the group named after the extension has an option ``enabled``, its
             API is served only if that option is true.
         cors: Headers to add to the defaults of ``[cors]``, by option, so that browsers may use them.
@@ -96,7 +96,7 @@ class Extension:
 
 @functools.cache
 def installed() -> Mapping[str, Extension]:
-    """Return all installed extensions by name, sorted; raises cfg.Error if one cannot be loaded."""
+    """Return all installed extensions by name, sorted; raise cfg.Error if one cannot be loaded."""
     entries = sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
     return {entry.name: _load(entry) for entry in entries}
 
@@ -148,12 +148,12 @@ def _addition(schema: Callable[[], Addition]) -> Addition:
 
 
 def additions(conf: cfg.ConfigOpts) -> tuple[Addition, ...]:
-    """Return the tables of the extensions that a configuration enables; raises cfg.Error."""
+    """Return the tables of the extensions that a configuration enables, or raise cfg.Error."""
     return additions_of(enabled(conf))
 
 
 def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None = None) -> None:
-    """Attach the enabled extensions to an opened database; raises cfg.Error."""
+    """Attach the enabled extensions to an opened database, or raise cfg.Error."""
     for each in enabled(conf):
         if each.attach:
             each.attach(database, conf, threads)

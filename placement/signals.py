@@ -23,7 +23,7 @@ class Signal(Generic[Facts]):
     """An event.  Calling it with its facts calls every subscriber with the same facts, in the same thread.
 
     Attributes:
-        connected: Whether there is a subscriber.  Publishers check it before they compute expensive facts.
+        connected: Whether the event has a subscriber.  Publishers check it before they compute expensive facts.
     """
 
     __slots__ = ("_listeners", "connected")
@@ -91,7 +91,7 @@ written_jointly: Signal[[int]] = Signal()
 refreshed: Signal[[float, int, int]] = Signal()
 
 #: Amounts in the index may have changed: sums of capacity, usage and reserved amounts over all providers, by resource
-#: class.  Only administrators create classes, so there are few.
+#: class.  Only administrators create classes, so their number is small.
 amounts_changed: Signal[[Mapping[str, tuple[float, float, float]]]] = Signal()
 
 ReloadCause = Literal["start", "feed_lost", "feed_long", "out_of_step", "differs"]

@@ -179,7 +179,7 @@ def there_and_back(template: str, server: servers.Server, revision: str, version
     with original_at(template, database):
         pass
     with engine.begin() as connection:
-        # The original inserts its traits again, in addition to those of the rows.
+        # The original inserts its traits again, in addition to the traits of the rows.
         connection.execute(sa.text("DELETE FROM traits"))
         openstack_database.fill(connection)
         # The original hides a provider without a root; this project shows it as its own root.

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-#: Longest pause between two attempts, in seconds, unless the service requests a longer one.
+#: Maximum pause between two attempts, in seconds, unless the service requests a longer one.
 _MAX_PAUSE = 5.0
 
 

@@ -113,7 +113,7 @@ def _operator(conf: cfg.ConfigOpts) -> Author:
     """Return the author of a command's writes: the operating system's user who runs it."""
     try:
         user = getpass.getuser()
-    except (KeyError, OSError):  # a container may have users without a name
+    except (KeyError, OSError):  # a container's user may have no name
         user = str(os.getuid())
     # placement-serve --demo has no commands.
     route = conf.command.name if "command" in conf else None

@@ -65,7 +65,7 @@ def run(
 
     Args:
         parser: A parser with the arguments of ``add_arguments``.
-        configured: Returns the configuration for the parsed arguments.
+        configured: A function that returns the configuration for the parsed arguments.
         argv: The command line; None for sys.argv.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -265,7 +265,7 @@ def _place(connection: str) -> str:
     if url.get_backend_name() == "sqlite" and url.database and not url.database.startswith("file:"):
         # The path in the URL sqlite:///var/x is relative, although it looks like /var/x.
         return str(Path(url.database).absolute())
-    # The query string may contain a password, too.
+    # The query string may also contain a password.
     return url.set(query={}).render_as_string(hide_password=True)
 
 

@@ -32,7 +32,7 @@ class DryRun(Generic[Observation]):
         self.observation: Observation | None = None
 
     def read(self, work: Callable[[Reading], Result]) -> Result:
-        """Return the result of ``work(db)``, which does not see the writes; raises like ``Database.read``."""
+        """Return the result of ``work(db)``, which does not see the writes; failures as for ``Database.read``."""
         return self._database.read(work)
 
     def write(

@@ -117,7 +117,7 @@ class Writers:
         return self._by_process.setdefault(os.getpid(), collections.deque())
 
     def check_out(self, engine: Engine) -> Writer:
-        """Return an idle writer; register one, in a separate transaction, if there is none."""
+        """Return an idle writer, or a new one, which is registered in a separate transaction."""
         with contextlib.suppress(IndexError):
             while True:
                 writer = self.idle.pop()

@@ -13,7 +13,7 @@ from placement.objects import capacity as rule
 
 Arrays = tuple[npt.NDArray[Any], ...]
 
-#: The largest amount that the database stores, and so the largest of one allocation.
+#: Maximum amount that the database stores, and so the maximum of one allocation.
 _MAX_AMOUNT = 2**31 - 1
 #: Every integer up to this one is exact as a float.
 _EXACT = 2.0**53
@@ -29,7 +29,7 @@ class Amounts(NamedTuple):
     min_unit: int
     max_unit: int
     step_size: int
-    #: The capacity is computed from these.
+    #: The fields from which the capacity is computed.
     total: int
     reserved: int
     allocation_ratio: float
@@ -48,7 +48,7 @@ class Amounts(NamedTuple):
 #: ratios of inventories are finite, so this one distinguishes it from any of them.
 ABSENT = Amounts(0.0, 0.0, 1, 0, 1, 0, 0, -np.inf)
 _TYPES = (np.float64, np.float64, np.int32, np.int32, np.int32, np.int32, np.int32, np.float64)
-#: The number of fields of Amounts, from the first, that decide whether an amount fits; the others are only shown.
+#: The number of fields of Amounts, from the first, that decide whether an amount fits; the other fields are only shown.
 _FIT_FIELDS = 5
 
 
@@ -59,7 +59,7 @@ def capacity_and_ratio(total: Any, reserved: Any, stored: Any) -> tuple[Any, Any
 
 
 def clamp(amount: Any) -> Any:
-    """Limit a number or an array to the amounts that a column can hold; SQLite stores larger ones, too."""
+    """Limit a number or an array to the amounts that a column can hold; SQLite stores larger amounts."""
     return np.clip(amount, -_MAX_AMOUNT, _MAX_AMOUNT)
 
 
@@ -175,7 +175,7 @@ class Column:
         return rows, self._slots[rows] == slots
 
     def _row(self, slot: int) -> int | None:
-        """Return the row of a slot; None if there is none."""
+        """Return the row of a slot, or None."""
         if self._slots is None:
             return slot if slot < len(self) else None
         row = int(np.searchsorted(self._slots, slot))

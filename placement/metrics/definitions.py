@@ -42,7 +42,7 @@ class Metrics:
         """Create the metrics.
 
         Args:
-            join: Called before each change of a metric, so that every process joins the directory.
+            join: A callback before each change of a metric, by which every process joins the directory.
             extensions: The extensions that may add metrics.
             registry: The registry, for use in one process.
 

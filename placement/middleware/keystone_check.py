@@ -34,7 +34,7 @@ class IdentityFinding:
 
 
 def is_configured(conf: cfg.ConfigOpts) -> bool:
-    """Whether the configuration says how to reach the Identity service, as the start requires."""
+    """Whether the configuration specifies the authentication with the Identity service, which the start requires."""
     for group, options in list_auth_token_opts():
         conf.register_opts(options, group=group)
     return bool(conf[SECTION].auth_type or conf[SECTION].auth_section)

@@ -40,7 +40,7 @@ class ResourceClass:
 
     @property
     def modified(self) -> datetime.datetime | None:
-        """When the row was last written."""
+        """The time at which the row was last written."""
         return self.updated_at or self.created_at
 
     @classmethod
@@ -55,7 +55,7 @@ class ResourceClass:
 
     @classmethod
     def get(cls, db: Reading, name: str) -> Self:
-        """Return the class with exactly this name; raise ResourceClassNotFound if there is none."""
+        """Return the class with exactly this name; raise ResourceClassNotFound if it does not exist."""
         resource_class = cls.find(db, name)
         if resource_class is None:
             raise errors.ResourceClassNotFound(name=name)
@@ -140,7 +140,7 @@ class ResourceClass:
 
     @classmethod
     def _lock(cls, db: Transaction, name: str) -> Self:
-        """Lock the class until the transaction ends, and return it; raise ResourceClassNotFound if there is none."""
+        """Lock the class until the transaction ends, and return it, or raise ResourceClassNotFound."""
         for row in db.execute(_LOCK, {"name": name}):
             if row.name == name:
                 return cls(*row)

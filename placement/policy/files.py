@@ -101,7 +101,7 @@ def _is_set(conf: cfg.ConfigOpts, option: str) -> bool:
 
 
 def _rules(path: str) -> dict[str, Any]:
-    """Return the rules of a file by name; raises ValueError."""
+    """Return the rules of a file by name, or raise ValueError."""
     try:
         with open(path, encoding="utf-8") as file:
             rules = policy.parse_file_contents(file.read())

@@ -13,7 +13,7 @@ from placement.schemas.declarations import Field, JSONSchema, Object, SchemaType
 from placement.schemas.explanation import explain
 from placement.schemas.validator import Validator
 
-#: Parameters whose first value counts; the last value of all others does (docs: api-query-strings).
+#: Parameters whose first value counts; of all other parameters, the last value counts (docs: api-query-strings).
 FIRST_COUNTS = frozenset({"limit", "group_policy"})
 
 

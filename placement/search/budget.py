@@ -17,17 +17,17 @@ A search that reaches a bound returns the candidates found so far, and ``shortag
 
 from __future__ import annotations
 
-#: Operations of a request; about a second.
+#: Maximum number of operations of a request; about a second.
 OPERATIONS = 1_000_000
-#: Bytes of a request; enough for ten thousand candidates of a dozen groups each.
+#: Maximum number of bytes of a request; enough for ten thousand candidates of a dozen groups each.
 BYTES = 128 * 2**20
 #: Fruitless operations, spent without finding a solution, in all trees of a request.  Once they are exhausted, the same
 #: number is available again, but only the minimum per tree (``Budget.allowance``).
 FRUITLESS = 200_000
 
-#: One tree may spend an eighth of the remaining fruitless operations.
+#: Divisor of the remaining fruitless operations that one tree may spend.
 _TREES = 8
-#: Fruitless operations up to which a tree is not charged.
+#: Maximum number of fruitless operations for which a tree is not charged.
 _FREE = 500
 
 

@@ -33,9 +33,9 @@ _SHARE = 2
 class Settings:
     """The settings of a deployment, the same for every search."""
 
-    #: Maximum number of candidates, whatever the query requests; None for no limit.
+    #: Maximum number of candidates, regardless of the query; None for no limit.
     max_candidates: int | None = None
-    #: ``choose.BREADTH_FIRST`` or ``choose.DEPTH_FIRST``.
+    #: The strategy, ``choose.BREADTH_FIRST`` or ``choose.DEPTH_FIRST``.
     strategy: str = BREADTH_FIRST
     #: Whether to take trees, and the providers for each demand, in random order.
     randomize: bool = False
@@ -62,7 +62,7 @@ class SearchResult(NamedTuple):
     """The outcome of a search."""
 
     query: SearchQuery
-    #: The candidates name providers by their slots in this snapshot.
+    #: The snapshot whose slots identify the providers of the candidates.
     snapshot: Snapshot
     candidates: list[Candidate]
     refusals: Refusals

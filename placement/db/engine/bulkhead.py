@@ -38,7 +38,7 @@ class Bulkhead:
             check_interval: Seconds between two checks for stalled threads, by each waiting thread.
         """
         self._threads = threads
-        #: Provides admission for a block; raises DatabaseBusy if all admitted threads are stalled.
+        #: A context manager that admits the thread, or raises DatabaseBusy if all admitted threads are stalled.
         self.admit: Callable[[], AbstractContextManager[None]] = (
             functools.partial(self._admit, threads) if threads else contextlib.nullcontext
         )
@@ -101,7 +101,7 @@ class Bulkhead:
 
     def _wait(self, thread: int, threads: int) -> None:
         with self._released:
-            # If this thread were admitted, it would stall, too, and the others would not count as stalled until then.
+            # Once admitted, this thread would stall as well, and only then would all threads count as stalled.
             if len(self._admitted) + len(self._following) >= threads and self._is_stalled():
                 raise errors.DatabaseBusy()
             while len(self._admitted) >= threads:

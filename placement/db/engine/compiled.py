@@ -39,11 +39,11 @@ class CompiledStatement:
         binds = [part for part in visitors.iterate(statement) if isinstance(part, sa.BindParameter)]
         #: The names of the parameters that are lists.
         self._lists = tuple(dict.fromkeys(bind.key for bind in binds if bind.expanding))
-        #: By dialect and number of values in each list.
+        #: The texts, by dialect and by the number of values in each list.
         self._texts = weakref.WeakKeyDictionary[Dialect, dict[tuple[int, ...], _Text]]()
 
     def execute(self, connection: Connection, parameters: Mapping[str, Any]) -> Any:
-        """Return the rows of a query, or a result with ``rowcount`` for a change; raises SQLAlchemy's exceptions."""
+        """Return the rows of a query, or a result with ``rowcount`` for a change; exceptions are SQLAlchemy's."""
         lengths = tuple([len(parameters[name]) for name in self._lists])
         if sum(lengths) > _MAX_LIST_VALUES:
             return connection.execute(self._statement, parameters)
@@ -68,7 +68,7 @@ class CompiledInsert:
         self._forms = weakref.WeakKeyDictionary[Dialect, _Form]()
 
     def execute(self, connection: Connection, rows: Sequence[Row]) -> None:
-        """Insert the rows, in order; raises SQLAlchemy's exceptions."""
+        """Insert the rows, in order; exceptions are SQLAlchemy's."""
         for text, values in self._batches(connection.dialect, rows):
             connection.exec_driver_sql(text, values)
 
@@ -97,7 +97,7 @@ class CompiledInsert:
     def execute_together(cls, connection: Connection, inserts: Sequence[tuple[CompiledInsert, Sequence[Row]]]) -> None:
         """Insert rows into different tables, in one statement if the server supports it and the rows are few.
 
-        No row may refer to another one, because the order is undefined.  Raises SQLAlchemy's exceptions.
+        No row may refer to another one, because the order is undefined.  Exceptions are SQLAlchemy's.
         """
         dialect, inserts = connection.dialect, [(insert, rows) for insert, rows in inserts if rows]
         are_few = all(len(rows) <= _MAX_COMBINED_ROWS for _, rows in inserts)

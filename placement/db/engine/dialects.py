@@ -19,9 +19,9 @@ from placement.db.engine import tls
 from placement.db.engine.freshness import Freshness
 from placement.db.engine.timeouts import LOCK_TIMEOUT, Timeouts
 
-#: Largest result of GROUP_CONCAT on MySQL and MariaDB, in bytes.
+#: Maximum length of a result of GROUP_CONCAT on MySQL and MariaDB, in bytes.
 GROUP_CONCAT_MAX_LEN = 2**23
-#: Key in a pooled connection's ``info``: its transaction was committed, and none has begun since.
+#: Key in a pooled connection's ``info``: its transaction was committed, and no other has begun since.
 _COMMITTED = "committed"
 
 _DRIVERS = {"postgresql": ("psycopg", "psycopg2"), "mysql": ("pymysql", "MySQLdb"), "mariadb": ("pymysql", "MySQLdb")}
@@ -178,7 +178,7 @@ def skips_locked_rows(dialect: sa.Dialect) -> bool:
 
 
 def _set_up_reads(connection: Any, _record: Any) -> None:
-    """Enable snapshots, whatever the server's default isolation level."""
+    """Enable snapshots, regardless of the server's default isolation level."""
     with contextlib.closing(connection.cursor()) as cursor:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 

@@ -2,7 +2,7 @@
 
 Each driver has its own options.  PyMySQL and mysqlclient limit every read of the socket.  libpq can only detect a peer
 that acknowledges no packets, but the kernel of a frozen server still acknowledges them.  So the waits of psycopg are
-limited, too (bounded_psycopg.py).  psycopg2 waits inside libpq, without another limit (docs/deployment.rst).
+limited in Python (bounded_psycopg.py).  psycopg2 waits inside libpq, without another limit (docs/deployment.rst).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from placement.db.schema.clock import CLOCK
 
 metadata = sa.MetaData()
 
-#: The largest allocation ratio: the largest number of single precision, which MySQL stores.  Capacities stay finite.
+#: Maximum allocation ratio: the largest number of single precision, which MySQL stores.  Capacities stay finite.
 LARGEST_RATIO = 3.40282e38
 
 

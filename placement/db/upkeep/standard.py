@@ -130,7 +130,7 @@ def _note(db: Transaction, kind: str, names: Iterable[str]) -> None:
 
 
 def _missing_classes(db: Reading) -> dict[str, int]:
-    """Return the ids of missing classes by name; raises RuntimeError if an id belongs to another class."""
+    """Return the ids of missing classes by name; raise RuntimeError if an id belongs to another class."""
     standard = sa.select(resource_classes.c.name, resource_classes.c.id).where(resource_classes.c.id < FIRST_CUSTOM_ID)
     present = {row.name: row.id for row in db.execute(standard)}
     missing = {name: number for name, number in CLASS_IDS.items() if name not in present}

@@ -1,4 +1,4 @@
-"""Retries of attempts: after which errors, how often, and with which pauses.
+"""Retries of attempts: the errors that permit them, their number, and the pauses between them.
 
 An attempt is retried as a whole, in a new transaction, and keeps nothing of the earlier attempts.  Retrying a statement
 inside a transaction, or reusing rows that an earlier attempt read, can exceed capacity (docs/adr/0002).
@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 #: Attempts at a read, and at a write whose route sets no other number.
 ATTEMPTS = 10
-#: Longest pause between two attempts, in seconds.
+#: Maximum pause between two attempts, in seconds.
 MAX_PAUSE = 0.1
 #: Seconds after which a request starts no further attempt.
 _RETRY_PERIOD = 60.0
@@ -47,11 +47,11 @@ def until_done(
     The pauses between attempts have exponential backoff and full jitter, so that writers that have collided spread out.
 
     Args:
-        attempt: Runs one whole attempt, COMMIT included; called with its number, from 1.
-        attempts: The largest number of attempts.
+        attempt: A function of the number of the attempt, from 1, that runs one whole attempt, COMMIT included.
+        attempts: The maximum number of attempts.
         exhausted: The failure to raise if all attempts collide or the deadline passes.
         deadline: See :func:`new_deadline`.
-        on_lost: Called with the error and the time at which the attempt began, if its connection was lost.
+        on_lost: A callback with the error and the time at which the attempt began, if its connection was lost.
 
     Raises:
         Failure: ``exhausted``.
@@ -84,7 +84,7 @@ def until_done(
 
 
 def pause(number: int) -> None:
-    """Sleep for a random time after an attempt, counted from 1; the longest time grows with each attempt."""
+    """Sleep for a random time after an attempt, counted from 1; the maximum grows with each attempt."""
     time.sleep(random.uniform(0, min(MAX_PAUSE, 0.001 * 2 ** min(number, 10))))
 
 

@@ -18,7 +18,7 @@ _TIMEOUT = 60
 
 
 class UsageError(Exception):
-    """The arguments or the environment are invalid; the text says why."""
+    """The arguments or the environment are invalid; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ def claim(arguments: argparse.Namespace, owner: Document, claim_of: Callable[[st
     Args:
         arguments: The arguments of ``add_claim``.
         owner: ``project_id`` and ``user_id`` of the caller, without unknown ones.
-        claim_of: Returns the document of a claim; its exceptions are raised.
+        claim_of: A function that returns the document of a claim; its exceptions are raised.
 
     Raises:
         UsageError: A setting is missing, or the file is invalid.

@@ -40,8 +40,8 @@ def release(
     After confirmation, exactly the consumers shown are released.
 
     Args:
-        delete: Sends DELETE /v1/claims with query parameters; its exceptions are raised.
-        pages: Reads pages from the service; its exceptions are raised.
+        delete: A function that sends DELETE /v1/claims with query parameters; its exceptions are raised.
+        pages: A function that reads pages from the service; its exceptions are raised.
         arguments: The arguments of ``add_release``.
         style: The style of stderr, to which the question is written.
 

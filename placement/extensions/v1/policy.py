@@ -1,7 +1,7 @@
 """Policy rules of the v1 API (docs: policy).
 
-Responses name providers, so they are for callers that may list providers.  The doctor's findings name files and options
-of the host, so they are for administrators.
+Responses name providers, so the rules admit only callers that may list providers.  The doctor's findings name files and
+options of the host, so their rule admits only administrators.
 """
 
 from __future__ import annotations

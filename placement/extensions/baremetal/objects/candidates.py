@@ -94,7 +94,7 @@ class Choice:
         change of a node advances the generation of its provider.
 
         Args:
-            current: Returns the current snapshot; called only if a node was free.
+            current: A function that returns the current snapshot; called only if a node was free.
         """
         if not len(self._free):
             return False

@@ -12,7 +12,7 @@ from placement.uuids import is_uuid
 MAX_LIMIT = 1000
 #: Parameters of every paged list.
 PAGING = ("fields", "limit", "marker", "sort_key", "sort_dir")
-#: Largest number of digits of a limit, within the integers of databases.
+#: Maximum number of digits of a limit, within the integers of databases.
 _MAX_DIGITS = 18
 
 

@@ -15,7 +15,7 @@ from placement.search.narrow.narrowing import narrow
 from placement.search.query.query import SearchQuery
 from placement.search.refusals import Refusals
 
-#: "exact" if the count equals its upper bound; otherwise why it may be too low: combinations within trees, sharing
+#: "exact" if the count equals its upper bound; otherwise the reason for a low count: combinations within trees, sharing
 #: providers, an early end (``until`` reached, operations or memory exhausted), or amounts too large for exact sums.
 Reason = Literal["exact", "combinations", "sharing", "until", "operations", "memory", "amounts"]
 

@@ -271,7 +271,7 @@ def _different_trees(sum_of: Callable[[int], int], copies: int) -> int:
     them (the rule of ``upper_bounds.full_rounds``).
 
     Args:
-        sum_of: Returns the sum of the counts of all trees, each capped at its argument.
+        sum_of: A function that returns the sum of the counts of all trees, each capped at its argument.
     """
     max_jobs = sum_of(MAX_COPIES) // copies
     if copies == 1:

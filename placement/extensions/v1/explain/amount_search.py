@@ -110,7 +110,7 @@ class AmountSearch:
         """Return the variation with the largest amount below the requested one that gives candidates.
 
         For one combination of units, the allowed amounts fit up to a bound.  Amounts above it fit only if other units
-        allow them too, so bisection ends at the bound or above it.
+        also allow them, so bisection ends at the bound or above it.
 
         Args:
             changes: The changes of other conditions.

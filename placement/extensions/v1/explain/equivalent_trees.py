@@ -1,7 +1,7 @@
 """Equivalence classes of trees, found with arrays: the result of a search in one tree holds for its whole class.
 
 Trees are equivalent if their canonical forms are equal (``solver/canonical_form.py``).  The form consists of facts
-about the providers that can supply some demand: which demands, the available amounts, the nearest ancestor that is also
+about the providers that can supply some demand: these demands, the available amounts, the nearest ancestor that is also
 such a provider, and the required traits.  Here each fact is a column of numbers over all these providers, and the
 numbers of a tree are combined into one.
 """

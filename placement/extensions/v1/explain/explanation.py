@@ -1,4 +1,4 @@
-"""Explanations: what a search found, what each rule removed, and which changes would be enough.
+"""Explanations: the result of a search, the effect of each rule, and the changes that would be enough.
 
 Providers are slots of ``Explanation.snapshot``.  Texts refer to providers by name, and to rules by query parameter.
 """

@@ -1,4 +1,4 @@
-"""Trees that have candidates after the smallest changes, and what each of them lacks (docs: v1-explain).
+"""Trees that have candidates after the smallest changes, and the conditions that each does not meet (docs: v1-explain).
 
 The search for the changed query found a candidate in each tree.  The providers of this candidate are compared with the
 conditions before the change.

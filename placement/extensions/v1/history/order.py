@@ -51,7 +51,7 @@ class _Overtaken(errors.Conflict):
 
 
 def put_in_order(database: Database) -> None:
-    """Assign a position to each committed transaction without one; raises like ``Database.write``."""
+    """Assign a position to each committed transaction without one; failures as for ``Database.write``."""
     pending: set[tuple[int, int]] | None = None
     for number in itertools.count(1):
         rows = database.snapshot(unordered)

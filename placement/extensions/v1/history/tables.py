@@ -27,7 +27,7 @@ events = sa.Table(
     # Null: the object did not exist before or does not exist after, or its generation is unknown.
     sa.Column("before_generation", sa.Integer, nullable=True),
     sa.Column("generation", sa.Integer, nullable=True),
-    # JSON texts.  Only the first row of a request contains the request; the others refer to its ordinal.
+    # JSON texts.  Only the first row of a request contains the request; the other rows refer to its ordinal.
     sa.Column("changes", LONG_TEXT, nullable=False),
     sa.Column("request", LONG_TEXT, nullable=True),
     sa.Column("request_ordinal", sa.Integer, nullable=False),

@@ -54,7 +54,7 @@ class Allowance:
         return remaining if remaining >= _EXPLANATION else 0
 
     def explained(self, operations: int) -> None:
-        """Charge the operations of an explanation, first to those reserved for explanations."""
+        """Charge the operations of an explanation, first to the operations reserved for explanations."""
         from_reserve = min(operations, self._explaining)
         self._explaining -= from_reserve
         self._spend(operations - from_reserve)

@@ -1,7 +1,7 @@
 """The search for the places of one query: trees in the order of a strategy, and the first candidate in each that fits.
 
 The query is narrowed once.  Picks only increase usage, so a refused provider or tree stays refused; the solver checks
-the others against the usage after the earlier picks.
+the remaining trees against the usage after the earlier picks.
 """
 
 from __future__ import annotations

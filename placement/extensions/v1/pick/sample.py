@@ -36,7 +36,7 @@ Shares = npt.NDArray[np.float64]
 
 
 def sample_size(picks: int) -> int:
-    """Return the largest number of trees used without sampling; from more trees, half that number is drawn."""
+    """Return the maximum number of trees used without sampling; from more trees, half that number is drawn."""
     return 2 * (SAMPLE + PER_PICK * picks)
 
 
@@ -44,7 +44,7 @@ class Sample(NamedTuple):
     """Trees to choose from."""
 
     roots: Slots
-    #: None if the strategy ignores usage.
+    #: The used shares; None if the strategy ignores usage.
     usage: TreeUsage | None
 
 

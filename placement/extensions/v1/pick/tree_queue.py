@@ -104,7 +104,7 @@ class TreeQueue:
         return Entry(by_use, self._sign * by_picks, chance, root)
 
     def _add_sample(self) -> bool:
-        """Add the next sample to the queue; return whether there was one."""
+        """Add the next sample to the queue; return whether one was left."""
         sample = self._samples.next()
         if sample is None:
             return False
@@ -128,7 +128,7 @@ class Entry(NamedTuple):
     #: The first and second criterion of the strategy.
     first: int
     second: int
-    #: Breaks ties; positive.
+    #: A positive number that breaks ties.
     chance: float
     root: int
 

@@ -15,7 +15,7 @@ class NotOnlyShared:
     def __init__(self, shares: tuple[bool, ...], variables: Sequence[Variable]) -> None:
         self._shares = shares
         own = [not all(shares[provider] for provider in variable.domain) for variable in variables]
-        #: By depth: whether a domain from this depth on contains a provider that does not share.
+        #: Whether a domain from a depth on contains a provider that does not share, by depth.
         self._reachable = [any(own[depth:]) for depth in range(len(own) + 1)]
         #: Number of variables with an assigned provider that does not share.
         self._count = 0
