@@ -9,7 +9,7 @@ reloaded repeatedly; throughout the run the database server is stopped or killed
 
 It checks:
 
-- the responses: no 5xx except 503 while the database is down; no request without a response;
+- the responses: no 5xx except 503 while the database is down; a response to each request;
 - the database: after every slice of the run no inventory is over-committed, no consumer is without allocations, no
   allocation is without a consumer, and no reference is dangling;
 - the memory of the workers after the last reload, and their connections to the database.

@@ -54,19 +54,22 @@ class Extension:
         options: Configuration options by group.  If the group named after the extension has an option ``enabled``, its
             API is served only if that option is true.
         cors: Headers to add to the defaults of ``[cors]``, by option, so that browsers may use them.
-        api: Returns its API, with policy rules, failures and layers.
-        layers: Returns layers around all APIs, outermost first.  They run after authentication, and failures that they
-            raise are rendered in the form of the API.
-        commands: Adds commands to ``placement-manage``.  The default ``action`` of each takes the configuration and
-            returns the exit code.
-        checks: Returns checks for the doctor.
-        metrics: Creates its metrics, and returns the events that change them, each with a listener.
-        schema: Returns its tables, and the data that ``db release`` would lose.
-        attach: Called with each database that a process opens for requests or commands, before its first write, with
-            the configuration and the number of threads that serve requests (None if unknown, as in commands).
-        swept: Removes rows that are no longer needed, for ``placement-manage db sweep``; returns their numbers.
-        greeting: Returns lines for ``placement-serve`` to print at start, given the URL; empty for none.
-        demonstration: Fills an empty database for ``placement-serve --demo``; it may send requests to the application.
+        api: A function that returns its API, with policy rules, failures and layers.
+        layers: A function that returns layers around all APIs, outermost first.  They run after authentication, and
+            failures that they raise are rendered in the form of the API.
+        commands: A function that adds commands to ``placement-manage``.  The default ``action`` of each command takes
+            the configuration and returns the exit code.
+        checks: A function that returns checks for the doctor.
+        metrics: A function that creates its metrics, and returns the events that change them, each with a listener.
+        schema: A function that returns its tables, and the data that ``db release`` would lose.
+        attach: A callback for each database that a process opens for requests or commands, before its first write.  It
+            takes the database, the configuration, and the number of threads that serve requests (None if unknown, as in
+            commands).
+        swept: A function for ``placement-manage db sweep`` that removes obsolete rows and returns their numbers.
+        greeting: A function that returns text for ``placement-serve`` to print at start, given the configuration and
+            the URL; it may be empty.
+        demonstration: A function that fills an empty database for ``placement-serve --demo``; it may send requests to
+            the application.
     """
 
     name: str

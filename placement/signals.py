@@ -99,7 +99,7 @@ ReloadCause = Literal["start", "feed_lost", "feed_long", "out_of_step", "differs
 reloaded: Signal[[ReloadCause]] = Signal()
 
 #: A search for candidates has ended: seconds, candidates, whether a limit ended it (more may exist), obstacle
-#: (``SearchResult.obstacle``; empty if there are candidates).
+#: (``SearchResult.obstacle``; empty with candidates).
 searched: Signal[[float, int, bool, str]] = Signal()
 
 #: Expired leases were released: number.

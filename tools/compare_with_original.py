@@ -6,7 +6,7 @@
 
 Record the responses of a service before you replace it, and compare afterwards; or compare two running services by
 their URLs.  The script only reads, is a single file, and needs only Python.  It derives the requests from the
-responses: all providers, classes, traits, consumers, projects and users in them, and lists filtered by each of these.
+responses: all providers, classes, traits, consumers, projects and users in them, and lists filtered by each object.
 Undefined order, request ids and the time of the response are ignored.
 """
 
@@ -226,7 +226,7 @@ def record(arguments: argparse.Namespace) -> int:
 
 
 def compare(arguments: argparse.Namespace) -> int:
-    """Print the differences between two sources; return 1 if there are any.
+    """Print the differences between two sources; return 1 if they differ.
 
     A 5xx of the first source only does not count as a difference.
     """

@@ -73,7 +73,7 @@ class Keystone(httpx.Auth):
             yield request
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        """Do the same as ``sync_auth_flow``, but call the blocking session in a thread."""
+        """Authenticate like ``sync_auth_flow``, but call the blocking session in a thread."""
         await asyncio.to_thread(self._sign, request)
         response = yield request
         if response.status_code == httpx.codes.UNAUTHORIZED and await asyncio.to_thread(self._session.invalidate):

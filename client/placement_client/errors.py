@@ -166,7 +166,7 @@ class HeldOtherwise(Refused):
 
 
 class NothingPlaced(Refused):
-    """Another request of an ``all_or_nothing`` call was refused."""
+    """Another request of the same ``all_or_nothing`` operation was refused."""
 
 
 _BY_CODE: dict[str | None, type[ErrorReply]] = {

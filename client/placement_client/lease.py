@@ -22,7 +22,7 @@ LOG = logging.getLogger(__name__)
 PER_LENGTH = 6
 #: Maximum number of seconds to pause after a failed extension, and to wait for the response to an extension.
 RETRY, ATTEMPT = 5.0, 10.0
-#: Seconds for which the end of a block tries to release the consumer, in three attempts if there is no response; if all
+#: Seconds for which the end of a block tries to release the consumer, in three attempts without a response; if all
 #: fail, the lease expires.
 RELEASE = 10.0
 

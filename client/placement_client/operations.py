@@ -41,7 +41,7 @@ Consumers = Iterable["str | uuid.UUID"]
 class Operations:
     """The operations of a client.
 
-    All operations except ``request`` are idempotent: they are retried if there is no response, after 5xx or 429, and
+    All operations except ``request`` are idempotent: they are retried without a response, after 5xx or 429, and
     while the Identity service cannot be reached.  The pauses grow, and respect ``Retry-After``.
 
     Args:

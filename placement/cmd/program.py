@@ -110,7 +110,7 @@ def connected(conf: cfg.ConfigOpts) -> Iterator[Database]:
 
 
 def _operator(conf: cfg.ConfigOpts) -> Author:
-    """Return the author of a command's writes: the operating system's user who runs it."""
+    """Return the author of a command's writes: the operating-system user that runs it."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name

@@ -241,7 +241,7 @@ def _greet(conf: cfg.ConfigOpts, url: str, *, demonstration: bool) -> None:
 def _address_file(conf: cfg.ConfigOpts, url: str) -> Iterator[None]:
     """Keep the URL in a file during the block, so that placement-ask in the same directory finds it.
 
-    Writes no file without noauth2, or if the directory of the built-in database does not exist or is read-only.
+    No file is written without noauth2, or if the directory of the built-in database does not exist or is read-only.
     """
     if conf.api.auth_strategy != "noauth2" or not package.ADDRESS_FILE.parent.is_dir():
         yield

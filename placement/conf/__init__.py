@@ -49,7 +49,7 @@ NO_FILES: Mapping[str, Any] = {"project": PROJECT, "default_config_files": [], "
 
 #: A hint appended to messages about an unreachable database or a refused login.
 WHICH_DATABASE = "; its host, name, user and password are set in [placement_database]connection"
-#: By missing module: the extra that installs a driver, and the scheme of its URL.
+#: The extra that installs a driver, and the scheme of its URL, by the missing module.
 _DRIVERS = {
     "MySQLdb": ("mysqlclient", "mysql+mysqldb"),
     **dict.fromkeys(("pymysql", "mysql", "aiomysql", "asyncmy"), ("mysql", "mysql+pymysql")),
@@ -63,7 +63,7 @@ register_opts = register
 def load(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
     """Return the configuration of this process.
 
-    Reads ``placement.conf``, then the files in ``placement.conf.d``, then the environment; later sources override
+    The sources are ``placement.conf``, then the files in ``placement.conf.d``, then the environment; later sources override
     earlier ones.  Both are looked up in $OS_PLACEMENT_CONFIG_DIR if it is set, and otherwise where oslo.config looks.
 
     Args:

@@ -69,7 +69,7 @@ class Database:
         # An in-memory database has only one connection, which reads also use.
         self._read_lock: Lock = write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
         self._attempts = Attempts(self.engine, self.writers, write_lock, self._discard_stale)
-        #: For claims that can share a transaction (``objects/claims/joint_claims.py``).
+        #: The queue of claims that can share a transaction (``objects/claims/joint_claims.py``).
         self.queue: Queue[Any, bool] = Queue(MAX_BATCH_SIZE, self.wait_for)
 
     @property
@@ -200,7 +200,7 @@ class Database:
             writes: Run in one transaction, each as if the previous ones were committed.  A prerequisite passed to
                 ``Transaction.require`` is not run, because the attempt has the same outcome without it.  A Prerequisite
                 that a write raises itself is run before the writes.
-            observe: Called at the end of the transaction.  It sees the effects of the writes, or of none of them if one
+            observe: A callback at the end of the transaction.  It sees the effects of all writes, or of no write if one
                 is refused.
             attempts: As for ``write``.
             exhausted: As for ``write``.

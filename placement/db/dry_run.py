@@ -22,7 +22,7 @@ class DryRun(Generic[Observation]):
 
         Args:
             database: The database in which the writes run before they are rolled back.
-            observe: Called at the end of each write's transaction.  It sees the effects of the write, unless the write
+            observe: A callback at the end of each write's transaction.  It sees the effects of the write, unless the write
                 was refused.
         """
         self._database = database

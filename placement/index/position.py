@@ -84,7 +84,7 @@ class Position:
             max_changes: The maximum number of changes to return.
 
         Returns:
-            The changes; None if there are more than ``max_changes``, or if required rows have been deleted.
+            The changes; None for more than ``max_changes``, or if required rows have been deleted.
         """
         since_of = {writer: since for writer, since, _ in self._moved_since(earlier)}
         if not since_of:

@@ -47,7 +47,7 @@ class Metrics:
             registry: The registry, for use in one process.
 
         Raises:
-            OSError: There is no space for the files.
+            OSError: The disk has no space for the files.
         """
         self._join = join
         instruments = Instruments(registry)

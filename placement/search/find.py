@@ -66,7 +66,7 @@ class SearchResult(NamedTuple):
     snapshot: Snapshot
     candidates: list[Candidate]
     refusals: Refusals
-    #: Whether the limit ended the search, so that there may be more candidates.
+    #: Whether the limit ended the search, so that more candidates may exist.
     limited: bool
     #: The exhausted part of the budget, "operations" or "memory"; None if the search is complete.
     shortage: str | None
@@ -77,12 +77,12 @@ class SearchResult(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether the budget sufficed; otherwise there may be more candidates."""
+        """Whether the budget sufficed; otherwise more candidates may exist."""
         return self.shortage is None
 
     @property
     def obstacle(self) -> str:
-        """The reason for the lack of candidates (``Refusals.obstacle``); empty if there are candidates."""
+        """The reason for the lack of candidates (``Refusals.obstacle``); empty with candidates."""
         return "" if self.candidates else self.refusals.obstacle
 
 

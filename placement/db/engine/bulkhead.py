@@ -91,7 +91,7 @@ class Bulkhead:
             return excess > 0 and thread in [*self._following][-excess:]
 
     def _is_stalled(self) -> bool:
-        """Whether there are admitted threads, and all of them are stalled."""
+        """Whether threads are admitted, and all of them are stalled."""
         return bool(self._admitted) and max(self._admitted.values()) + STALL_TIMEOUT <= time.monotonic()
 
     def note_progress(self) -> None:

@@ -127,7 +127,7 @@ class CompiledInsert:
         return _literal_form(insert, self._table.name)
 
     def _json_form(self, dialect: Dialect) -> _Form:
-        """Return the form for PostgreSQL: all rows are one value, so that there is only one text to prepare.
+        """Return the form for PostgreSQL: all rows are one value, so that only one text has to be prepared.
 
         The driver spends time on each value, and more on each text that it has not prepared.
         """
@@ -193,7 +193,7 @@ class _Text:
         names = [name for name in expanded.positiontup or expanded.parameters if name not in lists]
         #: The names in the text; None if its parameters are positional.
         self._names = None if compiled.positional else names
-        #: For each value, its parameter, and its index if that is a list.
+        #: The parameter of each value, and the value's index if the parameter is a list.
         self._sources = [list_of.get(name, (name, None)) for name in names]
         #: Values that are part of the statement itself.
         self._constants = {name: expanded.parameters[name] for name, _ in self._sources if name not in parameters}
@@ -223,7 +223,7 @@ class _Text:
 
 
 def _converter(processors: Sequence[Callable[[Any], Any] | None]) -> Callable[[list[Any]], list[Any]]:
-    """Return a function that converts each value of a list by its processor, if there is one."""
+    """Return a function that converts each value of a list by its processor, if any."""
     needed = [(index, processor) for index, processor in enumerate(processors) if processor is not None]
 
     def convert(values: list[Any]) -> list[Any]:

@@ -111,7 +111,7 @@ def reading_engine(setup: Setup, writing: Engine) -> Engine:
         engine = sa.create_engine(setup.url, **_sqlite_options(setup))
     else:
         engine = sa.create_engine(setup.url, isolation_level="AUTOCOMMIT", **_server_options(setup))
-        # In autocommit mode there is nothing to roll back; SQLAlchemy before 2.0.43 sends a ROLLBACK anyway.
+        # Autocommit mode needs no ROLLBACK; SQLAlchemy before 2.0.43 sends one anyway.
         engine.dialect.skip_autocommit_rollback = True
     if setup.backend in ("mysql", "mariadb"):
         sa.event.listen(engine, "connect", _set_up_reads)

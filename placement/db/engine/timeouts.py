@@ -23,9 +23,9 @@ _IDLE_TRANSACTION = 60
 class Timeouts:
     """Seconds after which a server counts as lost."""
 
-    #: While a connection is opened, the handshake included.
+    #: Seconds while a connection is opened, the handshake included.
     connect: int = 5
-    #: Without an answer while a statement runs; None for no limit.
+    #: Seconds without an answer while a statement runs; None for no limit.
     silence: int | None = 30
 
     def connect_args(self, url: sa.URL) -> dict[str, Any]:

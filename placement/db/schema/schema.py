@@ -111,7 +111,7 @@ def release(
         revision: The newest revision of that implementation, one of COMMON_HEADS.  A database at an older revision
             only loses the tables that this service adds.
         force: Whether to go on if a process of this service wrote to the database recently.
-        discard_leases: Whether to go on if there are leases, whose expiry is lost.
+        discard_leases: Whether to go on if leases exist, whose expiry is lost.
         additions: Their tables are dropped.
         discarded: The additions whose tables are dropped even if rows are lost.
 
@@ -263,7 +263,7 @@ def _refuse_while_in_use(connection: Connection) -> None:
 
 
 def _refuse_with_leases(connection: Connection) -> None:
-    """Raise SchemaError if there are leases, which no other implementation releases."""
+    """Raise SchemaError if leases exist, which no other implementation releases."""
     leases = rows(connection, tables.claims, tables.claims.c.expires_at.is_not(None))
     if leases:
         raise errors.SchemaError(

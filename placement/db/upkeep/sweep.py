@@ -50,7 +50,7 @@ class Swept:
 
 
 def sweep(database: Database, grace: float = GRACE) -> list[Swept]:
-    """Remove names that were marked at least ``grace`` seconds ago and are still unused, and mark other unused names."""
+    """Remove unused names that were marked at least ``grace`` seconds ago, and mark other unused names."""
     now = database.read(_clock)
     before = now - datetime.timedelta(seconds=grace)
     swept = []

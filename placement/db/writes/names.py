@@ -92,7 +92,7 @@ def with_placeholder_ids(names: Collection[Name], ids: Mapping[Name, int]) -> Ma
 
 
 def require(db: Transaction, missing: Collection[Name]) -> None:
-    """Have rows created for these names and this attempt run again, unless there are no names."""
+    """Have rows created for these names, if any, and this attempt run again."""
     if missing:
         db.require(lambda transaction: create(transaction, missing))
 

@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 #: Seconds for which a thread waits for its turn before it does its work alone: the current batch may be waiting for a
 #: lock that does not concern this thread.
 MAX_WAIT = 0.05
-#: Seconds for which a batch waits for as many items as there were when the last batch ended: long enough for a client
+#: Seconds for which a batch waits for as many items as were waiting when the last batch ended: long enough for a client
 #: to receive its response and send its next request.  Otherwise batches of one item would alternate with batches of all
 #: other items.
 GATHER_TIME = 0.002
@@ -54,7 +54,7 @@ class Turn(Generic[Item, Result]):
     result: Result | None = None
     is_done: bool = False
     failure: BaseException | None = None
-    #: Set once this thread leads a batch, or the batch with its item has ended.
+    #: The event that this thread leads a batch, or that the batch with its item has ended.
     called: threading.Event = field(default_factory=threading.Event)
 
     @property

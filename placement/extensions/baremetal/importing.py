@@ -353,6 +353,6 @@ _NAMES = sa.select(baremetal_nodes.c.uuid, baremetal_nodes.c.name)
 _ON_PROVIDERS = sa.select(_P.uuid, _A.consumer_id).join_from(
     allocations, resource_providers, _P.id == _A.resource_provider_id
 )
-#: In descending order, so that the allocation of the holder is the last row of a provider.
+#: Consumers by provider, in descending order, so that the allocation of the holder is the last row of a provider.
 _HOLDERS = _ON_PROVIDERS.where(_P.uuid.in_(_VALUES)).order_by(_A.id.desc())
 _HELD_BY = _ON_PROVIDERS.where(_A.consumer_id.in_(_VALUES))

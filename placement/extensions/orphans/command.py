@@ -29,7 +29,7 @@ from placement.objects.claims.consumer_pages import ConsumerFilter
 from placement.objects.usage import UNKNOWN_TYPE
 from placement.uuids import canonical
 
-#: Exit code if there are discrepancies to fix.
+#: Exit code if the comparison found discrepancies to fix.
 DISCREPANCIES = 3
 #: Age at which an unknown consumer counts as an orphan, by default.
 _DEFAULT_AGE = datetime.timedelta(hours=1)

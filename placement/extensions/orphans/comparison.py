@@ -75,7 +75,7 @@ class Review:
 
     @property
     def needs_work(self) -> bool:
-        """Whether there is anything to fix."""
+        """Whether a discrepancy has to be fixed."""
         return self.doubtful > 0 or any(discrepancy.kind not in HARMLESS for discrepancy in self.discrepancies)
 
 
@@ -194,7 +194,7 @@ def _compare_with_nova(consumer: AgedHolder, server: NovaServer) -> Iterator[Dis
     elif len(trees) > 1:
         hosts = " and ".join(sorted(_name(tree) for tree in trees))
         reason = f"holds resources on {hosts}; nova runs it on {server.host}, without a migration"
-        # The allocations on its own host are kept, if there are any.
+        # The allocations on its own host, if any, are kept.
         hint = _unset(consumer, others) if len(others) < len(trees) else heal
         yield discrepancy(DiscrepancyKind.DOUBLE, reason, hint)
     elif others or not trees:

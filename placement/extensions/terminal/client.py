@@ -103,7 +103,7 @@ class Client:
             field: A field that identifies the expected document, which is also accepted with status 409.
 
         Raises:
-            ServiceError: There is no document; the text says why.
+            ServiceError: The service sent no document; the text is the reason.
         """
         address = self._address
         url = f"{address.url}/v1{path}{'?' if query else ''}{query}"

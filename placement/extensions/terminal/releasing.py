@@ -50,7 +50,7 @@ def release(
 
     Raises:
         Declined: The user did not confirm.
-        UsageError: No consumers are selected, or there is no terminal for the question.
+        UsageError: No consumers are selected, or the question needs a terminal.
     """
     named, conditions = arguments.named, filters.conditions(arguments)
     if bool(named) == bool(conditions):

@@ -29,7 +29,7 @@ from placement.objects.provider import GENERATION
 from placement.objects.usage import UNKNOWN_TYPE
 from placement.uuids import spellings
 
-#: For each copy of the request, the uuids of the providers that serve a group, by its suffix.
+#: The uuids of the providers that serve a group, by its suffix, for each copy of the request.
 Mappings = Sequence[Mapping[str, Sequence[str]]]
 
 

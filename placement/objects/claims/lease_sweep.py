@@ -1,6 +1,6 @@
 """Sweeps: releasing all expired leases, in transactions of bounded size.
 
-There is no daemon.  Searches, claims, worker processes after a response, and a command for operators sweep.  Concurrent
+No daemon is needed: searches, claims, worker processes after a response, and a command for operators sweep.  Concurrent
 sweeps share the work, because each skips the consumers that another one has locked.
 """
 

@@ -21,7 +21,7 @@ from placement.search.refusals import Refusal, Refusals
 
 #: Operations of the budget per set operation; slots per additional operation.
 _SET_OPERATION, _SLOTS_PER_OPERATION = 5, 2_000
-#: Set operations that cost as much as the comparison of an amount with all inventories of a class.
+#: Number of set operations that cost as much as comparing an amount with all inventories of a class.
 _FITTING = 5
 
 
@@ -209,7 +209,7 @@ class _Narrowing:
         return SlotSet.union([with_name(name) for name in names], self._forest.size)
 
     def _all_of(self, with_name: Callable[[str], SlotSet], any_of: AnyOf) -> SlotSet:
-        """Return the providers that have one name of each set; there is at least one set."""
+        """Return the providers that have one name of each set; ``any_of`` must not be empty."""
         return intersection(self._any_of(with_name, names) for names in any_of)
 
     # --- groups ---

@@ -43,7 +43,7 @@ class CanonicalForm(NamedTuple):
 
     #: The numbers of the providers that can supply each demand, by demand.
     domains: tuple[tuple[int, ...], ...]
-    #: For each of ``summed_classes``: the available amounts, at most the total demanded.
+    #: The available amounts of each of ``summed_classes``, limited to the total demanded.
     available: tuple[tuple[int, ...], ...] = ()
     #: The nearest ancestor among the numbered providers, or -1; empty if not needed.
     parents: tuple[int, ...] = ()

@@ -1,6 +1,6 @@
 """The candidates of one tree, computed on demand; trees with the same canonical form share one search.
 
-With two isolated groups and a host with two devices, there are two candidates:
+Two isolated groups and a host with two devices have two candidates:
 
 >>> from placement.search.solver.problem import Demand, ProviderFacts, Requirements, TreeProblem
 >>> groups = Requirements((Demand("1", {"PGPU": 1}), Demand("2", {"PGPU": 1})), isolate=True)

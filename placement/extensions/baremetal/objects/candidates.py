@@ -184,7 +184,7 @@ def resolve(db: Reading, idents: Collection[str], project: str | None = None) ->
 
 
 def _free(snapshot: Snapshot, requested: Record) -> SlotSet:
-    """Return the providers with the traits and a free unit of the class, among the candidate nodes if there are any."""
+    """Return the providers with the traits and a free unit of the class, among the candidate nodes, if any."""
     column = snapshot.column(inventory_class(requested.resource_class))
     if column is None:
         return EMPTY

@@ -118,9 +118,9 @@ class NodeRequest:
     def _optimistic_candidate(self) -> CandidateNode | None:
         """Return a candidate from a snapshot that may be stale.
 
-        This saves the refresh of the index, which takes more statements than all other steps of the choice.  Most nodes that
-        are free in a recent snapshot still are, and their rows are read in any case.  There is no such candidate for a
-        request with a name: the node with that name may have become free since.
+        This saves the refresh of the index, which takes more statements than all other steps of the choice.  Most nodes
+        that are free in a recent snapshot still are, and their rows are read in any case.  A request with a name gets
+        no such candidate: the node with that name may have become free since.
         """
         if self._request.name is not None:
             return None

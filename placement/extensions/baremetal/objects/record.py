@@ -152,7 +152,7 @@ def _refuse(row: Any, unique_values: Mapping[str, str]) -> None:
 
 
 _R = baremetal_allocations.c
-#: Selects the columns of ``Record(*row)``.
+#: The query for the columns of ``Record(*row)``.
 _SELECT = sa.select(
     *(_R.uuid, _R.name, _R.resource_class, _R.owner, _R.traits, _R.candidate_nodes, _R.extra, _R.created_at),
     *(_R.node_uuid, _R.last_error, _R.updated_at, _R.id),

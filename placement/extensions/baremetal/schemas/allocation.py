@@ -112,7 +112,7 @@ def check_traits(traits: Collection[str]) -> None:
 
 
 def check_count(name: str, count: int, maximum: int) -> None:
-    """Raise TooMany if there are more values than an allocation may have."""
+    """Raise TooMany for more values than an allocation may have."""
     if count > maximum:
         raise TooMany(name=name, count=count, maximum=maximum)
 

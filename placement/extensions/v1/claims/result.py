@@ -62,10 +62,10 @@ class Reason:
     Unlike an ``Explanation``, it does not keep the snapshot alive.
     """
 
-    #: The number of candidates; there may be some, but too few.
+    #: The number of candidates, which may be positive but too small.
     found: int
     summary: str
-    #: As in ``Explanation``.
+    #: The rule that left no candidate, as in ``Explanation``.
     obstacle: tuple[str, str | None] | None
     relaxations: Sequence[Relaxation]
 

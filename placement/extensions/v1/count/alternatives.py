@@ -75,7 +75,7 @@ def independent_parts(requirements: Requirements, form: CanonicalForm) -> list[P
     """Return the independent parts of a request in a tree; a placement includes all of them.
 
     Returns:
-        None if there are too many alternatives, or rules that alternatives cannot express.
+        None for too many alternatives, or for rules that alternatives cannot express.
     """
     if not requirements.nested:
         return None
@@ -171,7 +171,7 @@ def _restricted(domains: _Domains, allowed: dict[int, set[int]]) -> _Domains:
 
 
 def _undominated(alternatives: Iterator[_Domains]) -> list[_Domains] | None:
-    """Return the domains that are not contained in others; None if there are too many."""
+    """Return the domains that no other domain contains; None if they are too many."""
     distinct: dict[_Domains, list[set[int]]] = {}
     for domains in alternatives:
         if all(domains):

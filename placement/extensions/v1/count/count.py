@@ -30,7 +30,7 @@ class Count:
     at_most: int | None
     reason: Reason
     #: The rule that limits the count in most trees, named as in refusals: ``resources:VCPU``, ``same_subtree``.
-    #: Without eligible trees, the rule that removed the last tree.  None if ``until`` was reached.
+    #: If no tree is eligible, the rule that removed the last tree.  None if ``until`` was reached.
     limiting_rule: str | None
     #: The trees with room, largest count first, each counted as if nothing were placed elsewhere: slots of roots,
     #: counts, and limiting rules.
@@ -49,7 +49,7 @@ class Count:
 
     @property
     def obstacle(self) -> str:
-        """The rule that leaves no room; empty if there is room."""
+        """The rule that leaves no room; empty if the query fits."""
         return "" if self.count or self.roots or self.limiting_rule is None else self.limiting_rule.partition(":")[0]
 
 

@@ -8,7 +8,7 @@
     steps              the effect of each narrowing rule, and of each rule about combinations
     class_inventories  the amounts that inventories have room for, and the properties that block an amount
     variations         changed queries with the outcomes of their searches
-    amount_search      the amounts of a class with which there are candidates
+    amount_search      the amounts of a class with which a query has candidates
     combined_changes   changes of two or three conditions together
     relaxations        the smallest changes of the query that give candidates
     near_misses        the trees that have candidates after such a change, with the conditions that each does not meet

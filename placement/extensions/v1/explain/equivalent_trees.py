@@ -34,9 +34,9 @@ class TreeClasses(NamedTuple):
     """Trees, each with its equivalence class."""
 
     roots: Slots
-    #: By root: the number of its class.
+    #: The number of the class of each root.
     classes: _Numbers
-    #: By class: its first root.
+    #: The first root of each class.
     first: Slots
 
     def of_classes(self, classes: Collection[int]) -> SlotSet:

@@ -195,7 +195,7 @@ def _may_matter(
     concerned &= first.keys()
     if not concerned:
         return False
-    # A group is removed with its last amount or condition, and so are the groups tied to it, even if other rules remain.
+    # A group is removed with its last amount or condition, even if other rules remain, and so are groups tied to it.
     may_be_removed = condition.kind in ("amount", "same_subtree") or not all(
         group_of(query, suffix).resources for suffix in concerned
     )

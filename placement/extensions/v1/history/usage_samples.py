@@ -48,7 +48,7 @@ class UsageSample:
         Args:
             since: The beginning of the period (naive, UTC).
             until: The end of the period, exclusive; later than the beginning.
-            limit: The maximum number of samples of a class.  If there are more, the period is divided into this many
+            limit: The maximum number of samples of a class.  A period with more samples is divided into this number of
                 equal spans, and only the last sample of each span is returned.
             resource_class: The class of the samples; None for all classes.
         """
