@@ -187,7 +187,7 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=1000, help="number of nodes; fewer for a quick look")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
-        "--seconds", type=float, default=10, help="maximum duration of a scenario on a server"
+        "--seconds", type=float, default=10, help="maximum duration of a scenario on a server in a round"
     )
     parser.add_argument("--workers", type=int, default=2, help="number of processes of this project's service")
     parser.add_argument("--only", help="scenarios, separated by commas: " + " ".join(s.name for s in SCENARIOS))

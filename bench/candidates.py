@@ -4,7 +4,7 @@
     python bench/candidates.py [--peer COMMAND] [--only NAMES] [--seconds 2] [--rounds 3] [--workers 2]
 
 For every topology a private MariaDB gets two databases with the same hosts, one for this project under uWSGI and one
-for the peer, whose command has the fields {port} and {database} and stays in the foreground.  Both get the same
+for the peer.  The peer's command has the fields {port} and {database}, and stays in the foreground.  Both get the same
 requests over HTTP, in turn, in several rounds.  Without a peer only this project is measured.
 
 Queries for which the peer takes too long are sent only to this project.

@@ -4,8 +4,8 @@
     python bench/claim_limit.py [--rounds 5] [--workers 2] [--threads 4] [--driver mysqldb] [--database mariadb]
 
 In every round, ``claim-8`` and ``busy-8`` of claims.py alternate with two runs of sql_limit.py with the same number of
-clients.  The report shows the median rates, the ratio of the service to the bare SQL of the same round, and the
-processor time of a claim in the workers, the database server and the load generator.
+clients.  The report shows the median rates, and the ratio of the service to the bare SQL of the same round.  It also
+shows the processor time of a claim in the workers, the database server and the load generator.
 """
 
 from __future__ import annotations

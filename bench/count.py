@@ -10,8 +10,8 @@ The clouds; usage differs from host to host:
     mixed     the same with two devices per node, and random usage
     pool      flat hosts without disks, and one shared pool
 
-A line shows the 10th percentile, the median and the 99th percentile of the repetitions, and the median processor time
-of this process, for the count and for the response document with 1,000 trees.
+The lines are for the count, and for the response document with 1,000 trees.  Each shows the 10th percentile, the median
+and the 99th percentile of the repetitions, and the median processor time of this process.
 """
 
 from __future__ import annotations

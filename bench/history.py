@@ -5,8 +5,8 @@
 
 Two services have their own databases on the same durable server: one records events, the other has
 ``[history]enabled = false``.  They alternate in every round, in changing order.  For each scenario the report shows the
-median ratio of the rate without to the rate with the history, and the processor time of the service and the database
-server per request.  The exit code is 1 if a ratio exceeds the bound.
+median ratio of the rate without to the rate with the history.  It also shows the processor time of the service and the
+database server per request.  The exit code is 1 if a ratio exceeds the bound.
 """
 
 from __future__ import annotations

@@ -63,8 +63,9 @@ register_opts = register
 def load(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
     """Return the configuration of this process.
 
-    The sources are ``placement.conf``, then the files in ``placement.conf.d``, then the environment; later sources override
-    earlier ones.  Both are looked up in $OS_PLACEMENT_CONFIG_DIR if it is set, and otherwise where oslo.config looks.
+    The sources are ``placement.conf``, then the files in ``placement.conf.d``, then the environment.  A later source
+    overrides earlier ones.  Both are looked up in $OS_PLACEMENT_CONFIG_DIR if it is set, and otherwise where
+    oslo.config looks.
 
     Args:
         arguments: A command line, in which --config-file and --config-dir may name other files.

@@ -22,8 +22,8 @@ class DryRun(Generic[Observation]):
 
         Args:
             database: The database in which the writes run before they are rolled back.
-            observe: A callback at the end of each write's transaction.  It sees the effects of the write, unless the write
-                was refused.
+            observe: A callback at the end of each write's transaction.  It sees the effects of the write, unless it was
+                refused.
         """
         self._database = database
         self._observe = observe

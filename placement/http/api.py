@@ -1,7 +1,7 @@
 """An API of the service as a value: its routes, and its differences from the APIs mounted beside it.
 
 ``deploy`` mounts several APIs below one set of shared layers.  The layer ``Mount`` finds the API of a path and puts it
-in the environ, where other layers look up the form of its error documents and the paths that need no authentication.
+in the environ.  There other layers look up the form of its error documents and the paths that need no authentication.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ Counts = npt.NDArray[np.int64]
 class ConsumerCounts:
     """The counts of the last snapshot, updated where a new snapshot differs; shared by all threads.
 
-    Counting for all providers reads all allocations.  A provider gets a new consumer only when its generation advances,
-    and loses one only when its generation advances or its usage shrinks, since a deletion does not lock the provider.
+    Counting for all providers reads all allocations.  A provider gets a new consumer only when its generation advances.
+    It loses one only when its generation advances or its usage shrinks, since a deletion does not lock the provider.
     So a count is unchanged if the generation and the usage are.
     """
 

@@ -150,8 +150,8 @@ with_noauth2 = functools.partial(Authentication, strategy=Noauth2)
 def _check_origin(environ: WSGIEnvironment, allowed: Collection[str]) -> None:
     """Raise ForeignPage if a page of another origin could use ambient credentials (CSRF).
 
-    Browsers add the name and password of HTTP Basic to every request for this service, even to a form of another page,
-    and requests for an API with pages may need no credentials.  Browsers never add tokens.
+    Browsers add the name and password of HTTP Basic to every request for this service, even to a form of another page.
+    Requests for an API with pages may need no credentials.  Browsers never add tokens.
 
     Args:
         environ: The environ of the request.

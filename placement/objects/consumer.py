@@ -1,8 +1,8 @@
 """Rows of consumers, as one attempt at a claim reads and writes them: generations and owners.
 
 A consumer has a row exactly as long as it has allocations.  A database written by another implementation may contain
-consumers without allocations, which count as absent and are reused, and allocations whose consumer has no row, which
-are replaced like all other allocations.
+consumers without allocations, which count as absent and are reused.  It may also contain allocations whose consumer has
+no row, which are replaced like all other allocations.
 """
 
 from __future__ import annotations

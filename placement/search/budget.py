@@ -1,8 +1,9 @@
 """The bounds of a search: a budget for the request, and a limit for each tree without solutions.
 
-A ``Budget`` bounds a whole request, from narrowing to the response, in operations (about a microsecond each on an idle
-machine) and in bytes (an estimate of the memory held at once).  A ``WorkLimit`` (``solver/work_limit.py``) bounds the
-operations of one tree between two solutions: an eighth of the remaining operations for fruitless work.
+A ``Budget`` bounds a whole request, from narrowing to the response, in operations and in bytes.  An operation takes
+about a microsecond on an idle machine; bytes are an estimate of the memory held at once.  A ``WorkLimit``
+(``solver/work_limit.py``) bounds the operations of one tree between two solutions: an eighth of the remaining
+operations for fruitless work.
 
 Both are needed, because packing unequal groups into providers is NP-hard.  With the budget alone, one tree could
 exhaust it although the next tree has candidates; with the limit alone, many trees with many candidates would have no

@@ -165,8 +165,8 @@ def random_run(pair: Pair, seed: int, steps: int) -> tuple[list[Request], Differ
 def shortest(sequence: Sequence[Request], fails: Callable[[list[Request]], bool], seconds: float) -> list[Request]:
     """Return a shorter sequence with the same last request that still fails.
 
-    Remove all requests of a method, then larger and smaller pieces as in delta debugging (Zeller and Hildebrandt
-    2002), and finally pairs of requests, such as the creation and the deletion of an object.
+    Remove all requests of a method, then larger and smaller pieces as in delta debugging (Zeller and Hildebrandt 2002).
+    Finally remove pairs of requests, such as the creation and the deletion of an object.
 
     Args:
         sequence: A sequence that fails.

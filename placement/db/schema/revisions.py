@@ -50,7 +50,7 @@ def _collated(connection: Connection, additions: Iterable[sa.Table]) -> Iterator
     """Give new columns the collation of the columns that they are joined with, while the block creates them.
 
     The database's default collation may have changed, or a backup may have been restored into a database with another
-    default, and MySQL does not compare columns with different collations ("Illegal mix of collations").
+    default.  MySQL does not compare columns with different collations ("Illegal mix of collations").
     """
     types: dict[sa.Column[Any], Any] = {
         column: column.type for table in additions for column in table.columns if "like" in column.info

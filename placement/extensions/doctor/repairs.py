@@ -28,8 +28,8 @@ def correct_roots(db: Transaction, limit: int) -> int:
     """Set missing and wrong roots to the roots that follow from the parents.
 
     Providers below a loop, or below a provider whose parent does not exist, are not changed.  The rows of the
-    providers, all their ancestors and their stored roots are locked, so that until the transaction ends none of them
-    moves and no provider is created below them.  Generations do not change, as in a move.
+    providers, all their ancestors and their stored roots are locked.  Until the transaction ends, no such provider
+    moves, and no provider is created below it.  Generations do not change, as in a move.
 
     Args:
         limit: The maximum number of providers to correct.

@@ -90,7 +90,7 @@ class Choice:
     def is_stale(self, current: Callable[[], Snapshot]) -> bool:
         """Whether a free node of the snapshot has changed since.
 
-        If none has changed and none fits, then none fitted at the time of the snapshot, because every claim and every
+        If no node has changed and no node fits, then no node fitted at the time of the snapshot: every claim and every
         change of a node advances the generation of its provider.
 
         Args:

@@ -3,9 +3,9 @@
 Rules between providers are expanded: ``same_subtree`` gives an alternative for each provider that may be the top, and
 ``required`` one for each demand whose provider may have the traits.
 
-An alternative does not state the number of times that each demand uses each provider.  The totals are enough: if they
-add up, and no provider is used more often than the number of placements, the uses can be divided among the placements
-so that no placement uses a provider twice (König's theorem on edge colourings of bipartite graphs).
+An alternative does not state the number of times that each demand uses each provider.  The totals are enough if they
+add up, and if no provider is used more often than the number of placements.  The uses can then be divided among the
+placements so that no placement uses a provider twice (König's theorem on edge colourings of bipartite graphs).
 """
 
 from __future__ import annotations

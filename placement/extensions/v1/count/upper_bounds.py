@@ -106,7 +106,7 @@ def full_rounds(copies: Integers, at_once: Integers, times: int, tree: Slots, tr
     """Return the number of full rounds that the copies of each tree allow; a round takes a fixed number of copies.
 
     n rounds are possible if and only if the sum of min(copies, at_once * n) over the providers of the tree is at least
-    times * n: these copies are dealt to the rounds in turn, provider by provider, so that no round gets more than
+    times * n: these copies are dealt to the rounds in turn, provider by provider.  So no round gets more than
     ``at_once`` from a provider (the wrap-around rule of McNaughton, "Scheduling with deadlines and loss functions",
     Management Science 6, 1959).  The sum is concave in n, so bisection finds the largest n.
 

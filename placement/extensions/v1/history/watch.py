@@ -1,7 +1,7 @@
 """Waiting for events, with one reader for all waiting requests (docs/adr/0042).
 
-Hundreds of clients may follow the events from the same position.  When an event arrives, or when all of them send a
-request at once and none may wait, they would read the same page at the same time and delay every other request.
+Hundreds of clients may follow the events from the same position.  When an event arrives, or when all clients send a
+request at once and none may wait, they would read the same page.  Together, they would delay every other request.
 Therefore, one request reads the newest position or the next page; the other requests wait for their turn and share the
 result.
 """
