@@ -231,7 +231,7 @@ class Filler:
         return self._ids(table, required, column)
 
     def _insert(self, table: sa.Table, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
-        """Insert rows in batches, with literal values, which is faster than bound ones.
+        """Insert rows in batches, with literal values, which are faster than bound values.
 
         All values come from this script, and no name contains a quote.
         """

@@ -3,9 +3,9 @@
 
     python bench/sql_limit.py DATABASE_URL
 
-Each client is a process.  The statements are the ones of the service for a claim of three classes on one provider by a
-new consumer: lock the provider, read its inventories and their usage, read the consumer, increase the generation,
-insert the consumer, its allocations and the row of the change feed, commit.  Only the driver is used.
+Each client is a process.  It sends the service's statements for a claim of three classes on one provider by a new
+consumer: lock the provider, read its inventories and their usage, read the consumer, increase the generation, insert
+the consumer, its allocations and the row of the change feed, commit.  Only the driver is used.
 
 The database must be empty: the tables are created for the run and dropped after it.
 """

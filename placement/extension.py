@@ -144,7 +144,7 @@ def additions_of(extensions: Iterable[Extension]) -> tuple[Addition, ...]:
     return tuple(_addition(each.schema) for each in extensions if each.schema)
 
 
-# Cached because additions are compared by identity, for example the discarded ones with the dropped ones.
+# Cached because additions are compared by identity, for example discarded additions with dropped additions.
 @functools.cache
 def _addition(schema: Callable[[], Addition]) -> Addition:
     return schema()

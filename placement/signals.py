@@ -2,7 +2,7 @@
 
 They are unrelated to the signals of the operating system.
 
-Publishers do not know their subscribers, so that lower layers import no higher ones.  Publishing an event without
+Publishers do not know their subscribers, so that lower layers import no higher layers.  Publishing an event without
 subscribers costs about a tenth of a microsecond.  Events are global to the process, like loggers.
 
 The facts of an event are numbers, words from short lists (including names of resource classes), and the text of

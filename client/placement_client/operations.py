@@ -390,5 +390,5 @@ def _result(document: Mapping[str, Any], reply: Reply) -> Claim | Refused:
 
 
 def _has_collided(request: Request, result: Claim | Refused) -> bool:
-    """Whether the request collided with concurrent ones; False for a move, whose generation may be outdated instead."""
+    """Whether the request collided with concurrent requests; False for a move, whose generation may be outdated."""
     return isinstance(result, Refused) and result.code == CONCURRENT_UPDATE and request.keep

@@ -115,6 +115,6 @@ def _operator(conf: cfg.ConfigOpts) -> Author:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name
         user = str(os.getuid())
-    # placement-serve --demo has no commands.
+    # placement-serve --demo defines no commands.
     route = conf.command.name if "command" in conf else None
     return Author(user=user, client=socket.gethostname(), api=conf.prog, route=route)

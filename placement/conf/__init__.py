@@ -2,7 +2,7 @@
 
 options   the table of options
 reading   reading of the files by oslo.config, with readable errors
-spelling  unknown options, most often misspelt ones
+spelling  unknown options, most of them misspelt
 """
 
 from __future__ import annotations

@@ -261,7 +261,7 @@ _DATABASE = [
         "max_threads",
         min=0,
         help="The maximum number of threads of a process that use the database at the same time. Further requests "
-        "wait, and fail with 503 if the database has responded to none of the others for five seconds. The default is "
+        "wait, and fail with 503 if the database has responded to no other request for five seconds. The default is "
         "one less than the threads of the web server, if their number is known and at least three; the remaining "
         "thread serves requests that need no database. 0 means no limit.",
     ),

@@ -1,4 +1,4 @@
-"""Detection of unknown options in a configuration, most often misspelt ones."""
+"""Detection of unknown options in a configuration, most of them misspelt."""
 
 from __future__ import annotations
 

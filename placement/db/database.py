@@ -197,7 +197,7 @@ class Database:
         """Return the result of the last of ``writes``; commit nothing, and record nothing in the feed.
 
         Args:
-            writes: Run in one transaction, each as if the previous ones were committed.  A prerequisite passed to
+            writes: Run in one transaction, each as if the previous writes were committed.  A prerequisite passed to
                 ``Transaction.require`` is not run, because the attempt has the same outcome without it.  A Prerequisite
                 that a write raises itself is run before the writes.
             observe: A callback at the end of the transaction.  It sees the effects of all writes, or of no write if one

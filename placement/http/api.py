@@ -70,7 +70,7 @@ class Api:
         open_paths: Paths of ``routes`` that need no authentication.
         rules: The policy rules of the endpoints.
         failures: The failures that only this API raises, for the OpenAPI document.
-        layers: Layers of this API alone, outermost first, inside the shared ones.
+        layers: Layers of this API alone, outermost first, inside the shared layers.
         cache_headers_since: The first version whose responses state their age (docs: api-cache-headers).
         anonymous_is_admin: Whether noauth2 treats a request as an administrator's if it has no token, or the token that
             keystoneauth sends with the auth type "none".  A request without a token from a page is excluded, unless the

@@ -59,8 +59,8 @@ class Endpoint:
         find_first: A function of the database and the path values that reads the object named by the path.  It runs
             only if the body is refused, so that a missing object is reported (404) before an invalid body.
         dry_run: A function of the handler's arguments that returns the uuids of the providers whose capacity a dry run
-            shows besides the changed ones (docs: api-dry-run).  The handler must write with ``req.write``.  None for an
-            endpoint without dry runs.
+            shows besides changed providers (docs: api-dry-run).  The handler must write with ``req.write``.  None for
+            an endpoint without dry runs.
         negotiates: Whether a GET is refused if the client accepts neither JSON nor one of ``other_types``.
         other_types: Media types besides JSON in which a GET can respond.
         gate: The failure raised for versions before ``since``; takes no arguments.

@@ -283,7 +283,7 @@ class Column:
         return column
 
     def _insert_and_drop(self, inventories: Mapping[int, Amounts]) -> None:
-        """Drop the rows of removed inventories, and insert ABSENT rows for new ones."""
+        """Drop the rows of removed inventories, and insert ABSENT rows for new inventories."""
         assert self._slots is not None
         removed = [slot for slot, inventory in inventories.items() if inventory is ABSENT]
         present = [slot for slot, inventory in inventories.items() if inventory is not ABSENT]

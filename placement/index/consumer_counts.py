@@ -21,7 +21,7 @@ class ConsumerCounts:
 
     Counting for all providers reads all allocations.  A provider gets a new consumer only when its generation advances.
     It loses one only when its generation advances or its usage shrinks, since a deletion does not lock the provider.
-    So a count is unchanged if the generation and the usage are.
+    So a count is unchanged if the generation and the usage are unchanged.
     """
 
     def __init__(self, database: Database) -> None:

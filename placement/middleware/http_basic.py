@@ -49,7 +49,7 @@ class HttpBasic:
 
         Raises:
             Unauthenticated: The password is wrong or missing.
-            TooManyGuesses: The password was not checked: its address has sent too many wrong ones.
+            TooManyGuesses: The password was not checked: its address has sent too many wrong passwords.
             PasswordsUnavailable: The password file cannot be read.
         """
         for name in [name for name in environ if name.startswith(_IDENTITY)]:

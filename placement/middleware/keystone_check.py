@@ -65,7 +65,7 @@ def find(conf: cfg.ConfigOpts) -> IdentityFinding | None:
 
 
 def _endpoint(conf: cfg.ConfigOpts) -> str | None:
-    """Return the URL that validates tokens; None if the catalog lacks it.  Raises ClientException."""
+    """Return the URL that validates tokens, or None if the catalog lacks it; exceptions are keystoneauth's."""
     options = conf[SECTION]
     auth = loading.load_auth_from_conf_options(conf, SECTION)
     with requests.Session() as http:

@@ -45,7 +45,7 @@ class ResourceClass:
 
     @classmethod
     def all(cls, db: Reading) -> list[Self]:
-        """Return all classes, ordered by id: the standard ones first."""
+        """Return all classes, ordered by id: the standard classes first."""
         return [cls(*row) for row in db.execute(_ALL)]
 
     @classmethod
@@ -76,8 +76,8 @@ class ResourceClass:
     def hold(db: Transaction, ids: Mapping[str, int]) -> None:
         """Keep these classes (ids by name) from being deleted or renamed until the transaction ends.
 
-        Standard classes never are.  The rows of custom classes are written, in the order of their ids, because locks
-        are not replicated between Galera nodes (docs/adr/0012).
+        Standard classes are never deleted or renamed.  The rows of custom classes are written, in the order of their
+        ids, because locks are not replicated between Galera nodes (docs/adr/0012).
 
         Raises:
             Collision: A class was deleted or renamed since its id was read.

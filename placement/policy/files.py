@@ -72,7 +72,7 @@ def report(mistakes: Iterable[PolicyMistake]) -> None:
 
 
 def paths(conf: cfg.ConfigOpts) -> Iterator[str]:
-    """Yield the files in the order of reading: later rules override earlier ones.  Raises ValueError."""
+    """Yield the files in the order of reading, or raise ValueError; later rules override earlier ones."""
     options = conf[_GROUP]
     policy_file = conf.find_file(options.policy_file)
     if policy_file:

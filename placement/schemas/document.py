@@ -121,7 +121,7 @@ class Query(_Document):
     def validate(self, pairs: Iterable[tuple[str, str]], version: Version, *, strict: bool = False) -> Parameters:
         """Return the parameters.
 
-        The last value of each name is validated, and so is the first where it is the value that counts.
+        The last value of each name is validated, and so is the first value if it is the one that counts.
 
         Args:
             pairs: Names and values, in order.

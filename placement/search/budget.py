@@ -83,7 +83,7 @@ class Budget:
         return True
 
     def fall_short(self, resource: str) -> None:
-        """Record that the result is incomplete for lack of "operations" or "memory", unless it already is."""
+        """Record the lack of "operations" or "memory", unless the result is already incomplete."""
         self.shortage = self.shortage or resource
 
     # --- fruitless work: for WorkLimit ---
@@ -99,7 +99,7 @@ class Budget:
 
     def fruitless_exhausted(self) -> bool:
         """Whether to skip the remaining trees; if so, record the shortage."""
-        # When hard trees have exhausted FRUITLESS, as much again is available for easy ones.
+        # When hard trees have exhausted FRUITLESS, as much again is available for easy trees.
         if self.fruitless > -FRUITLESS:
             return False
         self.fall_short("operations")

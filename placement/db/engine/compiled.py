@@ -1,7 +1,7 @@
 """Statements that are compiled once and then sent as text, for claims (docs/adr/0035).
 
 At each execution, SQLAlchemy looks up the compiled form of a statement and expands its lists again, which takes more
-time than the driver does.  This module keeps the text, for each dialect and each number of list values, and the sources
+time than the driver.  This module keeps the text, for each dialect and each number of list values, and the sources
 of its values.  ``exec_driver_sql`` sends it, so listeners, the log and errors work as for any other statement.
 """
 

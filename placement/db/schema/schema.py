@@ -21,7 +21,7 @@ LOG = logging.getLogger(__name__)
 
 #: The newest revision: the schema of placement.db.schema.tables.
 HEAD = "b91d4e7f20ac"
-#: The newest revisions of other Placement implementations: in current releases, and in older ones.
+#: The newest revisions of other Placement implementations: in current releases, and in older releases.
 COMMON_HEADS = ("a082b8bb98d0", "422ece571366")
 #: Seconds to wait for another process that changes the schema.
 SCHEMA_LOCK_TIMEOUT = 300

@@ -42,7 +42,7 @@ class Prerequisite(Exception):
 
 
 class Reader:
-    """A connection that executes SQLAlchemy statements and compiled ones."""
+    """A connection that executes SQLAlchemy statements and compiled statements."""
 
     __slots__ = ("_connection",)
 

@@ -118,7 +118,7 @@ def _counts(results: Iterable[CheckResult]) -> dict[tuple[str, str], int]:
 
 
 def reason_without_tables(subject: Subject) -> str:
-    """Return the reason why checks that need the tables cannot run; empty if they can."""
+    """Return the reason why checks that need the tables cannot run, or an empty string."""
     database, engine = subject.database, subject.database.reading_engine
     try:
         with database.direct():

@@ -250,7 +250,7 @@ def _compare(database: Database, arguments: argparse.Namespace, expected: Expect
 
 
 def _confirm(review: Review, expected: Expected, novas: Sequence[Nova]) -> None:
-    """Ask nova again about the discrepancies, and drop the outdated ones."""
+    """Ask nova again about the discrepancies, and drop outdated discrepancies."""
     if not novas:
         return
     with Progress(_TITLE, "orphans confirmed", len(review.of(DiscrepancyKind.ORPHAN))) as progress:

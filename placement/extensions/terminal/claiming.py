@@ -102,7 +102,7 @@ def claim(arguments: argparse.Namespace, owner: Document, claim_of: Callable[[st
 
     Args:
         arguments: The arguments of ``add_claim``.
-        owner: ``project_id`` and ``user_id`` of the caller, without unknown ones.
+        owner: ``project_id`` and ``user_id`` of the caller, if known.
         claim_of: A function that returns the document of a claim; its exceptions are raised.
 
     Raises:

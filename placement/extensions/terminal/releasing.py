@@ -1,4 +1,4 @@
-"""``placement-ask release``: release of named consumers or, after confirmation, of selected ones (docs: ask)."""
+"""``placement-ask release``: release of named consumers or, after confirmation, of selected consumers (docs: ask)."""
 
 from __future__ import annotations
 

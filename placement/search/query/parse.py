@@ -172,7 +172,7 @@ def _check_subtrees(groups: Mapping[str, Group], subtrees: Iterable[frozenset[st
 
 
 def _check_conflicts(groups: Mapping[str, Group]) -> None:
-    """Check that no group requires a trait that it forbids; a provider filter may, and matches no provider."""
+    """Check that no group requires a trait that it forbids; a provider filter with such a trait matches no provider."""
     conflicting = [
         (f"required{suffix}", ", ".join(sorted(names)))
         for suffix, group in groups.items()

@@ -48,7 +48,7 @@ class Backtracking:
         self._variables = _ordered(requirements, form)
         #: Work per value; most requests have few constraints, but the number of subtrees is up to the client.
         self._work_per_value = 1 + (len(requirements.same_subtrees) + len(requirements.summed_classes)) // 4
-        # Without a wrong decision, each value is tried once or twice, and each variable compared with the earlier ones.
+        # Without a wrong decision, each value is tried once or twice, and each variable compared with earlier ones.
         minimum = (1 + self._work_per_value) * sum(map(len, form.domains)) + len(demands) ** 2
         self._limit = WorkLimit(budget, minimum)
         self._limit.work += len(requirements.same_subtrees) * len(demands)

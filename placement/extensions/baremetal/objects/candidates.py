@@ -32,7 +32,7 @@ from placement.uuids import canonical
 SAMPLE_SIZE, LARGER_SAMPLE_SIZE = 16, 128
 #: Number of free nodes above which an indexed query replaces the second sample.
 MAX_SAMPLED = 1000
-#: Rows of the indexed query, and rows if none of the first ones fits.
+#: Maximum number of rows of the indexed query, and of rows if none of the first rows fits.
 FIRST_ROWS, _ALL_ROWS = 200, 2**31 - 1
 
 

@@ -1,4 +1,4 @@
-"""Query parameters: unknown ones are refused, and only ``fields`` may be repeated."""
+"""Query parameters: unknown parameters are refused, and only ``fields`` may be repeated."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class V1Command(command.Lister):
 
     @property
     def owner(self) -> dict[str, str]:
-        """The project and the user of the caller as fields of a claim, without unknown ones."""
+        """The project and the user of the caller, if known, as fields of a claim."""
         access = self.app.client_manager.auth_ref
         ids = {"project_id": getattr(access, "project_id", None), "user_id": getattr(access, "user_id", None)}
         return {name: value for name, value in ids.items() if value}

@@ -38,7 +38,7 @@ class AmountSearch:
         )
 
     def dropping_is_loosest(self, condition: Condition) -> bool:
-        """Whether dropping the condition gives candidates whenever another change of it does.
+        """Whether dropping the condition gives candidates whenever another change gives candidates.
 
         An exception is an amount whose provider may be the only one with a required trait of the unsuffixed group, or
         the common ancestor in a same_subtree.

@@ -61,7 +61,7 @@ class _ConditionSets:
         return successful, still_failed
 
     def _loosest(self, together: frozenset[Condition]) -> Iterator[Variation]:
-        """Yield the loosest changes of conditions: if any change of them gives candidates, one of these does."""
+        """Yield the loosest changes of conditions: if any change gives candidates, one of these does."""
         dropped = self._variations.variation(dict.fromkeys(together, 0))
         if dropped is not None and all(map(self._amount_search.dropping_is_loosest, together)):
             yield dropped

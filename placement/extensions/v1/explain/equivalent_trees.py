@@ -106,7 +106,7 @@ def equivalent_trees(narrowed: Narrowed, trees: SlotSet, budget: Budget) -> Tree
 
 
 class _Rows:
-    """Rows of numbers, each combined into one number; two rows are equal if and only if their numbers are."""
+    """Rows of numbers, each combined into one number; two rows are equal if and only if their numbers are equal."""
 
     def __init__(self, count: int) -> None:
         """Create empty rows."""

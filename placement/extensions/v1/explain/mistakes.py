@@ -208,7 +208,7 @@ def _demands(query: SearchQuery) -> Iterator[Group]:
 
 
 def _ancestor_group(query: SearchQuery, suffixes: frozenset[str], searches: BudgetedSearches) -> str | None:
-    """Return parameters that add a group for the common ancestor and give candidates; None if no trait tried does."""
+    """Return parameters that add a group for the common ancestor and give candidates; None if no tried trait does."""
     relaxed = with_changes(query, {Condition("same_subtree", names=suffixes): 0})
     if relaxed is None:
         return None

@@ -258,7 +258,7 @@ def _newest_of(table: sa.Table) -> sa.ScalarSelect[Any]:
     )
 
 
-#: Writers, including ended ones, with events that have no position; and the newest number of each with a position.
+#: Writers, including ended writers, with events that have no position; and the newest number of each with a position.
 _BEHIND = sa.select(_WRITER.label("writer"), _newest_of(event_order).label("ordered")).where(
     _newest_of(events) > sa.func.coalesce(_newest_of(event_order), 0)
 )

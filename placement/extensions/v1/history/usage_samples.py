@@ -16,7 +16,7 @@ from placement.db.writes.transaction import Reading
 from placement.extensions.v1.history.tables import usage_samples
 from placement.objects import capacity
 
-#: Maximum capacity that is stored; extreme allocation ratios result in larger ones.
+#: Maximum capacity that is stored; extreme allocation ratios result in larger capacities.
 _LARGEST = 2**62
 
 

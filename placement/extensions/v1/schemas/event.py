@@ -67,7 +67,7 @@ LIST = Query(
 HISTORY = Query(
     Object(
         ONLY,
-        Field("order", string(enum=["oldest", "newest"]), text="The events that come first."),
+        Field("order", string(enum=["oldest", "newest"]), text="Whether the oldest or the newest events come first."),
         _LIMIT,
         Field("after", string(pattern=f"^{MARK}$", description=paging.MARK), text=paging.AFTER),
     )

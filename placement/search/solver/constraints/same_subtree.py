@@ -52,7 +52,7 @@ class AncestorForest:
         return self._first[top] <= self._first[provider] < self._end[top]
 
     def lowest_common_ancestor(self, first: int, second: int) -> int:
-        """Return the root of the smallest subtree that contains both providers; -1 if no subtree does."""
+        """Return the root of the smallest subtree that contains both providers; -1 if no subtree contains both."""
         if self.contains(second, first):
             return second
         ancestor = first
