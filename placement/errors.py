@@ -257,7 +257,7 @@ class OutcomeUnknown(Unavailable):
 
 
 class TooManyConflicts(Conflict):
-    """Every attempt of the transaction collided with others."""
+    """Every attempt of the transaction collided with other transactions."""
 
     code = CONCURRENT_UPDATE
     template = "update conflict: the request collided with others too many times. Please retry it."

@@ -170,7 +170,7 @@ def forget_others(conf: cfg.ConfigOpts) -> tuple[Extension, ...] | None:
         None.
 
     Raises:
-        cfg.Error: As :func:`enabled`.
+        cfg.Error: As for :func:`enabled`.
     """
     if "extensions" not in conf:  # the tools of oslo.policy read our files with their own options
         return None

@@ -23,7 +23,7 @@ BATCH = 100_000
 
 
 class NotMadeError(Exception):
-    """Raised by a check that cannot run or does not apply to this installation; the text is the reason."""
+    """The reason why a check cannot run or does not apply to this installation."""
 
 
 def _ignore(_number: int) -> None:

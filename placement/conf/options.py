@@ -349,7 +349,7 @@ def forget_others(conf: cfg.ConfigOpts) -> bool:
         Whether the configuration must be read again.
 
     Raises:
-        cfg.Error: As ``extension.enabled``.
+        cfg.Error: As for ``extension.enabled``.
     """
     enabled = extension.forget_others(conf)
     if enabled is None:

@@ -82,7 +82,7 @@ class LiveIndex:
             compared: A callback with the number of providers of each range, once the range is compared.
 
         Raises:
-            DatabaseUnavailable, DatabaseBusy: As ``current``.
+            DatabaseUnavailable, DatabaseBusy: As for ``current``.
         """
         self.current()
         indexed = self._indexed

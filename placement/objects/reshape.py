@@ -38,7 +38,7 @@ def reshape(db: Transaction, inventories: Mapping[str, NewInventories], claims: 
         ReshapedGenerationConflict: A provider has another generation than the client states.
         UnknownResourceClass: A new inventory or a claim is of a class that does not exist.
         InventoryInUse: An inventory to be removed has allocations.
-        Failure: As ``ClaimSet.place``.
+        Failure: As for ``ClaimSet.place``.
     """
     ids = ResourceProvider.ids(db, set(inventories).union(*(claim.resources for claim in claims)))
     # Also compared before the locks, so that this failure precedes failures about consumers.

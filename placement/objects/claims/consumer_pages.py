@@ -30,7 +30,7 @@ WINDOW = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerFilter:
-    """Conditions on consumers, all of which must hold; None is no condition."""
+    """Conditions on consumers, all of which must hold; None means no condition."""
 
     project: str | None = None
     user: str | None = None

@@ -112,4 +112,4 @@ def _commit_if_placed(database: Database, claims: Sequence[Claim]) -> list[bool]
 
 
 class _NotAllPlaced(Exception):
-    """Raised to end an attempt that does not place all claims, without a commit or a retry."""
+    """The end of an attempt that does not place all claims, without a commit or a retry."""

@@ -120,7 +120,7 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class ProviderFilter:
-    """A provider filter: conditions on single providers; None is no condition."""
+    """A provider filter: conditions on single providers; None means no condition."""
 
     name: str | None = None
     uuid: str | None = None

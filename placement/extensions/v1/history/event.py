@@ -43,7 +43,7 @@ _TOLERANCE = datetime.timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Conditions that an event must meet; None or an empty tuple is no condition."""
+    """Conditions that an event must meet; None or an empty tuple means no condition."""
 
     #: Uuids of providers, nodes or consumers, each in every spelling that the database may contain.
     uuids: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ _MAX_CAPACITY = 2.0**53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeFilter:
-    """Conditions that one provider of a tree must meet; None is no condition."""
+    """Conditions that one provider of a tree must meet; None means no condition."""
 
     #: The slot of the root of the tree.
     root: int | None = None

@@ -8,7 +8,7 @@ from placement.search.solver.constraints.constraint import Variable
 
 
 class NotOnlyShared:
-    """At least one provider does not share: an earlier tree yields the candidates of sharing providers only."""
+    """The constraint that some provider does not share: an earlier tree yields candidates of sharing providers only."""
 
     name = "already searched in another tree"
 

@@ -8,7 +8,7 @@ from placement.search.solver.constraints.constraint import Variable
 
 
 class OnePerTree:
-    """A candidate uses at most one provider of each tree."""
+    """The constraint that a candidate uses at most one provider of each tree."""
 
     name = "one provider per tree"
 

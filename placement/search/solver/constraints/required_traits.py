@@ -13,7 +13,7 @@ _IN_A_SET = 60
 
 
 class RequiredTraits:
-    """Each required trait is a trait of some provider of the unsuffixed group."""
+    """The constraint that each required trait is a trait of some provider of the unsuffixed group."""
 
     name = "required"
 

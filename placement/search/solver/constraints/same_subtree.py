@@ -63,7 +63,7 @@ class AncestorForest:
 
 
 class SameSubtree:
-    """One of the providers of the groups is the same as, or an ancestor of, each other provider."""
+    """The constraint that one provider of the groups is the same as, or an ancestor of, each other provider."""
 
     name = "same_subtree"
 

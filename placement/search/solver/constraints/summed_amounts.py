@@ -29,7 +29,7 @@ class _Unassigned(NamedTuple):
 
 
 class SummedAmounts:
-    """The demands of a class on one provider add up to at most its available amount.
+    """The constraint that the demands of a class on one provider add up to at most its available amount.
 
     This is bin packing, so the look-ahead tests only necessary conditions.
     """
