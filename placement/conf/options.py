@@ -42,7 +42,7 @@ _API = [
             ("noauth2", "for tests: tokens are not validated; the token 'admin' has the role admin"),
         ],
         deprecated_group="DEFAULT",
-        help="How clients are authenticated.",
+        help="The strategy for the authentication of clients.",
     ),
     cfg.ListOpt(
         "http_basic_roles",
@@ -128,7 +128,7 @@ _PLACEMENT = [
             ("breadth-first", "one candidate from each tree of providers, then a second one from each, and so on"),
             ("depth-first", "all candidates from one tree, then all from the next"),
         ],
-        help="Which candidates are returned if there are more than the limit.",
+        help="The candidates to return if more exist than the limit allows.",
     ),
     cfg.IntOpt(
         "max_request_groups",

@@ -43,7 +43,7 @@ NO_PROVIDER = 0
 #: Seconds for which a row is kept after its writer's next transaction; a writer's newest row is kept longer.
 RETENTION = 600.0
 #: Seconds without maintenance after which a writer is ended: the length of its lease.  A writer stops writing after
-#: half of this time, and a reader that has not read the feed for a quarter of it reads everything again.
+#: half of this time; a reader that has not read the feed for a quarter of this time reads everything again.
 LIFETIME = 4 * 3600.0
 #: Seconds between two maintenance runs of a writer.
 MAINTENANCE_INTERVAL = 60.0

@@ -44,8 +44,8 @@ class Amounts(NamedTuple):
         return int(rule.available(self.used, self.capacity, self.max_unit))
 
 
-#: The amounts of a provider without inventory in the class.  No amount fits, because min_unit exceeds max_unit.  The
-#: ratios of inventories are finite, so this one distinguishes it from any of them.
+#: The amounts of a provider without inventory in the class.  No amount fits, because min_unit exceeds max_unit.  Only
+#: this ratio is infinite; the ratios of inventories are finite.
 ABSENT = Amounts(0.0, 0.0, 1, 0, 1, 0, 0, -np.inf)
 _TYPES = (np.float64, np.float64, np.int32, np.int32, np.int32, np.int32, np.int32, np.float64)
 #: The number of fields of Amounts, from the first, that decide whether an amount fits; the other fields are only shown.

@@ -56,7 +56,7 @@ def until_done(
     Raises:
         Failure: ``exhausted``.
         DatabaseUnavailable: The connection was lost twice, or in the last attempt.
-        TablesMissing, DatabaseRefuses, InvalidValue: The driver error means this; a retry would not help.
+        TablesMissing, DatabaseRefuses, InvalidValue: The driver error is of this kind; a retry would not help.
     """
     lost_before = False
     for number in range(1, attempts + 1):
@@ -94,14 +94,14 @@ def has_passed(deadline: float) -> bool:
 
 
 def unavailable(error: BaseException) -> errors.Unavailable:
-    """Return the failure for a lost server; raise TablesMissing or DatabaseRefuses if the error means that."""
+    """Return the failure for a lost server; raise TablesMissing or DatabaseRefuses for an error of that kind."""
     raise_for_operator(error)
     LOG.error("The database does not answer: %s", driver_errors.message(error))
     return errors.DatabaseUnavailable()
 
 
 def raise_for_operator(error: BaseException) -> None:
-    """Raise TablesMissing or DatabaseRefuses if the error means that, which only an operator can fix."""
+    """Raise TablesMissing or DatabaseRefuses for an error of that kind, which only an operator can fix."""
     if driver_errors.is_missing_table(error):
         LOG.error("The database lacks tables of this service: %s", driver_errors.message(error))
         raise errors.TablesMissing() from error

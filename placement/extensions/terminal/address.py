@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=_TIMEOUT,
         metavar="<seconds>",
-        help="how long to wait for a response (default: %(default)s)",
+        help="maximum time to wait for a response (default: %(default)s)",
     )
 
 

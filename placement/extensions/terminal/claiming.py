@@ -55,7 +55,7 @@ def _add_claim_options(options: argparse._ArgumentGroup) -> None:
     options.add_argument("--count", type=filters.positive, metavar="<n>", help="copies per entry, in different trees")
     strategy = options.add_mutually_exclusive_group()
     strategy.add_argument(
-        "--strategy", choices=STRATEGIES, help="which trees to prefer (default: spread, the least used)"
+        "--strategy", choices=STRATEGIES, help="the preferred trees (default: spread, the least used)"
     )
     strategy.add_argument(
         "--spread-over",
