@@ -1,4 +1,4 @@
-"""The change feed: which providers each committed transaction changed (docs/adr/0004).
+"""The change feed: the providers that each committed transaction changed (docs/adr/0004).
 
 A *writer* numbers its transactions 1, 2, 3, ...  Only one transaction at a time uses a writer, so the writer's
 transactions commit in the order of their sequence numbers: a reader that has seen number n has seen every lower number.

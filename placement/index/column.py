@@ -48,7 +48,7 @@ class Amounts(NamedTuple):
 #: this ratio is infinite; the ratios of inventories are finite.
 ABSENT = Amounts(0.0, 0.0, 1, 0, 1, 0, 0, -np.inf)
 _TYPES = (np.float64, np.float64, np.int32, np.int32, np.int32, np.int32, np.int32, np.float64)
-#: The number of fields of Amounts, from the first, that decide whether an amount fits; the other fields are only shown.
+#: Number of leading fields of Amounts that decide whether an amount fits; the other fields are only shown.
 _FIT_FIELDS = 5
 
 

@@ -265,7 +265,7 @@ def _wait_for_other_nodes(cursor: Any, sync_wait: int) -> None:
 
 
 def _write_ahead(connection: Any) -> None:
-    """Switch the file to write-ahead logging; wait for other connections, because SQLite's own timeout does not."""
+    """Switch the file to write-ahead logging; wait for other connections: SQLite's timeout does not apply."""
     deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:

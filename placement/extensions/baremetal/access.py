@@ -76,7 +76,9 @@ def owner_of_new(req: Request, owner: str | None) -> str | None:
 
 
 def project_of_candidates(req: Request) -> str | None:
-    """Return the project whose nodes, owned or leased, a POST may name; None for all nodes.  Others count as missing.
+    """Return the project whose nodes, owned or leased, a POST may name; None for all nodes.
+
+    Other nodes count as missing.
 
     Raises:
         Forbidden: The caller has no project and may not create allocations for any owner.

@@ -16,7 +16,7 @@ AT = Field("at", DATE, since=OLDEST)
 
 
 def requested_time(req: Request) -> datetime.datetime | None:
-    """Return the time (naive, UTC) in the query; None without one, or if it is not in the past.
+    """Return the time (naive, UTC) in the query; None without a time, or for a time that is not in the past.
 
     Raises:
         InvalidField: The date is invalid.

@@ -116,7 +116,7 @@ _WINDOW_END = _WINDOW_END.offset(sa.bindparam("window")).limit(1)
 
 
 def _has_few_rows(db: Reading, rows: sa.Select[Any]) -> bool:
-    """Whether the statement returns at most ``MAX_INDEX_ROWS`` rows; one more is the last to be counted."""
+    """Whether the statement returns at most ``MAX_INDEX_ROWS`` rows; counting stops at the next row."""
     counted = rows.limit(MAX_INDEX_ROWS + 1).subquery()
     return bool(db.execute(sa.select(sa.func.count()).select_from(counted)).scalar_one() <= MAX_INDEX_ROWS)
 

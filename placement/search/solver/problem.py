@@ -92,7 +92,7 @@ class ProviderFacts(NamedTuple):
     traits: frozenset[str] = frozenset()
     #: Whether it is a sharing provider.
     shares: bool = False
-    #: The largest amount that it can supply, by class of ``summed_classes``.
+    #: Maximum amount that it can supply, by class of ``summed_classes``.
     available: Mapping[str, int] = {}
     #: The root of its tree; None for the last of ``ancestry``.
     root: int | None = None

@@ -35,9 +35,9 @@ from placement.search.find import Settings
 
 LOG = logging.getLogger(__name__)
 
-#: Consumers in one transaction.
+#: Maximum number of consumers in one transaction.
 BATCH = 500
-#: Queries that one call explains; an explanation takes much longer than finding a place.
+#: Maximum number of queries that one call explains; an explanation takes much longer than finding a place.
 MAX_EXPLAINED = 10
 #: The reason for refusing a request whose query has candidates.
 _BESIDE_OTHERS = (

@@ -55,7 +55,7 @@ Block = tuple[Alternative, ...]
 Part = tuple[Block, ...]
 #: The providers that may supply each demand.
 _Domains = tuple[tuple[int, ...], ...]
-#: The largest amount that one consumer may take from each provider, by class.
+#: Maximum amount that one consumer may take from each provider, by class.
 _Available = Mapping[str, Sequence[int]]
 
 

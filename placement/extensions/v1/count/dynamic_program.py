@@ -154,7 +154,7 @@ class _Program:
         uses: Mapping[tuple[int, ...], Integers],
         placed: Mapping[tuple[int, ...], Integers],
     ) -> Iterator[tuple[tuple[int, ...], Integers]]:
-        """Yield the possible supplies of a provider: the numbers of all items except the last, and its maximum.
+        """Yield the supplies of a provider: the numbers of all items except the last, and the maximum of the last.
 
         Args:
             free: Free capacity by class.

@@ -74,7 +74,7 @@ class TotalCounter:
         self._contending = np.zeros(snapshot.size, np.bool_)
         #: Number of contending trees, by the position of the rule that limits their counts.
         self._contended: Counter[int] = Counter()
-        #: Sharing providers, each set with the roots of the trees that contend for it.
+        #: Sets of sharing providers, each with the roots of the trees that contend for it.
         self._contentions: list[tuple[Slots, Slots]] = []
 
     @property

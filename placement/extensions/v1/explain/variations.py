@@ -149,7 +149,7 @@ def _joined(texts: Sequence[str]) -> str:
 
 
 def recorded_suffixes(query: SearchQuery) -> dict[str, str]:
-    """Return, for each suffix, the suffix of the first equal group: narrowing records the rules under that one."""
+    """Return, for each suffix, the suffix of the first equal group, under which narrowing records the rules."""
     first: dict[object, str] = {}
     return {
         group.suffix: group.suffix if group.suffix == UNSUFFIXED else first.setdefault(_rules(group), group.suffix)

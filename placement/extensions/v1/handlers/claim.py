@@ -18,7 +18,7 @@ from placement.objects.claims import leases
 from placement.objects.claims.holding import Holding, stored_uuids
 from placement.objects.consumer import canonical_uuid
 
-#: Seconds: the maximum age of the snapshot for names; no search of a request is older.
+#: Maximum age, in seconds, of the snapshot for names; no search of a request is older.
 _MAX_SEARCH_AGE = 60
 
 
