@@ -41,7 +41,7 @@ FIELDS = (
 )
 #: Seconds between two requests for an allocation that is not ready.
 POLL = 0.05
-#: The largest share of the nodes that a round allocates.
+#: Maximum share of the nodes that a round allocates.
 SHARE = 0.8
 
 
@@ -136,7 +136,7 @@ class Scenario:
     name: str
     title: str
     run: Callable[[Fleet, float], Outcome]
-    #: The ratio to the rate of the peer to reach.
+    #: The goal: the ratio to the rate of the peer.
     goal: float
 
 
@@ -184,11 +184,13 @@ def report(scenario: Scenario, columns: Sequence[Sequence[Outcome]]) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", metavar="COMMAND")
-    parser.add_argument("--nodes", type=int, default=1000, help="fewer for a quick look")
+    parser.add_argument("--nodes", type=int, default=1000, help="number of nodes; fewer for a quick look")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=10, help="of one scenario on one server in one round, at most")
-    parser.add_argument("--workers", type=int, default=2, help="processes of this project's service")
-    parser.add_argument("--only", help="names, separated by commas, of " + " ".join(s.name for s in SCENARIOS))
+    parser.add_argument(
+        "--seconds", type=float, default=10, help="maximum duration of a scenario on a server in a round"
+    )
+    parser.add_argument("--workers", type=int, default=2, help="number of processes of this project's service")
+    parser.add_argument("--only", help="scenarios, separated by commas: " + " ".join(s.name for s in SCENARIOS))
     arguments = parser.parse_args()
     wanted = arguments.only.split(",") if arguments.only else [scenario.name for scenario in SCENARIOS]
     if unknown := set(wanted) - {scenario.name for scenario in SCENARIOS}:

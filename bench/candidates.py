@@ -4,7 +4,7 @@
     python bench/candidates.py [--peer COMMAND] [--only NAMES] [--seconds 2] [--rounds 3] [--workers 2]
 
 For every topology a private MariaDB gets two databases with the same hosts, one for this project under uWSGI and one
-for the peer, whose command has the fields {port} and {database} and stays in the foreground.  Both get the same
+for the peer.  The peer's command has the fields {port} and {database}, and stays in the foreground.  Both get the same
 requests over HTTP, in turn, in several rounds.  Without a peer only this project is measured.
 
 Queries for which the peer takes too long are sent only to this project.
@@ -48,7 +48,7 @@ MakeClients = Callable[[load.Server], list[load.Client]]
 class Scenario:
     name: str
     make: MakeClients
-    #: The ratio to the speed of the peer to reach; None if the peer is not measured.
+    #: The goal: the ratio to the speed of the peer; None if the peer is not measured.
     goal: float | None = None
 
 
@@ -178,10 +178,10 @@ def main() -> int:
     names = [scenario.name for topology in TOPOLOGIES for scenario in topology.scenarios]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", metavar="COMMAND")
-    parser.add_argument("--only", help="names, separated by commas, of " + " ".join(names))
+    parser.add_argument("--only", help="scenarios, separated by commas: " + " ".join(names))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=2, help="of one scenario on one server in one round")
-    parser.add_argument("--workers", type=int, default=2, help="processes of this project's service")
+    parser.add_argument("--seconds", type=float, default=2, help="duration of a scenario on a server in a round")
+    parser.add_argument("--workers", type=int, default=2, help="number of processes of this project's service")
     arguments = parser.parse_args()
     wanted = arguments.only.split(",") if arguments.only else names
     if unknown := set(wanted) - set(names):

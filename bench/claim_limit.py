@@ -4,8 +4,8 @@
     python bench/claim_limit.py [--rounds 5] [--workers 2] [--threads 4] [--driver mysqldb] [--database mariadb]
 
 In every round, ``claim-8`` and ``busy-8`` of claims.py alternate with two runs of sql_limit.py with the same number of
-clients.  The report shows the median rates, the ratio of the service to the bare SQL of the same round, and the
-processor time of a claim in the workers, the database server and the load generator.
+clients.  The report shows the median rates, and the ratio of the service to the bare SQL of the same round.  It also
+shows the processor time of a claim in the workers, the database server and the load generator.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ def measure(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3, help="of one run")
-    parser.add_argument("--workers", type=int, default=2, help="processes of the service")
-    parser.add_argument("--threads", type=int, default=serve_pair.THREADS, help="threads of each process")
+    parser.add_argument("--seconds", type=float, default=3, help="duration of one run")
+    parser.add_argument("--workers", type=int, default=2, help="number of processes of the service")
+    parser.add_argument("--threads", type=int, default=serve_pair.THREADS, help="number of threads of each process")
     parser.add_argument("--driver", help="the driver of both: mysqldb, pymysql, psycopg or psycopg2")
     parser.add_argument("--database", choices=("mariadb", "postgresql"), default="mariadb")
-    parser.add_argument("--only", help="claim-8 or busy-8")
+    parser.add_argument("--only", help="one scenario: claim-8 or busy-8")
     arguments = parser.parse_args()
     pairs = [(name, shared) for name, shared in PAIRS if arguments.only in (None, name)]
     columns = {name: Column() for name, _ in pairs}

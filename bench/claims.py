@@ -184,10 +184,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("urls", metavar="URL", nargs="+")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=2, help="of one scenario on one server in one round")
-    parser.add_argument("--only", help="names, separated by commas, of " + " ".join(s.name for s in SCENARIOS))
+    parser.add_argument("--seconds", type=float, default=2, help="duration of a scenario on a server in a round")
+    parser.add_argument("--only", help="scenarios, separated by commas: " + " ".join(s.name for s in SCENARIOS))
     parser.add_argument(
-        "--workers", type=int, help="worker processes of each server, to report the rate of GET / per worker"
+        "--workers", type=int, help="number of worker processes of each server, to report the rate of GET / per worker"
     )
     parser.add_argument("--token", default="admin")
     parser.add_argument("--json", metavar="FILE", help="write the rate of every round to this file")

@@ -4,7 +4,7 @@
     python bench/fill.py DATABASE_URL nested --hosts 10000 --used 0.5
     python bench/console.py DATABASE_URL [--repeat 10]
 
-Each line shows the median and the longest wall-clock time, and the median processor time of this process, which depends
+Each line shows the median and the maximum wall-clock time, and the median processor time of this process, which depends
 less on other load.  The first request of each page, which compiles its template, is not counted.
 """
 

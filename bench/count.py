@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure counting how many times a query fits, in this process and without a database.
+"""Measure the count of the number of times that a query fits, in this process and without a database.
 
     python bench/count.py [--hosts 10000] [--repeat 30]
 
@@ -10,8 +10,8 @@ The clouds; usage differs from host to host:
     mixed     the same with two devices per node, and random usage
     pool      flat hosts without disks, and one shared pool
 
-A line shows the 10th percentile, the median and the 99th percentile of the repetitions, and the median processor time
-of this process, for the count and for the response document with 1,000 trees.
+The lines are for the count, and for the response document with 1,000 trees.  Each shows the 10th percentile, the median
+and the 99th percentile of the repetitions, and the median processor time of this process.
 """
 
 from __future__ import annotations

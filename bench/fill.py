@@ -103,7 +103,7 @@ def fill(database_url: str | sa.URL, topology: str, hosts: int, used: float = 0.
 
 
 class Filler:
-    """Inserts the rows of a number of hosts in one transaction."""
+    """A writer that inserts the rows of a number of hosts in one transaction."""
 
     def __init__(self, connection: sa.Connection, topology: str, hosts: int) -> None:
         self._connection = connection
@@ -231,7 +231,7 @@ class Filler:
         return self._ids(table, required, column)
 
     def _insert(self, table: sa.Table, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
-        """Insert rows in batches, with literal values, which is faster than bound ones.
+        """Insert rows in batches, with literal values, which are faster than bound values.
 
         All values come from this script, and no name contains a quote.
         """

@@ -6,9 +6,9 @@
 The output is the median time of each kind of request, and its parts:
 
 - *driver*: waiting for the database, in statements and COMMIT;
-- *work*: the rest of Database.read and Database.write: the rules of the service, its records, and SQLAlchemy;
+- *work*: the other time in Database.read and Database.write: the rules of the service, its records, and SQLAlchemy;
 - *log*: formatting and writing the log line of the request;
-- *framework*: the rest of the request: routing, version, policy, schema, JSON.
+- *framework*: the remaining time of the request: routing, version, policy, schema, JSON.
 
 The default database is a temporary SQLite file, without synchronous writes.  In the database of --database, missing
 tables are created, and the providers and consumers of the run remain.
@@ -224,8 +224,8 @@ def profile(service: Service, requests: Requests, count: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--database", metavar="URL")
-    parser.add_argument("--requests", type=int, default=500, help="requests of each kind")
-    parser.add_argument("--profile", metavar="NAME", choices=sorted(KINDS), help="profile one kind instead")
+    parser.add_argument("--requests", type=int, default=500, help="number of requests of each kind")
+    parser.add_argument("--profile", metavar="NAME", choices=sorted(KINDS), help="profile one kind of request instead")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         url = arguments.database or f"sqlite:///{directory}/placement.sqlite"

@@ -5,8 +5,8 @@
 
 Two services have their own databases on the same durable server: one records events, the other has
 ``[history]enabled = false``.  They alternate in every round, in changing order.  For each scenario the report shows the
-median ratio of the rate without to the rate with the history, and the processor time of the service and the database
-server per request.  The exit code is 1 if a ratio exceeds the bound.
+median ratio of the rate without to the rate with the history.  It also shows the processor time of the service and the
+database server per request.  The exit code is 1 if a ratio exceeds the bound.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import load
 import placing_requests
 import serve_pair
 
-#: The largest ratio of the rate without to the rate with the history.
+#: Maximum ratio of the rate without to the rate with the history.
 BOUND = 1.08
 _CLIENTS = 8
 _BULK = 500
@@ -94,9 +94,9 @@ class Side:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=3, help="of one run")
-    parser.add_argument("--workers", type=int, default=2, help="processes of each service")
-    parser.add_argument("--driver", help="mysqldb, pymysql, psycopg or psycopg2")
+    parser.add_argument("--seconds", type=float, default=3, help="duration of one run")
+    parser.add_argument("--workers", type=int, default=2, help="number of processes of each service")
+    parser.add_argument("--driver", help="the driver: mysqldb, pymysql, psycopg or psycopg2")
     parser.add_argument("--database", choices=("mariadb", "postgresql"), default="mariadb")
     parser.add_argument("--only", help="names of scenarios, separated by commas")
     arguments = parser.parse_args()

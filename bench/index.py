@@ -3,9 +3,9 @@
 
     python bench/index.py DATABASE_URL [--writers 16 200] [--repeat 300]
 
-The database should be filled by ``fill.py`` and have no running service.  The script measures the load of a new index
-and, for each number of feed writers, a refresh without changes, a refresh after a claim by another connection, and a
-refresh after a change of an inventory.  Consumers and writers are not removed.
+The database should be filled by ``fill.py`` and have no running service.  The script measures the load of a new index.
+For each number of feed writers, it measures a refresh without changes, after a claim by another connection, and after
+a change of an inventory.  Consumers and writers are not removed.
 
 Each line shows the 10th percentile, the median and the 99th percentile of the repetitions, and the median processor
 time of this process, which depends less on other load.

@@ -107,7 +107,7 @@ class Parser:
     def __init__(self) -> None:
         self._data = bytearray()  # appending to bytes would copy the body for every piece
         self._body_at = 0
-        self._end: int | None = None  # None: unknown so far, or the response ends with the connection
+        self._end: int | None = None  # None if unknown so far, or if the response ends with the connection
         self.closes = False
 
     def feed(self, data: bytes) -> Answer | None:

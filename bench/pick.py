@@ -49,7 +49,7 @@ def nested(cloud: Cloud, number: int) -> None:
         cloud.provider(node, host, SRIOV_NET_VF=8)
 
 
-#: By cloud: a function that adds a host, and a query.
+#: A function that adds a host, and a query, by cloud.
 CLOUDS: dict[str, tuple[Callable[[Cloud, int], object], str]] = {
     "flat": (flat, "resources=VCPU:2,MEMORY_MB:4096,DISK_GB:20"),
     "nested": (nested, NESTED),

@@ -70,7 +70,7 @@ class Run:
         return claimed / seconds
 
 
-#: Measures once, and returns a rate per second.
+#: A function that measures once, and returns a rate per second.
 Measurement = Callable[[Run], float]
 
 
@@ -81,7 +81,7 @@ class Case:
     name: str
     title: str
     measured: Measurement
-    #: The measurement to compare with in each round; None if the goal is a rate.
+    #: The measurement for comparison in each round; None if the goal is a rate.
     against: Measurement | None
     goal: float
     #: The cloud whose processor time is reported.
@@ -211,14 +211,14 @@ def fill_up(run: Run, clients: int = 4) -> bool:
 def main() -> int:
     names = [*(case.name for case in CASES), FILLING]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", help="names, separated by commas, of " + " ".join(names))
+    parser.add_argument("--only", help="cases, separated by commas: " + " ".join(names))
     parser.add_argument("--hosts", type=int, default=5000)
-    parser.add_argument("--many", type=int, default=100_000, help="hosts of the cases many-...")
+    parser.add_argument("--many", type=int, default=100_000, help="number of hosts in the cases many-...")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3, help="of one measurement in one round")
-    parser.add_argument("--workers", type=int, default=2, help="processes of the service")
-    parser.add_argument("--threads", type=int, default=serve_pair.THREADS, help="threads of each process")
-    parser.add_argument("--driver", help="of the service and of the bare SQL: mysqldb or pymysql")
+    parser.add_argument("--seconds", type=float, default=3, help="duration of one measurement in one round")
+    parser.add_argument("--workers", type=int, default=2, help="number of processes of the service")
+    parser.add_argument("--threads", type=int, default=serve_pair.THREADS, help="number of threads of each process")
+    parser.add_argument("--driver", help="the driver of the service and of the bare SQL: mysqldb or pymysql")
     arguments = parser.parse_args()
     wanted = arguments.only.split(",") if arguments.only else names
     if unknown := set(wanted) - set(names):

@@ -81,7 +81,7 @@ def start_ours(database: str, workers: int, options: str = "", threads: int = TH
     """
     uwsgi = Path(sys.executable).with_name("uwsgi")
     if not uwsgi.exists():
-        raise SystemExit(f"there is no {uwsgi}: pip install pyuwsgi")
+        raise SystemExit(f"{uwsgi} is not installed: pip install pyuwsgi")
     directory = Path(tempfile.mkdtemp(prefix="ours-", dir=children.run_directory()))
     (directory / "placement.conf").write_text(CONFIGURATION.format(database=database) + options)
     port = children.free_port()
@@ -122,8 +122,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", metavar="COMMAND")
     parser.add_argument("--database", choices=("mariadb", "postgresql"), default="mariadb")
-    parser.add_argument("--workers", type=int, default=2, help="processes of this project's service")
-    parser.add_argument("--threads", type=int, default=THREADS, help="threads of each process")
+    parser.add_argument("--workers", type=int, default=2, help="number of processes of this project's service")
+    parser.add_argument("--threads", type=int, default=THREADS, help="number of threads of each process")
     parser.add_argument("command", nargs="*")
     arguments = parser.parse_args()
     with database_server(arguments.database) as server:

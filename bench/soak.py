@@ -9,7 +9,7 @@ reloaded repeatedly; throughout the run the database server is stopped or killed
 
 It checks:
 
-- the responses: no 5xx except 503 while the database is down; no request without a response;
+- the responses: no 5xx except 503 while the database is down; a response to each request;
 - the database: after every slice of the run no inventory is over-committed, no consumer is without allocations, no
   allocation is without a consumer, and no reference is dangling;
 - the memory of the workers after the last reload, and their connections to the database.
@@ -151,7 +151,7 @@ class Crowd:
             yield "DELETE", f"/allocations/{mover}", None
 
     def _operator(self, chance: random.Random) -> Role:
-        """Increase an inventory of a host; a decrease could itself cause over-commitment."""
+        """Increase an inventory of a host; a decrease could cause over-commitment."""
         path = f"/resource_providers/{chance.choice(self._hosts)}/inventories"
         shown = yield "GET", path, None
         if shown:
@@ -298,7 +298,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--hosts", type=int, default=2000)
-    parser.add_argument("--workers", type=int, default=2, help="processes of the service")
+    parser.add_argument("--workers", type=int, default=2, help="number of processes of the service")
     parser.add_argument("--database", choices=["mariadb", "postgresql"], default="mariadb")
     arguments = parser.parse_args()
     print(f"machine: {claims.machine()}")

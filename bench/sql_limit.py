@@ -3,9 +3,9 @@
 
     python bench/sql_limit.py DATABASE_URL
 
-Each client is a process.  The statements are the ones of the service for a claim of three classes on one provider by a
-new consumer: lock the provider, read its inventories and their usage, read the consumer, increase the generation,
-insert the consumer, its allocations and the row of the change feed, commit.  Only the driver is used.
+Each client is a process.  It sends the service's statements for a claim of three classes on one provider by a new
+consumer: lock the provider, read its inventories and their usage, read the consumer, increase the generation, insert
+the consumer, its allocations and the row of the change feed, commit.  Only the driver is used.
 
 The database must be empty: the tables are created for the run and dropped after it.
 """
@@ -156,7 +156,7 @@ def measure(url: str, clients: int, shared: bool, seconds: float) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url", metavar="DATABASE_URL")
-    parser.add_argument("--clients", type=int, default=8, help="clients of the runs after the run with one client")
+    parser.add_argument("--clients", type=int, default=8, help="number of clients of the runs after the first one")
     parser.add_argument("--seconds", type=float, default=5)
     arguments = parser.parse_args()
     for clients, shared in ((1, False), (arguments.clients, False), (arguments.clients, True)):

@@ -97,7 +97,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parent", type=Path, metavar="DIRECTORY")
     parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--seconds", type=float, default=0.25, help="of each variant in a round")
+    parser.add_argument("--seconds", type=float, default=0.25, help="duration of each variant in a round")
     parser.add_argument("--measure", metavar="DIRECTORY", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:

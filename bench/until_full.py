@@ -177,11 +177,11 @@ def _part_of_a_host(share: float) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--one-call", action="store_true", help="POST /v1/claims instead of a search and a claim")
+    parser.add_argument("--one-call", action="store_true", help="send POST /v1/claims instead of a search and a claim")
     parser.add_argument("--hosts", type=int, default=10_000)
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--until", type=float, default=0.95, help="the fraction of the capacity in use at the end")
-    parser.add_argument("--workers", type=int, default=2, help="processes of the service")
+    parser.add_argument("--workers", type=int, default=2, help="number of processes of the service")
     parser.add_argument("--database", choices=["mariadb", "postgresql"], default="mariadb")
     arguments = parser.parse_args()
     print(f"machine: {claims.machine()}")

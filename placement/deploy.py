@@ -55,7 +55,7 @@ LAYERS: Layers = (
 
 
 def apis(conf: cfg.ConfigOpts) -> tuple[Api, ...]:
-    """Return the APIs that the configuration enables; raises cfg.Error."""
+    """Return the APIs that the configuration enables, or raise cfg.Error."""
     return (routes.PLACEMENT, *(each.api() for each in extension.enabled(conf) if each.api and each.is_served(conf)))
 
 
@@ -149,7 +149,7 @@ def get_enforcer() -> Enforcer:
 
 
 def connected_database(conf: cfg.ConfigOpts) -> Database:
-    """Connect to the configured database, wait until it responds, and return it; raises StartError."""
+    """Connect to the configured database, wait until it responds, and return it, or raise StartError."""
     try:
         database = connect(conf)
     except (sa.exc.ArgumentError, ImportError) as error:
@@ -159,7 +159,7 @@ def connected_database(conf: cfg.ConfigOpts) -> Database:
 
 
 def _wait_until_reachable(database: Database, conf: cfg.ConfigOpts) -> None:
-    """Wait until the database responds; raises StartError."""
+    """Wait until the database responds, or raise StartError."""
     group = conf.placement_database
     try:
         database.wait_until_reachable(group.max_retries, group.retry_interval)

@@ -46,7 +46,7 @@ class PlacementDirect:
         self._open = contextlib.ExitStack()
 
     def __enter__(self) -> adapter.Adapter:
-        """Return the client; raises StartError if the service cannot start."""
+        """Return the client; raise StartError if the service cannot start."""
         with contextlib.ExitStack() as opened:
             database = deploy.connected_database(self._conf)
             opened.callback(database.dispose)

@@ -174,7 +174,7 @@ class MalformedJSON(BadRequest):
 class Violation(NamedTuple):
     """The description of an invalid value.
 
-    Args:
+    Attributes:
         field: Its path, such as ``requests[0].consumer``; empty for the whole value.
         problem: The rest of a sentence that begins with the field.
         expected: The valid values, with an example if their format is not obvious.
@@ -257,7 +257,7 @@ class OutcomeUnknown(Unavailable):
 
 
 class TooManyConflicts(Conflict):
-    """Every attempt of the transaction collided with others."""
+    """Every attempt of the transaction collided with other transactions."""
 
     code = CONCURRENT_UPDATE
     template = "update conflict: the request collided with others too many times. Please retry it."

@@ -33,8 +33,8 @@ OPTIONS: Mapping[str | None, Sequence[cfg.Opt]] = {
         cfg.ListOpt(
             "enabled",
             sample_default="all that are installed",
-            help="The names of the enabled extensions. The others add nothing: no API, option, policy rule, command, "
-            "check or metric. With an empty list the service has the Placement API only.",
+            help="The names of the enabled extensions. Other extensions add nothing: no API, option, policy rule, "
+            "command, check or metric. With an empty list the service has the Placement API only.",
         )
     ]
 }
@@ -47,26 +47,29 @@ class Extension:
     Every process of the service imports the module that contains this value.  Additions with expensive imports are
     therefore returned by functions.
 
-    Args:
+    Attributes:
         name: The name in ``[extensions]enabled`` and of the entry point.
-        requires: The names of extensions whose modules it imports or whose routes it requests; they must be enabled,
-            too.
+        requires: The names of extensions whose modules it imports or whose routes it requests; they must also be
+            enabled.
         options: Configuration options by group.  If the group named after the extension has an option ``enabled``, its
             API is served only if that option is true.
         cors: Headers to add to the defaults of ``[cors]``, by option, so that browsers may use them.
-        api: Returns its API, with policy rules, failures and layers.
-        layers: Returns layers around all APIs, outermost first.  They run after authentication, and failures that they
-            raise are rendered in the form of the API.
-        commands: Adds commands to ``placement-manage``.  The default ``action`` of each takes the configuration and
-            returns the exit code.
-        checks: Returns checks for the doctor.
-        metrics: Creates its metrics, and returns the events that change them, each with a listener.
-        schema: Returns its tables, and the data that ``db release`` would lose.
-        attach: Called with each database that a process opens for requests or commands, before its first write, with
-            the configuration and the number of threads that serve requests (None if unknown, as in commands).
-        swept: Removes rows that are no longer needed, for ``placement-manage db sweep``; returns their numbers.
-        greeting: Returns lines for ``placement-serve`` to print at start, given the URL; empty for none.
-        demonstration: Fills an empty database for ``placement-serve --demo``; it may send requests to the application.
+        api: A function that returns its API, with policy rules, failures and layers.
+        layers: A function that returns layers around all APIs, outermost first.  They run after authentication, and
+            failures that they raise are rendered in the form of the API.
+        commands: A function that adds commands to ``placement-manage``.  The default ``action`` of each command takes
+            the configuration and returns the exit code.
+        checks: A function that returns checks for the doctor.
+        metrics: A function that creates its metrics, and returns the events that change them, each with a listener.
+        schema: A function that returns its tables, and the data that ``db release`` would lose.
+        attach: A callback for each database that a process opens for requests or commands, before its first write.  It
+            takes the database, the configuration, and the number of threads that serve requests (None if unknown, as in
+            commands).
+        swept: A function for ``placement-manage db sweep`` that removes obsolete rows and returns their numbers.
+        greeting: A function that returns text for ``placement-serve`` to print at start, given the configuration and
+            the URL; it may be empty.
+        demonstration: A function that fills an empty database for ``placement-serve --demo``; it may send requests to
+            the application.
     """
 
     name: str
@@ -96,7 +99,7 @@ class Extension:
 
 @functools.cache
 def installed() -> Mapping[str, Extension]:
-    """Return all installed extensions by name, sorted; raises cfg.Error if one cannot be loaded."""
+    """Return all installed extensions by name, sorted; raise cfg.Error if one cannot be loaded."""
     entries = sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
     return {entry.name: _load(entry) for entry in entries}
 
@@ -141,19 +144,19 @@ def additions_of(extensions: Iterable[Extension]) -> tuple[Addition, ...]:
     return tuple(_addition(each.schema) for each in extensions if each.schema)
 
 
-# Cached because additions are compared by identity, for example the discarded ones with the dropped ones.
+# Cached because additions are compared by identity, for example discarded additions with dropped additions.
 @functools.cache
 def _addition(schema: Callable[[], Addition]) -> Addition:
     return schema()
 
 
 def additions(conf: cfg.ConfigOpts) -> tuple[Addition, ...]:
-    """Return the tables of the extensions that a configuration enables; raises cfg.Error."""
+    """Return the tables of the extensions that a configuration enables, or raise cfg.Error."""
     return additions_of(enabled(conf))
 
 
 def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None = None) -> None:
-    """Attach the enabled extensions to an opened database; raises cfg.Error."""
+    """Attach the enabled extensions to an opened database, or raise cfg.Error."""
     for each in enabled(conf):
         if each.attach:
             each.attach(database, conf, threads)
@@ -167,7 +170,7 @@ def forget_others(conf: cfg.ConfigOpts) -> tuple[Extension, ...] | None:
         None.
 
     Raises:
-        cfg.Error: As :func:`enabled`.
+        cfg.Error: As for :func:`enabled`.
     """
     if "extensions" not in conf:  # the tools of oslo.policy read our files with their own options
         return None

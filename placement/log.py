@@ -41,7 +41,7 @@ class OneLineRecord(logging.LogRecord):
 
 
 def set_up(conf: cfg.ConfigOpts, project: str) -> None:
-    """Configure logging; raises ``cfg.Error`` if the log cannot be written."""
+    """Configure logging; raise ``cfg.Error`` if the log cannot be written."""
     try:
         logging.setLogRecordFactory(OneLineRecord)
         # Alembic logs its plugins at every start.

@@ -1,4 +1,4 @@
-"""The versions of the Placement API: each has a name for the code, and a sentence for authors of clients.
+"""The versions of the Placement API: each with a name for the code, and a sentence for authors of clients.
 
 Handlers compare versions by name, as in ``req.version >= mv.NESTED``.
 """

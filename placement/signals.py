@@ -2,7 +2,7 @@
 
 They are unrelated to the signals of the operating system.
 
-Publishers do not know their subscribers, so that lower layers import no higher ones.  Publishing an event without
+Publishers do not know their subscribers, so that lower layers import no higher layers.  Publishing an event without
 subscribers costs about a tenth of a microsecond.  Events are global to the process, like loggers.
 
 The facts of an event are numbers, words from short lists (including names of resource classes), and the text of
@@ -23,7 +23,7 @@ class Signal(Generic[Facts]):
     """An event.  Calling it with its facts calls every subscriber with the same facts, in the same thread.
 
     Attributes:
-        connected: Whether there is a subscriber.  Publishers check it before they compute expensive facts.
+        connected: Whether the event has a subscriber.  Publishers check it before they compute expensive facts.
     """
 
     __slots__ = ("_listeners", "connected")
@@ -91,7 +91,7 @@ written_jointly: Signal[[int]] = Signal()
 refreshed: Signal[[float, int, int]] = Signal()
 
 #: Amounts in the index may have changed: sums of capacity, usage and reserved amounts over all providers, by resource
-#: class.  Only administrators create classes, so there are few.
+#: class.  Only administrators create classes, so their number is small.
 amounts_changed: Signal[[Mapping[str, tuple[float, float, float]]]] = Signal()
 
 ReloadCause = Literal["start", "feed_lost", "feed_long", "out_of_step", "differs"]
@@ -99,7 +99,7 @@ ReloadCause = Literal["start", "feed_lost", "feed_long", "out_of_step", "differs
 reloaded: Signal[[ReloadCause]] = Signal()
 
 #: A search for candidates has ended: seconds, candidates, whether a limit ended it (more may exist), obstacle
-#: (``SearchResult.obstacle``; empty if there are candidates).
+#: (``SearchResult.obstacle``; empty with candidates).
 searched: Signal[[float, int, bool, str]] = Signal()
 
 #: Expired leases were released: number.

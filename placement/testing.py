@@ -50,7 +50,7 @@ class Database(fixtures.Fixture):
     def _setUp(self) -> None:
         if self.set_config:
             _name_new_database(self.conf_fixture)
-        # A named in-memory database exists as long as there is a connection to it.
+        # A named in-memory database exists as long as a connection to it is open.
         database = connect(self.conf_fixture.conf)
         self.addCleanup(database.dispose)
         if database.url.get_backend_name() == "sqlite" and schema.version(database.engine) is None:
@@ -63,7 +63,7 @@ class Database(fixtures.Fixture):
 class PlacementFixture(fixtures.Fixture):
     """The service in this process, reachable at the URL ``endpoint`` with ``requests`` and thus with keystoneauth.
 
-    The token ``token`` has all rights: the old policy is in force, which allows administrators to reshape, too.
+    The token ``token`` has all rights: the old policy is in force, which also allows administrators to reshape.
     """
 
     def __init__(

@@ -42,8 +42,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--shrink", type=float, default=120, metavar="SECONDS", help="time to shrink each difference; 0 disables it"
     )
-    parser.add_argument("--sentences", action="store_true", help="compare the messages of errors, too")
-    parser.add_argument("--alike", action="store_true", help="B is an Ironic, too: report intentional differences")
+    parser.add_argument("--sentences", action="store_true", help="also compare the messages of errors")
+    parser.add_argument("--alike", action="store_true", help="B is also an Ironic: report intentional differences")
     parser.add_argument("--stats", action="store_true", help="count the responses of A by route and status")
     parser.add_argument("--wipe", action="store_true", help="empty both services first")
     arguments = parser.parse_args(argv)

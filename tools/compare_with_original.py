@@ -6,7 +6,7 @@
 
 Record the responses of a service before you replace it, and compare afterwards; or compare two running services by
 their URLs.  The script only reads, is a single file, and needs only Python.  It derives the requests from the
-responses: all providers, classes, traits, consumers, projects and users in them, and lists filtered by each of these.
+responses: all providers, classes, traits, consumers, projects and users in them, and lists filtered by each object.
 Undefined order, request ids and the time of the response are ignored.
 """
 
@@ -32,7 +32,7 @@ VERSIONS = (
 HEADERS = ("content-type", "openstack-api-version", "cache-control", "last-modified")
 #: The status of requests that are not in a recording.
 NOT_RECORDED = 0
-#: The largest age, in seconds, of a date that counts as "now".
+#: Maximum age, in seconds, of a date that counts as "now".
 MAX_NOW_AGE = 2
 
 Request = tuple[str, str]
@@ -226,7 +226,7 @@ def record(arguments: argparse.Namespace) -> int:
 
 
 def compare(arguments: argparse.Namespace) -> int:
-    """Print the differences between two sources; return 1 if there are any.
+    """Print the differences between two sources; return 1 if they differ.
 
     A 5xx of the first source only does not count as a difference.
     """
@@ -265,7 +265,7 @@ def _parsed(argv: list[str] | None) -> argparse.Namespace:
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--token", default="admin", help="sent as X-Auth-Token (default: %(default)s)")
     shared.add_argument(
-        "--most", type=int, default=0, metavar="N", help="request at most about N objects of each kind, evenly spaced"
+        "--most", type=int, default=0, metavar="N", help="request about N objects of each kind at most, evenly spaced"
     )
     shared.add_argument("--versions", default=",".join(VERSIONS), metavar="1.N,...", help="default: %(default)s")
     shared.add_argument("--ask", action="append", default=[], metavar="PATH", help="also request this path")
@@ -274,7 +274,7 @@ def _parsed(argv: list[str] | None) -> argparse.Namespace:
     record_parser.add_argument("file", type=Path, help="the file to write; it must not exist")
     record_parser.set_defaults(action=record)
     compare_parser = commands.add_parser(
-        "compare", parents=[shared], help="print the differences between two services; exit code 1 if there are any"
+        "compare", parents=[shared], help="print the differences between two services; exit code 1 if they differ"
     )
     compare_parser.add_argument("before", help="the URL of a service, or a recorded file")
     compare_parser.add_argument("after", help="the URL of a service, or a recorded file")

@@ -1,6 +1,6 @@
 """Copy the repository without its extensions: ``python tools/copy_core.py DIRECTORY`` (docs: architecture-extensions).
 
-The copy contains the files tracked by git, except those in directories named ``extensions``.  Its setup.cfg declares
+The copy contains the files tracked by git, except files in directories named ``extensions``.  Its setup.cfg declares
 nothing in ``placement/extensions``.
 """
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "build" / "dist"
 #: The directories of projects with their own pyproject.toml.
 PROJECTS = (ROOT, ROOT / "client")
-#: The supported Python versions: those in the classifiers of setup.cfg and of the client.
+#: The supported Python versions: the versions in the classifiers of setup.cfg and of the client.
 OF_SERVICE = ("3.11", "3.12", "3.13", "3.14")
 OF_CLIENT = ("3.10", *OF_SERVICE)
 

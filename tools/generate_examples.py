@@ -78,7 +78,7 @@ def find(path: str) -> tuple[Api, str, dict[str, str]] | None:
 
 
 def write() -> None:
-    """Replace the files by newly generated ones."""
+    """Replace the files by newly generated files."""
     EXAMPLES.mkdir(exist_ok=True)
     texts = generated()
     for path in EXAMPLES.glob("*.json"):

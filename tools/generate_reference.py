@@ -77,7 +77,7 @@ NOT_IMPORTED = (
 class Documented:
     """An API with the settings of its pages.
 
-    Args:
+    Attributes:
         api: The API.
         history: Its versions; None for an API without versions.
         prefix: The prefix of file names and labels; empty for Placement.
@@ -282,7 +282,7 @@ def versions_table(history: History) -> str:
 
 
 def layout(value: Any, indent: int = 0) -> str:
-    """Return JSON with short objects on one line, and one member per line for others."""
+    """Return JSON with short objects on one line, and other objects with one member per line."""
     line = json.dumps(value)
     if not isinstance(value, dict) or len(line) + indent <= 80:
         return line

@@ -1,4 +1,4 @@
-"""Install the packages that need a compiler, and report the ones that cannot be built."""
+"""Install the packages that need a compiler, and report the packages that cannot be built."""
 
 import importlib.util
 import os

@@ -179,7 +179,7 @@ def there_and_back(template: str, server: servers.Server, revision: str, version
     with original_at(template, database):
         pass
     with engine.begin() as connection:
-        # The original inserts its traits again, in addition to those of the rows.
+        # The original inserts its traits again, in addition to the traits of the rows.
         connection.execute(sa.text("DELETE FROM traits"))
         openstack_database.fill(connection)
         # The original hides a provider without a root; this project shows it as its own root.
@@ -206,7 +206,7 @@ def there_and_back(template: str, server: servers.Server, revision: str, version
     data = rows(engine)
     manage(database, "db", "release", "--revision", revision)
     step("release changes no row", rows(engine) != data)
-    step("the tables are those of the original", describe(engine) != tables)
+    step("the tables are the tables of the original", describe(engine) != tables)
     with original_at(template, database) as url:
         step("the original returns the same responses as this project", compare(url, after, versions))
         use(url, "back")
@@ -229,7 +229,7 @@ def main() -> int:
         "--revision", choices=(openstack_database.NEWEST, openstack_database.OLDER), default=openstack_database.NEWEST
     )
     parser.add_argument(
-        "--versions", metavar="1.N,...", help="versions to compare (default: those that change a response)"
+        "--versions", metavar="1.N,...", help="versions to compare (default: the versions that change a response)"
     )
     arguments = parser.parse_args()
     versions = ["--versions", arguments.versions] if arguments.versions else []

@@ -115,7 +115,7 @@ def _claim(url: str) -> None:
 
 
 def _ask(url: str, method: str, path: str, body: Any = None) -> Any:
-    """Return the JSON of the response; raises HTTPError."""
+    """Return the JSON of the response, or raise HTTPError."""
     headers = {
         "X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39", "Content-Type": "application/json"
     }  # fmt: skip

@@ -49,7 +49,7 @@ class Keystone(httpx.Auth):
         session: A session of keystoneauth1, which the extra ``keystone`` installs; ``connection.session`` of
             openstacksdk is one.
         interface: The interface whose URL in the catalog to use.
-        region_name: The region; None if there is only one.
+        region_name: The region; None if the cloud has only one.
     """
 
     def __init__(self, session: Session, *, interface: str = "public", region_name: str | None = None) -> None:
@@ -57,11 +57,11 @@ class Keystone(httpx.Auth):
         self._selection = {"service_type": "placement", "interface": interface, "region_name": region_name}
 
     def endpoint(self) -> str:
-        """Return the URL of the service; raises NoToken."""
+        """Return the URL of the service, or raise NoToken."""
         with _reporting("catalog"):
             url = self._session.get_endpoint(**self._selection)
         if not url:
-            raise NoToken(f"The catalog has no such service: {self._selection}")
+            raise NoToken(f"The catalog does not contain the service: {self._selection}")
         return str(url)
 
     def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
@@ -73,7 +73,7 @@ class Keystone(httpx.Auth):
             yield request
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        """Do the same as ``sync_auth_flow``, but call the blocking session in a thread."""
+        """Authenticate like ``sync_auth_flow``, but call the blocking session in a thread."""
         await asyncio.to_thread(self._sign, request)
         response = yield request
         if response.status_code == httpx.codes.UNAUTHORIZED and await asyncio.to_thread(self._session.invalidate):

@@ -28,9 +28,9 @@ C = TypeVar("C", bound="_Service[Any]")
 Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
 
 _AGENT = f"placement-client/{metadata.version('placement-client')}"
-#: Longest wait for a connection, in seconds.
+#: Maximum wait for a connection, in seconds.
 _CONNECT_TIMEOUT = 10.0
-#: Without a limit of connections: it could delay the extension of a lease until a request for events ends.
+#: No limit of connections, which could delay the extension of a lease until a request for events ends.
 _LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
 
 

@@ -3,7 +3,7 @@
 PlacementError
     NoReply             no response, despite retries
     NoToken             the Identity service returned no token
-    LeaseLost           the lease has expired; others may hold its resources
+    LeaseLost           the lease has expired; another consumer may hold its resources
     ErrorReply          the service refused the request
         BadRequest, Unauthenticated, Forbidden, TooManyRequests, Unavailable
         NotFound
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: The code of a conflict with a concurrent request; a retry may succeed.
 CONCURRENT_UPDATE = "placement.concurrent_update"
-#: Bytes shown of a response that is not from the service.
+#: Maximum number of bytes shown of a response that is not from the service.
 _MAX_SHOWN = 200
 
 
@@ -37,7 +37,7 @@ class PlacementError(Exception):
 
 
 class NoReply(PlacementError):
-    """There is no response: a request that writes may or may not have been done."""
+    """The service did not respond: a request that writes may or may not have taken effect."""
 
 
 class NoToken(PlacementError):
@@ -118,7 +118,7 @@ class TooManyRequests(ErrorReply):
 
 
 class Unavailable(ErrorReply):
-    """The service is unavailable: a request that writes may or may not have been done."""
+    """The service is unavailable: a request that writes may or may not have taken effect."""
 
 
 class NothingHeld(NotFound):
@@ -137,7 +137,7 @@ class Refused(Conflict):
 
     Attributes:
         consumer: The uuid of the consumer.
-        explanation: Why nothing fits; None if there is no explanation, or if another result explains the same query.
+        explanation: The reason why nothing fits; None without one, or if another result explains the same query.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class HeldOtherwise(Refused):
 
 
 class NothingPlaced(Refused):
-    """Another request of an ``all_or_nothing`` call was refused."""
+    """Another request of the same ``all_or_nothing`` operation was refused."""
 
 
 _BY_CODE: dict[str | None, type[ErrorReply]] = {

@@ -20,9 +20,9 @@ from placement_client.steps import Pause, Steps
 LOG = logging.getLogger(__name__)
 #: Extensions per length of a lease: several in a row can fail before it expires.
 PER_LENGTH = 6
-#: Seconds to pause after a failed extension, and to wait for the response to an extension, at most.
+#: Maximum number of seconds to pause after a failed extension, and to wait for the response to an extension.
 RETRY, ATTEMPT = 5.0, 10.0
-#: Seconds for which the end of a block tries to release the consumer, in three attempts if there is no response; if all
+#: Seconds for which the end of a block tries to release the consumer, in three attempts without a response; if all
 #: fail, the lease expires.
 RELEASE = 10.0
 
@@ -60,7 +60,7 @@ class Lease:
 
     @property
     def expires_at(self) -> datetime.datetime:
-        """When the lease expires unless it is extended, by the clock of the database."""
+        """The time at which the lease expires unless it is extended, by the clock of the database."""
         assert self.claim.expires_at is not None
         return self.claim.expires_at
 
@@ -199,11 +199,11 @@ def lease(
 
     Args:
         expires_in: Seconds for which the claim outlives its process, at least 1.
-        on_lost: Called when the lease is lost, for example to kill a process; not a coroutine function, even for
+        on_lost: A callback for a lost lease, for example to kill a process; not a coroutine function, even for
             asyncio.  It must not wait for the end of the block.
 
     Raises:
-        Refused: There is no place, as for ``claim``, which describes the other arguments.
+        Refused: No place fits, as for ``claim``, which describes the other arguments.
         NothingHeld: The claim expired before it could be extended; the block does not run.
         LeaseLost: The lease was lost; before the block if every response takes longer than ``expires_in``.
     """

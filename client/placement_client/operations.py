@@ -26,9 +26,9 @@ from placement_client.steps import Call, Pause, Reply, Steps
 
 #: The microversion of the Placement API that this package uses.
 MICROVERSION = "1.39"
-#: Consumers per request to release: some web servers refuse queries above 8 KiB.
+#: Maximum number of consumers per request to release: some web servers refuse queries above 8 KiB.
 _RELEASE_BATCH = 150
-#: Longest wait of a request for events, in seconds.
+#: Maximum wait of a request for events, in seconds.
 _WAIT = 60
 #: Timeout of a request that waits for events, in seconds.
 _WAIT_TIMEOUT = _WAIT + 15.0
@@ -41,7 +41,7 @@ Consumers = Iterable["str | uuid.UUID"]
 class Operations:
     """The operations of a client.
 
-    All operations except ``request`` are idempotent: they are retried if there is no response, after 5xx or 429, and
+    All operations except ``request`` are idempotent: they are retried without a response, after 5xx or 429, and
     while the Identity service cannot be reached.  The pauses grow, and respect ``Retry-After``.
 
     Args:
@@ -62,7 +62,7 @@ class Operations:
     ) -> Steps[Any]:
         """Send any request to the service, without retries, and return the JSON document of the response, if any.
 
-        After ``NoReply`` or ``Unavailable``, a request that writes may or may not have been done; the caller decides
+        After ``NoReply`` or ``Unavailable``, a request that writes may or may not have taken effect; the caller decides
         whether to repeat it.
 
         Args:
@@ -72,7 +72,7 @@ class Operations:
 
         Raises:
             ErrorReply: The HTTP status is not 2xx.
-            NoReply: There is no response.
+            NoReply: The service did not respond.
         """
         text = urllib.parse.urlencode(query, doseq=True)
         return document_of((yield Call(method, f"{path}?{text}" if text else path, body, version)))
@@ -122,11 +122,11 @@ class Operations:
         """Have the service find places for many consumers and claim them; return a result for each, in order.
 
         Requests that collided with concurrent requests are retried.  Requests that the search left undecided are sent
-        again as long as it decides others, except with ``all_or_nothing``.
+        again as long as it decides other requests, except with ``all_or_nothing``.
 
         Args:
             requests: The requests, each for a different consumer.
-            strategy: How to choose among the places: ``"spread"``, ``"pack"``, ``"random"``, or
+            strategy: The choice among the places: ``"spread"``, ``"pack"``, ``"random"``, or
                 ``{"spread_over": ...}``.
             all_or_nothing: Whether to claim nothing if one request is refused.
             expires_in: Seconds until the claims expire; None for never.
@@ -186,7 +186,7 @@ class Operations:
                 raise
 
     def show(self, consumer: str | uuid.UUID) -> Steps[Claim]:
-        """Return the claim of a consumer; raises NothingHeld."""
+        """Return the claim of a consumer, or raise NothingHeld."""
         return Claim.of(document_of((yield from self._retried(Call("GET", _path(consumer))))))
 
     def extend(self, consumer: str | uuid.UUID, expires_in: int | None) -> Steps[Claim]:
@@ -215,7 +215,7 @@ class Operations:
         return [Candidate.of(each) for each in document["allocation_requests"]]
 
     def capacity(self, query: str | Query, *, count: int | None = None, until: int | None = None) -> Steps[Capacity]:
-        """Count how many times a query fits.
+        """Count the number of times that a query fits.
 
         Args:
             count: Copies per job, in different trees.
@@ -310,7 +310,7 @@ class Following:
 
 
 def retried_call(call: Call, patience: float) -> Steps[Reply]:
-    """Perform a call, and retry it while the status is 5xx or 429 or there is no response.
+    """Perform a call, and retry it while the status is 5xx or 429 or the service does not respond.
 
     After ``patience`` seconds, raise the last failure.
     """
@@ -356,7 +356,7 @@ def releasing(consumers: Iterable[str], patience: float, timeout: float | None =
 
 
 def _path(consumer: str | uuid.UUID) -> str:
-    """Return the path of a claim; raises ValueError for anything but a uuid, which could lead to another path."""
+    """Return the path of a claim; raise ValueError for anything but a uuid, which could lead to another path."""
     uuid.UUID(str(consumer))
     return f"/v1/claims/{consumer}"  # unchanged: the service may have stored this spelling
 
@@ -390,5 +390,5 @@ def _result(document: Mapping[str, Any], reply: Reply) -> Claim | Refused:
 
 
 def _has_collided(request: Request, result: Claim | Refused) -> bool:
-    """Whether the request collided with concurrent ones; False for a move, whose generation may be outdated instead."""
+    """Whether the request collided with concurrent requests; False for a move, whose generation may be outdated."""
     return isinstance(result, Refused) and result.code == CONCURRENT_UPDATE and request.keep

@@ -29,7 +29,8 @@ class Query(TypedDict, total=False):
     Attributes:
         groups: Groups by suffix; ``""`` is the unsuffixed group, which several providers of a tree can serve together.
         group_policy: ``"isolate"`` if suffixed groups must have different providers, else ``"none"``.
-        same_subtree: Lists of suffixes; the provider of one group must be an ancestor of the others', or the same.
+        same_subtree: Lists of suffixes; the provider of one group must be the same as, or an ancestor of, each other
+            one.
         root_required: Traits required of the root provider.
     """
 

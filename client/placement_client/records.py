@@ -74,7 +74,7 @@ class Claim:
         mappings: For each copy, the providers that serve each group of the query, by suffix; None if unknown, because
             another client has changed the allocations.
         consumer_generation: The generation of the consumer; None for a dry run.
-        expires_at: When the claim expires, by the clock of the database; None for never.
+        expires_at: The time at which the claim expires, by the clock of the database; None without an expiry.
         outcome: ``"claimed"``, ``"held"`` (by an earlier, equal request), ``"moved"``, or ``"found"`` (by a dry run);
             None unless the record is the result of a claim.
     """
@@ -123,8 +123,8 @@ class Consumer:
     """A consumer in a list.
 
     Attributes:
-        since: When it began to hold resources; None if that was not recorded.
-        expires_at: When its claim expires; None for never.
+        since: The time from which it has held resources; None if that was not recorded.
+        expires_at: The time at which its claim expires; None without an expiry.
         allocations: Allocations by the uuid of the provider.
     """
 
@@ -166,7 +166,7 @@ class Explanation:
 
     Attributes:
         summary: The obstacle, and the change that would help, in words.
-        rule: The rule that left no provider; None if there are candidates, or if the query is not the obstacle.
+        rule: The rule that left no provider; None if the query has candidates, or is not the obstacle.
         group: The suffix of the group of the rule.
         relaxations: Changes with which the query has candidates, the smallest first.
         found: The number of candidates; None with a refused claim.
@@ -197,7 +197,7 @@ class Capacity:
         count: The number, for one point in time.
         at_most: An upper bound; None if unknown.
         exact: Whether the count is exact.
-        why: Why the count is exact, or why it may be too small.
+        why: The reason why the count is exact, or may be too small.
         limiting: The limiting resource or rule, in words; None if the count stopped at ``until``.
         document: The whole document, with the counts of trees and aggregates.
     """
@@ -222,7 +222,7 @@ class Event:
 
     Attributes:
         position: The position of the event, after which ``Client.follow`` can continue.
-        at: When the change was made, by the clock of the database.
+        at: The time of the change, by the clock of the database.
         kind: ``"provider"``, ``"consumer"``, ``"node"``, ``"resource_class"`` or ``"trait"``.
         uuid: The uuid of the provider, consumer or node.
         name: The name, if the event creates, renames or deletes the object.

@@ -1,7 +1,7 @@
 """Steps of operations without I/O (sans-I/O), so that each operation is written once for both clients.
 
 An operation is a generator of ``Call`` and ``Pause``.  A client performs each step, with or without asyncio, and sends
-the ``Reply`` to a call into the generator, or throws ``NoReply`` into it.  The return value of the generator is the
+the ``Reply`` for a call into the generator, or throws ``NoReply`` into it.  The return value of the generator is the
 result of the operation.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-#: Longest pause between two attempts, in seconds, unless the service requests a longer one.
+#: Maximum pause between two attempts, in seconds, unless the service requests a longer one.
 _MAX_PAUSE = 5.0
 
 

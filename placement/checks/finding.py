@@ -32,7 +32,7 @@ class Finding:
     what: str
     #: The places: files, tables, providers, consumers ...
     where: tuple[str, ...] = ()
-    #: The command that fixes it, or else a sentence that says what to do and ends with a full stop.
+    #: The command that fixes it, or else a sentence with advice, which ends with a full stop.
     fix: str = ""
     #: Whether ``doctor --fix`` fixes it.
     fixable: bool = False

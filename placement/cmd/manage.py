@@ -104,7 +104,7 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     add(
         "online_data_migrations", online_data_migrations, "Complete rows that an older Placement left incomplete."
-    ).add_argument("--max-count", metavar="<n>", help="the largest number of rows to change (default: all)")
+    ).add_argument("--max-count", metavar="<n>", help="the maximum number of rows to change (default: all)")
     add(
         "sweep",
         sweep_names,
@@ -137,7 +137,7 @@ def _add_leases(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--max-rows",
         metavar="<n>",
         type=program.number,
-        help="the largest number of leases to release (default: all)",
+        help="the maximum number of leases to release (default: all)",
     )
 
 

@@ -110,11 +110,11 @@ def connected(conf: cfg.ConfigOpts) -> Iterator[Database]:
 
 
 def _operator(conf: cfg.ConfigOpts) -> Author:
-    """Return the author of a command's writes: the operating system's user who runs it."""
+    """Return the author of a command's writes: the operating-system user that runs it."""
     try:
         user = getpass.getuser()
-    except (KeyError, OSError):  # a container may have users without a name
+    except (KeyError, OSError):  # a container's user may have no name
         user = str(os.getuid())
-    # placement-serve --demo has no commands.
+    # placement-serve --demo defines no commands.
     route = conf.command.name if "command" in conf else None
     return Author(user=user, client=socket.gethostname(), api=conf.prog, route=route)

@@ -65,7 +65,7 @@ def run(
 
     Args:
         parser: A parser with the arguments of ``add_arguments``.
-        configured: Returns the configuration for the parsed arguments.
+        configured: A function that returns the configuration for the parsed arguments.
         argv: The command line; None for sys.argv.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -241,7 +241,7 @@ def _greet(conf: cfg.ConfigOpts, url: str, *, demonstration: bool) -> None:
 def _address_file(conf: cfg.ConfigOpts, url: str) -> Iterator[None]:
     """Keep the URL in a file during the block, so that placement-ask in the same directory finds it.
 
-    Writes no file without noauth2, or if the directory of the built-in database does not exist or is read-only.
+    No file is written without noauth2, or if the directory of the built-in database does not exist or is read-only.
     """
     if conf.api.auth_strategy != "noauth2" or not package.ADDRESS_FILE.parent.is_dir():
         yield
@@ -265,7 +265,7 @@ def _place(connection: str) -> str:
     if url.get_backend_name() == "sqlite" and url.database and not url.database.startswith("file:"):
         # The path in the URL sqlite:///var/x is relative, although it looks like /var/x.
         return str(Path(url.database).absolute())
-    # The query string may contain a password, too.
+    # The query string may also contain a password.
     return url.set(query={}).render_as_string(hide_password=True)
 
 

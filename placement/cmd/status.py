@@ -30,7 +30,7 @@ _WIDTH = 60
 _MIGRATE = 'Run the "placement-manage db online_data_migrations" command.'
 #: The result of a check by the severity of its finding, which is also the exit code.
 _LEVELS = {Severity.WARNING: "Warning", Severity.ERROR: "Failure"}
-#: The first finding of each check; None if there is none or the check does not apply.
+#: The first finding of each check; None without a finding, or if the check does not apply.
 Results = dict[str, Finding | None]
 
 

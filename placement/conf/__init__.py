@@ -2,7 +2,7 @@
 
 options   the table of options
 reading   reading of the files by oslo.config, with readable errors
-spelling  unknown options, most often misspelt ones
+spelling  unknown options, most of them misspelt
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NO_FILES: Mapping[str, Any] = {"project": PROJECT, "default_config_files": [], "
 
 #: A hint appended to messages about an unreachable database or a refused login.
 WHICH_DATABASE = "; its host, name, user and password are set in [placement_database]connection"
-#: By missing module: the extra that installs a driver, and the scheme of its URL.
+#: The extra that installs a driver, and the scheme of its URL, by the missing module.
 _DRIVERS = {
     "MySQLdb": ("mysqlclient", "mysql+mysqldb"),
     **dict.fromkeys(("pymysql", "mysql", "aiomysql", "asyncmy"), ("mysql", "mysql+pymysql")),
@@ -63,8 +63,9 @@ register_opts = register
 def load(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
     """Return the configuration of this process.
 
-    Reads ``placement.conf``, then the files in ``placement.conf.d``, then the environment; later sources override
-    earlier ones.  Both are looked up in $OS_PLACEMENT_CONFIG_DIR if it is set, and otherwise where oslo.config looks.
+    The sources are ``placement.conf``, then the files in ``placement.conf.d``, then the environment.  A later source
+    overrides earlier ones.  Both are looked up in $OS_PLACEMENT_CONFIG_DIR if it is set, and otherwise where
+    oslo.config looks.
 
     Args:
         arguments: A command line, in which --config-file and --config-dir may name other files.

@@ -42,7 +42,7 @@ _API = [
             ("noauth2", "for tests: tokens are not validated; the token 'admin' has the role admin"),
         ],
         deprecated_group="DEFAULT",
-        help="How clients are authenticated.",
+        help="The strategy for the authentication of clients.",
     ),
     cfg.ListOpt(
         "http_basic_roles",
@@ -54,28 +54,28 @@ _API = [
         "max_request_body_size",
         default=16 * 1024 * 1024,
         min=1,
-        help="The largest size of a request body, in bytes. A larger one is refused with 413.",
+        help="The maximum size of a request body, in bytes. A larger one is refused with 413.",
     ),
     cfg.IntOpt(
         "max_request_body_values",
         default=500_000,
         min=1,
-        help="The largest number of JSON values in a request body, not counting keys of objects. More are refused with "
+        help="The maximum number of JSON values in a request body, not counting keys of objects. More are refused with "
         "413. A parsed value takes many times the memory of its text.",
     ),
     cfg.IntOpt(
         "max_query_length",
         default=28 * 1024,
         min=1,
-        help="The largest length of a query string, in bytes. A longer one is refused with 414. uWSGI allows little "
+        help="The maximum length of a query string, in bytes. A longer one is refused with 414. uWSGI allows little "
         "more: all variables of a request must fit into 64 KiB, and they contain the query string twice.",
     ),
     cfg.FloatOpt(
         "slow_request_threshold",
         default=0,
         min=0,
-        help="The number of seconds from which a request is slow. Slow requests are logged at level WARNING, with the "
-        "time of each part. 0 disables this. The measurement adds about 1% to the time of a request.",
+        help="The duration, in seconds, from which a request counts as slow. Slow requests are logged at level "
+        "WARNING, with the time of each part. 0 disables this. The measurement adds about 1% to the time of a request.",
     ),
 ]
 
@@ -104,7 +104,7 @@ _PLACEMENT = [
         "allocation_conflict_retry_count",
         default=10,
         min=0,
-        help="The largest number of attempts at a write of allocations, including the first. If all of them collide "
+        help="The maximum number of attempts at a write of allocations, including the first. If all of them collide "
         "with other writers, the request is refused with 409. With 0 every write fails.",
     ),
     cfg.BoolOpt(
@@ -117,7 +117,7 @@ _PLACEMENT = [
         "max_allocation_candidates",
         default=10000,
         min=-1,
-        help="The largest number of candidates in a response, regardless of the client's limit. A client that needs "
+        help="The maximum number of candidates in a response, regardless of the client's limit. A client that needs "
         "every host must not have more hosts than this. -1 means no limit: a request that matches a large cloud in "
         "many ways can then use up max_search_memory.",
     ),
@@ -128,21 +128,21 @@ _PLACEMENT = [
             ("breadth-first", "one candidate from each tree of providers, then a second one from each, and so on"),
             ("depth-first", "all candidates from one tree, then all from the next"),
         ],
-        help="Which candidates are returned if there are more than the limit.",
+        help="The candidates to return if more exist than the limit allows.",
     ),
     cfg.IntOpt(
         "max_request_groups",
         default=256,
         min=1,
         max=500,
-        help="The largest number of suffixed groups plus resource classes of the unsuffixed group in one GET "
+        help="The maximum number of suffixed groups plus resource classes of the unsuffixed group in one GET "
         "/allocation_candidates. More are refused with 400.",
     ),
     cfg.IntOpt(
         "max_search_operations",
         default=1_000_000,
         min=1000,
-        help="The largest number of operations, of about a microsecond each, for one GET /allocation_candidates. When "
+        help="The maximum number of operations, of about a microsecond each, for one GET /allocation_candidates. When "
         "they are used up, the candidates found so far are returned, with the header x-placement-incomplete. "
         "Counting operations instead of time lets a request find the same candidates on a busy machine.",
     ),
@@ -150,14 +150,14 @@ _PLACEMENT = [
         "max_search_memory",
         default=128,
         min=1,
-        help="The largest estimated amount of memory for one GET /allocation_candidates and its response, in MiB. When "
+        help="The maximum estimated amount of memory for one GET /allocation_candidates and its response, in MiB. When "
         "it is used up, the candidates found so far are returned, with the header x-placement-incomplete.",
     ),
     cfg.IntOpt(
         "max_allocations_per_request",
         default=20000,
         min=1,
-        help="The largest number of allocations in one request; an allocation is an amount of one resource class from "
+        help="The maximum number of allocations in one request; an allocation is an amount of one resource class from "
         "one provider for one consumer. More are refused with 400. A request is written in one transaction, during "
         "which other writers of the same providers wait.",
     ),
@@ -165,26 +165,26 @@ _PLACEMENT = [
         "max_inventories_per_request",
         default=10000,
         min=1,
-        help="The largest number of inventories in one request: of one provider, or of all providers of a reshape. "
+        help="The maximum number of inventories in one request: of one provider, or of all providers of a reshape. "
         "More are refused with 400.",
     ),
     cfg.IntOpt(
         "max_traits_per_request",
         default=10000,
         min=1,
-        help="The largest number of traits in one request, including duplicates. More are refused with 400.",
+        help="The maximum number of traits in one request, including duplicates. More are refused with 400.",
     ),
     cfg.IntOpt(
         "max_aggregates_per_request",
         default=10000,
         min=1,
-        help="The largest number of aggregates in one request. More are refused with 400.",
+        help="The maximum number of aggregates in one request. More are refused with 400.",
     ),
     cfg.IntOpt(
         "index_verify_interval",
         default=600,
         min=0,
-        help="The interval, in seconds, in which each worker compares its index with the database once: providers, "
+        help="The interval, in seconds, at which each worker compares its index with the database once: providers, "
         "generations and usages. The comparison runs during requests that read the index, for up to 10,000 providers "
         "at a time. A difference is logged as an error, and the index is reloaded; only a foreign process that writes "
         "to the database can cause one. 0 disables the comparison.",
@@ -193,7 +193,7 @@ _PLACEMENT = [
         "lease_sweep_interval",
         default=5,
         min=0,
-        help="The interval, in seconds, in which each worker releases expired leases, after a response. Searches and "
+        help="The interval, in seconds, at which each worker releases expired leases, after a response. Searches and "
         "claims use the capacity of expired leases even without it. If you disable it with 0, run 'placement-manage "
         "leases sweep' at intervals.",
     ),
@@ -238,10 +238,10 @@ _DATABASE = [
     ),
     cfg.IntOpt("connection_recycle_time", default=3600, help="Seconds after which a connection is replaced."),
     cfg.IntOpt(
-        "max_pool_size", help="The largest number of connections that one process keeps open; 0 means no limit."
+        "max_pool_size", help="The maximum number of connections that one process keeps open; 0 means no limit."
     ),
     cfg.IntOpt(
-        "max_overflow", help="The largest number of additional connections when all connections of the pool are in use."
+        "max_overflow", help="The maximum number of additional connections when all connections of the pool are in use."
     ),
     cfg.IntOpt("pool_timeout", help="Seconds to wait for a free connection."),
     cfg.IntOpt(
@@ -260,8 +260,8 @@ _DATABASE = [
     cfg.IntOpt(
         "max_threads",
         min=0,
-        help="The largest number of threads of a process that use the database at the same time. Further requests "
-        "wait, and fail with 503 if the database has responded to none of the others for five seconds. The default is "
+        help="The maximum number of threads of a process that use the database at the same time. Further requests "
+        "wait, and fail with 503 if the database has responded to no other request for five seconds. The default is "
         "one less than the threads of the web server, if their number is known and at least three; the remaining "
         "thread serves requests that need no database. 0 means no limit.",
     ),
@@ -349,7 +349,7 @@ def forget_others(conf: cfg.ConfigOpts) -> bool:
         Whether the configuration must be read again.
 
     Raises:
-        cfg.Error: As ``extension.enabled``.
+        cfg.Error: As for ``extension.enabled``.
     """
     enabled = extension.forget_others(conf)
     if enabled is None:

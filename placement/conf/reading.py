@@ -126,7 +126,7 @@ def _where(conf: cfg.ConfigOpts, error: cfg.RequiredOptError) -> str:
 
 
 def _undecodable(conf: cfg.ConfigOpts, arguments: Sequence[str], error: UnicodeDecodeError) -> str:
-    """Return a message that names the file that is not UTF-8, among the command line's files and the default ones."""
+    """Return a message with the file that is not UTF-8, one of the command line's files or of the default files."""
     words = [word.partition("=")[2] or word for word in arguments]
     directories = [*words, *conf.default_config_dirs]
     inside = [os.path.join(path, name) for path in directories if os.path.isdir(path) for name in os.listdir(path)]

@@ -1,4 +1,4 @@
-"""Detection of unknown options in a configuration, most often misspelt ones."""
+"""Detection of unknown options in a configuration, most of them misspelt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oslo_config import cfg
 
 from placement.conf import reading
 
-#: The minimum ratio of difflib for a name that counts as a misspelling of another one.
+#: Minimum ratio of difflib for a name that counts as a misspelling of another one.
 _SIMILARITY = 0.8
 #: Options of oslo.db and other libraries that occur in our sections or resemble our options; they have no effect here.
 _OF_LIBRARIES = {

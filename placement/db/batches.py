@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from placement.db.writes.transaction import Reading
 
-#: Values per statement.  MariaDB executes a SELECT with a list of 1000 values or more as a join with a temporary table
-#: (``in_predicate_conversion_threshold``), for which it may read a whole table instead of an index.
+#: Values per statement.  With a list of 1000 values or more, MariaDB executes a SELECT as a join with a temporary table
+#: (``in_predicate_conversion_threshold``).  For the join it may read a whole table instead of an index.
 BATCH_SIZE = 999
 
 

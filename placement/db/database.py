@@ -39,7 +39,7 @@ LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 Params = ParamSpec("Params")
 
-#: The largest total size of a batch of the queue; the size of a claim is its number of allocations.
+#: Maximum number of allocations, of all claims together, in a batch of the queue.
 MAX_BATCH_SIZE = 100
 
 
@@ -66,10 +66,10 @@ class Database:
         self.writers = feed.Writers()
         sqlite = self.url.get_backend_name() == "sqlite"
         write_lock: Lock = WriteLock() if sqlite else contextlib.nullcontext()
-        # An in-memory database has only one connection, which reads use, too.
+        # An in-memory database has only one connection, which reads also use.
         self._read_lock: Lock = write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
         self._attempts = Attempts(self.engine, self.writers, write_lock, self._discard_stale)
-        #: For claims that can share a transaction (``objects/claims/joint_claims.py``).
+        #: The queue of claims that can share a transaction (``objects/claims/joint_claims.py``).
         self.queue: Queue[Any, bool] = Queue(MAX_BATCH_SIZE, self.wait_for)
 
     @property
@@ -134,7 +134,7 @@ class Database:
     def read(
         self, work: Callable[Concatenate[Reading, Params], Result], /, *args: Params.args, **kwargs: Params.kwargs
     ) -> Result:
-        """Return the result of ``work(db, ...)``; raises DatabaseUnavailable or DatabaseBusy."""
+        """Return the result of ``work(db, ...)``, or raise DatabaseUnavailable or DatabaseBusy."""
 
         def attempt(_number: int) -> Result:
             with self._read_lock, self.reading_engine.connect() as connection:
@@ -146,7 +146,7 @@ class Database:
             )
 
     def snapshot(self, work: Callable[[Connection], Result]) -> Result:
-        """Return the result of ``work(db)``, whose statements all see one committed state; raises like ``read``."""
+        """Return the result of ``work(db)``, whose statements all see one committed state; failures as for ``read``."""
 
         def attempt(_number: int) -> Result:
             with self._read_lock, self.reading_engine.connect() as connection, dialects.snapshot(connection):
@@ -168,7 +168,7 @@ class Database:
 
         Args:
             work: Reads and writes in the transaction; called once for each attempt.
-            attempts: The largest number of attempts.
+            attempts: The maximum number of attempts.
             exhausted: The failure to raise if all attempts collide or the deadline passes.
 
         Raises:
@@ -197,10 +197,10 @@ class Database:
         """Return the result of the last of ``writes``; commit nothing, and record nothing in the feed.
 
         Args:
-            writes: Run in one transaction, each as if the previous ones were committed.  A prerequisite passed to
+            writes: Run in one transaction, each as if the previous writes were committed.  A prerequisite passed to
                 ``Transaction.require`` is not run, because the attempt has the same outcome without it.  A Prerequisite
                 that a write raises itself is run before the writes.
-            observe: Called at the end of the transaction.  It sees the effects of the writes, or of none of them if one
+            observe: A callback at the end of the transaction.  It sees the effects of all writes, or of no write if one
                 is refused.
             attempts: As for ``write``.
             exhausted: As for ``write``.

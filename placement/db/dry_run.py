@@ -22,8 +22,8 @@ class DryRun(Generic[Observation]):
 
         Args:
             database: The database in which the writes run before they are rolled back.
-            observe: Called at the end of each write's transaction.  It sees the effects of the write, unless the write
-                was refused.
+            observe: A callback at the end of each write's transaction.  It sees the effects of the write, unless it was
+                refused.
         """
         self._database = database
         self._observe = observe
@@ -32,7 +32,7 @@ class DryRun(Generic[Observation]):
         self.observation: Observation | None = None
 
     def read(self, work: Callable[[Reading], Result]) -> Result:
-        """Return the result of ``work(db)``, which does not see the writes; raises like ``Database.read``."""
+        """Return the result of ``work(db)``, which does not see the writes; failures as for ``Database.read``."""
         return self._database.read(work)
 
     def write(

@@ -1,4 +1,4 @@
-"""The change feed: which providers each committed transaction changed (docs/adr/0004).
+"""The change feed: the providers that each committed transaction changed (docs/adr/0004).
 
 A *writer* numbers its transactions 1, 2, 3, ...  Only one transaction at a time uses a writer, so the writer's
 transactions commit in the order of their sequence numbers: a reader that has seen number n has seen every lower number.
@@ -43,7 +43,7 @@ NO_PROVIDER = 0
 #: Seconds for which a row is kept after its writer's next transaction; a writer's newest row is kept longer.
 RETENTION = 600.0
 #: Seconds without maintenance after which a writer is ended: the length of its lease.  A writer stops writing after
-#: half of this time, and a reader that has not read the feed for a quarter of it reads everything again.
+#: half of this time; a reader that has not read the feed for a quarter of this time reads everything again.
 LIFETIME = 4 * 3600.0
 #: Seconds between two maintenance runs of a writer.
 MAINTENANCE_INTERVAL = 60.0
@@ -117,7 +117,7 @@ class Writers:
         return self._by_process.setdefault(os.getpid(), collections.deque())
 
     def check_out(self, engine: Engine) -> Writer:
-        """Return an idle writer; register one, in a separate transaction, if there is none."""
+        """Return an idle writer, or a new one, which is registered in a separate transaction."""
         with contextlib.suppress(IndexError):
             while True:
                 writer = self.idle.pop()

@@ -30,10 +30,10 @@ class SharedRun:
         """Run the work, or wait for another thread's run that begins after this call.
 
         Raises:
-            DatabaseUnavailable, DatabaseBusy: The work raised it; every thread that waited for the run raises it, too.
+            DatabaseUnavailable, DatabaseBusy: The work raised it, and so does every thread that waited for the run.
         """
         begun = self._begun
-        # Waiting for another thread's run is waiting for the database, so it needs admission, too.
+        # Waiting for another thread's run is waiting for the database, so it also needs admission.
         with self._database.bulkhead.admit(), self._lock:
             # A run that began before this call may have missed a commit that the caller knows of; a later run sees it.
             if self._ended <= begun:
@@ -41,7 +41,7 @@ class SharedRun:
             self._raise_failure()
 
     def try_run(self) -> bool:
-        """Run the work unless another thread is running it; return whether it ran.  Raises like ``run``."""
+        """Run the work unless another thread is running it; return whether it ran.  Failures are as for ``run``."""
         # Admission before the lock, as in ``run``: the threads that wait for the lock have been admitted.
         with self._database.bulkhead.admit():
             if not self._lock.acquire(blocking=False):

@@ -140,7 +140,7 @@ def _traits_size(traits: frozenset[str]) -> int:
 
 def _allocation_requests(result: SearchResult, content: Content) -> Iterator[dict[str, Any]]:
     providers = _providers(result.snapshot)
-    # Candidates share equal amounts, so the presented objects can be shared, too.
+    # Candidates share equal amounts, so they can also share the presented objects.
     shared: dict[int, dict[str, Any]] = {}
     for amounts, mappings in result.candidates:
         allocations: Any = {}

@@ -15,7 +15,7 @@ from placement.schemas import resource_class as schema
 
 @endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:list", replies=schema.LIST_REPLIES)
 def list_classes(req: Request) -> Reply:
-    """List all classes, the standard ones first."""
+    """List all classes, the standard classes first."""
     classes = req.read(ResourceClass.all)
     document = {"resource_classes": [_present(resource_class.name, req) for resource_class in classes]}
     return ok(document, modified=newest(resource_class.modified for resource_class in classes))

@@ -1,7 +1,7 @@
-"""An API of the service as a value: its routes, and how it differs from the APIs mounted beside it.
+"""An API of the service as a value: its routes, and its differences from the APIs mounted beside it.
 
 ``deploy`` mounts several APIs below one set of shared layers.  The layer ``Mount`` finds the API of a path and puts it
-in the environ, where other layers look up the form of its error documents and the paths that need no authentication.
+in the environ.  There other layers look up the form of its error documents and the paths that need no authentication.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ErrorDocuments(Protocol):
         Args:
             failure: The failure to report.  Its ``sentence`` is empty if the status says everything, and may quote
                 the client's input.
-            environ: May lack the version: layers that run before the negotiation report failures, too.
+            environ: The environ, which may lack the version: layers before the negotiation also report failures.
         """
 
 
@@ -65,18 +65,18 @@ class Api:
             every path that no other prefix matches.
         routes: The route table; its paths begin after the prefix.
         patterns: Regular expressions for path values, by name.  A value without a pattern matches anything but a slash.
-        versioning: Negotiates the version of a request.
-        error_documents: Renders the error documents.
+        versioning: The negotiation of the version of a request.
+        error_documents: The form of the error documents.
         open_paths: Paths of ``routes`` that need no authentication.
         rules: The policy rules of the endpoints.
         failures: The failures that only this API raises, for the OpenAPI document.
-        layers: Layers of this API alone, outermost first, inside the shared ones.
+        layers: Layers of this API alone, outermost first, inside the shared layers.
         cache_headers_since: The first version whose responses state their age (docs: api-cache-headers).
         anonymous_is_admin: Whether noauth2 treats a request as an administrator's if it has no token, or the token that
             keystoneauth sends with the auth type "none".  A request without a token from a page is excluded, unless the
             API ``has_pages`` and the page has the service's origin.
         has_pages: Whether the API has pages that send requests to it.  Noauth2 then distinguishes their requests from
-            those sent by pages of other origins.
+            requests of pages of other origins.
         headers: Default headers (names in lower case) of every response, errors included.
         strict_bodies: Whether a body must have the content type of JSON (docs: api-content-type).  Otherwise any type
             is accepted, and an empty body is read as ``{}``.

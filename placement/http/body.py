@@ -64,8 +64,8 @@ def parse_form(content: bytes, max_values: int) -> list[tuple[str, str]]:
 def parse_json(content: bytes, max_values: int) -> Any:
     """Return the value of a JSON text.
 
-    Stricter than the ``json`` module: refuses NaN and Infinity, which are not JSON, and NUL and lone surrogates in
-    strings, which no database can store.
+    The function is stricter than the ``json`` module: it refuses NaN and Infinity, which are not JSON, and NUL and lone
+    surrogates in strings, which no database can store.
 
     Args:
         content: The text in UTF-8.
@@ -106,7 +106,7 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
 
 
-#: Shared: ``json.loads`` with options creates a decoder per call.
+#: The shared decoder: ``json.loads`` with options creates a decoder per call.
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 _BOM = "\ufeff"
 _TOO_DEEP = "nested too deeply"

@@ -22,7 +22,7 @@ from placement.objects.provider import ResourceProvider
 PARAMETER = "dry_run"
 HEADER_NAME = "placement-dry-run"
 HEADER = "HTTP_PLACEMENT_DRY_RUN"
-#: Omitted from the headers shown: the body is embedded as JSON, so its length differs.
+#: The header omitted from the headers shown: the body is embedded as JSON, so its length differs.
 _HIDDEN_HEADER = "content-length"
 
 #: Capacity, usage and free capacity, by provider uuid and resource class.

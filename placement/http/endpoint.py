@@ -48,19 +48,19 @@ class Endpoint:
     Attributes:
         handler: The function ``(req, **path values) -> Reply``.
         since: The first version that supports the endpoint.
-        until: The first version that does not; the route table then lists the endpoint's successor.
+        until: The first version without the endpoint; the route table then lists the endpoint's successor.
         policy: The rule that the caller must satisfy; None for no rule.
-        target: Returns the target of the rule; None for the caller's own project and user.
-        check_path: Raises a Failure for invalid path values; takes the handler's arguments.
+        target: A function that returns the target of the rule; None for the caller's own project and user.
+        check_path: A function of the handler's arguments that raises a Failure for invalid path values.
         query: The schema of the query; None for an endpoint without parameters, which the API ignores or refuses.
         body: The schema of the JSON body; None reads no body and requires no Content-Type.
         limits: For each kind of entry, a function that counts the entries of the document.  The option
             ``max_<kind>_per_request`` is the limit.
-        find_first: Reads the object named by the path; takes the database and the path values.  It runs only if the
-            body is refused, so that a missing object is reported (404) before an invalid body.
-        dry_run: Returns the uuids of the providers whose capacity a dry run shows besides the changed ones (docs:
-            api-dry-run); takes the handler's arguments.  The handler must write with ``req.write``.  None for an
-            endpoint without dry runs.
+        find_first: A function of the database and the path values that reads the object named by the path.  It runs
+            only if the body is refused, so that a missing object is reported (404) before an invalid body.
+        dry_run: A function of the handler's arguments that returns the uuids of the providers whose capacity a dry run
+            shows besides changed providers (docs: api-dry-run).  The handler must write with ``req.write``.  None for
+            an endpoint without dry runs.
         negotiates: Whether a GET is refused if the client accepts neither JSON nor one of ``other_types``.
         other_types: Media types besides JSON in which a GET can respond.
         gate: The failure raised for versions before ``since``; takes no arguments.

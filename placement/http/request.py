@@ -124,7 +124,7 @@ class Request(webob.Request):
 
         Args:
             count: The number of candidates or places.
-            obstacle: The name of the rule that left no candidate; empty if there is one.
+            obstacle: The name of the rule that left no candidate; empty if a candidate remains.
         """
         self.environ[SEARCH] = {"found": count, "obstacle": obstacle} if obstacle else {"found": count}
 

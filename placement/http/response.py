@@ -114,7 +114,7 @@ def stream(pieces: Iterable[bytes], content_type: str) -> Reply:
 
 
 def newest(dates: Iterable[datetime | None]) -> datetime | Age:
-    """Return the latest of the dates, or ``NOW`` if there is none (docs: api-cache-headers)."""
+    """Return the latest of the dates, or ``NOW`` without dates (docs: api-cache-headers)."""
     return max((date for date in dates if date is not None), default=NOW)
 
 

@@ -13,7 +13,7 @@ from placement.objects import capacity as rule
 
 Arrays = tuple[npt.NDArray[Any], ...]
 
-#: The largest amount that the database stores, and so the largest of one allocation.
+#: Maximum amount that the database stores, and so the maximum of one allocation.
 _MAX_AMOUNT = 2**31 - 1
 #: Every integer up to this one is exact as a float.
 _EXACT = 2.0**53
@@ -29,7 +29,7 @@ class Amounts(NamedTuple):
     min_unit: int
     max_unit: int
     step_size: int
-    #: The capacity is computed from these.
+    #: The fields from which the capacity is computed.
     total: int
     reserved: int
     allocation_ratio: float
@@ -44,11 +44,11 @@ class Amounts(NamedTuple):
         return int(rule.available(self.used, self.capacity, self.max_unit))
 
 
-#: The amounts of a provider without inventory in the class.  No amount fits, because min_unit exceeds max_unit.  The
-#: ratios of inventories are finite, so this one distinguishes it from any of them.
+#: The amounts of a provider without inventory in the class.  No amount fits, because min_unit exceeds max_unit.  Only
+#: this ratio is infinite; the ratios of inventories are finite.
 ABSENT = Amounts(0.0, 0.0, 1, 0, 1, 0, 0, -np.inf)
 _TYPES = (np.float64, np.float64, np.int32, np.int32, np.int32, np.int32, np.int32, np.float64)
-#: The number of fields of Amounts, from the first, that decide whether an amount fits; the others are only shown.
+#: Number of leading fields of Amounts that decide whether an amount fits; the other fields are only shown.
 _FIT_FIELDS = 5
 
 
@@ -59,7 +59,7 @@ def capacity_and_ratio(total: Any, reserved: Any, stored: Any) -> tuple[Any, Any
 
 
 def clamp(amount: Any) -> Any:
-    """Limit a number or an array to the amounts that a column can hold; SQLite stores larger ones, too."""
+    """Limit a number or an array to the amounts that a column can hold; SQLite stores larger amounts."""
     return np.clip(amount, -_MAX_AMOUNT, _MAX_AMOUNT)
 
 
@@ -175,7 +175,7 @@ class Column:
         return rows, self._slots[rows] == slots
 
     def _row(self, slot: int) -> int | None:
-        """Return the row of a slot; None if there is none."""
+        """Return the row of a slot, or None."""
         if self._slots is None:
             return slot if slot < len(self) else None
         row = int(np.searchsorted(self._slots, slot))
@@ -283,7 +283,7 @@ class Column:
         return column
 
     def _insert_and_drop(self, inventories: Mapping[int, Amounts]) -> None:
-        """Drop the rows of removed inventories, and insert ABSENT rows for new ones."""
+        """Drop the rows of removed inventories, and insert ABSENT rows for new inventories."""
         assert self._slots is not None
         removed = [slot for slot, inventory in inventories.items() if inventory is ABSENT]
         present = [slot for slot, inventory in inventories.items() if inventory is not ABSENT]

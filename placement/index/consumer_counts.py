@@ -19,9 +19,9 @@ Counts = npt.NDArray[np.int64]
 class ConsumerCounts:
     """The counts of the last snapshot, updated where a new snapshot differs; shared by all threads.
 
-    Counting for all providers reads all allocations.  A provider gets a new consumer only when its generation advances,
-    and loses one only when its generation advances or its usage shrinks, since a deletion does not lock the provider.
-    So a count is unchanged if the generation and the usage are.
+    Counting for all providers reads all allocations.  A provider gets a new consumer only when its generation advances.
+    It loses one only when its generation advances or its usage shrinks, since a deletion does not lock the provider.
+    So a count is unchanged if the generation and the usage are unchanged.
     """
 
     def __init__(self, database: Database) -> None:

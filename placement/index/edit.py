@@ -112,7 +112,7 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
 
 
 def _assign_slots(edited: Snapshot, snapshot: Snapshot, ids: Collection[int], present: Mapping[int, str]) -> None:
-    """Assign a slot to every new provider, and free the slots of deleted ones.
+    """Assign a slot to every new provider, and free the slots of deleted providers.
 
     Some databases reuse the id of a deleted provider, so a known id may have another uuid.
     """
@@ -166,7 +166,7 @@ def _providers(rows: Rows, snapshot: Snapshot, by_id: Mapping[int, int]) -> dict
 
 
 def _roots_of(parents: Mapping[int, int | None], snapshot: Snapshot) -> dict[int, int]:
-    """Return the root of each slot in ``parents``, and of its ancestors; raises CycleError."""
+    """Return the root of each slot in ``parents``, and of its ancestors, or raise CycleError."""
 
     def parent_of(slot: int) -> int | None:
         if slot in parents:

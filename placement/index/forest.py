@@ -53,7 +53,7 @@ class Forest:
 
     @property
     def size(self) -> int:
-        """The number of slots, including free ones."""
+        """The number of slots, including free slots."""
         return len(self._root)
 
     def tree(self, root: int) -> tuple[int, ...]:

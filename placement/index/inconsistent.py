@@ -14,9 +14,9 @@ from placement.objects.ancestry import CycleError, find_root
 
 LOG = logging.getLogger(__name__)
 
-#: Largest number of rows named in one message.
+#: Maximum number of rows named in one message.
 _MAX_NAMED = 5
-#: Largest number of rows per finding remembered as logged.
+#: Maximum number of rows per finding remembered as logged.
 _MAX_REMEMBERED = 1000
 
 _logged: dict[str, set[Hashable]] = {}

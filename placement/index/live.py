@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 
 #: Maximum number of seconds that a search spends on releasing expired leases.
 SWEEP_TIME_LIMIT = 0.25
-#: Providers compared with the database at once; few, because a request waits for the comparison.
+#: Maximum number of providers compared with the database at once; few, because a request waits for the comparison.
 SECTION = 10_000
 
 
@@ -41,7 +41,7 @@ class LiveIndex:
 
         Args:
             database: The database of the providers.
-            verify_interval: Seconds in which the whole index is compared once with the database; 0 for never.
+            verify_interval: Seconds within which the whole index is compared once with the database; 0 disables this.
         """
         self._database = database
         self._verify_interval = verify_interval
@@ -50,7 +50,7 @@ class LiveIndex:
         self._shared = SharedRun(database, self._refresh)
         #: The time, by the monotonic clock, at which the snapshot was current.
         self._current_at = 0.0
-        #: Whether the last refresh found changes, so that the next one most likely does, too.
+        #: Whether the last refresh found changes; if so, the next one probably does as well.
         self._changing = False
         self._leases = LeaseSweeper(database, SWEEP_TIME_LIMIT)
         #: Whether expired leases still hold resources in the newest snapshot because the time for releasing them ran
@@ -61,7 +61,7 @@ class LiveIndex:
 
     @signals.timed("index")
     def current(self) -> Snapshot:
-        """Return a snapshot of the current state; raises DatabaseUnavailable or DatabaseBusy."""
+        """Return a snapshot of the current state, or raise DatabaseUnavailable or DatabaseBusy."""
         self._shared.run()
         assert self._indexed is not None
         return self._indexed.snapshot
@@ -76,13 +76,13 @@ class LiveIndex:
     def differences(self, compared: Callable[[int], object]) -> list[tuple[int, int]]:
         """Return the ranges of provider ids (see ``bounds``) in which the index differs from the database.
 
-        The index is not read again, because the indexes of the other workers may differ, too.
+        The index is not read again, because the indexes of the other workers may also differ.
 
         Args:
-            compared: Called with the number of providers of each range, once the range is compared.
+            compared: A callback with the number of providers of each range, once the range is compared.
 
         Raises:
-            DatabaseUnavailable, DatabaseBusy: As ``current``.
+            DatabaseUnavailable, DatabaseBusy: As for ``current``.
         """
         self.current()
         indexed = self._indexed

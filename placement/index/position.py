@@ -17,7 +17,7 @@ from placement.db.schema.tables import change_writers, feed_instance, provider_c
 from placement.db.writes.transaction import Reading
 from placement.objects.claims.leases import ANY_EXPIRED
 
-#: The longest time between two reads of the feed: after a longer time, a reader may have missed writers that were ended
+#: Maximum time between two reads of the feed: after a longer time, a reader may have missed writers that were ended
 #: and deleted.
 _MAX_GAP = datetime.timedelta(seconds=feed.LIFETIME / 4)
 
@@ -28,7 +28,7 @@ class Position:
 
     #: The identity of the feed; None if the database has lost it, and then no two positions can be compared.
     instance: str | None
-    #: The time, by the database's clock, because a reader's clock may have been suspended.
+    #: The time of the read, by the database's clock, because a reader's clock may have been suspended.
     at: datetime.datetime
     #: Sequence numbers by writer; 0 for a writer without rows.  A writer that was ended has a negated id.
     newest: Mapping[int, int]
@@ -84,7 +84,7 @@ class Position:
             max_changes: The maximum number of changes to return.
 
         Returns:
-            The changes; None if there are more than ``max_changes``, or if required rows have been deleted.
+            The changes; None for more than ``max_changes``, or if required rows have been deleted.
         """
         since_of = {writer: since for writer, since, _ in self._moved_since(earlier)}
         if not since_of:
@@ -121,7 +121,7 @@ _newest: sa.ScalarSelect[Any] = (
 )
 _writers = sa.select(change_writers.c.id, sa.func.coalesce(_newest, 0).label("seq")).subquery()
 _pair = sa.cast(_writers.c.id, sa.String) + "," + sa.cast(_writers.c.seq, sa.String) + ","
-# One row, since drivers spend time on each; an aggregate, so that there is a row even without writers.
+# One row, since drivers spend time on each; an aggregate, which returns a row even without writers.
 _NOW = CompiledStatement(
     sa.select(
         sa.select(feed_instance.c.uuid).limit(1).scalar_subquery().label("instance"),

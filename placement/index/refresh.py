@@ -1,7 +1,7 @@
 """Refreshing of a snapshot: the providers that the feed names are read again, everything else is kept.
 
 The functions run in a transaction that sees a single committed state, including the feed (``Database.snapshot``).  They
-return that state, whatever other transactions commit meanwhile.
+return that state, even if other transactions commit meanwhile.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOG = logging.getLogger(__name__)
 
 #: The cost of reading a provider by its id, relative to reading it with all others.
 _COST_BY_ID = 2
-#: The number of changes up to which providers are always read by id.
+#: Maximum number of changes for which providers are always read by id.
 _MIN_BY_ID = 500
 #: An exclusive upper bound of all ids.
 _ID_LIMIT = 2**31

@@ -52,7 +52,7 @@ class Snapshot:
         "traits",
     )
 
-    #: By slot; None in a slot without a provider.
+    #: The providers, by slot; None in a slot without a provider.
     providers: Sequence[Provider | None]
     generations: npt.NDArray[np.int64]
     forest: Forest
@@ -63,11 +63,11 @@ class Snapshot:
     by_uuid: Mapping[str, int]
     class_ids: Mapping[str, int]
     class_names: Mapping[int, str]
-    #: Ids by name, of all traits of providers and possibly of others.
+    #: Ids by name, of all traits of providers and possibly of other traits.
     trait_ids: Mapping[str, int]
     #: Slots without a provider, below the length of ``providers``.
     free_slots: tuple[int, ...]
-    #: Both are computed on first use; snapshots with the same providers share them.
+    #: Values computed on first use; snapshots with the same providers share them.
     _by_name: Mapping[str, int] | None
     _parents: Slots | None
 
@@ -123,7 +123,7 @@ class Snapshot:
         return self.aggregates.get(aggregate, EMPTY)
 
     def column(self, resource_class: str) -> Column | None:
-        """Return the inventories in a class; None if there are none."""
+        """Return the inventories in a class, or None."""
         class_id = self.class_ids.get(resource_class)
         return None if class_id is None else self.columns.get(class_id)
 

@@ -7,7 +7,7 @@
 
 Each process of the service has its own files in a shared directory, and the separate process ``placement-metrics``
 exports the sums.  A scrape therefore takes no time from a worker, works even if all workers are busy or dead, and needs
-no token, and no counts are lost when a worker ends.
+no token.  No counts are lost when a worker ends.
 
 The submodules are not imported unless ``[metrics]directory`` is set, so prometheus_client need not be installed.
 """

@@ -42,12 +42,12 @@ class Metrics:
         """Create the metrics.
 
         Args:
-            join: Called before each change of a metric, so that every process joins the directory.
+            join: A callback before each change of a metric, by which every process joins the directory.
             extensions: The extensions that may add metrics.
             registry: The registry, for use in one process.
 
         Raises:
-            OSError: There is no space for the files.
+            OSError: The disk has no space for the files.
         """
         self._join = join
         instruments = Instruments(registry)

@@ -40,7 +40,7 @@ class Directory:
     """The directory of the processes of one service on one machine."""
 
     def __init__(self, path: str) -> None:
-        """Create the directory if it does not exist; raises OSError if it cannot be written to."""
+        """Create the directory if it does not exist; raise OSError if it cannot be written to."""
         self.path = Path(path)
         self.path.mkdir(parents=True, exist_ok=True)
         self._process = 0

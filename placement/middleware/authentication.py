@@ -40,7 +40,7 @@ class Authentication:
     """
 
     def __init__(self, application: WSGIApplication, service: Service, strategy: Layer | None = None) -> None:
-        """Create the layer with the configured strategy; raises StartError if it cannot work."""
+        """Create the layer with the configured strategy; raise StartError if it cannot work."""
         self._application = application
         strategy = strategy or _STRATEGIES[service.conf.api.auth_strategy]
         self._authenticated = strategy(Identity(application), service)
@@ -51,7 +51,7 @@ class Authentication:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Return the application's response, or the error document of a refusal or an exception.
 
-        Responds with 401 if required credentials are missing or invalid, 403 to a page of another origin, and 500 for
+        The status is 401 if required credentials are missing or invalid, 403 for a page of another origin, and 500 for
         an exception before the response begins.  A stream that fails later is cut off (``http/response.py``).
         """
         api, path = environ[API], environ["PATH_INFO"]
@@ -150,8 +150,8 @@ with_noauth2 = functools.partial(Authentication, strategy=Noauth2)
 def _check_origin(environ: WSGIEnvironment, allowed: Collection[str]) -> None:
     """Raise ForeignPage if a page of another origin could use ambient credentials (CSRF).
 
-    Browsers add the name and password of HTTP Basic to every request for this service, even to a form of another page,
-    and requests for an API with pages may need no credentials at all.  Browsers never add tokens.
+    Browsers add the name and password of HTTP Basic to every request for this service, even to a form of another page.
+    Requests for an API with pages may need no credentials.  Browsers never add tokens.
 
     Args:
         environ: The environ of the request.

@@ -9,10 +9,10 @@ import threading
 import time
 from wsgiref.types import WSGIEnvironment
 
-#: Burst of wrong passwords allowed per address; seconds until another one is allowed.
+#: Maximum burst of wrong passwords per address; seconds until another wrong password is allowed.
 BURST = 10
 PAUSE = 2.0
-#: Largest number of addresses remembered.
+#: Maximum number of addresses remembered.
 MAX_ADDRESSES = 10_000
 
 

@@ -74,7 +74,7 @@ class _Check(Healthcheck):
     """The middleware of oslo.middleware with its configured backends, and always with the database check first."""
 
     def __init__(self, application: WSGIApplication, service: Service, more: Sequence[Any] = ()) -> None:
-        """Create the middleware; raises StartError if its options are invalid."""
+        """Create the middleware; raise StartError if its options are invalid."""
         try:
             super().__init__(application, service.conf)
         except cfg.Error:  # a subclass of ValueError

@@ -34,8 +34,8 @@ class PasswordsUnavailable(errors.Unavailable):
 class HttpBasic:
     """The strategy http_basic, which accepts the names and passwords of ``[oslo_middleware]http_basic_auth_user_file``.
 
-    A remembered password is accepted immediately, even if its address has sent wrong ones.  The guess limit bounds the
-    checks of all others, so that guesses do not slow down clients with the right password.
+    A remembered password is accepted immediately, even if its address has sent wrong passwords.  The guess limit bounds
+    the checks of all other passwords, so that guesses do not slow down clients with the right password.
     """
 
     def __init__(self, application: WSGIApplication, service: Service) -> None:
@@ -49,7 +49,7 @@ class HttpBasic:
 
         Raises:
             Unauthenticated: The password is wrong or missing.
-            TooManyGuesses: The password was not checked: its address has sent too many wrong ones.
+            TooManyGuesses: The password was not checked: its address has sent too many wrong passwords.
             PasswordsUnavailable: The password file cannot be read.
         """
         for name in [name for name in environ if name.startswith(_IDENTITY)]:
@@ -64,7 +64,7 @@ class HttpBasic:
         return self._application(environ, start_response)
 
     def _user(self, environ: WSGIEnvironment) -> str:
-        """Return the authenticated name; raises like ``__call__``, and OSError or BadFile."""
+        """Return the authenticated name; failures as for ``__call__``, and OSError or BadFile."""
         user, password = _credentials(environ)
         if self._passwords.remembers(user, password):
             return user
@@ -79,7 +79,7 @@ class HttpBasic:
 
 
 def _credentials(environ: WSGIEnvironment) -> tuple[str, bytes]:
-    """Return name and password of the request; raises Unauthenticated."""
+    """Return name and password of the request, or raise Unauthenticated."""
     scheme, _, token = environ.pop("HTTP_AUTHORIZATION", "").strip().partition(" ")
     if scheme.lower() != "basic":
         raise Unauthenticated(_CHALLENGE)
@@ -91,7 +91,7 @@ def _credentials(environ: WSGIEnvironment) -> tuple[str, bytes]:
 
 
 def _passwords(file: str) -> Passwords:
-    """Return the passwords of the file; raises StartError if it cannot be used."""
+    """Return the passwords of the file; raise StartError if it cannot be used."""
     prefix = f"[oslo_middleware]http_basic_auth_user_file: {file or 'the empty value'}"
     try:
         return Passwords(file)

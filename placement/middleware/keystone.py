@@ -70,7 +70,7 @@ class _Protocol(auth_token.AuthProtocol):
 
 
 def keystone(application: WSGIApplication, service: Service) -> WSGIApplication:
-    """Return the configured middleware; raises StartError if it could not serve any request."""
+    """Return the configured middleware; raise StartError if it could not serve any request."""
     conf = service.conf
     try:
         protocol = _Protocol(application, {"oslo_config_config": conf})
@@ -80,7 +80,7 @@ def keystone(application: WSGIApplication, service: Service) -> WSGIApplication:
     conf.set_default("service_type", mv.SERVICE_TYPE, group="keystone_authtoken")
     options = conf.keystone_authtoken
     if not (options.auth_type or options.auth_section):
-        raise StartError(f"{SECTION} does not say how to reach the Identity service: set auth_type")
+        raise StartError(f"{SECTION} does not specify how to reach the Identity service: set auth_type")
     if options.memcached_servers and importlib.util.find_spec("memcache") is None:
         raise StartError(f"{SECTION} memcached_servers: python-memcached is missing: {package.install('keystone')}")
     if finding := find(conf):

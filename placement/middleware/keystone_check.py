@@ -34,7 +34,7 @@ class IdentityFinding:
 
 
 def is_configured(conf: cfg.ConfigOpts) -> bool:
-    """Whether the configuration says how to reach the Identity service, as the start requires."""
+    """Whether the configuration specifies the authentication with the Identity service, which the start requires."""
     for group, options in list_auth_token_opts():
         conf.register_opts(options, group=group)
     return bool(conf[SECTION].auth_type or conf[SECTION].auth_section)
@@ -65,7 +65,7 @@ def find(conf: cfg.ConfigOpts) -> IdentityFinding | None:
 
 
 def _endpoint(conf: cfg.ConfigOpts) -> str | None:
-    """Return the URL that validates tokens; None if the catalog lacks it.  Raises ClientException."""
+    """Return the URL that validates tokens, or None if the catalog lacks it; exceptions are keystoneauth's."""
     options = conf[SECTION]
     auth = loading.load_auth_from_conf_options(conf, SECTION)
     with requests.Session() as http:

@@ -54,7 +54,7 @@ class Mount:
         Args:
             application: The next layer.
             service: The service, with its APIs.
-            check_host: Raises a Failure for a host that is not served; None if every host is.
+            check_host: A function that raises a Failure for a host that is not served; None if all hosts are served.
 
         Raises:
             StartError: Two APIs have the same prefix.
@@ -75,7 +75,7 @@ class Mount:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Return the response of the application or of the health checks.
 
-        Responds with 400 to malformed requests, and with 414 if the server has truncated the path or the query.
+        The status is 400 for malformed requests, and 414 if the server has truncated the path or the query.
         """
         environ[API] = self._root
         path = environ.get("PATH_INFO", "")  # may be missing, see _ALWAYS_PASSED

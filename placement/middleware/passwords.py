@@ -14,7 +14,7 @@ import bcrypt
 
 #: Seconds for which a verified password is remembered after its last use.
 REMEMBER_SECONDS = 300.0
-#: Bytes of a password that bcrypt reads.
+#: Maximum number of bytes of a password that bcrypt reads.
 _MAX_PASSWORD_BYTES = 72
 #: A bcrypt digest: costs are 4 to 31, and the last character of a salt has no bits beyond the 128th.
 _DIGEST = re.compile(r"\$2[aby]\$(0[4-9]|[12]\d|3[01])\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{31}")
@@ -36,7 +36,7 @@ class _Contents:
     digests: dict[str, bytes]
     #: The highest cost of a digest.
     cost: int
-    #: By name, the keyed hash of a verified password and its expiry (monotonic clock).
+    #: The keyed hash of a verified password and its expiry (monotonic clock), by name.
     verified: dict[str, tuple[bytes, float]] = field(default_factory=dict)
 
 
@@ -63,7 +63,7 @@ class Passwords:
     def remembers(self, name: str, password: bytes) -> bool:
         """Whether the password was verified in the last minutes; takes microseconds.
 
-        Raises OSError if the file cannot be read, and BadFile.
+        Failures are as for ``__init__``.
         """
         contents = self._current()
         digest, expiry = contents.verified.get(name, (b"", 0.0))
@@ -77,7 +77,7 @@ class Passwords:
         """Whether the file contains this password for the name.
 
         Every wrong password takes the time of the highest cost in the file, even for an unknown name, so that response
-        times reveal no names.  Raises like ``__init__``.
+        times reveal no names.  Failures are as for ``__init__``.
         """
         contents = self._current()
         if len(password) > _MAX_PASSWORD_BYTES or b"\0" in password:

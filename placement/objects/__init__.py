@@ -12,7 +12,7 @@ tree, provider_rows             parts of these changes: trees of providers; lock
 reshape                         a change of inventories and allocations in one transaction
 claims                          the allocations of consumers, from the claim to the release
 consumer                        rows of consumers, and their owners
-capacity                        the capacity rule: which amounts fit
+capacity                        the capacity rule: the amounts that fit
 over_commitment                 inventories whose usage exceeds their capacity
 ancestry                        roots of a forest that may contain cycles
 """

@@ -26,7 +26,7 @@ class ConsumerShare:
 class ProviderAllocations:
     """The allocations of all consumers on one provider."""
 
-    #: By consumer uuid.
+    #: The allocations of each consumer, by its uuid.
     shares: dict[str, ConsumerShare] = field(default_factory=dict)
     #: Creation time of the newest allocation.
     modified: datetime.datetime | None = None

@@ -18,7 +18,7 @@ Numbers = Any
 
 
 def ratio(stored: Numbers) -> Numbers:
-    """Return the finite ratio for a stored value, as ``placement.db.schema.tables.Ratio`` does."""
+    """Return the finite ratio for a stored value, like ``placement.db.schema.tables.Ratio``."""
     return np.clip(np.nan_to_num(stored, nan=0.0), -LARGEST_RATIO, LARGEST_RATIO)
 
 

@@ -1,8 +1,8 @@
 """Rows of consumers, as one attempt at a claim reads and writes them: generations and owners.
 
 A consumer has a row exactly as long as it has allocations.  A database written by another implementation may contain
-consumers without allocations, which count as absent and are reused, and allocations whose consumer has no row, which
-are replaced like any others.
+consumers without allocations, which count as absent and are reused.  It may also contain allocations whose consumer has
+no row, which are replaced like all other allocations.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Owner:
 
     project: str
     user: str
-    #: None keeps the type of an existing consumer.
+    #: The consumer type; None keeps the type of an existing consumer.
     consumer_type: str | None = None
 
     @property
@@ -119,7 +119,7 @@ class Consumer:
     def read_for_claims(
         cls, db: Transaction, owners: Mapping[str, Owner | None], providers: Collection[str]
     ) -> tuple[dict[str, Consumer], dict[str, int]]:
-        """Read the consumers, names and providers of claims; in one statement, unless there are many.
+        """Read the consumers, names and providers of claims; in one statement, unless they are many.
 
         Args:
             owners: The owners to write, by consumer uuid; None does not change the owner.
@@ -223,7 +223,7 @@ class Consumer:
         self._write(db, _ADVANCE, {**new, "now": utcnow()})
 
     def delete(self, db: Transaction) -> None:
-        """Delete the row, if there is one.
+        """Delete the row, if it exists.
 
         Raises:
             Collision: As for ``advance``.
@@ -231,7 +231,7 @@ class Consumer:
         if not self.is_new:
             self._write(db, _DELETE, {})
         elif self.holds:
-            # Until this transaction ends, the deleted row keeps others from inserting one, and so from claiming.
+            # Until this transaction ends, the deleted row keeps other transactions from inserting one and claiming.
             self.columns = _NO_OWNER
             self.insert_all(db, [self])
             self.delete_new(db, [self.uuid])

@@ -84,7 +84,7 @@ class LockedProvider:
 
     @classmethod
     def lock_all(cls, db: Transaction, ids: Collection[int]) -> dict[str, Self]:
-        """Lock the providers with these ids, in the order of the ids, and return the existing ones by uuid."""
+        """Lock the providers with these ids, in the order of the ids, and return the existing providers by uuid."""
         return {record.uuid: cls(db, record) for record in provider_rows.lock_all(db, ids)}
 
     @classmethod

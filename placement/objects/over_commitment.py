@@ -22,10 +22,10 @@ class OverCommitment:
 
     uuid: str
     name: str | None
-    #: None if the class was deleted.
+    #: The name of the class; None if it was deleted.
     resource_class: str | None
     used: int
-    #: 0 without an inventory.
+    #: The capacity; 0 without an inventory.
     capacity: int
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class OverCommitment:
         """Return every over-commitment in the database, ordered by provider id.
 
         Args:
-            examined: Called after each batch with the number of its providers.
+            examined: A callback after each batch with the number of its providers.
         """
         over_commitments: list[Self] = []
         ids = _next_ids(database, 0)

@@ -38,7 +38,7 @@ def reshape(db: Transaction, inventories: Mapping[str, NewInventories], claims: 
         ReshapedGenerationConflict: A provider has another generation than the client states.
         UnknownResourceClass: A new inventory or a claim is of a class that does not exist.
         InventoryInUse: An inventory to be removed has allocations.
-        Failure: As ``ClaimSet.place``.
+        Failure: As for ``ClaimSet.place``.
     """
     ids = ResourceProvider.ids(db, set(inventories).union(*(claim.resources for claim in claims)))
     # Also compared before the locks, so that this failure precedes failures about consumers.
@@ -47,7 +47,7 @@ def reshape(db: Transaction, inventories: Mapping[str, NewInventories], claims: 
     reshaped_ids = {ids[uuid] for uuid in inventories}
 
     def add_inventories(claimed_ids: set[int]) -> None:
-        """Add the new inventories, and keep the old ones."""
+        """Add the new inventories, and keep the old inventories."""
         providers = LockedProvider.lock_all(db, reshaped_ids | claimed_ids)
         _check_generations(inventories, {uuid: provider.record for uuid, provider in providers.items()})
         classes = dict.fromkeys(record.resource_class for new in inventories.values() for record in new.records)

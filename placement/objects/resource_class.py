@@ -40,12 +40,12 @@ class ResourceClass:
 
     @property
     def modified(self) -> datetime.datetime | None:
-        """When the row was last written."""
+        """The time at which the row was last written."""
         return self.updated_at or self.created_at
 
     @classmethod
     def all(cls, db: Reading) -> list[Self]:
-        """Return all classes, ordered by id: the standard ones first."""
+        """Return all classes, ordered by id: the standard classes first."""
         return [cls(*row) for row in db.execute(_ALL)]
 
     @classmethod
@@ -55,7 +55,7 @@ class ResourceClass:
 
     @classmethod
     def get(cls, db: Reading, name: str) -> Self:
-        """Return the class with exactly this name; raise ResourceClassNotFound if there is none."""
+        """Return the class with exactly this name; raise ResourceClassNotFound if it does not exist."""
         resource_class = cls.find(db, name)
         if resource_class is None:
             raise errors.ResourceClassNotFound(name=name)
@@ -76,8 +76,8 @@ class ResourceClass:
     def hold(db: Transaction, ids: Mapping[str, int]) -> None:
         """Keep these classes (ids by name) from being deleted or renamed until the transaction ends.
 
-        Standard classes never are.  The rows of custom classes are written, in the order of their ids, because locks
-        are not replicated between Galera nodes (docs/adr/0012).
+        Standard classes are never deleted or renamed.  The rows of custom classes are written, in the order of their
+        ids, because locks are not replicated between Galera nodes (docs/adr/0012).
 
         Raises:
             Collision: A class was deleted or renamed since its id was read.
@@ -140,7 +140,7 @@ class ResourceClass:
 
     @classmethod
     def _lock(cls, db: Transaction, name: str) -> Self:
-        """Lock the class until the transaction ends, and return it; raise ResourceClassNotFound if there is none."""
+        """Lock the class until the transaction ends, and return it, or raise ResourceClassNotFound."""
         for row in db.execute(_LOCK, {"name": name}):
             if row.name == name:
                 return cls(*row)

@@ -73,7 +73,7 @@ class Trait:
 
     @classmethod
     def get(cls, db: Reading, name: str) -> Self:
-        """Return the trait with exactly this name; raise TraitNotFound if there is none."""
+        """Return the trait with exactly this name; raise TraitNotFound if it does not exist."""
         trait = cls.find(db, name)
         if trait is None:
             raise errors.TraitNotFound(name=name)

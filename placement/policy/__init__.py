@@ -22,9 +22,9 @@ from placement import conf as options
 from placement import errors
 from placement.policy import files
 
-#: Largest number of cached verdicts.
+#: Maximum number of cached verdicts.
 MAX_VERDICTS = 10_000
-#: Longest key of a cached verdict (rule, caller and target), in characters.
+#: Maximum length of the key of a cached verdict (rule, caller and target), in characters.
 _MAX_KEY_LENGTH = 2_000
 _KIND = re.compile(r"([^\s()]+?):")  # the kind of a check: "role" in "role:admin"
 
@@ -69,7 +69,7 @@ def _without_tracebacks() -> Iterator[None]:
 
 
 def mistakes(conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault]) -> list[files.PolicyMistake]:
-    """Return the likely mistakes in the policy files; raises ValueError if a file cannot be used."""
+    """Return the likely mistakes in the policy files; raise ValueError if a file cannot be used."""
     rules_and_paths = files.read(conf)
     enforcer = _enforcer(conf, rules)
     return [*files.mistakes(rules_and_paths, enforcer.file_rules, enforcer.registered_rules)]
@@ -85,7 +85,7 @@ class Policy:
     """
 
     def __init__(self, conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault]) -> None:
-        """Read the rules; raises ValueError with a message for the operator if a policy file cannot be used."""
+        """Read the rules; raise ValueError with a message for the operator if a policy file cannot be used."""
         #: The rules of the service with their defaults.
         self.rules = rules
         rules_and_paths = files.read(conf)

@@ -72,7 +72,7 @@ def report(mistakes: Iterable[PolicyMistake]) -> None:
 
 
 def paths(conf: cfg.ConfigOpts) -> Iterator[str]:
-    """Yield the files in the order of reading: later rules override earlier ones.  Raises ValueError."""
+    """Yield the files in the order of reading, or raise ValueError; later rules override earlier ones."""
     options = conf[_GROUP]
     policy_file = conf.find_file(options.policy_file)
     if policy_file:
@@ -101,7 +101,7 @@ def _is_set(conf: cfg.ConfigOpts, option: str) -> bool:
 
 
 def _rules(path: str) -> dict[str, Any]:
-    """Return the rules of a file by name; raises ValueError."""
+    """Return the rules of a file by name, or raise ValueError."""
     try:
         with open(path, encoding="utf-8") as file:
             rules = policy.parse_file_contents(file.read())

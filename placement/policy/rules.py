@@ -29,12 +29,12 @@ _BASE = [
     _base(
         "project_reader_api",
         "role:reader and project_id:%(project_id)s",
-        "Readers of the project that the request is about.",
+        "Readers of the project that the request concerns.",
     ),
     _base(
         "admin_or_project_reader_or_service_api",
         "role:admin or rule:project_reader_api or role:service",
-        "Administrators, other services, and readers of the project that the request is about.",
+        "Administrators, other services, and readers of the project that the request concerns.",
         _PROJECT,
     ),
 ]

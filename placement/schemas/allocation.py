@@ -65,7 +65,7 @@ REPLACE = Body(
     )
 )
 
-#: Consumers by uuid.
+#: The consumers, by uuid.
 _EACH = PatternField(UUID_KEY, _consumer(_SOME_OR_NONE, unknown_first=True))
 CONSUMERS = Object(_EACH, min_properties=1)
 CONSUMERS_OR_NONE = Object(_EACH)

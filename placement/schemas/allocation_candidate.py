@@ -83,7 +83,7 @@ _ALLOCATIONS = ChangedAt(
 )
 _REQUEST = Object(
     Field("allocations", _ALLOCATIONS, required=True),
-    # By the suffix of the group; the suffix of the unsuffixed group is empty.
+    # Uuids of providers, by the suffix of the group; the suffix of the unsuffixed group is empty.
     Field("mappings", Object(PatternField("^[a-zA-Z0-9_-]{0,64}$", Array(UUID))), required=True, since=mv.MAPPINGS),
 )
 _LEVEL = Object(

@@ -11,7 +11,7 @@ from placement.objects.consumer import Owner
 
 
 class ClaimOptions(Protocol):
-    """The options that apply, from the group ``placement`` of the configuration."""
+    """The options of the group ``placement`` that apply to claims."""
 
     max_allocations_per_request: int
     #: The owner of a consumer if the body, of an old version, names none.

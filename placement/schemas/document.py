@@ -13,7 +13,7 @@ from placement.schemas.declarations import Field, JSONSchema, Object, SchemaType
 from placement.schemas.explanation import explain
 from placement.schemas.validator import Validator
 
-#: Parameters whose first value counts; the last value of all others does (docs: api-query-strings).
+#: Parameters whose first value counts; of all other parameters, the last value counts (docs: api-query-strings).
 FIRST_COUNTS = frozenset({"limit", "group_policy"})
 
 
@@ -121,7 +121,7 @@ class Query(_Document):
     def validate(self, pairs: Iterable[tuple[str, str]], version: Version, *, strict: bool = False) -> Parameters:
         """Return the parameters.
 
-        The last value of each name is validated, and so is the first where it is the value that counts.
+        The last value of each name is validated, and so is the first value if it is the one that counts.
 
         Args:
             pairs: Names and values, in order.

@@ -29,7 +29,7 @@ from placement.schemas.violation import unexplained, violation
 _MAX_ERRORS = 1_000
 #: Characters shown of a value below the sentence, and of the sentence.
 _MAX_SHOWN, _MAX_SENTENCE = 10_000, 5_000
-#: The largest value that the library explains: its lists, objects, names and scalars, and their characters.
+#: Maximum size of a value that the library explains: its lists, objects, names and scalars, and their characters.
 _MAX_VALUES, _MAX_CHARACTERS = 5_000, 100_000
 _UNEXPLAINED = "the value%s does not conform to the schema, and is too large or too deep to say more"
 

@@ -33,7 +33,7 @@ LIST = Query(
 _COUNT = Field("consumer_count", integer(minimum=1), required=True)
 #: The usages of the consumers of one type.
 _OF_TYPE = Object(_COUNT, PatternField(RESOURCE_CLASS_NAME, integer(minimum=0)))
-#: By consumer type; ``unknown`` stands for consumers without a type, ``all`` for the sum over all types.
+#: Usages by consumer type; ``unknown`` stands for consumers without a type, ``all`` for the sum over all types.
 _BY_TYPE = Object(PatternField(f"{RESOURCE_CLASS_NAME}|^unknown$|^all$", _OF_TYPE))
 
 OF_PROVIDER_REPLIES = ok(Object(SHOWN_GENERATION, Field("usages", AMOUNTS, required=True)))

@@ -23,9 +23,10 @@ Conversion = Callable[[Any], Any]
 #: Types that no conversion changes; nearly all values of a body have one of them.
 _UNCONVERTED = frozenset({int, str})
 
-#: For bodies, and queries of the v1 API: any case, with or without dashes, braces, urn:uuid: (docs: api-bodies).
+#: Formats in bodies and in queries of the v1 API: uuids in any case, with or without dashes, braces, urn:uuid:
+#: (docs: api-bodies).
 LENIENT: Formats = {"uuid": uuids.is_uuid}
-#: For queries of the Placement API: with dashes only.
+#: Formats in queries of the Placement API: uuids with dashes only.
 STRICT: Formats = {"uuid": lambda text: uuids.DASHED.fullmatch(text) is not None}
 
 #: The range of a double.  Numbers in JSON have any size, and 1e400 is parsed as infinity.

@@ -1,8 +1,9 @@
 """The bounds of a search: a budget for the request, and a limit for each tree without solutions.
 
-A ``Budget`` bounds a whole request, from narrowing to the response, in operations (about a microsecond each on an idle
-machine) and in bytes (an estimate of the memory held at once).  A ``WorkLimit`` (``solver/work_limit.py``) bounds the
-operations of one tree between two solutions: an eighth of the remaining operations for fruitless work.
+A ``Budget`` bounds a whole request, from narrowing to the response, in operations and in bytes.  An operation takes
+about a microsecond on an idle machine; bytes are an estimate of the memory held at once.  A ``WorkLimit``
+(``solver/work_limit.py``) bounds the operations of one tree between two solutions: an eighth of the remaining
+operations for fruitless work.
 
 Both are needed, because packing unequal groups into providers is NP-hard.  With the budget alone, one tree could
 exhaust it although the next tree has candidates; with the limit alone, many trees with many candidates would have no
@@ -17,17 +18,17 @@ A search that reaches a bound returns the candidates found so far, and ``shortag
 
 from __future__ import annotations
 
-#: Operations of a request; about a second.
+#: Maximum number of operations of a request; about a second.
 OPERATIONS = 1_000_000
-#: Bytes of a request; enough for ten thousand candidates of a dozen groups each.
+#: Maximum number of bytes of a request; enough for ten thousand candidates of a dozen groups each.
 BYTES = 128 * 2**20
 #: Fruitless operations, spent without finding a solution, in all trees of a request.  Once they are exhausted, the same
 #: number is available again, but only the minimum per tree (``Budget.allowance``).
 FRUITLESS = 200_000
 
-#: One tree may spend an eighth of the remaining fruitless operations.
+#: Divisor of the remaining fruitless operations that one tree may spend.
 _TREES = 8
-#: Fruitless operations up to which a tree is not charged.
+#: Maximum number of fruitless operations for which a tree is not charged.
 _FREE = 500
 
 
@@ -82,7 +83,7 @@ class Budget:
         return True
 
     def fall_short(self, resource: str) -> None:
-        """Record that the result is incomplete for lack of "operations" or "memory", unless it already is."""
+        """Record the lack of "operations" or "memory", unless the result is already incomplete."""
         self.shortage = self.shortage or resource
 
     # --- fruitless work: for WorkLimit ---
@@ -98,7 +99,7 @@ class Budget:
 
     def fruitless_exhausted(self) -> bool:
         """Whether to skip the remaining trees; if so, record the shortage."""
-        # When hard trees have exhausted FRUITLESS, as much again is available for easy ones.
+        # When hard trees have exhausted FRUITLESS, as much again is available for easy trees.
         if self.fruitless > -FRUITLESS:
             return False
         self.fall_short("operations")

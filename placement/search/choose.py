@@ -34,7 +34,7 @@ def choose(
         strategy: ``DEPTH_FIRST`` returns all candidates of the first tree, then all of the second.  ``BREADTH_FIRST``
             returns one of each tree, then a second one of each, so that even a few candidates come from different
             hosts.
-        refused: Called once for each tree without a candidate, with its id and the name of the constraint.
+        refused: A callback for each tree without a candidate, with its id and the name of the constraint.
     """
     seen: set[Hashable] = set()
     cache = SolutionCache(budget)

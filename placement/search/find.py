@@ -33,9 +33,9 @@ _SHARE = 2
 class Settings:
     """The settings of a deployment, the same for every search."""
 
-    #: Maximum number of candidates, whatever the query requests; None for no limit.
+    #: Maximum number of candidates, regardless of the query; None for no limit.
     max_candidates: int | None = None
-    #: ``choose.BREADTH_FIRST`` or ``choose.DEPTH_FIRST``.
+    #: The strategy, ``choose.BREADTH_FIRST`` or ``choose.DEPTH_FIRST``.
     strategy: str = BREADTH_FIRST
     #: Whether to take trees, and the providers for each demand, in random order.
     randomize: bool = False
@@ -62,11 +62,11 @@ class SearchResult(NamedTuple):
     """The outcome of a search."""
 
     query: SearchQuery
-    #: The candidates name providers by their slots in this snapshot.
+    #: The snapshot whose slots identify the providers of the candidates.
     snapshot: Snapshot
     candidates: list[Candidate]
     refusals: Refusals
-    #: Whether the limit ended the search, so that there may be more candidates.
+    #: Whether the limit ended the search, so that more candidates may exist.
     limited: bool
     #: The exhausted part of the budget, "operations" or "memory"; None if the search is complete.
     shortage: str | None
@@ -77,12 +77,12 @@ class SearchResult(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether the budget sufficed; otherwise there may be more candidates."""
+        """Whether the budget sufficed; otherwise more candidates may exist."""
         return self.shortage is None
 
     @property
     def obstacle(self) -> str:
-        """The reason for the lack of candidates (``Refusals.obstacle``); empty if there are candidates."""
+        """The reason for the lack of candidates (``Refusals.obstacle``); empty with candidates."""
         return "" if self.candidates else self.refusals.obstacle
 
 

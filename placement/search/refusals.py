@@ -15,7 +15,7 @@ from placement.index.forest import Forest
 from placement.index.slots import Slots, SlotSet
 from placement.search.query.query import AnyOf
 
-#: Trees kept as examples, per constraint.
+#: Maximum number of trees kept as examples, per constraint.
 EXAMPLES = 5
 
 #: The obstacle of a search without candidates whose narrowing left trees.
@@ -86,5 +86,5 @@ class Refusals:
 
     @property
     def rule(self) -> str:
-        """The rule that left no provider, with the class for ``resources``; ``combination`` if every rule left some."""
+        """The rule that left no provider, with the class for ``resources``; ``combination`` without such a rule."""
         return next((refusal.rule for refusal in self.narrowing if not refusal.after), COMBINATION)

@@ -1,7 +1,7 @@
 """Spans and events within a request, created from instrumentation events (``placement/signals.py``).
 
 The parts of a request have the same names as in the log line of a slow request, and statements are child spans of their
-part.  Without a recording span - outside requests, or if the sampler dropped the request - nothing is recorded.
+part.  Nothing is recorded without a recording span: outside requests, or if the sampler dropped the request.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ def start(*, in_message: bool) -> None:
     """Add the ids to all further log records.
 
     Args:
-        in_message: Whether to append them to the message, too; JSON output contains them in ``extra``.
+        in_message: Whether to append them to the message as well; JSON output contains them in ``extra``.
     """
     logging.setLogRecordFactory(functools.partial(TracedRecord, in_message=in_message))
 

@@ -47,9 +47,9 @@ _tracer: trace.Tracer | None = None
 
 
 def choose_exporters() -> None:
-    """Load the exporters that the environment selects, by default OTLP over HTTP; raises NotInstalled.
+    """Load the exporters that the environment selects, by default OTLP over HTTP, or raise NotInstalled.
 
-    Does nothing if an instrumentation has already set a tracer provider.
+    An instrumentation that has already set a tracer provider takes precedence.
     """
     if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         return

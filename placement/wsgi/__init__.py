@@ -49,7 +49,7 @@ def _threads() -> int | None:
 
         return int(uwsgi.opt.get("threads", 1))
     with contextlib.suppress(ImportError):
-        import mod_wsgi  # other servers may have it installed, too, without the attribute
+        import mod_wsgi  # other servers may also have it installed, without the attribute
 
         return getattr(mod_wsgi, "threads_per_process", None)
     return None

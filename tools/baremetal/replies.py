@@ -22,7 +22,7 @@ PRESENT = ("x-openstack-request-id", "openstack-request-id")
 DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(\+00:00)?")
 #: Names that the original lists in the order of a set.
 TRAITS = re.compile(r"(?<=have the requested traits )[^.]+(?=\.)")
-#: Characters of the shortest word compared; shorter words occur in texts by chance.
+#: Minimum length of a compared word, in characters; shorter words occur in texts by chance.
 _MIN_WORD_LENGTH = 3
 
 Seen = dict[str, Any]

@@ -12,7 +12,7 @@ from tools.baremetal.world import PROJECTS, TRAITS, World
 Maker = Callable[[World], Request]
 MAKERS: dict[Maker, int] = {}
 
-#: Fields of the documents that both services have.
+#: Fields of the documents that both services support.
 ALLOCATION_FIELDS = (
     *("uuid", "name", "node_uuid", "state", "last_error", "owner", "resource_class", "traits", "candidate_nodes"),
     *("extra", "created_at", "updated_at", "links"),

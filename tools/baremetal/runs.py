@@ -16,7 +16,7 @@ from tools.baremetal.world import World
 
 assert node_requests  # registers its requests
 
-#: Attempts of B at choosing the same node as A among equal ones, before it counts as a difference.
+#: Maximum number of attempts of B to choose the same node as A among equal nodes; after that, it is a difference.
 _MAX_CHOICES = 100
 
 
@@ -124,7 +124,7 @@ class Pair:
                 server.send(Request("PATCH", f"/v1/nodes/{node}", change))
 
     def _remove_leftovers(self) -> None:
-        """Delete allocations that only one service has: the original keeps records of refused ones."""
+        """Delete allocations that exist in only one service: the original keeps records of refused allocations."""
         records = [{replies.plain(uuid, server): uuid for uuid in server.allocations()} for server in (self.a, self.b)]
         for server, own, other in ((self.a, *records), (self.b, *reversed(records))):
             if server is self.a or self.alike:
@@ -165,12 +165,12 @@ def random_run(pair: Pair, seed: int, steps: int) -> tuple[list[Request], Differ
 def shortest(sequence: Sequence[Request], fails: Callable[[list[Request]], bool], seconds: float) -> list[Request]:
     """Return a shorter sequence with the same last request that still fails.
 
-    Removes all requests of a method, then larger and smaller pieces as in delta debugging (Zeller and Hildebrandt
-    2002), and finally pairs of requests, such as the creation and the deletion of an object.
+    Remove all requests of a method, then larger and smaller pieces as in delta debugging (Zeller and Hildebrandt 2002).
+    Finally remove pairs of requests, such as the creation and the deletion of an object.
 
     Args:
         sequence: A sequence that fails.
-        fails: Returns whether a sequence shows the difference at its last request.
+        fails: A function that returns whether a sequence shows the difference at its last request.
         seconds: The time limit; the shortest sequence so far is returned.
     """
     *kept, last = sequence

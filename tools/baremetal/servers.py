@@ -33,7 +33,7 @@ class Request:
     path: str
     #: A document, or the text of a body.
     body: Any = None
-    #: The minor version; None if the headers contain none or an invalid one.
+    #: The minor version; None if the headers contain no valid one.
     version: int | None = NEWEST
     headers: dict[str, str] = dataclasses.field(default_factory=lambda: {CLASSIC: f"1.{NEWEST}"})
     #: The uuid, or the symbol for the uuid, of the object that a successful request creates.
@@ -62,7 +62,7 @@ class Request:
 
 class Reply(NamedTuple):
     status: int
-    #: With lowercase names.
+    #: The headers, with lowercase names.
     headers: dict[str, str]
     text: str
 

@@ -17,7 +17,7 @@ ODD_VERSIONS = ("latest", "1.116", "1.0", "2.1", "abc", "1", "", "1.x")
 TRAITS = ("CUSTOM_FAST", "CUSTOM_BIG", "HW_CPU_X86_VMX", "STORAGE_DISK_SSD")
 BAD_TRAITS = ("nope", "custom_x", "CUSTOM_", f"CUSTOM_{'X' * 249}", "", None, 5, "CUSTOM_ä")
 PROJECTS = ("p-one", "p-two")
-#: Marks a deleted object, in place of its name.
+#: The mark of a deleted object, in place of its name.
 GONE = object()
 
 
@@ -81,7 +81,7 @@ class World:
         return [*traits, self.random.choice(BAD_TRAITS)] if self.chance(odd) else traits
 
     def owner(self) -> Any:
-        # No value that is too long: on SQLite, the original accepts any length.
+        # No value is too long, because on SQLite the original accepts any length.
         return self.of([*PROJECTS, *PROJECTS, None], ["", 5])
 
     def extra(self) -> Any:

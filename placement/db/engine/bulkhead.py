@@ -38,7 +38,7 @@ class Bulkhead:
             check_interval: Seconds between two checks for stalled threads, by each waiting thread.
         """
         self._threads = threads
-        #: Provides admission for a block; raises DatabaseBusy if all admitted threads are stalled.
+        #: A context manager that admits the thread, or raises DatabaseBusy if all admitted threads are stalled.
         self.admit: Callable[[], AbstractContextManager[None]] = (
             functools.partial(self._admit, threads) if threads else contextlib.nullcontext
         )
@@ -91,7 +91,7 @@ class Bulkhead:
             return excess > 0 and thread in [*self._following][-excess:]
 
     def _is_stalled(self) -> bool:
-        """Whether there are admitted threads, and all of them are stalled."""
+        """Whether threads are admitted, and all of them are stalled."""
         return bool(self._admitted) and max(self._admitted.values()) + STALL_TIMEOUT <= time.monotonic()
 
     def note_progress(self) -> None:
@@ -101,7 +101,7 @@ class Bulkhead:
 
     def _wait(self, thread: int, threads: int) -> None:
         with self._released:
-            # If this thread were admitted, it would stall, too, and the others would not count as stalled until then.
+            # Once admitted, this thread would stall as well, and only then would all threads count as stalled.
             if len(self._admitted) + len(self._following) >= threads and self._is_stalled():
                 raise errors.DatabaseBusy()
             while len(self._admitted) >= threads:

@@ -1,7 +1,7 @@
 """Statements that are compiled once and then sent as text, for claims (docs/adr/0035).
 
 At each execution, SQLAlchemy looks up the compiled form of a statement and expands its lists again, which takes more
-time than the driver does.  This module keeps the text, for each dialect and each number of list values, and the sources
+time than the driver.  This module keeps the text, for each dialect and each number of list values, and the sources
 of its values.  ``exec_driver_sql`` sends it, so listeners, the log and errors work as for any other statement.
 """
 
@@ -39,11 +39,11 @@ class CompiledStatement:
         binds = [part for part in visitors.iterate(statement) if isinstance(part, sa.BindParameter)]
         #: The names of the parameters that are lists.
         self._lists = tuple(dict.fromkeys(bind.key for bind in binds if bind.expanding))
-        #: By dialect and number of values in each list.
+        #: The texts, by dialect and by the number of values in each list.
         self._texts = weakref.WeakKeyDictionary[Dialect, dict[tuple[int, ...], _Text]]()
 
     def execute(self, connection: Connection, parameters: Mapping[str, Any]) -> Any:
-        """Return the rows of a query, or a result with ``rowcount`` for a change; raises SQLAlchemy's exceptions."""
+        """Return the rows of a query, or a result with ``rowcount`` for a change; exceptions are SQLAlchemy's."""
         lengths = tuple([len(parameters[name]) for name in self._lists])
         if sum(lengths) > _MAX_LIST_VALUES:
             return connection.execute(self._statement, parameters)
@@ -68,7 +68,7 @@ class CompiledInsert:
         self._forms = weakref.WeakKeyDictionary[Dialect, _Form]()
 
     def execute(self, connection: Connection, rows: Sequence[Row]) -> None:
-        """Insert the rows, in order; raises SQLAlchemy's exceptions."""
+        """Insert the rows, in order; exceptions are SQLAlchemy's."""
         for text, values in self._batches(connection.dialect, rows):
             connection.exec_driver_sql(text, values)
 
@@ -97,7 +97,7 @@ class CompiledInsert:
     def execute_together(cls, connection: Connection, inserts: Sequence[tuple[CompiledInsert, Sequence[Row]]]) -> None:
         """Insert rows into different tables, in one statement if the server supports it and the rows are few.
 
-        No row may refer to another one, because the order is undefined.  Raises SQLAlchemy's exceptions.
+        No row may refer to another one, because the order is undefined.  Exceptions are SQLAlchemy's.
         """
         dialect, inserts = connection.dialect, [(insert, rows) for insert, rows in inserts if rows]
         are_few = all(len(rows) <= _MAX_COMBINED_ROWS for _, rows in inserts)
@@ -127,7 +127,7 @@ class CompiledInsert:
         return _literal_form(insert, self._table.name)
 
     def _json_form(self, dialect: Dialect) -> _Form:
-        """Return the form for PostgreSQL: all rows are one value, so that there is only one text to prepare.
+        """Return the form for PostgreSQL: all rows are one value, so that only one text has to be prepared.
 
         The driver spends time on each value, and more on each text that it has not prepared.
         """
@@ -193,7 +193,7 @@ class _Text:
         names = [name for name in expanded.positiontup or expanded.parameters if name not in lists]
         #: The names in the text; None if its parameters are positional.
         self._names = None if compiled.positional else names
-        #: For each value, its parameter, and its index if that is a list.
+        #: The parameter of each value, and the value's index if the parameter is a list.
         self._sources = [list_of.get(name, (name, None)) for name in names]
         #: Values that are part of the statement itself.
         self._constants = {name: expanded.parameters[name] for name, _ in self._sources if name not in parameters}
@@ -223,7 +223,7 @@ class _Text:
 
 
 def _converter(processors: Sequence[Callable[[Any], Any] | None]) -> Callable[[list[Any]], list[Any]]:
-    """Return a function that converts each value of a list by its processor, if there is one."""
+    """Return a function that converts each value of a list by its processor, if any."""
     needed = [(index, processor) for index, processor in enumerate(processors) if processor is not None]
 
     def convert(values: list[Any]) -> list[Any]:

@@ -19,9 +19,9 @@ from placement.db.engine import tls
 from placement.db.engine.freshness import Freshness
 from placement.db.engine.timeouts import LOCK_TIMEOUT, Timeouts
 
-#: Largest result of GROUP_CONCAT on MySQL and MariaDB, in bytes.
+#: Maximum length of a result of GROUP_CONCAT on MySQL and MariaDB, in bytes.
 GROUP_CONCAT_MAX_LEN = 2**23
-#: Key in a pooled connection's ``info``: its transaction was committed, and none has begun since.
+#: Key in a pooled connection's ``info``: its transaction was committed, and no other has begun since.
 _COMMITTED = "committed"
 
 _DRIVERS = {"postgresql": ("psycopg", "psycopg2"), "mysql": ("pymysql", "MySQLdb"), "mariadb": ("pymysql", "MySQLdb")}
@@ -111,7 +111,7 @@ def reading_engine(setup: Setup, writing: Engine) -> Engine:
         engine = sa.create_engine(setup.url, **_sqlite_options(setup))
     else:
         engine = sa.create_engine(setup.url, isolation_level="AUTOCOMMIT", **_server_options(setup))
-        # In autocommit mode there is nothing to roll back; SQLAlchemy before 2.0.43 sends a ROLLBACK anyway.
+        # Autocommit mode needs no ROLLBACK; SQLAlchemy before 2.0.43 sends one anyway.
         engine.dialect.skip_autocommit_rollback = True
     if setup.backend in ("mysql", "mariadb"):
         sa.event.listen(engine, "connect", _set_up_reads)
@@ -178,7 +178,7 @@ def skips_locked_rows(dialect: sa.Dialect) -> bool:
 
 
 def _set_up_reads(connection: Any, _record: Any) -> None:
-    """Enable snapshots, whatever the server's default isolation level."""
+    """Enable snapshots, regardless of the server's default isolation level."""
     with contextlib.closing(connection.cursor()) as cursor:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
@@ -265,7 +265,7 @@ def _wait_for_other_nodes(cursor: Any, sync_wait: int) -> None:
 
 
 def _write_ahead(connection: Any) -> None:
-    """Switch the file to write-ahead logging; wait for other connections, because SQLite's own timeout does not."""
+    """Switch the file to write-ahead logging; wait for other connections: SQLite's timeout does not apply."""
     deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:

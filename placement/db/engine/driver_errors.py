@@ -1,4 +1,4 @@
-"""Classification of driver errors: what an error of a database or its driver means for the attempt that raised it.
+"""Classification of errors of databases and drivers, by their meaning for the attempt that raised them.
 
 Databases and drivers report the same condition in many ways; placement/db/engine/error_codes.py lists them.  The class
 decides what happens next.  After a collision the whole attempt is retried, and after a lost connection it is retried
@@ -44,7 +44,7 @@ def classify(error: BaseException) -> ErrorClass:
 def is_transient(error: BaseException) -> bool:
     """Whether the same statement may succeed later: its connection was lost, or it collided with a transaction.
 
-    A Galera node that cannot reach the others reports a lock wait timeout, for a SELECT as well.
+    A Galera node that cannot reach the other nodes reports a lock wait timeout, for a SELECT as well.
     """
     return classify(error) in (ErrorClass.LOST, ErrorClass.COLLISION)
 
@@ -97,7 +97,7 @@ def message(error: BaseException) -> str:
 
 
 def cause_of(failure: BaseException) -> str:
-    """Return the message of the driver error that caused a failure; empty if there is none."""
+    """Return the message of the driver error that caused a failure, or an empty string."""
     return message(failure.__cause__) if failure.__cause__ else ""
 
 
@@ -120,7 +120,7 @@ def _code(error: exc.DBAPIError) -> Code | None:
 
 
 def _numbers(error: exc.DBAPIError) -> tuple[Any, Any, int]:
-    """Return PostgreSQL's SQLSTATE, MySQL's number and SQLite's code of the error; None, None and 0 if it has none.
+    """Return PostgreSQL's SQLSTATE, MySQL's number and SQLite's code of the error, or None, None and 0.
 
     Drivers without numbers have their message in the place of the number.
     """

@@ -216,7 +216,7 @@ POSTGRESQL: Mapping[str, Code] = {
     "3D000": _denied("no such database"),
     "42501": _denied("user lacks a privilege"),
 }
-#: By the first two characters, for states that are not in the table themselves.
+#: Classes of states that are not in the table themselves, by the first two characters.
 POSTGRESQL_CLASSES: Mapping[str, Code] = {
     "08": _lost("connection exception"),
     "22": _value("data exception"),

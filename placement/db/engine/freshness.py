@@ -47,7 +47,7 @@ class Freshness:
         """Replace the connections of the engine's pool that are stale or were made by another process.
 
         Args:
-            reads: Whether connections to a read-only server are replaced, too.
+            reads: Whether connections to a read-only server are replaced as well.
         """
         query = _READ_ONLY_QUERIES.get(engine.url.get_backend_name()) if reads else None
         driver_error = engine.dialect.loaded_dbapi.Error

@@ -33,7 +33,7 @@ _sent = threading.local()
 
 
 def log(verbosity: int) -> None:
-    """Log the statements of engines that are created afterwards, from verbosity 50 on; at 100, their rows too."""
+    """Log the statements of engines that are created afterwards, from verbosity 50 on; at 100, also their rows."""
     if verbosity >= 50:
         logging.getLogger("sqlalchemy.engine").setLevel(logging.DEBUG if verbosity >= 100 else logging.INFO)
 
@@ -46,7 +46,7 @@ def add_source_comments(engine: Engine) -> None:
 def publish(engine: Engine) -> None:
     """Publish each statement of the engine, and its duration as the timing "sql".
 
-    BEGIN counts if it is sent as a statement; COMMIT is timed by its callers.  A statement that fails counts, too: a
+    BEGIN counts if it is sent as a statement; COMMIT is timed by its callers.  A failed statement also counts: a
     request may be slow because it waited for a lock until the timeout.
     """
     if sa.event.contains(engine, "before_cursor_execute", _begin):

@@ -2,7 +2,7 @@
 
 Each driver has its own options.  PyMySQL and mysqlclient limit every read of the socket.  libpq can only detect a peer
 that acknowledges no packets, but the kernel of a frozen server still acknowledges them.  So the waits of psycopg are
-limited, too (bounded_psycopg.py).  psycopg2 waits inside libpq, without another limit (docs/deployment.rst).
+limited in Python (bounded_psycopg.py).  psycopg2 waits inside libpq, without another limit (docs/deployment.rst).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _IDLE_TRANSACTION = 60
 class Timeouts:
     """Seconds after which a server counts as lost."""
 
-    #: While a connection is opened, the handshake included.
+    #: Seconds while a connection is opened, the handshake included.
     connect: int = 5
-    #: Without an answer while a statement runs; None for no limit.
+    #: Seconds without an answer while a statement runs; None for no limit.
     silence: int | None = 30
 
     def connect_args(self, url: sa.URL) -> dict[str, Any]:

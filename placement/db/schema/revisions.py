@@ -26,7 +26,7 @@ from placement.db.schema import tables
 
 
 def upgrade(connection: Connection, revision: str) -> None:
-    """Upgrade to the revision; raises SchemaError if it does not exist, or if a step refuses rows of the database."""
+    """Upgrade to the revision; raise SchemaError if it does not exist, or if a step refuses rows of the database."""
     with _refusals():
         command.upgrade(configuration(connection), revision)
 
@@ -50,7 +50,7 @@ def _collated(connection: Connection, additions: Iterable[sa.Table]) -> Iterator
     """Give new columns the collation of the columns that they are joined with, while the block creates them.
 
     The database's default collation may have changed, or a backup may have been restored into a database with another
-    default, and MySQL does not compare columns with different collations ("Illegal mix of collations").
+    default.  MySQL does not compare columns with different collations ("Illegal mix of collations").
     """
     types: dict[sa.Column[Any], Any] = {
         column: column.type for table in additions for column in table.columns if "like" in column.info
@@ -71,13 +71,13 @@ def _collated(connection: Connection, additions: Iterable[sa.Table]) -> Iterator
 
 
 def downgrade(connection: Connection, revision: str) -> None:
-    """Downgrade to the revision; raises SchemaError if it does not exist."""
+    """Downgrade to the revision; raise SchemaError if it does not exist."""
     with _refusals():
         command.downgrade(configuration(connection), revision)
 
 
 def stamp(connection: Connection, revision: str) -> None:
-    """Record this revision instead of the current one; raises SchemaError if it does not exist."""
+    """Record this revision instead of the current one; raise SchemaError if it does not exist."""
     with _refusals():
         command.stamp(configuration(connection), revision, purge=True)
 

@@ -21,7 +21,7 @@ LOG = logging.getLogger(__name__)
 
 #: The newest revision: the schema of placement.db.schema.tables.
 HEAD = "b91d4e7f20ac"
-#: The newest revisions of other Placement implementations: in current releases, and in older ones.
+#: The newest revisions of other Placement implementations: in current releases, and in older releases.
 COMMON_HEADS = ("a082b8bb98d0", "422ece571366")
 #: Seconds to wait for another process that changes the schema.
 SCHEMA_LOCK_TIMEOUT = 300
@@ -56,14 +56,14 @@ _FINDINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """The tables of an extension; :func:`sync` adds those tables, columns and indexes that the database lacks.
+    """The tables of an extension; :func:`sync` adds the tables, columns and indexes that the database lacks.
 
     Attributes:
         tables: Tables in ``placement.db.schema.tables.metadata``.  A column that a later version adds must be nullable
             or have a server default, because of existing rows; constraints are added only with their table.  A column
             that is joined with a column of the core names it in ``info["like"]``, to get the same collation.
-        losses: Returns a sentence about the irreplaceable rows that :func:`release` would drop; empty if there are
-            none.
+        losses: A function that returns a sentence about the irreplaceable rows that :func:`release` would drop, or an
+            empty string.
     """
 
     tables: Sequence[sa.Table]
@@ -74,7 +74,7 @@ def sync(engine: Engine, revision: str = "head", additions: Sequence[Addition] =
     """Upgrade the schema to ``revision``; several processes may do so at once.
 
     Args:
-        additions: Their tables are completed, too, if ``revision`` is "head".
+        additions: Their tables are also completed if ``revision`` is "head".
 
     Raises:
         UnknownRevision: This release does not know the revision of the database.
@@ -111,7 +111,7 @@ def release(
         revision: The newest revision of that implementation, one of COMMON_HEADS.  A database at an older revision
             only loses the tables that this service adds.
         force: Whether to go on if a process of this service wrote to the database recently.
-        discard_leases: Whether to go on if there are leases, whose expiry is lost.
+        discard_leases: Whether to go on if leases exist, whose expiry is lost.
         additions: Their tables are dropped.
         discarded: The additions whose tables are dropped even if rows are lost.
 
@@ -142,7 +142,7 @@ def release(
 
 
 def version(engine: Engine) -> str | None:
-    """Return the revision of the schema; None if there is none."""
+    """Return the recorded revision of the schema, or None."""
     with engine.connect() as connection:
         return _version(connection)
 
@@ -151,7 +151,7 @@ def stamp(engine: Engine, revision: str) -> None:
     """Record ``revision`` ("head", or an id) as the revision of the schema, and change nothing else.
 
     Raises:
-        SchemaError: There is no such revision.
+        SchemaError: The revision does not exist.
     """
     from placement.db.schema import revisions
 
@@ -263,7 +263,7 @@ def _refuse_while_in_use(connection: Connection) -> None:
 
 
 def _refuse_with_leases(connection: Connection) -> None:
-    """Raise SchemaError if there are leases, which no other implementation releases."""
+    """Raise SchemaError if leases exist, which no other implementation releases."""
     leases = rows(connection, tables.claims, tables.claims.c.expires_at.is_not(None))
     if leases:
         raise errors.SchemaError(

@@ -1,7 +1,7 @@
 """The tables of every Placement database, and the tables of the change feed and of claims.
 
 Other implementations read and write the common tables, so their names, types and indexes are fixed.  Only this service
-uses the tables of the feed and of claims, which can be created and dropped without changing the common ones
+uses the tables of the feed and of claims, which can be created and dropped without changing the common tables
 (docs: database-schema).  Extensions add their tables to ``metadata``.
 """
 
@@ -17,7 +17,7 @@ from placement.db.schema.clock import CLOCK
 
 metadata = sa.MetaData()
 
-#: The largest allocation ratio: the largest number of single precision, which MySQL stores.  Capacities stay finite.
+#: Maximum allocation ratio: the largest number of single precision, which MySQL stores.  Capacities stay finite.
 LARGEST_RATIO = 3.40282e38
 
 

@@ -1,6 +1,6 @@
 """Online data migrations, which complete the rows of older Placement releases in batches (docs: commands).
 
-A migration is a function of a database and the largest number of rows to change; it returns :class:`Counts`.  It must
+A migration is a function of a database and the maximum number of rows to change; it returns :class:`Counts`.  It must
 run on the first revision of the schema, because later ones refuse databases that need it; so it names its columns.
 """
 

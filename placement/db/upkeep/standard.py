@@ -118,7 +118,7 @@ def _add(db: Transaction, *, noted: bool = False) -> None:
     if names := _missing_traits(db):
         db.execute(sa.insert(traits), [{"name": name} for name in names])
         _note(db, TRAIT, names if noted else ())
-    # If the table of the identity is empty, there is no row to lock, and two new rows would not collide: lock a class.
+    # An empty table of the identity contains no row to lock, and two new rows would not collide: lock a class.
     db.execute(sa.select(resource_classes.c.id).where(resource_classes.c.name == "VCPU").with_for_update())
     if not has_identity(db):
         db.execute(sa.insert(feed_instance).values(uuid=str(uuid.uuid4())))
@@ -130,7 +130,7 @@ def _note(db: Transaction, kind: str, names: Iterable[str]) -> None:
 
 
 def _missing_classes(db: Reading) -> dict[str, int]:
-    """Return the ids of missing classes by name; raises RuntimeError if an id belongs to another class."""
+    """Return the ids of missing classes by name; raise RuntimeError if an id belongs to another class."""
     standard = sa.select(resource_classes.c.name, resource_classes.c.id).where(resource_classes.c.id < FIRST_CUSTOM_ID)
     present = {row.name: row.id for row in db.execute(standard)}
     missing = {name: number for name, number in CLASS_IDS.items() if name not in present}

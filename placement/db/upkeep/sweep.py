@@ -5,7 +5,7 @@ in ``updated_at``, which has no other use in these tables.  From then on attempt
 mark before they refer to the row (placement/db/writes/names.py).  A row is deleted once it has been marked for longer
 than any attempt lasts, and is still unreferenced.
 
-This needs no table lock.  It is correct on multi-primary clusters too, because both sides write the same row.
+This needs no table lock.  It is also correct on multi-primary clusters, because both sides write the same row.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from placement.db.schema.tables import (
 )
 from placement.db.writes.transaction import Reading
 
-#: Shortest time between marking and deletion, in seconds; longer than any transaction lasts.
+#: Minimum time between marking and deletion, in seconds; longer than any transaction lasts.
 GRACE = 3600
 #: Rows per transaction.
 BATCH_SIZE = 1000
@@ -50,7 +50,7 @@ class Swept:
 
 
 def sweep(database: Database, grace: float = GRACE) -> list[Swept]:
-    """Remove names that were marked at least ``grace`` seconds ago and are still unused, and mark the others."""
+    """Remove unused names that were marked at least ``grace`` seconds ago, and mark other unused names."""
     now = database.read(_clock)
     before = now - datetime.timedelta(seconds=grace)
     swept = []

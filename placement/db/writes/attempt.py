@@ -25,7 +25,7 @@ LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 #: The function of a write; it may be called several times, each time with a new transaction.
 Work = Callable[[Transaction], Result]
-#: Held during an attempt; a null context if the database needs no lock.
+#: The lock held during an attempt; a null context if the database needs no lock.
 Lock = contextlib.AbstractContextManager[None]
 
 
@@ -59,8 +59,8 @@ class Attempts:
         """Take an engine and its feed writers.
 
         Args:
-            lock: Held during each attempt.
-            on_lost: Called with the error and the current time if the connection is lost during COMMIT.
+            lock: The lock held during each attempt.
+            on_lost: A callback with the error and the current time if the connection is lost during COMMIT.
         """
         self._engine = engine
         self._writers = writers

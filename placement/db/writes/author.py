@@ -33,7 +33,7 @@ _CURRENT: contextvars.ContextVar[Author | None] = contextvars.ContextVar("author
 
 
 def current() -> Author | None:
-    """Return the author of this thread's writes; None if there is none."""
+    """Return the author of this thread's writes, or None."""
     return _CURRENT.get()
 
 

@@ -15,8 +15,8 @@ def end(db: Transaction, expired: datetime.datetime) -> None:
     """End the writers last seen before this point in time.
 
     The transaction itself gets a sequence number.  So every state after the end of a writer contains a number of a
-    living writer that no earlier state contains, by which a reader notices that the database was set back.  The ended
-    writers cannot show it, because their rows are deleted eventually.
+    living writer that no earlier state contains.  By this number, a reader notices that the database was set back.  The
+    ended writers cannot show it, because their rows are deleted eventually.
     """
     for writer_id in db.execute(feed.EXPIRED, {"expired": expired}).scalars().all():
         _end_writer(db, writer_id, expired)

@@ -92,15 +92,15 @@ def with_placeholder_ids(names: Collection[Name], ids: Mapping[Name, int]) -> Ma
 
 
 def require(db: Transaction, missing: Collection[Name]) -> None:
-    """Have rows created for these names and this attempt run again, unless there are no names."""
+    """Have rows created for these names, if any, and this attempt run again."""
     if missing:
         db.require(lambda transaction: create(transaction, missing))
 
 
 def create(db: Transaction, names: Collection[Name]) -> None:
-    """Insert rows for the names that have no row, and remove the marks of the others."""
-    # Always in the same order, with names that may be equal in a collation next to each other, so that transactions
-    # that create the same names wait for each other instead of deadlocking.
+    """Insert rows for the names that have no row, and remove the marks of existing rows."""
+    # Always in the same order, with names that may be equal in a collation next to each other.  So transactions that
+    # create the same names wait for each other instead of deadlocking.
     ordered = sorted(set(names), key=lambda name: (name.kind, name.text.casefold(), name.text))
     for kind, names_of_kind in itertools.groupby(ordered, lambda name: name.kind):
         column = _COLUMNS[kind]

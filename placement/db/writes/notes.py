@@ -81,10 +81,10 @@ class Recorder(Protocol):
         """Return the notes for a new transaction; None if it is not recorded."""
 
     def committed(self) -> None:
-        """Do a small step of due work after a COMMIT, in the thread of the request."""
+        """Do a small part of the due work after a COMMIT, in the thread of the request."""
 
     def order(self) -> None:
-        """Give all committed events their positions; raises like ``Database.write``."""
+        """Give all committed events their positions; failures as for ``Database.write``."""
 
     def maintain(self) -> bool:
         """Do due work, about once a minute; return whether writers with an expired lease can be ended."""

@@ -24,14 +24,14 @@ Result = TypeVar("Result")
 #: Seconds for which a thread waits for its turn before it does its work alone: the current batch may be waiting for a
 #: lock that does not concern this thread.
 MAX_WAIT = 0.05
-#: Seconds for which a batch waits for as many items as there were when the last batch ended: long enough for a client
+#: Seconds for which a batch waits for as many items as were waiting when the last batch ended: long enough for a client
 #: to receive its response and send its next request.  Otherwise batches of one item would alternate with batches of all
-#: the others.
+#: other items.
 GATHER_TIME = 0.002
 
 
 def log_failure(log: logging.Logger, consequence: str, error: Exception) -> None:
-    """Log why a batch has failed, before its items are done one by one; internal errors are logged with a traceback.
+    """Log the failure of a batch, before its items are done one by one; internal errors are logged with a traceback.
 
     Each request gets the result of its own item, so only the log shows this error.
     """
@@ -49,12 +49,12 @@ class Turn(Generic[Item, Result]):
     distinct: frozenset[Hashable]
     size: int
     kind: Hashable
-    #: The turns whose work this thread must do, including this one; None: another thread does it.
+    #: The turns whose work this thread must do, including this one; None if another thread does it.
     batch: list[Turn[Item, Result]] | None = None
     result: Result | None = None
     is_done: bool = False
     failure: BaseException | None = None
-    #: Set once this thread leads a batch, or the batch with its item has ended.
+    #: The event that this thread leads a batch, or that the batch with its item has ended.
     called: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -75,8 +75,8 @@ class Queue(Generic[Item, Result]):
         """Create an empty queue.
 
         Args:
-            max_size: The largest total size of a batch's items.
-            wait: Waits for the end of another thread's batch, and returns whether it has ended.
+            max_size: The maximum total size of a batch's items.
+            wait: A function that waits for the end of another thread's batch, and returns whether it has ended.
         """
         self._max_size = max_size
         self._wait = wait
@@ -131,14 +131,14 @@ class _Line(Generic[Item, Result]):
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        #: In order of arrival.
+        #: The waiting turns, in order of arrival.
         self.waiting: list[Turn[Item, Result]] = []
         self.leader: Turn[Item, Result] | None = None
         #: The number of turns when the last batch ended.
         self._expected = 1
 
     def enter(self, turn: Turn[Item, Result]) -> None:
-        """Append a turn; it becomes the leader at once if there is none."""
+        """Append a turn, which becomes the leader at once if the line has no leader."""
         with self._changed:
             self.waiting.append(turn)
             self._call_leader()

@@ -1,4 +1,4 @@
-"""Retries of attempts: after which errors, how often, and with which pauses.
+"""Retries of attempts: the errors that permit them, their number, and the pauses between them.
 
 An attempt is retried as a whole, in a new transaction, and keeps nothing of the earlier attempts.  Retrying a statement
 inside a transaction, or reusing rows that an earlier attempt read, can exceed capacity (docs/adr/0002).
@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 #: Attempts at a read, and at a write whose route sets no other number.
 ATTEMPTS = 10
-#: Longest pause between two attempts, in seconds.
+#: Maximum pause between two attempts, in seconds.
 MAX_PAUSE = 0.1
 #: Seconds after which a request starts no further attempt.
 _RETRY_PERIOD = 60.0
@@ -47,16 +47,16 @@ def until_done(
     The pauses between attempts have exponential backoff and full jitter, so that writers that have collided spread out.
 
     Args:
-        attempt: Runs one whole attempt, COMMIT included; called with its number, from 1.
-        attempts: The largest number of attempts.
+        attempt: A function of the number of the attempt, from 1, that runs one whole attempt, COMMIT included.
+        attempts: The maximum number of attempts.
         exhausted: The failure to raise if all attempts collide or the deadline passes.
         deadline: See :func:`new_deadline`.
-        on_lost: Called with the error and the time at which the attempt began, if its connection was lost.
+        on_lost: A callback with the error and the time at which the attempt began, if its connection was lost.
 
     Raises:
         Failure: ``exhausted``.
         DatabaseUnavailable: The connection was lost twice, or in the last attempt.
-        TablesMissing, DatabaseRefuses, InvalidValue: The driver error means this; a retry would not help.
+        TablesMissing, DatabaseRefuses, InvalidValue: The driver error is of this kind; a retry would not help.
     """
     lost_before = False
     for number in range(1, attempts + 1):
@@ -84,7 +84,7 @@ def until_done(
 
 
 def pause(number: int) -> None:
-    """Sleep for a random time after an attempt, counted from 1; the longest time grows with each attempt."""
+    """Sleep for a random time after an attempt, counted from 1; the maximum grows with each attempt."""
     time.sleep(random.uniform(0, min(MAX_PAUSE, 0.001 * 2 ** min(number, 10))))
 
 
@@ -94,14 +94,14 @@ def has_passed(deadline: float) -> bool:
 
 
 def unavailable(error: BaseException) -> errors.Unavailable:
-    """Return the failure for a lost server; raise TablesMissing or DatabaseRefuses if the error means that."""
+    """Return the failure for a lost server; raise TablesMissing or DatabaseRefuses for an error of that kind."""
     raise_for_operator(error)
     LOG.error("The database does not answer: %s", driver_errors.message(error))
     return errors.DatabaseUnavailable()
 
 
 def raise_for_operator(error: BaseException) -> None:
-    """Raise TablesMissing or DatabaseRefuses if the error means that, which only an operator can fix."""
+    """Raise TablesMissing or DatabaseRefuses for an error of that kind, which only an operator can fix."""
     if driver_errors.is_missing_table(error):
         LOG.error("The database lacks tables of this service: %s", driver_errors.message(error))
         raise errors.TablesMissing() from error

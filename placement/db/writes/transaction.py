@@ -42,7 +42,7 @@ class Prerequisite(Exception):
 
 
 class Reader:
-    """A connection that executes SQLAlchemy statements and compiled ones."""
+    """A connection that executes SQLAlchemy statements and compiled statements."""
 
     __slots__ = ("_connection",)
 
@@ -101,7 +101,7 @@ class Transaction(Reader):
 
     @property
     def has_history(self) -> bool:
-        """Whether changes are noted, so that the old values are needed, too."""
+        """Whether changes are noted, for which the old values are needed as well."""
         return self._notes is not None
 
     def note(

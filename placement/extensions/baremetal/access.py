@@ -76,7 +76,9 @@ def owner_of_new(req: Request, owner: str | None) -> str | None:
 
 
 def project_of_candidates(req: Request) -> str | None:
-    """Return the project whose nodes, owned or leased, a POST may name; None for all nodes.  Others count as missing.
+    """Return the project whose nodes, owned or leased, a POST may name; None for all nodes.
+
+    Other nodes count as missing.
 
     Raises:
         Forbidden: The caller has no project and may not create allocations for any owner.
@@ -150,7 +152,7 @@ def find_node(req: Request, db: Reading, ident: str, rule: str) -> Node:
 
 
 def lock_node(req: Request, db: Transaction, ident: str, rule: str) -> LockedNode:
-    """Return the node in the path, locked; ``rule`` is checked before and after that.  Raises like ``find_node``."""
+    """Return the node in the path, locked; ``rule`` is checked before and after.  Failures are as for ``find_node``."""
     locked = LockedNode.lock(db, find_node(req, db, ident, rule).uuid)
     check_node(req, rule, locked.node, ident)
     return locked
@@ -182,7 +184,7 @@ def _node_target(node: Node) -> Target:
 
 
 def _project_unless(req: Request, rule: str) -> str | None:
-    """Return None if the policy grants ``rule``, otherwise the caller's project; raises Forbidden without one."""
+    """Return None if the policy grants ``rule``, otherwise the caller's project; raise Forbidden without one."""
     if may(req, rule):
         return None
     project = _project(req)

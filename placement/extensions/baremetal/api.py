@@ -1,6 +1,6 @@
 """The Bare Metal API: its route table, path -> {method: endpoint}, and its ``Api`` value.
 
-The layer ``Spellings`` normalizes paths to those in the table.
+The layer ``Spellings`` normalizes paths to the paths in the table.
 """
 
 from __future__ import annotations

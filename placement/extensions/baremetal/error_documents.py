@@ -15,7 +15,7 @@ from placement.http.response import JSON
 #: Failures raised before a handler runs, reported in the second form.  Handlers raise subclasses of the first two.
 _BEFORE_HANDLERS = (NoSuchRoute, MethodNotAllowed, VersionUnknown, VersionUnreadable)
 
-#: Largest length of a sentence, in characters: it may quote a request of megabytes.
+#: Maximum length of a sentence, in characters: it may quote a request of megabytes.
 _MAX_LENGTH = 24_000
 
 
@@ -23,7 +23,7 @@ class Envelope:
     """``{"error_message": "<JSON text>"}`` in two forms: first for handlers, second for routing and versions."""
 
     def render(self, failure: errors.Failure, status: HTTPStatus, _environ: WSGIEnvironment) -> tuple[str, bytes]:
-        """Return JSON, whatever the client accepts."""
+        """Return JSON, regardless of the Accept header."""
         sentence = failure.line
         if len(sentence) > _MAX_LENGTH:
             sentence = f"{sentence[:_MAX_LENGTH]} ..."

@@ -100,7 +100,7 @@ def compare(db: Reading, nodes: Iterable[Document], ironic_allocations: Iterable
 
     Args:
         nodes: All nodes of the Ironic service, with details.
-        ironic_allocations: Its allocations; inactive ones are ignored.
+        ironic_allocations: Its allocations; inactive allocations are ignored.
     """
     documents = {node["uuid"]: node for node in map(_canonical, nodes)}
     local = _LocalState(db, documents)
@@ -230,7 +230,7 @@ def _column(document: Document, name: str) -> Any:
 
 
 def _traits(document: Document, present: Iterable[str]) -> set[str]:
-    """Return the traits of the provider after the import: the traits of the node, and present ones added by nova."""
+    """Return the traits of the provider after the import: the traits of the node, and present traits added by nova."""
     return {*(document.get("traits") or ()), *(name for name in present if name.startswith(_NOVA_PREFIX))}
 
 
@@ -353,6 +353,6 @@ _NAMES = sa.select(baremetal_nodes.c.uuid, baremetal_nodes.c.name)
 _ON_PROVIDERS = sa.select(_P.uuid, _A.consumer_id).join_from(
     allocations, resource_providers, _P.id == _A.resource_provider_id
 )
-#: In descending order, so that the allocation of the holder is the last row of a provider.
+#: Consumers by provider, in descending order, so that the allocation of the holder is the last row of a provider.
 _HOLDERS = _ON_PROVIDERS.where(_P.uuid.in_(_VALUES)).order_by(_A.id.desc())
 _HELD_BY = _ON_PROVIDERS.where(_A.consumer_id.in_(_VALUES))

@@ -16,7 +16,7 @@ _VARIABLE = "OS_PASSWORD"
 
 
 class Unreadable(Exception):
-    """Ironic cannot be reached or sends an unexpected response; the text says why."""
+    """Ironic cannot be reached or sends an unexpected response; the text is the reason."""
 
 
 class Ironic:
@@ -46,11 +46,11 @@ class Ironic:
             raise Unreadable(str(error)) from error
 
     def nodes(self) -> Iterator[dict[str, Any]]:
-        """Yield every node, in full; raises Unreadable."""
+        """Yield every node, in full, or raise Unreadable."""
         return self._documents(lambda: self._connection.baremetal.nodes(details=True))
 
     def allocations(self) -> Iterator[dict[str, Any]]:
-        """Yield every allocation; nothing if the service is too old to support allocations; raises Unreadable."""
+        """Yield every allocation, or nothing from a service too old to support allocations, or raise Unreadable."""
         return self._documents(lambda: self._connection.baremetal.allocations(), missing=self._missing)
 
     def _documents(self, resources: Callable[[], Any], missing: Any = ()) -> Iterator[dict[str, Any]]:

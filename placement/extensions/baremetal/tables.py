@@ -37,7 +37,7 @@ baremetal_nodes = sa.Table(
     info={"objects": "node"},  # the history finds them by uuid and name
 )
 
-# A request for a node and its outcome: active if it has a node, otherwise in error.
+# A request for a node and its outcome: active if it names a node, otherwise in error.
 baremetal_allocations = sa.Table(
     "baremetal_allocations",
     metadata,

@@ -54,7 +54,7 @@ def claim(req: Request, consumer: str, document: Any) -> DryRunResult:
 
 
 def choice(req: Request, document: Any) -> DryRunResult:
-    """Return the result of the dry run of a claim whose place the service chooses; raises like ``claim``.
+    """Return the result of the dry run of a claim whose place the service chooses; failures as for ``claim``.
 
     Args:
         document: The body of POST /v1/claims.
@@ -63,7 +63,7 @@ def choice(req: Request, document: Any) -> DryRunResult:
 
 
 def inventory(req: Request, provider: str, resource_class: str, document: Any) -> DryRunResult:
-    """Return the result of the dry run of a change of one inventory; raises like ``claim``.
+    """Return the result of the dry run of a change of one inventory; failures as for ``claim``.
 
     Args:
         provider: The uuid of the provider.

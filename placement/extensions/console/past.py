@@ -16,7 +16,7 @@ AT = Field("at", DATE, since=OLDEST)
 
 
 def requested_time(req: Request) -> datetime.datetime | None:
-    """Return the time (naive, UTC) in the query; None without one, or if it is not in the past.
+    """Return the time (naive, UTC) in the query; None without a time, or for a time that is not in the past.
 
     Raises:
         InvalidField: The date is invalid.
@@ -29,6 +29,6 @@ def requested_time(req: Request) -> datetime.datetime | None:
 
 
 def state_of(req: Request, at: datetime.datetime) -> PastState:
-    """Return the providers at a time, with the names of machines; raises like ``state_at``."""
+    """Return the providers at a time, with the names of machines; failures as for ``state_at``."""
     state = state_at(req.database, at)
     return state._replace(snapshot=with_machine_names(req, state.snapshot))

@@ -27,7 +27,7 @@ class Timeline:
     """A page of events, newest first."""
 
     summaries: list[RequestSummary]
-    #: The mark for older events; None if there are none.
+    #: The mark for older events; None if no older events exist.
     next: str | None
     #: Whether this is the page of the newest events.
     is_first: bool

@@ -53,5 +53,5 @@ def all_checks(extensions: Iterable[Extension]) -> tuple[Check, ...]:
     return (*CHECKS, *(check for extension in extensions for check in extension.checks()))
 
 
-#: Names of all checks, including those of every installed extension.
+#: Names of all checks, including the checks of every installed extension.
 NAMES: tuple[str, ...] = tuple(check.name for check in all_checks(extension.installed().values()))

@@ -56,7 +56,7 @@ def doctor(conf: cfg.ConfigOpts, refuse: Callable[[str], NoReturn]) -> int:
     """Run the checks, apply fixes on request, print the findings, and return the exit code.
 
     Args:
-        refuse: Ends the process with a message about wrong arguments.
+        refuse: A function that ends the process with a message about wrong arguments.
     """
     arguments = conf.command
     if arguments.yes and not arguments.fix:

@@ -36,7 +36,7 @@ def revision(subject: Subject) -> Iterator[Finding]:
         yield warning(
             f"{sentence} It has every table and column that this version requires.",
             (),
-            "Upgrade this installation, too.",
+            "Upgrade this installation as well.",
         )
     elif sentence is not None:
         yield error(sentence, tuple(lacking) if state is schema.State.UNKNOWN else (), _SYNC)

@@ -84,7 +84,7 @@ def examine(
 
     Args:
         left_out: The reasons for skipping checks that are not named, by check.
-        run: Runs one check; by default ``run_check``.
+        run: The function that runs one check; by default ``run_check``.
 
     Raises:
         Unavailable: The database does not respond.
@@ -118,7 +118,7 @@ def _counts(results: Iterable[CheckResult]) -> dict[tuple[str, str], int]:
 
 
 def reason_without_tables(subject: Subject) -> str:
-    """Return the reason why checks that need the tables cannot run; empty if they can."""
+    """Return the reason why checks that need the tables cannot run, or an empty string."""
     database, engine = subject.database, subject.database.reading_engine
     try:
         with database.direct():
@@ -132,7 +132,7 @@ def reason_without_tables(subject: Subject) -> str:
 
 
 def run_check(check: Check, subject: Subject) -> CheckResult:
-    """Run one check, and return its result; raises Unavailable if the database does not respond."""
+    """Run one check, and return its result; raise Unavailable if the database does not respond."""
     began = time.monotonic()
     findings: list[Finding] = []
     not_made = None
@@ -151,7 +151,7 @@ def run_check(check: Check, subject: Subject) -> CheckResult:
     except errors.Failure:
         raise  # a failure of the request or the database, not of the check
     except Exception as reason:
-        # Inconsistent data can break a check; the others still run.
+        # Inconsistent data can break a check; the other checks still run.
         LOG.exception("The check %s failed", check.name)
         findings.append(error(f"This check failed: {type(reason).__name__}. The log has the traceback."))
     return CheckResult(check.name, time.monotonic() - began, findings, not_made)

@@ -1,6 +1,6 @@
 """The fixes that ``placement-manage doctor --fix --yes`` applies.
 
-A fix inserts missing rows or removes meaningless ones; it takes no resources from a consumer.  Decisions about the use
+A fix inserts missing rows or removes meaningless rows; it takes no resources from a consumer.  Decisions about the use
 of resources, such as over-commitment, are left to operators.  Each fix looks for its rows when it runs, after the
 previous fixes.  Changes are recorded in the change feed and the history.
 """

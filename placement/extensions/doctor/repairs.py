@@ -28,11 +28,11 @@ def correct_roots(db: Transaction, limit: int) -> int:
     """Set missing and wrong roots to the roots that follow from the parents.
 
     Providers below a loop, or below a provider whose parent does not exist, are not changed.  The rows of the
-    providers, all their ancestors and their stored roots are locked, so that until the transaction ends none of them
-    moves and no provider is created below them.  Generations do not change, as in a move.
+    providers, all their ancestors and their stored roots are locked.  Until the transaction ends, no such provider
+    moves, and no provider is created below it.  Generations do not change, as in a move.
 
     Args:
-        limit: The largest number of providers to correct.
+        limit: The maximum number of providers to correct.
 
     Returns:
         The number of providers corrected.
@@ -61,7 +61,7 @@ def cut_orphans(db: Transaction, limit: int) -> int:
     below them are left to ``correct_roots``.
 
     Args:
-        limit: The largest number of providers to change.
+        limit: The maximum number of providers to change.
 
     Returns:
         The number of providers changed.
@@ -97,7 +97,7 @@ def _note_roots(db: Transaction, roots: Mapping[int, tuple[int | None, int]], re
 
 
 def _lock_unchanged(db: Transaction, lineage: Lineage, ids: Collection[int]) -> None:
-    """Lock providers in the order of their ids; raises Collision if a parent or a root has changed since it was read.
+    """Lock providers in the order of their ids; raise Collision if a parent or a root has changed since the read.
 
     Unlike in ``provider_rows.lock_all``, the rows may refer to providers that do not exist.
     """
@@ -160,7 +160,7 @@ def _delete_lost(db: Transaction, consumers: Collection[str]) -> list[str]:
     for consumer, provider_id, class_id in lost:
         db.execute(_DELETE, {"consumer": consumer, "provider": provider_id, "class_": class_id})
         db.changed(provider_id, feed.USAGE)
-    # Some collations ignore case, and match other consumers too.
+    # Some collations ignore case, and also match other consumers.
     return sorted({row.consumer_id for row in lost} & {*consumers})
 
 

@@ -106,7 +106,7 @@ _IMPOSSIBLE = (
     .order_by(_I.id)
 )
 _NO_PROVIDER = ~sa.exists().where(_P.id == _I.resource_provider_id)
-#: Without standard classes, whose missing rows are a finding of ``standard_rows``.
+#: Inventories of classes without a row, except standard classes: ``standard_rows`` finds their missing rows.
 _NO_CLASS = _I.resource_class_id.not_in(CLASS_IDS.values()) & ~sa.exists().where(_C.id == _I.resource_class_id)
 _LOST = (
     sa.select(

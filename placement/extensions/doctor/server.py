@@ -15,11 +15,11 @@ from placement.db.schema.clock import CLOCK
 from placement.db.schema.tables import utcnow
 from placement.extensions.doctor.database import dialect
 
-#: Largest tolerated difference of the clocks, in seconds.
+#: Maximum tolerated difference of the clocks, in seconds.
 _MAX_CLOCK_DIFFERENCE = 3.0
-#: Measurements of the clock; the one with the shortest round trip is used.
+#: Number of measurements of the clock; the measurement with the shortest round trip is used.
 _MEASUREMENTS = 5
-#: Share of the allowed connections at which their number is a finding.
+#: Minimum share of the allowed connections in use that is a finding.
 _NEARLY_FULL = 0.8
 
 
@@ -47,7 +47,7 @@ def node_findings(variables: Mapping[str, str], status: Mapping[str, str]) -> It
     if status.get("wsrep_ready") != "ON":
         yield error("The node is not ready for queries.", (node,), "Read the log of the database server.")
     if (state := status.get("wsrep_local_state_comment")) != "Synced":
-        sentence = f"The node is not synchronised ({state}): it may lag behind the others."
+        sentence = f"The node is not synchronised ({state}): it may lag behind other nodes."
         yield warning(sentence, (node,), "Wait until it has caught up, or use another node.")
     size = int(status.get("wsrep_cluster_size", 0))
     _, _, members = variables.get("wsrep_cluster_address", "").partition("://")

@@ -6,6 +6,6 @@ from collections.abc import Mapping
 
 from placement.signals import Signal
 
-#: An examination has ended.  Receives the number of findings of each completed check, by check and severity, zeros
+#: An examination has ended.  Facts: the number of findings of each completed check, by check and severity, zeros
 #: included.
 examined: Signal[[Mapping[tuple[str, str], int]]] = Signal()

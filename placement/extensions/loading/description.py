@@ -13,9 +13,9 @@ from placement.extensions.loading import schema
 from placement.extensions.loading.yaml_source import FileFinding, InvalidFile, Path, YamlSource
 from placement.objects.inventory import Inventory
 
-#: Largest number of providers in a file.
+#: Maximum number of providers in a file.
 MAX_PROVIDERS = 100_000
-#: Largest length of a name, in characters.
+#: Maximum length of a name, in characters.
 _MAX_NAME = 200
 #: Numbers in a name, such as [1-3] or [01-20,30]; longer numbers would exceed ``_MAX_NAME``.
 _NUMBERS = re.compile(r"\[([0-9]{1,200}(?:-[0-9]{1,200})?(?:,[0-9]{1,200}(?:-[0-9]{1,200})?)*)\]")
@@ -181,7 +181,7 @@ def _expand(ranges: str) -> list[str] | None:
 
 
 def _in_order(entries: Mapping[str, ProviderEntry]) -> Iterator[ProviderEntry]:
-    """Yield the entries, parents first; raises InvalidFile for a loop."""
+    """Yield the entries, parents first; raise InvalidFile for a loop."""
     yielded: set[str] = set()
     for entry in entries.values():
         chain: dict[str, ProviderEntry] = {}

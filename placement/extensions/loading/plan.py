@@ -17,7 +17,7 @@ from placement.objects.provider import ResourceProvider
 from placement.objects.resource_class import ResourceClass
 from placement.objects.trait import Trait
 
-#: The name of a custom class or trait, at most as long as its column.
+#: The pattern of the name of a custom class or trait, whose length its column limits.
 _CUSTOM_NAME = re.compile(rf"{CUSTOM_PREFIX}[A-Z0-9_]{{1,{255 - len(CUSTOM_PREFIX)}}}")
 
 
@@ -108,7 +108,7 @@ class _Comparison:
         )
 
     def _new(self, kind: str, by_line: Iterable[tuple[int, Iterable[str]]], known: Collection[str]) -> tuple[str, ...]:
-        """Return the unknown names that can be created, and report the others."""
+        """Return the unknown names that can be created, and report all other names."""
         new: set[str] = set()
         for line, names in by_line:
             for name in set(names) - set(known) - new:

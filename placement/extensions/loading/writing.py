@@ -36,7 +36,7 @@ def load(
 
     Args:
         dry_run: Whether to check everything and then roll back.
-        advance: Called with the number of providers written since the previous call; negative after a rollback.
+        advance: A callback with the number of providers written since the previous call; negative after a rollback.
 
     Raises:
         InvalidFile: The changes cannot be made; nothing is changed.
@@ -79,7 +79,7 @@ class _Load:
         self._findings: list[FileFinding] = []
 
     def apply(self) -> LoadPlan:
-        """Lock the providers, compare again, and write the differences; raises InvalidFile with all failures."""
+        """Lock the providers, compare again, and write the differences; raise InvalidFile with all failures."""
         # Locked in the order of ids, as in all transactions.  The rows may have changed since the first comparison.
         LockedProvider.lock_all(self._db, {change.record.id for change in self._plan.changes if change.record})
         plan = compare(self._db, self._entries)
@@ -127,7 +127,7 @@ class _Load:
         return provider
 
     def _fill(self, provider: LockedProvider, change: ProviderChange) -> None:
-        """Write the contents that differ; the generation does not change if none do."""
+        """Write the contents that differ; without differences, the generation does not change."""
         entry, present = change.entry, change.contents
         if entry.inventories is not None and any(inventory_differences(entry.inventories, present.inventories)):
             provider.replace_inventories(entry.inventories.values())

@@ -19,9 +19,9 @@ _SEQUENCE = "tag:yaml.org,2002:seq"
 _INTEGER = "tag:yaml.org,2002:int"
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 
-#: Largest number of values in a file, aliases expanded: a short file of nested aliases could fill the memory.
+#: Maximum number of values in a file, aliases expanded: a short file of nested aliases could fill the memory.
 MAX_VALUES = 5_000_000
-#: Largest depth of nesting.  The parser in C has no limit, so its stack could overflow.
+#: Maximum depth of nesting.  The parser in C has no limit, so its stack could overflow.
 _MAX_DEPTH = 100
 _TOO_DEEP = "The values are nested too deeply."
 #: Characters shown of a value in a message.

@@ -29,7 +29,7 @@ from placement.objects.claims.consumer_pages import ConsumerFilter
 from placement.objects.usage import UNKNOWN_TYPE
 from placement.uuids import canonical
 
-#: Exit code if there are discrepancies to fix.
+#: Exit code if the comparison found discrepancies to fix.
 DISCREPANCIES = 3
 #: Age at which an unknown consumer counts as an orphan, by default.
 _DEFAULT_AGE = datetime.timedelta(hours=1)
@@ -250,7 +250,7 @@ def _compare(database: Database, arguments: argparse.Namespace, expected: Expect
 
 
 def _confirm(review: Review, expected: Expected, novas: Sequence[Nova]) -> None:
-    """Ask nova again about the discrepancies, and drop the outdated ones."""
+    """Ask nova again about the discrepancies, and drop outdated discrepancies."""
     if not novas:
         return
     with Progress(_TITLE, "orphans confirmed", len(review.of(DiscrepancyKind.ORPHAN))) as progress:

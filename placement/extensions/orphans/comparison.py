@@ -1,4 +1,4 @@
-"""Discrepancies between the consumers that hold resources and the ones that should."""
+"""Discrepancies between the consumers that hold resources and the consumers that should hold resources."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from placement.uuids import canonical
 class DiscrepancyKind(enum.StrEnum):
     """The kind of a discrepancy."""
 
-    #: Unknown to all sources.
+    #: A consumer unknown to all sources.
     ORPHAN = "orphan"
-    #: Unknown so far: claimed or changed a short time ago.
+    #: A consumer unknown so far: it was claimed or changed a short time ago.
     YOUNG = "young"
-    #: Holds resources on several hosts.
+    #: A server that holds resources on several hosts.
     DOUBLE = "double"
-    #: Holds resources on a host other than the one it runs on.
+    #: A server that holds resources on a host other than its own.
     WRONG_HOST = "wrong-host"
-    #: Holds resources but runs on no host.
+    #: A server that holds resources but runs on no host.
     NO_HOST = "no-host"
-    #: Holds amounts that differ from its flavor's.
+    #: A server that holds amounts other than its flavor's.
     AMOUNTS = "amounts"
-    #: Runs on a host but holds nothing.
+    #: A server that runs on a host but holds nothing.
     MISSING = "missing"
 
 
@@ -49,7 +49,7 @@ class Discrepancy:
     reason: str
     #: The command that fixes it; empty if no action is needed.
     hint: str
-    #: None if the consumer holds nothing.
+    #: The consumer; None if it holds nothing.
     consumer: AgedHolder | None = None
 
 
@@ -75,7 +75,7 @@ class Review:
 
     @property
     def needs_work(self) -> bool:
-        """Whether there is anything to fix."""
+        """Whether a discrepancy has to be fixed."""
         return self.doubtful > 0 or any(discrepancy.kind not in HARMLESS for discrepancy in self.discrepancies)
 
 
@@ -110,7 +110,7 @@ def compare(
                 review.discrepancies += _compare_with_nova(consumer, server)
         elif not is_known:
             review.discrepancies.append(_unknown(consumer, age_limit))
-    # If the lists name no consumer at all, all types are compared.
+    # If the lists name no consumer, all types are compared.
     if expected.types is None and known_types:
         _leave_out_types(review, review.compared.keys() - known_types)
     review.discrepancies += _missing(expected, holders, project)
@@ -194,7 +194,7 @@ def _compare_with_nova(consumer: AgedHolder, server: NovaServer) -> Iterator[Dis
     elif len(trees) > 1:
         hosts = " and ".join(sorted(_name(tree) for tree in trees))
         reason = f"holds resources on {hosts}; nova runs it on {server.host}, without a migration"
-        # The allocations on its own host are kept, if there are any.
+        # The allocations on its own host, if any, are kept.
         hint = _unset(consumer, others) if len(others) < len(trees) else heal
         yield discrepancy(DiscrepancyKind.DOUBLE, reason, hint)
     elif others or not trees:

@@ -59,7 +59,7 @@ def read(
 
     Args:
         database: The database; each transaction reads one page.
-        advance: Called with the number of consumers after each page.
+        advance: A callback with the number of consumers, after each page.
     """
     now = database.read(leases.now)
     after: int | None = 0

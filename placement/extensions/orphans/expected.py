@@ -18,7 +18,7 @@ _UNKNOWN = "UNKNOWN"
 
 
 class InvalidNames(Exception):
-    """A list of consumers is invalid; the text says where and why."""
+    """A list of consumers is invalid; the text contains the line and the reason."""
 
 
 def read_uuids(lines: Iterable[str], source: str, *, may_be_empty: bool) -> set[str]:
@@ -30,8 +30,8 @@ def read_uuids(lines: Iterable[str], source: str, *, may_be_empty: bool) -> set[
         may_be_empty: Whether to accept a list without uuids.
 
     Raises:
-        InvalidNames: A line is not a uuid, or there is no uuid: most likely the command that should have written the
-            list failed, and every consumer would be an orphan.
+        InvalidNames: A line is not a uuid, or the list contains no uuid: most likely the command that should have
+            written it failed, and every consumer would be an orphan.
     """
     uuids = set()
     for number, line in enumerate(lines, 1):
@@ -63,7 +63,7 @@ class NovaServer:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> NovaServer:
-        """Return the server in a document of nova's API; raises KeyError if a field is missing."""
+        """Return the server in a document of nova's API; raise KeyError if a field is missing."""
         unknown = cls.is_hidden(document)
         return cls(
             uuid=document["id"],

@@ -61,7 +61,7 @@ class Nova:
         Migrations are read first: a later migration changes its server, which ``changed`` then returns.
 
         Args:
-            advance: Called with 1 for each server.
+            advance: A callback with 1, for each server.
 
         Raises:
             Unreadable: The servers or the migrations cannot be read.
@@ -79,9 +79,12 @@ class Nova:
             advance(1)
 
     def exists(self, uuid: str) -> bool:
-        """Whether nova has a server with this uuid, even a deleted one that can be restored; raises Unreadable.
+        """Whether nova has a server with this uuid, even a deleted one that can be restored.
 
         If it is in a cell that does not respond, ``is_partial`` returns True from then on.
+
+        Raises:
+            Unreadable: Nova does not respond, or refuses the request.
         """
         path = f"/servers/{uuid}"
         reply = self._send(path, {})
@@ -108,7 +111,7 @@ class Nova:
         return self._is_partial or not moving - expected.migrating <= {*changed}
 
     def changed(self) -> set[str]:
-        """Return the uuids of the servers changed or deleted since the first request; raises Unreadable."""
+        """Return the uuids of the servers changed or deleted since the first request, or raise Unreadable."""
         since = (self._began or datetime.datetime.now(datetime.UTC)) - _MARGIN
         query = {"all_tenants": "1", "changes-since": since.strftime("%Y-%m-%dT%H:%M:%SZ")}
         return {document["id"] for document in self._pages("/servers/detail", "servers", "id", query)}

@@ -11,9 +11,9 @@ from placement.extensions.orphans.comparison import DiscrepancyKind, Review
 from placement.extensions.orphans.consumers import AgedHolder
 from placement.objects.claims import release
 
-#: Largest share of orphans among all consumers and among the consumers of one type; more suggest an incomplete list.
+#: Maximum share of orphans among all consumers and among the consumers of one type; more suggest an incomplete list.
 LARGEST_SHARE = 0.5
-#: Number of orphans of one type up to which their share is not suspicious.
+#: Maximum number of orphans of one type whose share is never suspicious.
 _MAX_UNSUSPICIOUS = 10
 
 
@@ -67,9 +67,9 @@ def release_orphans(
     Args:
         database: The database with the consumers.
         consumers: The consumers, in the state in which they were read.
-        released: Receives the uuids of the released consumers after each transaction.
-        tried: Receives the uuids of all consumers of each transaction.
-        advance: Called with the number of consumers after each transaction.
+        released: A list that receives the uuids of the released consumers after each transaction.
+        tried: A set that receives the uuids of all consumers of each transaction.
+        advance: A callback with the number of consumers, after each transaction.
     """
     for start in range(0, len(consumers), release.BATCH):
         batch = consumers[start : start + release.BATCH]

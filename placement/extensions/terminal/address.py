@@ -18,7 +18,7 @@ _TIMEOUT = 60
 
 
 class UsageError(Exception):
-    """The arguments or the environment are invalid; the text says why."""
+    """The arguments or the environment are invalid; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=_TIMEOUT,
         metavar="<seconds>",
-        help="how long to wait for a response (default: %(default)s)",
+        help="maximum time to wait for a response (default: %(default)s)",
     )
 
 

@@ -24,7 +24,7 @@ class Answer(NamedTuple):
 
     Attributes:
         json: The lines of the JSON document.
-        lines: Yields the lines for people.
+        lines: A function that yields the lines for people.
         code: The exit code.
     """
 
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
         """Return the output for one document.
 
         Args:
-            lines: Yields the lines that show the document to people.
+            lines: A function that yields the lines that show the document to people.
         """
         return cls(_pretty(document), partial(lines, document), code)
 

@@ -1,4 +1,4 @@
-"""Options and output of ``placement-ask capacity``: how many times a query fits (docs: ask)."""
+"""Options and output of ``placement-ask capacity``: the number of times that a query fits (docs: ask)."""
 
 from __future__ import annotations
 

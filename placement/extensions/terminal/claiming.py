@@ -55,7 +55,7 @@ def _add_claim_options(options: argparse._ArgumentGroup) -> None:
     options.add_argument("--count", type=filters.positive, metavar="<n>", help="copies per entry, in different trees")
     strategy = options.add_mutually_exclusive_group()
     strategy.add_argument(
-        "--strategy", choices=STRATEGIES, help="which trees to prefer (default: spread, the least used)"
+        "--strategy", choices=STRATEGIES, help="the preferred trees (default: spread, the least used)"
     )
     strategy.add_argument(
         "--spread-over",
@@ -102,8 +102,8 @@ def claim(arguments: argparse.Namespace, owner: Document, claim_of: Callable[[st
 
     Args:
         arguments: The arguments of ``add_claim``.
-        owner: ``project_id`` and ``user_id`` of the caller, without unknown ones.
-        claim_of: Returns the document of a claim; its exceptions are raised.
+        owner: ``project_id`` and ``user_id`` of the caller, if known.
+        claim_of: A function that returns the document of a claim; its exceptions are raised.
 
     Raises:
         UsageError: A setting is missing, or the file is invalid.

@@ -17,7 +17,7 @@ from placement.extensions.terminal import failures, paging
 from placement.extensions.terminal.address import ServiceAddress, UsageError
 
 Pairs = Sequence[tuple[str, str]]
-#: Largest response, in bytes; the overview of 100,000 hosts takes a quarter of this.
+#: Maximum size of a response, in bytes; the overview of 100,000 hosts takes a quarter of this.
 MAX_BYTES = 2**28
 #: Bytes per read; the length stated by a response is not trusted.
 _CHUNK = 2**20
@@ -36,7 +36,7 @@ _FIELDS = {
 
 
 class ServiceError(Exception):
-    """There is no response, or the service refuses the request.
+    """The service did not respond, or refused the request.
 
     Attributes:
         status: The HTTP status; 0 without a response.
@@ -53,7 +53,7 @@ class ServiceError(Exception):
 
     @property
     def is_away(self) -> bool:
-        """Whether there is no response, or the service is unavailable."""
+        """Whether the service did not respond, or is unavailable."""
         return not self.status or self.status >= _FAILURES
 
 
@@ -71,7 +71,7 @@ class Client:
     """A client of one service."""
 
     def __init__(self, address: ServiceAddress) -> None:
-        """Prepare requests; raises UsageError if the file with certificates cannot be used."""
+        """Prepare requests; raise UsageError if the file with certificates cannot be used."""
         self._address = address
         handlers: list[urllib.request.BaseHandler] = [_AnyStatus()]
         if address.url.startswith("https://"):
@@ -88,7 +88,7 @@ class Client:
             query: The encoded query string.
 
         Raises:
-            ServiceError: There is no document; the text says why.
+            ServiceError: The service sent no document; the text is the reason.
         """
         return self.send("GET", path, query, field=_FIELDS[path])
 
@@ -103,7 +103,7 @@ class Client:
             field: A field that identifies the expected document, which is also accepted with status 409.
 
         Raises:
-            ServiceError: There is no document; the text says why.
+            ServiceError: The service sent no document; the text is the reason.
         """
         address = self._address
         url = f"{address.url}/v1{path}{'?' if query else ''}{query}"
@@ -128,15 +128,15 @@ class Client:
         return dict(document)
 
     def claim_of(self, consumer: str) -> dict[str, Any]:
-        """Return the document of a claim; raises ServiceError."""
+        """Return the document of a claim, or raise ServiceError."""
         return self.send("GET", f"/claims/{consumer}", field="consumer")
 
     def history_pages(self, path: str, query: Pairs) -> Iterator[dict[str, Any]]:
-        """Return the pages of the history of one object; raises ServiceError."""
+        """Return the pages of the history of one object, or raise ServiceError."""
         return paging.pages(lambda path, text: self.send("GET", path, text, field="events"), path, query)
 
     def pages(self, path: str, query: Pairs) -> Iterator[dict[str, Any]]:
-        """Return the pages of a list; raises ServiceError."""
+        """Return the pages of a list, or raise ServiceError."""
         return paging.pages(self.get, path, query)
 
 

@@ -22,7 +22,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def is_well(document: Document) -> bool:
-    """Whether there is neither a warning nor an error."""
+    """Whether the findings contain neither a warning nor an error."""
     return all(finding["severity"] == "info" for finding in document["findings"])
 
 

@@ -1,4 +1,4 @@
-"""Events as rows and lines: when, who, what, and the changes (docs: ask)."""
+"""Events as rows and lines: the time, the caller, the object, and the changes (docs: ask)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _named(event: Document, uuid: str) -> str:
 
 def _verb(event: Document) -> str:
     before, after = event["generation"]
-    # Nodes, resource classes and traits have no generation; a field that each of them always has shows it instead.
+    # Nodes, resource classes and traits have no generation; a field that is always present shows the change instead.
     if before is None and after is None:
         before, after = event["changes"].get("driver" if event["kind"] == "node" else "name", (None, None))
     if before is None and after is not None:

@@ -15,7 +15,7 @@ from placement.extensions.terminal.answer import Answer, Document
 from placement.extensions.terminal.client import Client, ServiceError
 
 _CONDITIONS = ("provider", "only", "consumer", "project", "kind", "since")
-#: Largest number of events per page; longest wait for events in one request, in seconds.
+#: Maximum number of events per page; maximum wait for events in one request, in seconds.
 _MAX_PAGE, _MAX_WAIT = 1000, 60
 #: Seconds allowed for the response in addition to the wait.
 _MARGIN = 10
@@ -57,7 +57,7 @@ def events(client: Client, arguments: argparse.Namespace, notice: Callable[[str]
     begin with future events.
 
     Args:
-        notice: Called with a sentence when the service becomes unavailable.
+        notice: A callback with a sentence, when the service becomes unavailable.
 
     Raises:
         ServiceError: As in ``Client.get``; with ``--follow``, the first request failed, or the service refused one.
@@ -102,7 +102,7 @@ def history(pages: filters.Pages, arguments: argparse.Namespace) -> Iterator[Doc
     """Yield the events for the arguments of ``history``.
 
     Args:
-        pages: Reads pages from the service; its exceptions are raised.
+        pages: A function that reads pages from the service; its exceptions are raised.
         arguments: The arguments of ``add_history``.
     """
     listed = (event for document in _history_pages(pages, arguments) for event in document["events"])
@@ -112,7 +112,7 @@ def history(pages: filters.Pages, arguments: argparse.Namespace) -> Iterator[Doc
 def follow_history(
     client: Client, arguments: argparse.Namespace, notice: Callable[[str], object]
 ) -> Iterator[Document]:
-    """Yield the events for the arguments of ``history``, and then future events; raises like ``events``."""
+    """Yield the events for the arguments of ``history``, and then future events; failures as for ``events``."""
     return itertools.islice(_follow_history(client, arguments, notice), arguments.limit)
 
 

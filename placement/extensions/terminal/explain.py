@@ -1,4 +1,4 @@
-"""Output of ``placement-ask explain``: the rules of a query and the trees that each leaves (docs: ask)."""
+"""Output of ``placement-ask explain``: the rules of a query and the trees that each rule leaves (docs: ask)."""
 
 from __future__ import annotations
 

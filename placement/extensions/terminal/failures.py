@@ -31,7 +31,7 @@ def no_reply(address: ServiceAddress, error: Exception) -> str:
     if isinstance(reason, TimeoutError):
         return f"{address.url} did not respond within {address.timeout:g} seconds."
     if isinstance(reason, socket.gaierror):
-        return f"{address.url} cannot be reached: there is no such host ({reason.strerror})."
+        return f"{address.url} cannot be reached: the host does not exist ({reason.strerror})."
     if isinstance(reason, OSError) and not isinstance(reason, http.client.HTTPException):
         return f"{address.url} cannot be reached: {reason.strerror or reason}."
     return f"{address.url} did not send a valid HTTP response: {reason}."

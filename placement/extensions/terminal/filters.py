@@ -9,7 +9,7 @@ from typing import Any
 
 from placement.extensions.terminal.client import Pairs
 
-#: Yields the pages of a list, for a path and query parameters.
+#: A function of a path and query parameters that yields the pages of a list.
 Pages = Callable[[str, Pairs], Iterator[Mapping[str, Any]]]
 #: Query parameters, by the name of the argument.
 _OVERVIEW = {
@@ -31,7 +31,7 @@ _CONSUMERS = {
     "newer_than": "newer_than",
     "ends_within": "ends_within",
 }
-#: Largest number of consumers per page.
+#: Maximum number of consumers per page.
 _MAX_PAGE = 1000
 
 
@@ -90,7 +90,7 @@ def overview(pages: Pages, arguments: argparse.Namespace) -> list[Mapping[str, A
     """Return the providers for the arguments of ``overview``; with a limit, only the trees of the first page.
 
     Args:
-        pages: Reads pages from the service; its exceptions are raised.
+        pages: A function that reads pages from the service; its exceptions are raised.
         arguments: The arguments of ``add_overview``.
     """
     pairs = [*parameters_of(arguments, _OVERVIEW), *([("over_committed", "1")] if arguments.over_committed else [])]
@@ -105,7 +105,7 @@ def consumers(pages: Pages, arguments: argparse.Namespace) -> list[Mapping[str, 
     """Return the consumers for the arguments of ``consumers``, read page by page.
 
     Args:
-        pages: Reads pages from the service; its exceptions are raised.
+        pages: A function that reads pages from the service; its exceptions are raised.
         arguments: The arguments of ``add_consumers``.
     """
     page = min(arguments.limit or _MAX_PAGE, _MAX_PAGE)

@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         reason = f"{type(error).__name__} {error}"
         return _failed(f"The response of {service.url} is not from a Placement service ({reason}).", SERVICE)
     except OSError as error:
-        # Otherwise Python would try to write the rest of the output at exit.
+        # Otherwise Python would try to write the remaining output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):  # the reader of the output, such as head, has closed it
             return UNREAD

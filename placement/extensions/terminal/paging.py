@@ -13,7 +13,7 @@ def pages(
     """Yield the pages of a list.
 
     Args:
-        get: Returns the document for a path of the v1 API and a query string; its exceptions are raised.
+        get: A function of a path of the v1 API and a query string that returns the document; its exceptions are raised.
 
     Raises:
         ValueError: A link to the next page leads to a page that was read before.

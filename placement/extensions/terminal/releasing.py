@@ -1,4 +1,4 @@
-"""``placement-ask release``: release of named consumers or, after confirmation, of selected ones (docs: ask)."""
+"""``placement-ask release``: release of named consumers or, after confirmation, of selected consumers (docs: ask)."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def release(
     After confirmation, exactly the consumers shown are released.
 
     Args:
-        delete: Sends DELETE /v1/claims with query parameters; its exceptions are raised.
-        pages: Reads pages from the service; its exceptions are raised.
+        delete: A function that sends DELETE /v1/claims with query parameters; its exceptions are raised.
+        pages: A function that reads pages from the service; its exceptions are raised.
         arguments: The arguments of ``add_release``.
         style: The style of stderr, to which the question is written.
 
@@ -50,7 +50,7 @@ def release(
 
     Raises:
         Declined: The user did not confirm.
-        UsageError: No consumers are selected, or there is no terminal for the question.
+        UsageError: No consumers are selected, or the question needs a terminal.
     """
     named, conditions = arguments.named, filters.conditions(arguments)
     if bool(named) == bool(conditions):

@@ -30,7 +30,7 @@ def table(
     Args:
         header: The names of the columns.
         rows: Rows with a cell for each column; None for an empty cell.
-        bad: Returns whether to show a row in the colour of problems.
+        bad: A function that returns whether to show a row in the colour of problems.
     """
     if not rows:
         return

@@ -50,7 +50,7 @@ def watch(ask: Callable[[], Answer], seconds: float) -> NoReturn:
     If the service becomes unavailable after the first response, keep the last output, say so once, and retry.
 
     Args:
-        ask: Sends the request, and returns the output.
+        ask: A function that sends the request, and returns the output.
         seconds: Seconds between a response and the next request.
 
     Raises:

@@ -4,7 +4,7 @@ api, handlers, schemas         routes, and the documents they read and return
 claims, claim_creation         claims for which the service chooses the places
 bulk_release                   the release of many consumers
 pick                           the choice of a place for each of many consumers
-explain, count                 why a request does not fit, and how many times it does
+explain, count                 the reasons why a request does not fit, and the number of times that it fits
 request_query, query_text      search queries read from requests, and written as query strings
 history, event_reader          recorded changes and past states, and requests for events
 overview                       providers and their usage, now and in the past

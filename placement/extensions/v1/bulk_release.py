@@ -53,7 +53,7 @@ def release_matching(
 ) -> ReleaseResult:
     """Release the consumers that match a filter, until the deadline.
 
-    A consumer that changes after it was matched keeps its resources, since it may not match any more.
+    A consumer that changes after it was matched keeps its resources, since it may no longer match.
 
     """
     deadline = retry.new_deadline()

@@ -34,7 +34,7 @@ def nodes_named(snapshot: Snapshot, database: Database, idents: Iterable[str]) -
     """Return the uuids of nodes, by name, for the names that match no provider.
 
     Args:
-        database: Read once if there are such names.
+        database: The database of the nodes, read once if such names occur.
         idents: Uuids and names.
     """
     unknown = [ident for ident in {*idents} if find(snapshot, ident) is None and not is_uuid(ident.strip())]
@@ -45,7 +45,7 @@ def of_path(snapshot: Snapshot, database: Database, ident: str) -> int:
     """Return the slot of the provider that a path names.
 
     Raises:
-        NoSuchProvider: There is no such provider or node (404).
+        NoSuchProvider: The provider or node does not exist (404).
     """
     slot = provider_or_node(snapshot, database, ident)
     if slot is None:
@@ -57,7 +57,7 @@ def of_parameter(snapshot: Snapshot, database: Database, parameter: str, ident: 
     """Return the slot of the provider that a query parameter names.
 
     Raises:
-        UnknownProvider: There is no such provider or node (400).
+        UnknownProvider: The provider or node does not exist (400).
     """
     slot = provider_or_node(snapshot, database, ident)
     if slot is None:
@@ -69,7 +69,7 @@ def resource_class(snapshot: Snapshot, name: str | None) -> str | None:
     """Return the value of the parameter ``class``; None without the parameter.
 
     Raises:
-        UnknownClassInQuery: There is no such class.
+        UnknownClassInQuery: The class does not exist.
     """
     if name is not None and name not in snapshot.class_ids:
         raise errors.UnknownClassInQuery(parameter="class", name=name)
@@ -80,7 +80,7 @@ def trait(snapshot: Snapshot, database: Database, name: str | None) -> str | Non
     """Return the value of the parameter ``trait``; None without the parameter.
 
     Raises:
-        UnknownTraitsInQuery: There is no such trait.
+        UnknownTraitsInQuery: The trait does not exist.
     """
     if name is not None and existence.unknown_traits([name], snapshot, database):
         raise errors.UnknownTraitsInQuery(parameter="trait", names=name)

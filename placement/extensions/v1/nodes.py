@@ -57,8 +57,11 @@ def names_of_providers(database: Database, providers: Iterable[tuple[str, str | 
     """Return the names of the nodes that providers represent, by uuid.
 
     Args:
-        database: Read only if one of the providers may be a node.  Raises DatabaseUnavailable or DatabaseBusy.
+        database: The database, read only if one of the providers may be a node.
         providers: Pairs of uuid and name.
+
+    Raises:
+        DatabaseUnavailable, DatabaseBusy: The names cannot be read.
     """
     nameless = {uuid for uuid, name in providers if name in (None, uuid)}
     return database.read(names_by_uuid, [*nameless]) if nameless and tables() else {}
@@ -94,7 +97,7 @@ def name_in_texts(database: Database, snapshot: Snapshot, document: Any) -> None
     Args:
         database: As for ``names_of_providers``.
         snapshot: The names of providers.
-        document: Changed in place.
+        document: The document, which is changed in place.
     """
     objects = _objects(document)
     sentences = [

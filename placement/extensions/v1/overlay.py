@@ -124,7 +124,7 @@ class UsageOverlay:
     def _facts(
         self, problem: TreeProblem, requirements: Requirements, touched: set[int]
     ) -> Mapping[int, ProviderFacts]:
-        """Return the facts of the providers in a problem, with the amounts available on the touched ones."""
+        """Return the facts of the providers in a problem, with the amounts available on the touched providers."""
         facts = {slot: problem.facts[slot] for domain in problem.domains for slot in domain}
         for slot in touched:
             available = {

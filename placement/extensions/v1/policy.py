@@ -1,7 +1,7 @@
 """Policy rules of the v1 API (docs: policy).
 
-Responses name providers, so they are for callers that may list providers.  The doctor's findings name files and options
-of the host, so they are for administrators.
+Responses name providers, so the rules admit only callers that may list providers.  The doctor's findings name files and
+options of the host, so their rule admits only administrators.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ def _rule(name: str, description: str, method: str, path: str, check: str = ADMI
 
 
 RULES = [
-    _rule("capacity:show", "Show how many times a request could be placed.", "GET", "/capacity"),
+    _rule("capacity:show", "Show the number of times that a request could be placed.", "GET", "/capacity"),
     _rule(
         "doctor", "Show the findings about configuration, database and data.", "GET", "/doctor", check="rule:admin_api"
     ),
-    _rule("explain", "Explain which candidates a request has, or why it has none.", "GET", "/explain"),
+    _rule("explain", "Explain the candidates of a request, or the lack of candidates.", "GET", "/explain"),
     _rule("overview:show", "Show all providers as trees.", "GET", "/overview"),
     _rule(
         "providers:show",
@@ -29,7 +29,7 @@ RULES = [
         "/providers/{provider}",
     ),
     _rule("consumers:list", "List consumers with their allocations.", "GET", "/consumers"),
-    _rule("events:list", "List and follow changes, with the user who made each.", "GET", "/events"),
+    _rule("events:list", "List and follow changes, with the user who made each change.", "GET", "/events"),
     _rule("history:show", "Show the changes of a provider, a node or a consumer.", "GET", "/history/{object}"),
     _rule("usage:show", "Show capacity and usage of all providers over time.", "GET", "/usage"),
     _rule("claims:create", "Find places for consumers and claim them.", "POST", "/claims"),

@@ -15,9 +15,9 @@ transaction waits at step 2 or 3, without a lock that the transactions ahead of 
 of step 3, so a busy provider is locked for as few round trips as possible (docs/adr/0007).
 
 The two methods lock rows by different statements.  In ``place``, a failure rolls everything back, so the statement that
-inserts, advances or deletes a row also locks it.  In ``place_each``, a refused claim must not change anything while the
-others are committed.  So steps 2 and 3 only lock rows (and insert the rows of new consumers), and generations advance
-after the decision.
+inserts, advances or deletes a row also locks it.  In ``place_each``, a refused claim must not change anything while
+other claims are committed.  So steps 2 and 3 only lock rows (and insert the rows of new consumers), and generations
+advance after the decision.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PlacedClaim:
     provider_generations: Mapping[str, int]
 
 
-#: The outcome of a claim: placed, or the reason why not.
+#: The outcome of a claim: the placed claim, or the reason for its refusal.
 ClaimOutcome = PlacedClaim | errors.Failure
 
 
@@ -92,8 +92,8 @@ class ClaimSet:
 
         Args:
             provider_ids: Ids by uuid, if the caller has looked the providers up.
-            prepare: Called between steps 2 and 3 with the ids of the providers that step 3 locks.  It may lock them and
-                change their inventories before the claims are judged.
+            prepare: A callback between steps 2 and 3 with the ids of the providers that step 3 locks.  It may lock them
+                and change their inventories before the claims are judged.
             created: Uuids of providers that ``prepare`` creates if they do not exist.
 
         Raises:
@@ -237,7 +237,7 @@ class ClaimSet:
                     consumer.delete(self._db)
 
     def _lock_consumers(self, relied_on: Mapping[str, Collection[int]]) -> None:
-        """Insert the rows of new consumers, lock the others, and refuse all claims unless ``relied_on`` still holds.
+        """Insert the rows of new consumers, lock existing rows, and refuse all claims unless ``relied_on`` still holds.
 
         Raises:
             Collision: A row has changed since it was read.

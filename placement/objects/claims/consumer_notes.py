@@ -22,7 +22,7 @@ def note_claim(
     row: int | None,
     advanced: Mapping[str, Advance],
 ) -> None:
-    """Record in the history how a claim changes its consumer and providers.
+    """Record in the history the changes of a claim to its consumer and providers.
 
     Args:
         before: The previous holding; empty for a consumer without allocations.
@@ -57,7 +57,7 @@ def note_end(
 
     Args:
         advanced: As for ``note_claim``.
-        claim: The claim that ends it, if there is one.
+        claim: The claim that ends it, if any.
         reason: The reason, if no request ended the consumer.
     """
     changes: dict[Path, Pair] = {

@@ -22,15 +22,15 @@ from placement.db.writes.transaction import Reading
 from placement.objects.claims.holding import Holding, select_holdings
 from placement.objects.usage import UNKNOWN_TYPE
 
-#: Largest number of matching index rows that a page reads in full.
+#: Maximum number of matching index rows that a page reads in full.
 MAX_INDEX_ROWS = 10_000
-#: Largest number of consumers that any other page examines.
+#: Maximum number of consumers that any other page examines.
 WINDOW = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerFilter:
-    """Conditions on consumers, all of which must hold; None is no condition."""
+    """Conditions on consumers, all of which must hold; None means no condition."""
 
     project: str | None = None
     user: str | None = None
@@ -65,12 +65,12 @@ class ConsumerPage(NamedTuple):
 def page(db: Reading, consumer_filter: ConsumerFilter, limit: int, after: int = 0) -> ConsumerPage:
     """Return a page of consumers with allocations, ordered by id.
 
-    A page that is not the last may have fewer consumers than its limit, even none.  If few rows in an index match, the
-    page reads them.  Otherwise it examines at most the next ``WINDOW`` consumers.  Consumers without allocations, whose
-    rows another implementation may leave, count as absent.
+    A page that is not the last may contain fewer consumers than its limit, or be empty.  If few rows in an index match,
+    the page reads them.  Otherwise it examines at most the next ``WINDOW`` consumers.  Consumers without allocations,
+    whose rows another implementation may leave, count as absent.
 
     Args:
-        limit: The largest number of consumers.
+        limit: The maximum number of consumers.
         after: The id after which the page begins.
     """
     # Names are looked up first: from the ids, the database can estimate the matching rows and choose an index.
@@ -116,7 +116,7 @@ _WINDOW_END = _WINDOW_END.offset(sa.bindparam("window")).limit(1)
 
 
 def _has_few_rows(db: Reading, rows: sa.Select[Any]) -> bool:
-    """Whether the statement returns at most ``MAX_INDEX_ROWS`` rows; one more is the last to be counted."""
+    """Whether the statement returns at most ``MAX_INDEX_ROWS`` rows; counting stops at the next row."""
     counted = rows.limit(MAX_INDEX_ROWS + 1).subquery()
     return bool(db.execute(sa.select(sa.func.count()).select_from(counted)).scalar_one() <= MAX_INDEX_ROWS)
 
@@ -168,7 +168,7 @@ def _created(consumer_filter: ConsumerFilter) -> Iterator[sa.ColumnElement[bool]
 
 
 def _holding(consumer_filter: ConsumerFilter, by_holding: bool) -> Iterator[sa.ColumnElement[bool]]:
-    """Yield the condition on allocations, if there is one.
+    """Yield the condition on allocations, if the filter contains one.
 
     Args:
         by_holding: Whether to begin with the allocations rather than with the consumers.

@@ -29,7 +29,7 @@ from placement.objects.provider import GENERATION
 from placement.objects.usage import UNKNOWN_TYPE
 from placement.uuids import spellings
 
-#: For each copy of the request, the uuids of the providers that serve a group, by its suffix.
+#: The uuids of the providers that serve a group, by its suffix, for each copy of the request.
 Mappings = Sequence[Mapping[str, Sequence[str]]]
 
 
@@ -60,7 +60,7 @@ class Holding:
     #: Project and user are None if their rows are missing.
     project: str | None = None
     user: str | None = None
-    #: None without a type.
+    #: The consumer type; None without a type.
     type_name: str | None = None
     #: The time at which its row was inserted, if recorded (naive, UTC).
     created_at: datetime.datetime | None = None
@@ -72,9 +72,9 @@ class Holding:
     is_expired: bool | None = None
     #: The digest of the claim request; None if it was not recorded, or not read.
     content: str | None = None
-    #: Also None if the allocations have changed since the claim.
+    #: The mappings; also None if the allocations have changed since the claim.
     mappings: Mappings | None = None
-    #: By provider uuid.
+    #: The amounts held on each provider, by its uuid.
     held: dict[str, HeldAmounts] = field(default_factory=dict)
     #: Sums by provider uuid and class name.  Only another implementation leaves several allocations of one class on one
     #: provider; ``held`` then contains the last one, as that implementation shows it.
@@ -136,7 +136,7 @@ class Holding:
         """Return the consumers with allocations, by uuid, even without a row or with an expired lease.
 
         Args:
-            with_record: Whether to read ``content`` and ``mappings``, too.
+            with_record: Whether to read ``content`` and ``mappings`` as well.
         """
         return cls._read(db, _WITH_RECORD if with_record else _HOLDING, uuids, with_record=with_record)
 

@@ -59,7 +59,7 @@ def _place_all(db: Transaction, claims: Sequence[Claim]) -> None:
 
 
 def _place_together(database: Database, claims: Sequence[Claim]) -> list[bool]:
-    """Place the claims that fit and need not wait for locks; return for each whether it was placed.
+    """Place the claims that fit and need not wait for locks; return for each claim whether it was placed.
 
     The writes of a refused claim, such as the names of its owner, must not be committed.  So the transaction is rolled
     back, and retried without the refused claims.
@@ -74,7 +74,7 @@ def _place_together(database: Database, claims: Sequence[Claim]) -> list[bool]:
 
 
 def _commit_if_placed(database: Database, claims: Sequence[Claim]) -> list[bool]:
-    """Commit the claims if one attempt can place all of them; return for each whether it can be placed.
+    """Commit the claims if one attempt can place all of them; return for each claim whether it can be placed.
 
     The claims have been committed if all values are true.
 
@@ -112,4 +112,4 @@ def _commit_if_placed(database: Database, claims: Sequence[Claim]) -> list[bool]
 
 
 class _NotAllPlaced(Exception):
-    """Raised to end an attempt that does not place all claims, without a commit or a retry."""
+    """The end of an attempt that does not place all claims, without a commit or a retry."""

@@ -1,6 +1,6 @@
 """Sweeps: releasing all expired leases, in transactions of bounded size.
 
-There is no daemon.  Searches, claims, worker processes after a response, and a command for operators sweep.  Concurrent
+No daemon is needed: searches, claims, worker processes after a response, and a command for operators sweep.  Concurrent
 sweeps share the work, because each skips the consumers that another one has locked.
 """
 
@@ -18,13 +18,13 @@ from placement.objects.claims import leases, release
 
 LOG = logging.getLogger(__name__)
 
-#: Longest sweep after a response, in seconds.
+#: Maximum duration of a sweep after a response, in seconds.
 _TIME_LIMIT = 5.0
 #: Seconds between a sweep that failed or found all expired leases locked, and the next sweep in the process.
 _PAUSE = 5.0
 #: Attempts per transaction.
 ATTEMPTS = 3
-#: Successive transactions that release nothing, because all expired leases are locked, before a sweep gives up.
+#: Maximum number of successive transactions of a sweep that release nothing, because all expired leases are locked.
 MAX_IDLE = 50
 
 
@@ -37,9 +37,9 @@ def sweep(
     """Release expired leases.
 
     Args:
-        max_leases: The largest number of leases; None for all.
+        max_leases: The maximum number of leases; None for all.
         until: The time, by the monotonic clock, after which no transaction begins except the first; None for no limit.
-        released: Called after each transaction with the number of leases that it released.
+        released: A callback after each transaction with the number of leases that it released.
 
     Returns:
         Whether no expired lease is left.
@@ -67,7 +67,7 @@ def sweep(
 class LeaseSweeper:
     """A runner of sweeps on behalf of requests; they never fail a request, and their time is limited.
 
-    Shared by all threads.
+    All threads share it.
     """
 
     def __init__(self, database: Database, time_limit: float = _TIME_LIMIT) -> None:

@@ -130,8 +130,8 @@ _EXPIRED_ON = _EXPIRED.where(
         allocations.c.resource_provider_id.in_(sa.bindparam("providers", expanding=True)),
     )
 )
-#: One row if there is an expired lease.  The join leaves out records whose consumer is gone: on SQLite, a process may
-#: have deleted it with foreign keys off.
+#: A query that returns one row if an expired lease exists.  The join leaves out records whose consumer is gone: on
+#: SQLite, a process may have deleted it with foreign keys off.
 ANY_EXPIRED = (
     sa.select(_C.consumer_id).join(consumers, _C.consumer_id == consumers.c.id).where(LEASE_HAS_EXPIRED).limit(1)
 )

@@ -22,7 +22,7 @@ from placement.objects.claims.holding import Holding
 
 LOG = logging.getLogger(__name__)
 
-#: Consumers per transaction, whose statements list all of them: at most ``placement.db.batches.BATCH_SIZE``.
+#: Consumers per transaction, whose statements list all of them; ``placement.db.batches.BATCH_SIZE`` is the maximum.
 BATCH = 500
 
 

@@ -21,7 +21,7 @@ from placement.search.refusals import Refusal, Refusals
 
 #: Operations of the budget per set operation; slots per additional operation.
 _SET_OPERATION, _SLOTS_PER_OPERATION = 5, 2_000
-#: Set operations that cost as much as the comparison of an amount with all inventories of a class.
+#: Number of set operations that cost as much as comparing an amount with all inventories of a class.
 _FITTING = 5
 
 
@@ -40,7 +40,7 @@ class Narrowed(NamedTuple):
 
     snapshot: Snapshot
     query: SearchQuery
-    #: By demand; the same object for equal demands.  Empty if no tree is left.
+    #: The eligible providers, by demand; the same object for equal demands.  Empty if no tree is left.
     eligible: tuple[Eligible, ...]
     #: The roots of the trees in which each demand can be supplied on its own.
     roots: SlotSet
@@ -104,7 +104,7 @@ class _Narrowing:
         self._refusals = refusals
         self._sharing = snapshot.with_trait(SHARES)
         self._some_share = bool(self._sharing)
-        #: Results by the rules of a suffixed group: equal groups are narrowed once.
+        #: Results by the rules of a suffixed group, because equal groups are narrowed once.
         self._known: dict[Hashable, Eligible] = {}
         #: Roots of the trees with a member in at least one of these aggregates.
         self._trees_in: dict[frozenset[str], SlotSet] = {}
@@ -209,7 +209,7 @@ class _Narrowing:
         return SlotSet.union([with_name(name) for name in names], self._forest.size)
 
     def _all_of(self, with_name: Callable[[str], SlotSet], any_of: AnyOf) -> SlotSet:
-        """Return the providers that have one name of each set; there is at least one set."""
+        """Return the providers that have one name of each set; ``any_of`` must not be empty."""
         return intersection(self._any_of(with_name, names) for names in any_of)
 
     # --- groups ---
@@ -250,7 +250,7 @@ class _Narrowing:
         return chosen
 
     def _tree_of(self, uuid: str) -> SlotSet:
-        """Return the providers of the tree that contains the provider; none if it does not exist."""
+        """Return the providers of the tree that contains the provider; empty if it does not exist."""
         slot = self._snapshot.by_uuid.get(uuid)
         if slot is None:
             return EMPTY

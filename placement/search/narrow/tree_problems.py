@@ -38,8 +38,8 @@ def tree_problems(
     Args:
         order: The source of a random order of the trees, and of the providers of each demand; None for the order of
             their slots.
-        refusals: Where to record the trees that are left out.
-        repeated: Whether to include trees that could only repeat candidates of others.
+        refusals: The record of the trees that are left out.
+        repeated: Whether to include trees that could only repeat candidates of other trees.
 
     Raises:
         Exhausted: The budget is exhausted.
@@ -65,7 +65,7 @@ def tree_problems(
 
 
 def _distinct_roots(narrowed: Narrowed, budget: Budget, refusals: Refusals) -> Slots:
-    """Return the roots of the trees to be combined, without trees that would only repeat others.
+    """Return the roots of the trees to be combined, without trees that would only repeat candidates.
 
     Among the trees that contain no eligible provider and reach the same sharing providers, only one is combined.  For
     example, a thousand hosts without disks that use one shared pool all have the same candidate for a disk.
@@ -114,18 +114,18 @@ class TreeProblems:
         self._order = order
         self._snapshot = narrowed.snapshot
         self._requirements = Requirements.of(narrowed.query)
-        #: For trees of one provider, where narrowing has checked the traits of the unsuffixed group.
+        #: The requirements of trees of one provider: narrowing has checked the traits of the unsuffixed group.
         self._requirements_of_one = replace(self._requirements, required=())
         self._facts = _Facts(self._snapshot, self._requirements)
         #: Distinct sets of eligible providers; demands refer to them by position.
         self._eligible = list(dict.fromkeys(narrowed.eligible))
         self._positions = [self._eligible.index(eligible) for eligible in narrowed.eligible]
-        #: By position: a mask of the local providers, one byte per slot, made at the first use.
+        #: Masks of the local providers, by position: one byte per slot, made at the first use.
         self._local: list[bytes | None] = [None] * len(self._eligible)
-        #: By position: the sharing providers of each aggregate.
+        #: The sharing providers of each aggregate, by position.
         self._sharing = [_by_aggregate(eligible, self._snapshot, budget) for eligible in self._eligible]
         self._some_share = SHARES in self._snapshot.traits
-        #: By position and aggregates of a tree: the providers that share in one of these aggregates.
+        #: The providers that share in one of some aggregates, by position and by these aggregates.
         self._sharing_with: dict[tuple[int, frozenset[str]], tuple[int, ...]] = {}
         #: The sharing providers by position, of each tree yielded so far in which they could supply every demand.
         self._seen: set[Hashable] = set()

@@ -122,7 +122,7 @@ def _groups(parameters: QueryParameters, version: Version) -> dict[str, Group]:
     """Return the groups by suffix, in the order in which the query string first names them.
 
     The first error in the query string is reported.  All values of a parameter are parsed at its first occurrence,
-    except that each value of ``resources`` is parsed at its own.
+    except that each value of ``resources`` is parsed at its own position.
     """
     groups: dict[str, dict[str, Any]] = {}
     for name, value in parameters.items():
@@ -167,12 +167,12 @@ def _check_subtrees(groups: Mapping[str, Group], subtrees: Iterable[frozenset[st
         raise kind(suffixes=outside, named=", ".join(outside))
     if unknown := sorted(named - groups.keys()):
         suffixes = ", ".join(filter(None, groups))
-        known = f"suffixes among {suffixes}" if suffixes else "suffixes of groups in the query, which has none"
+        known = f"suffixes among {suffixes}" if suffixes else "suffixes of groups in the query, which names no group"
         raise errors.UnknownSuffixes(suffixes=unknown, groups=list(groups), unknown=", ".join(unknown), known=known)
 
 
 def _check_conflicts(groups: Mapping[str, Group]) -> None:
-    """Check that no group requires a trait that it forbids; a provider filter may, and matches no provider."""
+    """Check that no group requires a trait that it forbids; a provider filter with such a trait matches no provider."""
     conflicting = [
         (f"required{suffix}", ", ".join(sorted(names)))
         for suffix, group in groups.items()

@@ -72,7 +72,7 @@ class SearchQuery:
     groups: tuple[Group, ...]
     #: Whether different providers must serve the suffixed groups.
     isolate: bool = False
-    #: Sets of suffixes: one provider of these groups must be the same as, or an ancestor of, each of the others.
+    #: Sets of suffixes: one provider of these groups must be the same as, or an ancestor of, each other provider.
     same_subtrees: tuple[frozenset[str], ...] = ()
     #: The condition on the root of the tree, not on the roots of sharing providers.
     root_traits: NameCondition = NameCondition()
@@ -98,7 +98,7 @@ class SearchQuery:
 
     @cached_property
     def canonical(self) -> str:
-        """A canonical text: equal for equivalent queries, whatever their spelling; without the limit.
+        """A canonical text without the limit, which is equal for equivalent queries in any spelling.
 
         Its format must not change, because the database contains digests of it (``ClaimRequest.content``).
         """
@@ -120,7 +120,7 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class ProviderFilter:
-    """A provider filter: conditions on single providers; None is no condition."""
+    """A provider filter: conditions on single providers; None means no condition."""
 
     name: str | None = None
     uuid: str | None = None

@@ -1,7 +1,7 @@
 """The combining phase of a search: assigning a provider of one tree to each demand.
 
-Each tree poses a constraint satisfaction problem.  Its variables are the demands, the domain of a variable is the
-providers that can supply the demand by themselves, and the constraints between demands are capacity, isolation,
+Each tree poses a constraint satisfaction problem.  Its variables are the demands.  The domain of a variable consists of
+the providers that can supply the demand by themselves.  The constraints between demands are capacity, isolation,
 subtrees and traits.
 
 problem          the records: demands, requirements, the problem of a tree, candidates

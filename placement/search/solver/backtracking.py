@@ -7,7 +7,7 @@ The search is depth first over the variables.  Four techniques of constraint sat
   Artificial Intelligence 14, 1980;
 - states without a solution are recorded as no-goods: Dechter, "Enhancement schemes for constraint processing",
   Artificial Intelligence 41, 1990.  A state consists of the depth and the states of all constraints, which determine
-  the rest of the search;
+  the remaining search;
 - among interchangeable values that fail, only one is tried: Freuder, "Eliminating interchangeable values in constraint
   satisfaction problems", AAAI 1991.  All values that succeed are tried, because they yield different candidates;
 - a work limit ends a search without solutions.
@@ -38,7 +38,7 @@ class Backtracking:
     """The search of one canonical form.
 
     Attributes:
-        refusal: The reason why there is no solution: the name of the constraint that refused last at the greatest
+        refusal: The reason for the lack of solutions: the name of the constraint that refused last at the greatest
             depth, ``WORK_LIMIT``, or ``NO_PROVIDER``.
     """
 
@@ -48,12 +48,12 @@ class Backtracking:
         self._variables = _ordered(requirements, form)
         #: Work per value; most requests have few constraints, but the number of subtrees is up to the client.
         self._work_per_value = 1 + (len(requirements.same_subtrees) + len(requirements.summed_classes)) // 4
-        # Without a wrong decision, each value is tried once or twice, and each variable compared with the earlier ones.
+        # Without a wrong decision, each value is tried once or twice, and each variable compared with earlier ones.
         minimum = (1 + self._work_per_value) * sum(map(len, form.domains)) + len(demands) ** 2
         self._limit = WorkLimit(budget, minimum)
         self._limit.work += len(requirements.same_subtrees) * len(demands)
         self._constraints: list[Constraint] = list(constraints_of(requirements, form, self._variables, self._limit))
-        #: By position of the demand: the provider, or -1.
+        #: The provider of each demand, by position, or -1.
         self._assignment = [-1] * len(demands)
         self._no_goods: set[Hashable] = set()
         self._interchangeability = _Interchangeability(form, self._limit)

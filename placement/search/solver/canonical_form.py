@@ -29,7 +29,7 @@ from typing import NamedTuple
 from placement.search.budget import Budget
 from placement.search.solver.problem import ProviderFacts, TreeProblem
 
-#: By demand, the number of the provider that supplies it.
+#: The number of the provider that supplies each demand, by demand.
 Assignment = tuple[int, ...]
 
 #: Elements of a list per operation.
@@ -41,9 +41,9 @@ _NUMBER, _TRAIT = 8, 8
 class CanonicalForm(NamedTuple):
     """A tree problem on providers 0, 1, 2, ...; every tuple except ``domains`` is indexed by provider."""
 
-    #: By demand.
+    #: The numbers of the providers that can supply each demand, by demand.
     domains: tuple[tuple[int, ...], ...]
-    #: For each of ``summed_classes``: the available amounts, at most the total demanded.
+    #: The available amounts of each of ``summed_classes``, limited to the total demanded.
     available: tuple[tuple[int, ...], ...] = ()
     #: The nearest ancestor among the numbered providers, or -1; empty if not needed.
     parents: tuple[int, ...] = ()
@@ -124,7 +124,7 @@ def _forest(
 
 
 def _nearest(ancestry: Iterable[int], numbers: Mapping[int, int]) -> tuple[int, int]:
-    """Return the steps taken up the ancestry, and the number of the first proper ancestor that has one, or -1."""
+    """Return the steps taken up the ancestry, and the number of the first numbered proper ancestor, or -1."""
     steps = 0
     for steps, ancestor in enumerate(ancestry):
         if steps and ancestor in numbers:

@@ -1,6 +1,6 @@
 """The candidates of one tree, computed on demand; trees with the same canonical form share one search.
 
-With two isolated groups and a host with two devices, there are two candidates:
+Two isolated groups and a host with two devices have two candidates:
 
 >>> from placement.search.solver.problem import Demand, ProviderFacts, Requirements, TreeProblem
 >>> groups = Requirements((Demand("1", {"PGPU": 1}), Demand("2", {"PGPU": 1})), isolate=True)
@@ -37,7 +37,7 @@ class Solutions:
     """The solutions of one canonical form, computed on demand and kept for several iterations."""
 
     def __init__(self, requirements: Requirements, form: CanonicalForm, budget: Budget) -> None:
-        #: The name of the constraint or work limit, if there is no solution; set by the first complete iteration.
+        #: The name of the constraint or work limit, if the form has no solution; set by the first complete iteration.
         self.refusal: str | None = None
         self._known: list[Assignment] = []
         self._search = self._solve(requirements, form, budget)
@@ -90,7 +90,7 @@ def combine(
 
     Args:
         cache: The cache of the request, shared by all trees.
-        refused: Called once if the tree has no candidate.
+        refused: A callback for a tree without a candidate, called at most once.
     """
     first = problem.domains[0]
     if len(first) == 1 and problem.domains.count(first) == len(problem.domains):

@@ -19,7 +19,7 @@ _MOVES_PER_OPERATION = 5
 
 
 def is_slack(domains: Sequence[Sequence[int]], capacity: CapacityOf, limit: WorkLimit) -> bool:
-    """Whether each variable finds a value in its domain, whatever the assignment of the earlier variables.
+    """Whether each variable finds a value in its domain, regardless of the assignment of the earlier variables.
 
     This sufficient condition for a matching is cheap: the capacity of each domain exceeds the number of earlier
     variables.
@@ -36,7 +36,7 @@ def is_slack(domains: Sequence[Sequence[int]], capacity: CapacityOf, limit: Work
 
 
 def has_matching(domains: Sequence[Sequence[int]], capacity: CapacityOf, limit: WorkLimit) -> bool:
-    """Whether there is a matching of each variable with a value of its domain, within the capacities.
+    """Whether each variable can be matched with a value of its domain, within the capacities.
 
     >>> from placement.search.budget import Budget
     >>> limit = WorkLimit(Budget(), 0)
@@ -62,14 +62,14 @@ class _Matching:
     def __init__(self, domains: Sequence[Sequence[int]], capacity: CapacityOf, limit: WorkLimit) -> None:
         self._limit = limit
         self._domains = domains
-        #: By variable: the identity of its domain.
+        #: The identity of each variable's domain.
         self._domain_id = [id(domain) for domain in domains]
         distinct = {id(domain): domain for domain in domains}
         limit.work += sum(map(len, distinct.values())) // _CAPACITIES_PER_WORK
         self._capacity = {value: capacity(value) for value in set().union(*distinct.values())}
-        #: By value: the variables that use it.
+        #: The variables that use a value, by value.
         self._users: dict[int, list[int]] = {value: [] for value in self._capacity}
-        #: By domain: the index of the first value that may be free; full values stay full.
+        #: The index of the first value of a domain that may be free, by domain; full values stay full.
         self._first_free = dict.fromkeys(distinct, 0)
 
     def complete(self) -> bool:
@@ -79,7 +79,7 @@ class _Matching:
         return all(self._augment(variable, set()) for variable in range(len(self._domains)))
 
     def _free_value(self, variable: int) -> int | None:
-        """Return a value of the domain with free capacity, if there is one."""
+        """Return a value of the domain with free capacity, if any."""
         domain_id, domain = self._domain_id[variable], self._domains[variable]
         for index in range(self._first_free[domain_id], len(domain)):
             if len(self._users[domain[index]]) < self._capacity[domain[index]]:
@@ -89,7 +89,7 @@ class _Matching:
         return None
 
     def _augment(self, variable: int, visited: set[int]) -> bool:
-        """Match the variable along an augmenting path, if there is one.
+        """Match the variable along an augmenting path, if one exists.
 
         Args:
             visited: Identities of the domains on the path, and of domains searched without success.

@@ -30,7 +30,7 @@ class Requirements:
     demands: tuple[Demand, ...]
     #: Whether suffixed groups must use different providers.
     isolate: bool = False
-    #: Sets of suffixes: one provider of these groups must be the same as, or an ancestor of, each of the others.
+    #: Sets of suffixes: one provider of these groups must be the same as, or an ancestor of, each other provider.
     same_subtrees: tuple[frozenset[str], ...] = ()
     #: Traits that the providers of the unsuffixed group must have together.
     required: AnyOf = ()
@@ -92,7 +92,7 @@ class ProviderFacts(NamedTuple):
     traits: frozenset[str] = frozenset()
     #: Whether it is a sharing provider.
     shares: bool = False
-    #: The largest amount that it can supply, by class of ``summed_classes``.
+    #: Maximum amount that it can supply, by class of ``summed_classes``.
     available: Mapping[str, int] = {}
     #: The root of its tree; None for the last of ``ancestry``.
     root: int | None = None
@@ -102,7 +102,7 @@ class TreeProblem(NamedTuple):
     """The combination problem of one tree."""
 
     requirements: Requirements
-    #: By demand, the providers that can supply it on their own, in order of preference.
+    #: The providers that can supply a demand on their own, in order of preference, by demand.
     domains: tuple[tuple[int, ...], ...]
     facts: Mapping[int, ProviderFacts]
     #: Whether sharing providers could supply every demand, so that other trees may yield the same candidate.

@@ -56,7 +56,7 @@ class WorkLimit:
         self._allowance = self.budget.allowance(self._minimum)
 
     def finish(self) -> None:
-        """Count the work since the last solution as fruitless: there are no more solutions."""
+        """Count the work since the last solution as fruitless, because no further solution exists."""
         self._charge()
         self.budget.count_fruitless(self.work)
 

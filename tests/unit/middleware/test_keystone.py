@@ -72,7 +72,7 @@ def test_delayed_auth_decisions_do_not_admit_unauthenticated_requests(protected)
 @pytest.mark.parametrize(
     ("configured", "sentence"),
     [
-        ("", r"\[keystone_authtoken\] does not say how to reach the Identity service: set auth_type"),
+        ("", r"\[keystone_authtoken\] does not specify how to reach the Identity service: set auth_type"),
         ("[keystone_authtoken]\nauth_type = passwort\n", r"\[keystone_authtoken\]: .*passwort"),
         ("[keystone_authtoken]\nauth_type = password\n", r"\[keystone_authtoken\]: .*auth_url"),
         (REACHED + "memcache_security_strategy = ENCRYPT\n", r"\[keystone_authtoken\]: memcache_secret_key"),

@@ -61,7 +61,7 @@ def test_options_are_logged_in_debug_mode_without_secrets(tmp_path):
         ("[placement_database]\nconnection = nonsense\n", "placement cannot start: [placement_database]connection: "),
         (
             CONFIGURATION.replace("noauth2", "keystone"),
-            "placement cannot start: [keystone_authtoken] does not say how to reach the Identity service: ",
+            "placement cannot start: [keystone_authtoken] does not specify how to reach the Identity service: ",
         ),
         (
             CONFIGURATION + "[DEFAULT]\nlog_config_append = /nowhere\n",

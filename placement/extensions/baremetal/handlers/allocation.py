@@ -124,7 +124,7 @@ def _requested(req: Request, document: dict[str, Any]) -> Record:
 
 
 def _candidates(req: Request, idents: list[str]) -> list[str]:
-    """Return the uuids of these nodes, in the same order; raises CandidatesNotFound."""
+    """Return the uuids of these nodes, in the same order, or raise CandidatesNotFound."""
     schema.check_count("candidate_nodes", len(idents), schema.MAX_CANDIDATES)
     for ident in idents:
         schema.check_ident(ident)
@@ -188,7 +188,7 @@ def list_allocations(req: Request) -> Reply:
 
 
 def _node_uuid(req: Request, db: Reading, ident: str | None) -> str | None:
-    """Return the uuid of the node; raises AllocationNodeNotFound if it does not exist or the caller may not see it."""
+    """Return the uuid of the node; raise AllocationNodeNotFound if it does not exist or the caller may not see it."""
     if ident is None:
         return None
     schema.check_ident(ident)
@@ -199,7 +199,7 @@ def _node_uuid(req: Request, db: Reading, ident: str | None) -> str | None:
 
 
 def _marker(req: Request, db: Reading, uuid: str) -> Record:
-    """Return the record after which a page begins; raises RecordNotFound if it is missing or hidden from the caller."""
+    """Return the record after which a page begins; raise RecordNotFound if it is missing or hidden from the caller."""
     record = Record.get(db, uuid)
     access.check_allocation(req, "baremetal:allocation:get", record, RecordNotFound(allocation=uuid))
     return record
@@ -235,8 +235,8 @@ def update(req: Request, allocation: str) -> Reply:
 
     def work(db: Transaction) -> Record:
         record = Record.get(db, allocation)
-        # Before locking, so that a caller cannot lock allocations of other projects, and after it, since another
-        # allocation may have taken the uuid in between.
+        # Checked before locking, so that a caller cannot lock allocations of other projects, and afterwards, since
+        # another allocation may have taken the uuid in between.
         permit(record)
         record = Record.lock(db, record.uuid)
         permit(record)

@@ -32,7 +32,7 @@ from placement.uuids import canonical
 SAMPLE_SIZE, LARGER_SAMPLE_SIZE = 16, 128
 #: Number of free nodes above which an indexed query replaces the second sample.
 MAX_SAMPLED = 1000
-#: Rows of the indexed query, and rows if none of the first ones fits.
+#: Maximum number of rows of the indexed query, and of rows if none of the first rows fits.
 FIRST_ROWS, _ALL_ROWS = 200, 2**31 - 1
 
 
@@ -90,11 +90,11 @@ class Choice:
     def is_stale(self, current: Callable[[], Snapshot]) -> bool:
         """Whether a free node of the snapshot has changed since.
 
-        If none has changed and none fits, then none fitted at the time of the snapshot, because every claim and every
+        If no node has changed and no node fits, then no node fitted at the time of the snapshot: every claim and every
         change of a node advances the generation of its provider.
 
         Args:
-            current: Returns the current snapshot; called only if a node was free.
+            current: A function that returns the current snapshot; called only if a node was free.
         """
         if not len(self._free):
             return False
@@ -184,7 +184,7 @@ def resolve(db: Reading, idents: Collection[str], project: str | None = None) ->
 
 
 def _free(snapshot: Snapshot, requested: Record) -> SlotSet:
-    """Return the providers with the traits and a free unit of the class, among the candidate nodes if there are any."""
+    """Return the providers with the traits and a free unit of the class, among the candidate nodes, if any."""
     column = snapshot.column(inventory_class(requested.resource_class))
     if column is None:
         return EMPTY

@@ -47,8 +47,8 @@ def assign(
         consumer: A uuid.  An existing consumer keeps its owner and its other allocations.
         any_project: Whether an existing consumer may belong to a project other than ``owner``'s.
         unavailable: Whether the node may be unavailable; its unit is then reserved before and after.
-        insert: Creates the node; None if it exists.  A provider with allocations may be adopted.
-        check: Called with the locked node before it is written; may raise a Failure or change the node.
+        insert: A function that creates the node; None if it exists.  A provider with allocations may be adopted.
+        check: A callback with the locked node before the write, which may raise a Failure or change the node.
 
     Raises:
         NodeTaken: Another consumer holds the node, or the node is unavailable but must not be.
@@ -86,8 +86,8 @@ def release(db: Transaction, node: Node, check: Change) -> LockedNode:
 
     Args:
         node: The node read by this attempt without a lock.  A node without a holder is only locked.
-        check: Called with the locked node, still held by ``node.instance_uuid``; may raise a Failure or change the
-            node.
+        check: A callback with the locked node, still held by ``node.instance_uuid``, which may raise a Failure or
+            change the node.
 
     Raises:
         NodeNotFound: The node has been deleted.
@@ -106,7 +106,7 @@ def end(db: Transaction, node_uuid: str, consumer: str, check: Change) -> Locked
     The consumer need not be the holder: a node can have allocations of several consumers.
 
     Args:
-        check: Called with the locked node; may raise a Failure or change the node.
+        check: A callback with the locked node, which may raise a Failure or change the node.
 
     Raises:
         NodeNotFound: The node has been deleted.
@@ -166,7 +166,7 @@ def _check_free(node: Node, consumer: str, *, unavailable: bool) -> None:
 
 
 def _find_holding(db: Transaction, node_uuid: str, consumer: str) -> Holding:
-    """Return the allocations of a consumer; raises Collision unless one of them is on the node."""
+    """Return the allocations of a consumer; raise Collision unless one of them is on the node."""
     holding = Holding.find(db, consumer)
     if holding is None or node_uuid not in holding.resources:
         raise Collision
@@ -226,7 +226,7 @@ def _place(db: Transaction, claim: Claim, prepare: Callable[[], LockedNode]) -> 
 
 
 def _lock(db: Transaction, node: Node, check: Change) -> LockedNode:
-    """Return the locked node after checking it; raises Collision if its holder has changed."""
+    """Return the locked node after checking it; raise Collision if its holder has changed."""
     locked = LockedNode.lock(db, node.uuid)
     _check_holder(locked, node, check)
     return locked

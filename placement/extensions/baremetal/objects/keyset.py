@@ -19,7 +19,7 @@ class Paging:
     limit: int
     #: The uuid of the last item of the previous page; None for the first page.
     marker: str | None = None
-    #: ``id`` sorts by creation, and so do all keys among equal values.
+    #: ``id`` sorts by creation, as does every key among equal values.
     sort_key: str = "id"
     #: Whether to reverse both the sort key and the order of creation.
     descending: bool = False

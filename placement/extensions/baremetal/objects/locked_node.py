@@ -88,7 +88,7 @@ class LockedNode:
 
     @classmethod
     def of_claim(cls, db: Transaction, uuid: str) -> Self:
-        """Return a node whose provider a claim of this transaction has locked; raises NodeNotFound."""
+        """Return a node whose provider a claim of this transaction has locked, or raise NodeNotFound."""
         return cls(db, None, Node.get(db, uuid))
 
     @classmethod

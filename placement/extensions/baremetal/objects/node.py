@@ -128,7 +128,7 @@ ALLOCATION_UUID: sa.ColumnElement[str | None] = (
     .correlate(baremetal_nodes)
     .scalar_subquery()
 )
-#: Selects the columns of ``Node(*row)``.
+#: The query for the columns of ``Node(*row)``.
 SELECT = sa.select(
     *(_N.id, _N.uuid, _N.name, _N.driver, _N.resource_class, _N.owner, _N.lessee, _N.parent_node),
     *(_N.provision_state, _N.target_provision_state, _N.provision_updated_at),

@@ -24,9 +24,9 @@ Check = Callable[[Node], None]
 class Caller:
     """The rights of a caller, and the owner of the consumers that it creates."""
 
-    #: Returns whether the caller may see a node.
+    #: A function that returns whether the caller may see a node.
     may_see: Callable[[Node], bool]
-    #: Returns the owner of a consumer created by the caller for a node with this owner.
+    #: A function that returns the owner of a consumer created by the caller for a node with this owner.
     consumer_owner: Callable[[str | None], Owner]
     #: Whether the caller may use an existing consumer of any project.
     any_consumer: bool = False
@@ -74,8 +74,8 @@ def change(db: Transaction, node: Node, changes_of: Callable[[Node], Values], ca
 
     Args:
         node: The node read by this attempt without a lock.
-        changes_of: Returns the new values for a node; called again under the lock if the node has changed since it was
-            read.
+        changes_of: A function of a node that returns its new values; called again under the lock if the node has
+            changed since it was read.
 
     Raises:
         Failure: The state of the node does not allow the change, or a name or a consumer is taken.
@@ -99,7 +99,7 @@ def set_provision_state(db: Transaction, node: Node, verb: str, permit: Check) -
 
     Args:
         node: The node read by this attempt without a lock.
-        permit: Called with the locked node; raises a Failure unless the caller may change it.
+        permit: A function of the locked node that raises a Failure unless the caller may change it.
 
     Raises:
         VerbNotPossible: The verb is not allowed in the state of the node.
@@ -254,7 +254,7 @@ def _check(node: Node, values: Values) -> None:
 
 
 def _with_parent(db: Transaction, values: Values, uuid: str, caller: Caller) -> Values:
-    """Return the values with the parent's uuid instead of its name; raises UnknownParent."""
+    """Return the values with the parent's uuid instead of its name, or raise UnknownParent."""
     parent = values.get("parent_node")
     if parent is None:
         return values

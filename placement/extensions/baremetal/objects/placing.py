@@ -44,7 +44,8 @@ _UNEXPECTED = "Unexpected exception during allocation: %(reason)s"
 #: Maximum age of the snapshot for the first, optimistic choice, in seconds.
 MAX_SNAPSHOT_AGE = 1.0
 
-#: Rounds before the first pause.  Most requests that lose a node get another within two rounds; pauses spread others.
+#: Rounds before the first pause.  Most requests that lose a node get another one within two rounds; pauses spread the
+#: other requests.
 _ROUNDS_WITHOUT_PAUSE = 3
 
 #: Failures of a claim if the node was deleted, taken or made unavailable after the choice.
@@ -117,9 +118,9 @@ class NodeRequest:
     def _optimistic_candidate(self) -> CandidateNode | None:
         """Return a candidate from a snapshot that may be stale.
 
-        This saves the refresh of the index, which takes more statements than the rest of the choice.  Most nodes that
-        are free in a recent snapshot still are, and their rows are read in any case.  There is no such candidate for a
-        request with a name: the node with that name may have become free since.
+        This saves the refresh of the index, which takes more statements than all other steps of the choice.  Most nodes
+        that are free in a recent snapshot still are, and their rows are read in any case.  A request with a name gets
+        no such candidate: the node with that name may have become free since.
         """
         if self._request.name is not None:
             return None
@@ -160,7 +161,7 @@ class NodeRequest:
             record.insert(db)
 
     def _without_node(self, choice: Choice) -> signals.NodeOutcome:
-        """Record that no node fits the request, and why."""
+        """Record that no node fits the request, with the reason."""
         request = self._request
         outcome: signals.NodeOutcome = "no_nodes"
         template = _NO_REQUESTED_NODES if request.candidate_nodes else _NO_NODES

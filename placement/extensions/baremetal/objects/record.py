@@ -43,11 +43,11 @@ class Record:
     candidate_nodes: Sequence[str]
     extra: Mapping[str, Any]
     created_at: datetime.datetime
-    #: None for a record in error.
+    #: The uuid of the node; None for a record in error.
     node_uuid: str | None = None
     last_error: str | None = None
     updated_at: datetime.datetime | None = None
-    #: 0 for a request not yet recorded.
+    #: The id of the row; 0 for a request not yet recorded.
     id: int = 0
 
     @property
@@ -64,7 +64,7 @@ class Record:
 
     @classmethod
     def get(cls, db: Reading, ident: str) -> Self:
-        """Return the record with this uuid or name; raises RecordNotFound."""
+        """Return the record with this uuid or name, or raise RecordNotFound."""
         record = cls.find(db, ident)
         if record is None:
             raise RecordNotFound(allocation=ident)
@@ -72,7 +72,7 @@ class Record:
 
     @classmethod
     def lock(cls, db: Transaction, ident: str) -> Self:
-        """Return the record with this uuid or name, locked until the transaction ends; raises RecordNotFound."""
+        """Return the record with this uuid or name, locked until the transaction ends, or raise RecordNotFound."""
         record = cls._find(db, _LOCK, ident)
         if record is None:
             raise RecordNotFound(allocation=ident)
@@ -80,7 +80,7 @@ class Record:
 
     @classmethod
     def of_node(cls, db: Reading, node_uuid: str) -> Self:
-        """Return the active record of the node; raises NodeHasNoRecord."""
+        """Return the active record of the node, or raise NodeHasNoRecord."""
         row = db.execute(_SELECT.where(_R.node_uuid == sa.bindparam("node")), {"node": node_uuid}).first()
         if row is None:
             raise NodeHasNoRecord(node=node_uuid)
@@ -107,7 +107,7 @@ class Record:
         db.execute(sa.insert(baremetal_allocations), columns)
 
     def update(self, db: Transaction, *, name: str | None, extra: Mapping[str, Any]) -> Self:
-        """Write the row of a locked record, and return the updated record; raises RecordNameTaken."""
+        """Write the row of a locked record, and return the updated record, or raise RecordNameTaken."""
         if name is not None and name != self.name:
             _vacate(db, name=name)
         now = utcnow()
@@ -131,7 +131,7 @@ def _vacate(db: Transaction, **values: str | None) -> None:
         RecordUuidTaken, RecordNameTaken, NodeTaken: A record that has not ended has one of the values.
     """
     unique_values = {column: value for column, value in values.items() if value is not None}
-    # The row with the uuid comes first, so that all databases report the same conflict if there are several.
+    # The row with the uuid comes first, so that all databases report the same one of several conflicts.
     rows = sorted(
         db.execute(_conflicting(tuple(unique_values)), unique_values),
         key=lambda row: row.uuid != unique_values.get("uuid"),
@@ -152,7 +152,7 @@ def _refuse(row: Any, unique_values: Mapping[str, str]) -> None:
 
 
 _R = baremetal_allocations.c
-#: Selects the columns of ``Record(*row)``.
+#: The query for the columns of ``Record(*row)``.
 _SELECT = sa.select(
     *(_R.uuid, _R.name, _R.resource_class, _R.owner, _R.traits, _R.candidate_nodes, _R.extra, _R.created_at),
     *(_R.node_uuid, _R.last_error, _R.updated_at, _R.id),

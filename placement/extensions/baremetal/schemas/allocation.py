@@ -26,7 +26,7 @@ from placement.uuids import is_uuid
 
 _STANDARD_TRAITS = frozenset(os_traits.get_traits())
 _CUSTOM_TRAIT = re.compile(r"CUSTOM_[A-Z0-9_]+")
-#: Largest number of candidate nodes in a request.
+#: Maximum number of candidate nodes in a request.
 MAX_CANDIDATES = 1000
 
 FIELDS = (
@@ -112,7 +112,7 @@ def check_traits(traits: Collection[str]) -> None:
 
 
 def check_count(name: str, count: int, maximum: int) -> None:
-    """Raise TooMany if there are more values than an allocation may have."""
+    """Raise TooMany for more values than an allocation may have."""
     if count > maximum:
         raise TooMany(name=name, count=count, maximum=maximum)
 

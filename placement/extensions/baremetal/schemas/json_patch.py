@@ -17,11 +17,11 @@ from placement.schemas.document import Body
 
 Operation = Mapping[str, Any]
 
-#: Largest number of operations in a patch.  Clients send one per changed value, tens at most.
+#: Maximum number of operations in a patch.  Clients send one per changed value, tens at most.
 MAX_OPERATIONS = 1000
-#: Largest total of the values as JSON, in bytes; a node stores at most a quarter of this.
+#: Maximum size of all values together as JSON, in bytes; a node stores at most a quarter of this.
 _MAX_BYTES = 2**20
-#: Largest number of names in a path: more than the depth of any stored value.
+#: Maximum number of names in a path: more than the depth of any stored value.
 _MAX_DEPTH = 40
 
 
@@ -62,7 +62,7 @@ class Patch:
     patch is applied, because operations can nest values in each other.
 
     Attributes:
-        operations: Valid according to ``body``.
+        operations: The operations, valid according to ``body``.
         updatable: Top-level names that may be changed, at any depth.
 
     Raises:
@@ -90,7 +90,7 @@ class Patch:
         """Return a copy of the document with the operations applied.
 
         Args:
-            document: Contains None for unset values that may be removed.
+            document: The document, with None for unset values that may be removed.
 
         Raises:
             NotUpdatable: An operation changes another name; raised before any operation is applied.

@@ -58,7 +58,7 @@ PATCH = json_patch.body(ANYTHING)
 TRAITS = Body(Object(required(Field("traits", Array(string())))))
 #: The optional, empty body of a request that adds one trait.
 ONE_TRAIT = Body(Object())
-#: Largest number of traits of a node.
+#: Maximum number of traits of a node.
 MAX_TRAITS = 50
 _UPDATED = Body(Object(*(field for field in _WRITABLE if FIELDS[field.name].update)))
 
@@ -167,7 +167,7 @@ def _value(node: Node, name: str) -> Any:
 
 
 def truth(name: str, value: object) -> bool:
-    """Return the boolean for a word such as ``True`` or ``no``; raises InvalidNodeValue."""
+    """Return the boolean for a word such as ``True`` or ``no``, or raise InvalidNodeValue."""
     try:
         return bool(strutils.bool_from_string(value, strict=True))
     except ValueError as error:
@@ -175,7 +175,7 @@ def truth(name: str, value: object) -> bool:
 
 
 def uuid_of(name: str, value: str) -> str:
-    """Return the canonical uuid of a text; raises NotUuid."""
+    """Return the canonical uuid of a text, or raise NotUuid."""
     uuid = canonical(value)
     if uuid is None:
         raise NotUuid(name=name, value=value)

@@ -66,7 +66,7 @@ REPEATED = (*FILTERS, "detail")
 
 
 def shown_fields(arguments: Arguments, version: Version, default: Sequence[str]) -> Sequence[str]:
-    """Return the names of the fields to show: fields in the query, or else default ones that the version supports.
+    """Return the names of the fields to show: in the query, or else the default fields that the version supports.
 
     Raises:
         NotInThisVersion: The query names a field added in a later version.

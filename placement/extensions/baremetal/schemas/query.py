@@ -1,4 +1,4 @@
-"""Query parameters: unknown ones are refused, and only ``fields`` may be repeated."""
+"""Query parameters: unknown parameters are refused, and only ``fields`` may be repeated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from placement.uuids import is_uuid
 MAX_LIMIT = 1000
 #: Parameters of every paged list.
 PAGING = ("fields", "limit", "marker", "sort_key", "sort_dir")
-#: Largest number of digits of a limit, within the integers of databases.
+#: Maximum number of digits of a limit, within the integers of databases.
 _MAX_DIGITS = 18
 
 

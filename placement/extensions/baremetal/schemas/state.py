@@ -25,7 +25,7 @@ _IGNORED = (
 PROVISION = Body(Object(_TARGET, *(Field(name, ANYTHING) for name in _IGNORED)))
 POWER = Body(Object(_TARGET, Field("timeout", nullable(integer(minimum=1)))))
 MAINTENANCE = Body(Object(Field("reason", nullable(string(maxLength=4096)))))
-#: The reason may be in the query string instead.
+#: Parameters of a maintenance request whose reason is in the query string instead.
 MAINTENANCE_QUERY = ("reason",)
 
 _SHOWN = (
@@ -41,7 +41,7 @@ _SOFT = ("soft rebooting", "soft power off")
 
 
 def verb(document: Mapping[str, Any], version: Version) -> str:
-    """Return the verb of a provision request; raises NotInThisVersion."""
+    """Return the verb of a provision request, or raise NotInThisVersion."""
     target = str(document["target"])
     if target == "deploy" and version < versions.DEPLOY:
         raise NotInThisVersion()

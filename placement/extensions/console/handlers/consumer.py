@@ -109,5 +109,5 @@ def _authorize(req: Request, query: dict[str, str]) -> None:
 
 
 def _valid(query: dict[str, str]) -> Parameters:
-    """Return the filters, validated by the schema of the API; raises errors.InvalidQuery."""
+    """Return the filters, validated by the schema of the API, or raise errors.InvalidQuery."""
     return schema.LIST.validate(query.items(), OLDEST)

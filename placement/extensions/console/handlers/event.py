@@ -54,7 +54,7 @@ def _project(req: Request) -> dict[str, Any]:
 
 
 def _query(req: Request) -> dict[str, str]:
-    """Return the parameters of the query that are not empty; raises InvalidQuery."""
+    """Return the parameters of the query that are not empty, or raise InvalidQuery."""
     return dict(without_blanks(req.pairs()))
 
 

@@ -178,7 +178,7 @@ def _page_of_past(req: Request, ident: str, at: datetime.datetime) -> Reply:
 
 
 def _page_of_history(req: Request, ident: str) -> Reply:
-    """Return the page of a deleted provider, or of a node without a provider; raises NoSuchProvider."""
+    """Return the page of a deleted provider, or of a node without a provider, or raise NoSuchProvider."""
     uuid = subject.find(req.database, named_snapshot(req), ident)
     events = None if uuid is None else timeline.of(req, _events_of((uuid,)))
     if uuid is None or events is None or events.is_empty:

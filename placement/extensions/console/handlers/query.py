@@ -177,7 +177,7 @@ def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str
 
 
 def _in_order(req: Request, query: SearchQuery, result: SearchResult, limit: int) -> list[Candidate]:
-    """Return the candidates in the order in which claims would take them: first one per tree, then the others.
+    """Return the candidates in the order in which claims would take them: first one per tree, then all others.
 
     Claims avoid some trees; candidates in these trees come last.
     """

@@ -1,4 +1,4 @@
-"""The axes of a chart: the amounts and times that are marked."""
+"""The axes of a chart: the marked amounts and times."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class HostLevels:
         return self._at(heapq.nlargest(count, range(len(self.hosts)), key=self._used_share))
 
     def emptiest(self, count: int) -> list[tuple[ProviderName, ClassLevel, bool]]:
-        """Return the hosts with the lowest used share, lowest first; disabled hosts follow the others."""
+        """Return the hosts with the lowest used share, lowest first; disabled hosts come last."""
         return self._at(
             heapq.nsmallest(count, range(len(self.hosts)), key=lambda at: (self.is_disabled[at], self._used_share(at)))
         )
@@ -127,7 +127,7 @@ def groupings(snapshot: Snapshot) -> list[str]:
 
 
 def _group_of(snapshot: Snapshot, root: int, grouping: str) -> str:
-    """Return the group of a host; if there are several, the first by name."""
+    """Return the group of a host, or the first of several by name."""
     provider = snapshot.provider(root)
     if grouping in ("", FULLEST):
         return ""

@@ -1,4 +1,4 @@
-"""The text of events: what changed, when, and on whose behalf."""
+"""The text of events: the changes, their time, and the caller on whose behalf they were made."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class EventText:
     Attributes:
         ago: The age of the event, in words.
         kind: The kind of object, in words.
-        verb: What happened to the object.
+        verb: The change of the object as a whole.
         link: The page of the object, if it has one.
         more: Number of lines left out.
         request: The requester, with the members of an event's ``request``; None if unknown.
@@ -189,7 +189,7 @@ def _label(labels: tuple[str, str, str], pairs: Sequence[ValueChange]) -> str:
 def _verb(event: Event) -> str:
     """Return the verb for the change of the object."""
     before, after = event.generations
-    # Nodes, resource classes and traits have no generation; a field that each of them always has shows it instead.
+    # Nodes, resource classes and traits have no generation; a field that is always present shows the change instead.
     if before is None and after is None:
         before, after = event.changes.get("driver" if event.kind == NODE else "name", (None, None))
     is_new, is_deleted = before is None and after is not None, before is not None and after is None

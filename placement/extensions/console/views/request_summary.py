@@ -39,7 +39,7 @@ class RequestSummary:
         key: An identifier that is unique among the summaries of a page.
         ago: The age of the events, in words.
         sentence: The parts of the sentence, spaces included.
-        entries: The text of every event, including those that the sentence covers.
+        entries: The text of every event, including the events that the sentence covers.
         folds_events: Whether the sentence covers the events, so that they start folded.
         request: The requester, with the members of an event's ``request``; None if unknown.
     """
@@ -125,7 +125,7 @@ def _capital(text: str) -> str:
 
 
 def _predicate(entry: EventText) -> Iterator[Part]:
-    """Yield the predicate about an object: the verb, or the first change and the number of others."""
+    """Yield the predicate about an object: the verb, or the first change and the number of other changes."""
     if entry.verb != "changed":
         yield entry.verb
         return
@@ -242,7 +242,7 @@ class _Claims:
 
 
 def _enumerated(links: Sequence[ObjectLink]) -> Iterator[Part]:
-    """Yield the first links with "and" or commas between them, and the number of others."""
+    """Yield the first links with "and" or commas between them, and the number of other links."""
     for number, link in enumerate(links[:_MAX_TREES], 1):
         if number > 1:
             yield "and" if number == len(links) else ","

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from placement.extensions.console.views.cloud import class_names
 from placement.index.snapshot import Snapshot
 
-#: Largest number of suggestions.
+#: Maximum number of suggestions.
 _MAX_NAMES = 20
 
 
 def suggest(snapshot: Snapshot, kind: str, part: str) -> list[str]:
-    """Return names that contain a text, ignoring case: first names that begin with it, then others, each sorted.
+    """Return names that contain a text, ignoring case: first names that begin with it, then other names, each sorted.
 
     Args:
         kind: ``classes``, ``traits``, ``aggregates`` or ``providers``.

@@ -220,7 +220,7 @@ def charts_of(
 ) -> list[UsageChart]:
     """Return the charts of a page, the class with the highest used share first.
 
-    A name keeps its colour across the page unless there are more names than colours.
+    A name keeps its colour across the page unless the names outnumber the colours.
     """
     shares = {name: _with_zeros(shares[name], samples) for name, samples in classes.items() if name in shares}
     drawn = {resource_class: [*shares.get(resource_class, ())][:MAX_LINES] for resource_class in classes}

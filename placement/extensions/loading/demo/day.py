@@ -28,7 +28,7 @@ _PASSING = (
 _MACHINES = tuple(f"rack-c-u{number:02}" for number in range(1, 11))
 #: Hours at which machines are allocated.
 _MACHINE_ALLOCATIONS = (-0.5, -0.4, 15.4, 20.1)
-#: The host that is disabled, and the largest number of servers moved from it.
+#: The host that is disabled, and the maximum number of servers moved from it.
 _DISABLED, _MAX_MOVES = "compute-16", 30
 
 #: An hour, and the action at that hour.

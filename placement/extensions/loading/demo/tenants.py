@@ -41,7 +41,7 @@ class Tenants:
         return str(uuid.UUID(int=self._chooser.getrandbits(128), version=4))
 
     def claim(self, consumer: str, kind: str, owner: dict[str, str]) -> None:
-        """Claim a random candidate for a consumer, if there are candidates."""
+        """Claim a random candidate, if any, for a consumer."""
         consumer_type = "TRAINING" if kind == "training" else "INSTANCE"
         self._put(consumer, kind, {**owner, "consumer_type": consumer_type, "consumer_generation": None})
 

@@ -9,7 +9,7 @@ from placement.extensions.terminal.openstack.commands import CandidatesCommand, 
 
 
 class ExplainCandidates(CandidatesCommand):
-    """Explain why a query has allocation candidates or none: what each rule leaves, and which changes would help.
+    """Explain why a query has allocation candidates or none, rule by rule, and suggest changes that would help.
 
     The exit code is 1 if nothing fits.
     """
@@ -21,7 +21,7 @@ class ExplainCandidates(CandidatesCommand):
 
 
 class CountCandidates(CandidatesCommand):
-    """Show how many times a query could be placed, in total, by tree and by aggregate."""
+    """Show the number of times that a query could be placed, in total, by tree and by aggregate."""
 
     added_options = (*CandidatesCommand.added_options, capacity.add_options)
 

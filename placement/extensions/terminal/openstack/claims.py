@@ -14,7 +14,7 @@ from placement.extensions.terminal.style import Style
 
 
 class ClaimAllocations(V1Command):
-    """Find a place for a query and claim it; several entries at once with --file.
+    """Find a place for a query and claim it; with --file, claim several entries at once.
 
     The exit code is 1 if a claim is refused.
     """

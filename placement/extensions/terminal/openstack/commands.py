@@ -20,7 +20,7 @@ Options = tuple[Callable[[argparse.ArgumentParser], object], ...]
 
 
 class NoResponse(exceptions.CommandError):
-    """There is no response, or only a server error: the request may or may not have been done."""
+    """The service did not respond, or responded with a server error: the request may or may not have taken effect."""
 
 
 class V1Command(command.Lister):
@@ -36,7 +36,7 @@ class V1Command(command.Lister):
         return parser
 
     def get(self, path: str, query_string: str = "") -> dict[str, Any]:
-        """Return the document at a path of the v1 API; raises like ``send``."""
+        """Return the document at a path of the v1 API; failures as for ``send``."""
         return self.send("GET", path, query_string)
 
     def send(self, method: str, path: str, query_string: str, body: Any = None) -> dict[str, Any]:
@@ -45,7 +45,7 @@ class V1Command(command.Lister):
         Raises:
             CommandError: The service refuses the request; the text is its sentence.  A response of POST /v1/claims with
                 results is returned even if requests in it are refused.
-            NoResponse: There is no response, or a server error.
+            NoResponse: The service did not respond, or responded with a server error.
         """
         manager = self.app.client_manager
         service = adapter.Adapter(
@@ -69,13 +69,13 @@ class V1Command(command.Lister):
 
     @property
     def owner(self) -> dict[str, str]:
-        """The project and the user of the caller as fields of a claim, without unknown ones."""
+        """The project and the user of the caller, if known, as fields of a claim."""
         access = self.app.client_manager.auth_ref
         ids = {"project_id": getattr(access, "project_id", None), "user_id": getattr(access, "user_id", None)}
         return {name: value for name, value in ids.items() if value}
 
     def pages(self, path: str, pairs: Sequence[tuple[str, str]]) -> Iterator[Document]:
-        """Return the pages of a list; raises CommandError."""
+        """Return the pages of a list, or raise CommandError."""
         return paging.pages(self.get, path, pairs)
 
 
@@ -90,7 +90,7 @@ class CandidatesCommand(V1Command):
 
     @staticmethod
     def query_of(parsed: argparse.Namespace) -> str:
-        """Return the query string; raises CommandError if it is empty."""
+        """Return the query string; raise CommandError if it is empty."""
         text = query.query_string(parsed.query, parsed.terms)
         if not text:
             raise exceptions.CommandError("The query is missing: use --resource, or give a query string.")

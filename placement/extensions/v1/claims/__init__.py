@@ -9,7 +9,7 @@ is a *place*, the providers and amounts that the consumer holds, or a refusal.
     reasons       cached explanations of refusals
     claim_record  the records of claims
     shared        state that all calls of a service share
-    optimistic    claims from a recent snapshot; concurrent ones share a transaction
+    optimistic    claims from a recent snapshot; concurrent claims share a transaction
     uncommitted   usage that a dry run would add or release
     engine        rounds of search and write, until every request has a result
     writing       the transactions

@@ -23,8 +23,8 @@ class Conditions:
     """The trees that a call may use, as of the last read.
 
     Attributes:
-        named: Consumers whose places restrict the places of others.  They may include consumers of this call, which
-            may have places from an earlier call.
+        named: Consumers whose places restrict the places of other consumers.  They may include consumers of this call,
+            which may have places from an earlier call.
         relied_on: The ids of the providers on which each of these consumers holds resources.
     """
 
@@ -36,7 +36,7 @@ class Conditions:
         self._others = of_call - listed if listed else listed
         self.named = call.apart_from | call.together_with | self._others
         self.relied_on: dict[str, set[int]] = {}
-        #: As ``relied_on``, for places claimed by this call; a dry run cannot read its own writes.
+        #: The same ids for places claimed by this call, since a dry run cannot read its own writes.
         self._taken: dict[str, set[int]] = {}
         #: Refused places, by the uuids of their roots.
         self._failed: dict[frozenset[str], ChosenPlace] = {}

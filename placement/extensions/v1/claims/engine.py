@@ -35,9 +35,9 @@ from placement.search.find import Settings
 
 LOG = logging.getLogger(__name__)
 
-#: Consumers in one transaction.
+#: Maximum number of consumers in one transaction.
 BATCH = 500
-#: Queries that one call explains; an explanation takes much longer than finding a place.
+#: Maximum number of queries that one call explains; an explanation takes much longer than finding a place.
 MAX_EXPLAINED = 10
 #: The reason for refusing a request whose query has candidates.
 _BESIDE_OTHERS = (
@@ -66,9 +66,9 @@ class Claiming:
         self._shared = shared
         self._database = database
         self._settings = Settings.of(shared.conf)
-        #: Shared by all rounds.
+        #: The operations left, shared by all rounds.
         self._allowance = Allowance(self._settings.operations, len(call.requests))
-        #: None after the first search.
+        #: The snapshot of the first search; None after it.
         self._snapshot: Snapshot | None = snapshot
         #: Whether to claim all places in one transaction.
         self._together = call.all_or_nothing or call.dry_run or bool(call.together_with)
@@ -77,7 +77,7 @@ class Claiming:
         self._results: dict[str, ClaimResult] = {}
         #: Holdings of consumers to be moved and of consumers of dry-run requests, as of this round.
         self._own: Mapping[str, Holding] = {}
-        #: None unless this is a dry run.
+        #: The usage of a dry run; None for a call that writes.
         self._uncommitted = UncommittedUsage() if call.dry_run else None
         #: Consumers for which an earlier round found no place, and which held nothing after its search.
         self._without_holding: set[str] = set()
@@ -143,7 +143,7 @@ class Claiming:
         missing = self._open.keys() - {place.request.consumer for place in chosen}
         if missing and self._call.all_or_nothing:
             self._finish_unplaced(self._open, missing, cut_short, snapshot)
-        # With several consumers, the first round skips locked providers and places the others meanwhile.
+        # With several consumers, the first round skips locked providers and meanwhile places other consumers.
         elif self._claim_all(
             [place for place in chosen if not place.request.dry_run],
             skip_locked=number == 1 and len(chosen) > 1 and not self._together,
@@ -239,7 +239,7 @@ class Claiming:
                 if not isinstance(outcome, (errors.ConsumerGenerationConflict, errors.AllocationsChanged)):
                     self._conditions.note_failed(place)
             if errors.ConsumerGenerationConflict in map(type, outcomes):
-                # In a repeated call, other consumers hold their places too, even those whose search found none.  Finish
+                # In a repeated call, other consumers also hold their places, even if their search found none.  Finish
                 # all at once: otherwise each round would finish only the consumers for which it finds places.
                 self._finish_held(self._open)
         return complete

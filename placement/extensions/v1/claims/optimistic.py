@@ -36,7 +36,7 @@ def claim_optimistically(call: ClaimCall, shared: Shared) -> ClaimResult | None:
 
 
 def _claim_together(call: ClaimCall, shared: Shared) -> Sequence[ClaimResult | None]:
-    """Return the result of each placed request, and None for the others."""
+    """Return the result of each request, or None for a request without a place."""
     count = len(call.requests)
     try:
         placed, found_count = Claiming(call, shared, shared.database, shared.recent()).run_optimistically()

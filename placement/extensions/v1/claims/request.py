@@ -24,7 +24,7 @@ class ClaimRequest:
     query: SearchQuery
     #: Copies of the query that the consumer gets, each in a different tree.
     count: int = 1
-    #: Whether this is a new claim: the consumer must hold nothing, or exactly what this request claimed before.
+    #: Whether this is a new claim: the consumer must hold nothing, or exactly the result of an earlier attempt.
     #: Otherwise the consumer is moved, and its present resources are released.
     keep: bool = True
     #: The consumer generation that the client states; None if the consumer does not exist.

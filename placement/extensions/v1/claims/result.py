@@ -32,12 +32,12 @@ class Place:
 
     #: Amounts by provider uuid and class.
     resources: Mapping[str, Mapping[str, int]]
-    #: By provider uuid, like the generations.
+    #: The names of the providers, by uuid, as are their generations.
     provider_names: Mapping[str, str | None]
     provider_generations: Mapping[str, int]
-    #: None if unknown.
+    #: The mappings; None if unknown.
     mappings: Mappings | None
-    #: None if nothing was written.
+    #: The generation after the write; None if nothing was written.
     consumer_generation: int | None = None
     #: The expiry by the database's clock (naive, UTC); None if the claim does not expire.
     expires_at: datetime.datetime | None = None
@@ -62,10 +62,10 @@ class Reason:
     Unlike an ``Explanation``, it does not keep the snapshot alive.
     """
 
-    #: The number of candidates; there may be some, but too few.
+    #: The number of candidates, which may be positive but too small.
     found: int
     summary: str
-    #: As in ``Explanation``.
+    #: The rule that left no candidate, as in ``Explanation``.
     obstacle: tuple[str, str | None] | None
     relaxations: Sequence[Relaxation]
 

@@ -12,11 +12,11 @@ from placement.extensions.v1.claims.result import ClaimResult
 from placement.index.live import LiveIndex
 from placement.index.snapshot import Snapshot
 
-#: Seconds: the maximum age of the snapshot for an optimistic claim.
+#: Maximum age of the snapshot for an optimistic claim, in seconds.
 SNAPSHOT_AGE = 0.5
 #: Optimistic claims in one transaction.
 _MAX_JOINT = 100
-#: The maximum number of calls skipped after one failure.
+#: Maximum number of calls skipped after one failure.
 _MAX_SKIPPED = 15
 
 

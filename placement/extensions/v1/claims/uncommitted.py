@@ -17,7 +17,7 @@ class UncommittedUsage:
     """Changes of usage by the writes of a dry run so far."""
 
     def __init__(self) -> None:
-        #: By provider uuid and class.
+        #: Changes of the amounts in use, by provider uuid and class.
         self._changes: Counter[tuple[str, str]] = Counter()
 
     def note(self, place: ChosenPlace, own: Holding | None) -> None:

@@ -28,7 +28,7 @@ class ChosenPlace(NamedTuple):
     #: Amounts by provider uuid and class.
     resources: Mapping[str, Mapping[str, int]]
     mappings: Mappings
-    #: By provider uuid: ids, names and generations from the snapshot.
+    #: Ids, names and generations from the snapshot, by provider uuid.
     provider_ids: Mapping[str, int]
     provider_names: Mapping[str, str | None]
     provider_generations: Mapping[str, int]

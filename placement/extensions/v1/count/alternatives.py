@@ -3,9 +3,9 @@
 Rules between providers are expanded: ``same_subtree`` gives an alternative for each provider that may be the top, and
 ``required`` one for each demand whose provider may have the traits.
 
-An alternative does not say how often each demand uses each provider.  The totals are enough: if they add up, and no
-provider is used more often than there are placements, the uses can be divided among the placements so that no placement
-uses a provider twice (König's theorem on edge colourings of bipartite graphs).
+An alternative does not state the number of times that each demand uses each provider.  The totals are enough if they
+add up, and if no provider is used more often than the number of placements.  The uses can then be divided among the
+placements so that no placement uses a provider twice (König's theorem on edge colourings of bipartite graphs).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Block = tuple[Alternative, ...]
 Part = tuple[Block, ...]
 #: The providers that may supply each demand.
 _Domains = tuple[tuple[int, ...], ...]
-#: The largest amount that one consumer may take from each provider, by class.
+#: Maximum amount that one consumer may take from each provider, by class.
 _Available = Mapping[str, Sequence[int]]
 
 
@@ -75,7 +75,7 @@ def independent_parts(requirements: Requirements, form: CanonicalForm) -> list[P
     """Return the independent parts of a request in a tree; a placement includes all of them.
 
     Returns:
-        None if there are too many alternatives, or rules that alternatives cannot express.
+        None for too many alternatives, or for rules that alternatives cannot express.
     """
     if not requirements.nested:
         return None
@@ -171,7 +171,7 @@ def _restricted(domains: _Domains, allowed: dict[int, set[int]]) -> _Domains:
 
 
 def _undominated(alternatives: Iterator[_Domains]) -> list[_Domains] | None:
-    """Return the domains that are not contained in others; None if there are too many."""
+    """Return the domains that no other domain contains; None if they are too many."""
     distinct: dict[_Domains, list[set[int]]] = {}
     for domains in alternatives:
         if all(domains):

@@ -15,7 +15,7 @@ from placement.search.narrow.narrowing import narrow
 from placement.search.query.query import SearchQuery
 from placement.search.refusals import Refusals
 
-#: "exact" if the count equals its upper bound; otherwise why it may be too low: combinations within trees, sharing
+#: "exact" if the count equals its upper bound; otherwise the reason for a low count: combinations within trees, sharing
 #: providers, an early end (``until`` reached, operations or memory exhausted), or amounts too large for exact sums.
 Reason = Literal["exact", "combinations", "sharing", "until", "operations", "memory", "amounts"]
 
@@ -30,7 +30,7 @@ class Count:
     at_most: int | None
     reason: Reason
     #: The rule that limits the count in most trees, named as in refusals: ``resources:VCPU``, ``same_subtree``.
-    #: Without eligible trees, the rule that removed the last tree.  None if ``until`` was reached.
+    #: If no tree is eligible, the rule that removed the last tree.  None if ``until`` was reached.
     limiting_rule: str | None
     #: The trees with room, largest count first, each counted as if nothing were placed elsewhere: slots of roots,
     #: counts, and limiting rules.
@@ -49,7 +49,7 @@ class Count:
 
     @property
     def obstacle(self) -> str:
-        """The rule that leaves no room; empty if there is room."""
+        """The rule that leaves no room; empty if the query fits."""
         return "" if self.count or self.roots or self.limiting_rule is None else self.limiting_rule.partition(":")[0]
 
 

@@ -82,7 +82,7 @@ class _Program:
         self._tied = [[members[number] for number in numbers] for numbers in connected_components(keys)]
 
     def upper_bound(self, limit: Integers) -> Integers:
-        """Return an upper bound: the sum of how often each alternative fits with all providers to itself.
+        """Return an upper bound: the sum over the alternatives, each counted with all providers to itself.
 
         Raises:
             Exhausted: The effort is exhausted.
@@ -154,7 +154,7 @@ class _Program:
         uses: Mapping[tuple[int, ...], Integers],
         placed: Mapping[tuple[int, ...], Integers],
     ) -> Iterator[tuple[tuple[int, ...], Integers]]:
-        """Yield how much a provider may supply: the numbers of all items except the last, and the maximum of the last.
+        """Yield the supplies of a provider: the numbers of all items except the last, and the maximum of the last.
 
         Args:
             free: Free capacity by class.

@@ -110,7 +110,7 @@ class CountInputs:
         return _times(self.free, amounts, slots)
 
     def at_once(self, amounts: Mapping[str, int], slots: Slots) -> Integers:
-        """Return how many times each provider may supply the amounts to one consumer, regardless of free capacity."""
+        """Return the number of times that each provider may supply one consumer, regardless of free capacity."""
         return _times(self.largest, amounts, slots)
 
 

@@ -39,7 +39,7 @@ _MEMBER = 48
 _MAX_SUM = 2**53
 #: Growth factor of the batches of trees, which start with one tree; maximum batch size.
 _GROWTH, _MAX_BATCH = 8, 4096
-#: Marks trees that were not counted.
+#: The mark of trees that were not counted.
 _UNCOUNTED = -1
 
 
@@ -65,8 +65,8 @@ class TotalCounter:
         self._shape_counter = ShapeCounter(self._inputs, self._placer)
         self.total = self.bound = 0
         self.shared = False
-        #: By root slot, as if nothing were placed in other trees: the count, an upper bound, and the position of the
-        #: limiting rule in the rules of the inputs.
+        #: The count, an upper bound, and the position of the limiting rule in the rules of the inputs, by root slot,
+        #: as if nothing were placed in other trees.
         self._counts = np.full(snapshot.size, _UNCOUNTED, np.int64)
         self._bounds = np.zeros(snapshot.size, np.int64)
         self._rules = np.zeros(snapshot.size, np.int64)
@@ -74,7 +74,7 @@ class TotalCounter:
         self._contending = np.zeros(snapshot.size, np.bool_)
         #: Number of contending trees, by the position of the rule that limits their counts.
         self._contended: Counter[int] = Counter()
-        #: Sharing providers, each set with the roots of the trees that contend for it.
+        #: Sets of sharing providers, each with the roots of the trees that contend for it.
         self._contentions: list[tuple[Slots, Slots]] = []
 
     @property
@@ -271,7 +271,7 @@ def _different_trees(sum_of: Callable[[int], int], copies: int) -> int:
     them (the rule of ``upper_bounds.full_rounds``).
 
     Args:
-        sum_of: Returns the sum of the counts of all trees, each capped at its argument.
+        sum_of: A function that returns the sum of the counts of all trees, each capped at its argument.
     """
     max_jobs = sum_of(MAX_COPIES) // copies
     if copies == 1:

@@ -46,7 +46,7 @@ def shortage_rule(amounts: Collection[str]) -> str:
 
 
 def is_separable(inputs: CountInputs) -> bool:
-    """Whether the bound of a tree is its exact count: each kind of demand can be placed independently of the others.
+    """Whether the bound of a tree is its exact count: the kinds of demands can be placed independently.
 
     No two kinds share a class, or a provider that isolation reserves for one of them.
     """
@@ -103,10 +103,10 @@ def upper_bounds(inputs: CountInputs, domains: Sequence[tuple[Slots, Slots]], tr
 
 
 def full_rounds(copies: Integers, at_once: Integers, times: int, tree: Slots, trees: int) -> Integers:
-    """Return how many full rounds the copies of each tree allow, where a round takes a fixed number of copies.
+    """Return the number of full rounds that the copies of each tree allow; a round takes a fixed number of copies.
 
     n rounds are possible if and only if the sum of min(copies, at_once * n) over the providers of the tree is at least
-    times * n: these copies are dealt to the rounds in turn, provider by provider, so that no round gets more than
+    times * n: these copies are dealt to the rounds in turn, provider by provider.  So no round gets more than
     ``at_once`` from a provider (the wrap-around rule of McNaughton, "Scheduling with deadlines and loss functions",
     Management Science 6, 1959).  The sum is concave in n, so bisection finds the largest n.
 
@@ -133,7 +133,7 @@ def bisect_largest(limit: Integers, fits: Callable[[Integers], Bools]) -> Intege
 
     Args:
         limit: Upper bounds.  Zero always fits, and so does any number below one that fits.
-        fits: Returns the mask of the trees for which the given numbers fit.
+        fits: A function that returns the mask of the trees for which the given numbers fit.
     """
     low, high = np.zeros_like(limit), limit
     while (low < high).any():

@@ -38,7 +38,7 @@ class AmountSearch:
         )
 
     def dropping_is_loosest(self, condition: Condition) -> bool:
-        """Whether dropping the condition gives candidates whenever another change of it does.
+        """Whether dropping the condition gives candidates whenever another change gives candidates.
 
         An exception is an amount whose provider may be the only one with a required trait of the unsuffixed group, or
         the common ancestor in a same_subtree.
@@ -110,7 +110,7 @@ class AmountSearch:
         """Return the variation with the largest amount below the requested one that gives candidates.
 
         For one combination of units, the allowed amounts fit up to a bound.  Amounts above it fit only if other units
-        allow them too, so bisection ends at the bound or above it.
+        also allow them, so bisection ends at the bound or above it.
 
         Args:
             changes: The changes of other conditions.

@@ -26,7 +26,7 @@ class AllowedAmounts(NamedTuple):
     smallest: int
     #: The largest allocation that any of the inventories has room for.
     largest: int
-    #: By inventory, the largest allocation that it has room for.
+    #: The largest allocation that each inventory has room for.
     rooms: _Floats
 
     @property

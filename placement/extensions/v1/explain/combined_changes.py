@@ -16,7 +16,7 @@ _MAX_CONDITIONS = 3
 def combined_changes(variations: Variations, amount_search: AmountSearch) -> list[QueryChange]:
     """Return the changes of two conditions that give candidates, or else the changes of three; one must not be enough.
 
-    Only a condition that made a difference to a failed search can help, so only such conditions are added, as in a
+    Only a condition that made a difference to a failed search can help, so only such conditions are added.  This is a
     hitting-set tree (Reiter, A Theory of Diagnosis from First Principles, 1987).
     """
     enumeration = _ConditionSets(variations, amount_search)
@@ -61,7 +61,7 @@ class _ConditionSets:
         return successful, still_failed
 
     def _loosest(self, together: frozenset[Condition]) -> Iterator[Variation]:
-        """Yield the loosest changes of conditions: if any change of them gives candidates, one of these does."""
+        """Yield the loosest changes of conditions: if any change gives candidates, one of these does."""
         dropped = self._variations.variation(dict.fromkeys(together, 0))
         if dropped is not None and all(map(self._amount_search.dropping_is_loosest, together)):
             yield dropped

@@ -180,7 +180,7 @@ def spread(query: SearchQuery, condition: Condition) -> Iterator[tuple[int, Sear
         The number of groups, from 2 to 16, and the query.
     """
     group = group_of(query, condition.suffix or "")
-    # In the unsuffixed group, the aggregates of the root count too: a suffixed group would have another meaning.
+    # In the unsuffixed group, the aggregates of the root also count: a suffixed group would have another meaning.
     if len(group.resources) > 1 or (group.suffix == UNSUFFIXED and group.aggregates.names):
         return
     used_suffixes = {other.suffix for other in query.groups}

@@ -1,7 +1,7 @@
 """Equivalence classes of trees, found with arrays: the result of a search in one tree holds for its whole class.
 
 Trees are equivalent if their canonical forms are equal (``solver/canonical_form.py``).  The form consists of facts
-about the providers that can supply some demand: which demands, the available amounts, the nearest ancestor that is also
+about the providers that can supply some demand: these demands, the available amounts, the nearest ancestor that is also
 such a provider, and the required traits.  Here each fact is a column of numbers over all these providers, and the
 numbers of a tree are combined into one.
 """
@@ -34,9 +34,9 @@ class TreeClasses(NamedTuple):
     """Trees, each with its equivalence class."""
 
     roots: Slots
-    #: By root: the number of its class.
+    #: The number of the class of each root.
     classes: _Numbers
-    #: By class: its first root.
+    #: The first root of each class.
     first: Slots
 
     def of_classes(self, classes: Collection[int]) -> SlotSet:
@@ -106,7 +106,7 @@ def equivalent_trees(narrowed: Narrowed, trees: SlotSet, budget: Budget) -> Tree
 
 
 class _Rows:
-    """Rows of numbers, each combined into one number; two rows are equal if and only if their numbers are."""
+    """Rows of numbers, each combined into one number; two rows are equal if and only if their numbers are equal."""
 
     def __init__(self, count: int) -> None:
         """Create empty rows."""

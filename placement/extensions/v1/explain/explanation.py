@@ -1,4 +1,4 @@
-"""Explanations: what a search found, what each rule removed, and which changes would be enough.
+"""Explanations: the result of a search, the effect of each rule, and the changes that would be enough.
 
 Providers are slots of ``Explanation.snapshot``.  Texts refer to providers by name, and to rules by query parameter.
 """
@@ -32,7 +32,7 @@ class Shortfall:
     #: Number of providers blocked by each property of their inventory: "absent" (no inventory), "total", "reserved",
     #: "used" (at most one of these three for a provider), "max_unit", "min_unit", "step_size".
     blocked_by: Mapping[str, int]
-    #: The largest single allocation that any of them has room for, even above ``amount``; 0 if none has room.
+    #: The largest single allocation that one of the providers has room for, even above ``amount``, or 0.
     most: int
 
 
@@ -65,7 +65,7 @@ class Combination:
     rule: str
     parameter: str
     trees: int
-    #: The roots of some of them.
+    #: The roots of some of these trees.
     examples: tuple[int, ...]
 
 
@@ -74,7 +74,7 @@ class Missing:
     """A condition that a tree does not meet."""
 
     parameter: str
-    #: The provider that does not meet it; None if there are several, or if no provider serves the demand.
+    #: The only provider that does not meet it; None for several providers, or if no provider serves the demand.
     provider: int | None
     #: Amounts, in units of the class; None unless the condition is about an amount.
     needed: int | None
@@ -136,7 +136,7 @@ class Explanation:
     #: Operations spent, approximately.
     operations: int
     summary: str
-    #: The rule that left no candidate, with the suffix of its group; None if there are candidates.
+    #: The rule that left no candidate, with the suffix of its group; None if the query has candidates.
     obstacle: tuple[str, str | None] | None
     steps: tuple[Step, ...]
     combinations: tuple[Combination, ...]

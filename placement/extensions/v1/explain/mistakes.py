@@ -1,4 +1,4 @@
-"""Mistakes in a query, whatever the usage: unknown names, excessive amounts, subtrees without a common ancestor."""
+"""Mistakes in a query, regardless of usage: unknown names, excessive amounts, subtrees without a common ancestor."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from placement.search.query.query import UNSUFFIXED, Group, NameCondition, Searc
 _MAX_MISTAKES = 20
 #: Unknown names of a kind that get suggestions; suggestions per name.
 _MAX_MISSPELT, _MAX_SUGGESTIONS = 3, 3
-#: Known names examined; names compared: the ones with the most pairs of letters in common.
+#: Maximum number of known names examined, and of names compared: the names with the most common pairs of letters.
 _MAX_KNOWN, _MAX_COMPARED = 5_000, 50
 #: Maximum difference in length of similar names; maximum length of a name that gets suggestions.
 _MAX_DIFFERENCE, _MAX_LENGTH = 3, 64
@@ -208,7 +208,7 @@ def _demands(query: SearchQuery) -> Iterator[Group]:
 
 
 def _ancestor_group(query: SearchQuery, suffixes: frozenset[str], searches: BudgetedSearches) -> str | None:
-    """Return parameters that add a group for the common ancestor and give candidates; None if no trait tried does."""
+    """Return parameters that add a group for the common ancestor and give candidates; None if no tried trait does."""
     relaxed = with_changes(query, {Condition("same_subtree", names=suffixes): 0})
     if relaxed is None:
         return None

@@ -1,4 +1,4 @@
-"""Trees that have candidates after the smallest changes, and what each of them lacks (docs: v1-explain).
+"""Trees that have candidates after the smallest changes, and the conditions that each does not meet (docs: v1-explain).
 
 The search for the changed query found a candidate in each tree.  The providers of this candidate are compared with the
 conditions before the change.
@@ -156,7 +156,7 @@ class _Lacks:
         return self._candidate.mappings.get(condition.suffix or "", ())
 
     def _of_rule(self, condition: Condition, part: str) -> tuple[int | None, str]:
-        """Return the provider that does not meet a condition, or None if there are several, and a sentence."""
+        """Return the only provider that does not meet a condition, or None for several, and a sentence."""
         names = " or ".join(sorted(condition.names))
         if condition.kind == "root_required":
             return (
@@ -210,5 +210,5 @@ class _Lacks:
 
 
 def _only(slots: Sequence[int]) -> int | None:
-    """Return the only slot; None if there are several."""
+    """Return the only slot; None for several."""
     return slots[0] if len(slots) == 1 else None

@@ -1,4 +1,4 @@
-"""A search that records why each tree has no candidate, and a common budget for many searches.
+"""A search that records the reason why each tree has no candidate, and a common budget for many searches.
 
 It finds the same candidates as ``find``.  Unless a sharing provider is eligible, arrays find classes of equivalent
 trees, and the solver searches one tree of each class.
@@ -37,7 +37,7 @@ class Outcome:
     limited: bool
     complete: bool
     refusals: Refusals
-    #: None if the budget ran out before the rules were applied.
+    #: The result of narrowing; None if the budget ran out before the rules were applied.
     narrowed: Narrowed | None
     #: Operations spent from its budget.
     operations: int
@@ -69,8 +69,8 @@ def full_budget_search(query: SearchQuery, snapshot: Snapshot, settings: Setting
 def refusal_reasons(outcome: Outcome, budget: Budget) -> Refusals:
     """Return the refusals of a search without candidates, with a reason for each tree.
 
-    The search skips trees that could only repeat the candidates of others.  Without candidates, a skipped tree still
-    needs a reason, so these trees are searched too.
+    The search skips trees that could only repeat the candidates of other trees.  Without candidates, a skipped tree
+    still needs a reason, so this search includes these trees.
     """
     refusals = outcome.refusals
     narrowing = [refusal for refusal in refusals.narrowing if refusal.rule != NotOnlyShared.name]

@@ -149,7 +149,7 @@ def _joined(texts: Sequence[str]) -> str:
 
 
 def recorded_suffixes(query: SearchQuery) -> dict[str, str]:
-    """Return, for each suffix, the suffix of the first equal group: narrowing records the rules under that one."""
+    """Return, for each suffix, the suffix of the first equal group, under which narrowing records the rules."""
     first: dict[object, str] = {}
     return {
         group.suffix: group.suffix if group.suffix == UNSUFFIXED else first.setdefault(_rules(group), group.suffix)
@@ -165,7 +165,7 @@ def interchangeable(query: SearchQuery, extra: Mapping[str, object] = MappingPro
     """Return a key shared by queries that differ only in suffixes outside of every same_subtree.
 
     Args:
-        extra: Further values by suffix that must be equal too.
+        extra: Further values by suffix that must also be equal.
     """
     subtrees = frozenset(names for names in query.same_subtrees if len(names) > 1)
     named = frozenset().union(*subtrees, {UNSUFFIXED})
@@ -195,7 +195,7 @@ def _may_matter(
     concerned &= first.keys()
     if not concerned:
         return False
-    # A group is removed with its last amount or condition, whatever else it requires, and so are groups tied to it.
+    # A group is removed with its last amount or condition, even if other rules remain, and so are groups tied to it.
     may_be_removed = condition.kind in ("amount", "same_subtree") or not all(
         group_of(query, suffix).resources for suffix in concerned
     )
@@ -209,6 +209,6 @@ def _may_matter(
 
 
 def _tied(query: SearchQuery, suffixes: frozenset[str]) -> frozenset[str]:
-    """Return the suffixes and all others that a same_subtree connects to them, directly or indirectly."""
+    """Return the suffixes and all suffixes that a same_subtree connects to them, directly or indirectly."""
     tied = suffixes.union(*(names for names in query.same_subtrees if names & suffixes))
     return tied if tied == suffixes else _tied(query, tied)

@@ -18,7 +18,7 @@ from placement.objects.claims import leases
 from placement.objects.claims.holding import Holding, stored_uuids
 from placement.objects.consumer import canonical_uuid
 
-#: Seconds: the maximum age of the snapshot for names; no search of a request is older.
+#: Maximum age, in seconds, of the snapshot for names; no search of a request is older.
 _MAX_SEARCH_AGE = 60
 
 
@@ -42,7 +42,7 @@ def create(req: Request) -> Reply:
     if document["claimed"]:
         return ok(document)
     if req.dry_run is not None and req.dry_run.observation is None:
-        req.write(lambda _db: None)  # nothing fits, so there was no write yet for the dry run to roll back
+        req.write(lambda _db: None)  # nothing fits, so the dry run has not rolled back a write yet
     failure = results[0].failure
     assert failure is not None
     failure.members, failure.line = document, document["results"][0]["error"]["detail"]

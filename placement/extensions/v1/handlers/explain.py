@@ -14,7 +14,7 @@ from placement.search.query.existence import unknown_traits
 
 @endpoint(policy="placement:v1:explain", query=schema.SHOW, replies=schema.REPLIES)
 def show(req: Request) -> Reply:
-    """Explain which candidates a query has, or why it has none and what would be enough."""
+    """Explain the candidates of a query, or the lack of candidates and the changes that would be enough."""
     snapshot = req.index.current()
     query = request_query.from_request(req, snapshot)
     unknown = unknown_traits(query.trait_names, snapshot, req.database)

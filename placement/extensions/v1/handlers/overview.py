@@ -17,8 +17,8 @@ from placement.index.snapshot import Snapshot
 from placement.objects import usage
 from placement.schemas.dates import precise
 
-#: Largest page, in providers, sent without streaming; a statement counts its consumers.  The index counts the consumers
-#: of streamed pages.
+#: Maximum number of providers on a page that is sent without streaming; a statement counts its consumers.  The index
+#: counts the consumers of streamed pages.
 MAX_UNSTREAMED = 1000
 
 

@@ -37,22 +37,22 @@ WINDOW = 20_000
 START_MARK = "0-00000000"
 #: The pattern of marks; positions have at most 18 digits.
 MARK = "[0-9]{1,18}-[0-9a-f]{8}"
-#: The clock skew between the servers of a database; a search by time begins earlier by this much.
+#: Maximum clock skew between the servers of a database; a search by time begins earlier by this time.
 _TOLERANCE = datetime.timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Conditions that an event must meet; None or an empty tuple is no condition."""
+    """Conditions that an event must meet; None or an empty tuple means no condition."""
 
     #: Uuids of providers, nodes or consumers, each in every spelling that the database may contain.
     uuids: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     #: The owner of a consumer.
     project: str | None = None
-    #: Whether to hide values that a consumer had while another project owned it.
+    #: Whether to hide the values of a consumer from the time when another project owned it.
     only_owned: bool = False
-    #: Naive, UTC.
+    #: The earliest timestamp (naive, UTC).
     since: datetime.datetime | None = None
 
 
@@ -62,14 +62,14 @@ class Event:
 
     number: int
     mark: str
-    #: By the clock of the database: naive, UTC.
+    #: The timestamp by the clock of the database (naive, UTC).
     at: datetime.datetime
     kind: str
-    #: None for resource classes and traits.
+    #: The uuid of the object; None for resource classes and traits.
     uuid: str | None
     #: The new or last name, if the event creates, renames or deletes the object.
     name: str | None
-    #: Before and after; both None if unchanged.
+    #: The generations before and after; both None if unchanged.
     generations: tuple[int | None, int | None]
     changes: dict[str, Any]
     #: The owner of a consumer.
@@ -195,7 +195,7 @@ def _number(db: Reading, mark: str, first: int) -> int:
 
 
 def _before(db: Reading, since: datetime.datetime, last: int) -> int:
-    """Return the position before the first transaction at or after ``since``; ``last`` if there is none."""
+    """Return the position before the first transaction at or after ``since``, or else ``last``."""
     earliest = max(since, datetime.datetime.min + _TOLERANCE) - _TOLERANCE
     position = db.execute(_SINCE, {"since": earliest}).scalar()
     return last if position is None else position - 1

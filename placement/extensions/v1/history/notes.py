@@ -40,7 +40,7 @@ class EventNotes:
 
     def __init__(self) -> None:
         self._rows: list[dict[str, Any]] = []
-        #: By author (its identity, because each request has its own object), kind and key.
+        #: Changes by author (its identity, because each request has its own object), kind and key.
         self._noted: dict[tuple[int, str, str], _ObjectChanges] = {}
 
     def add(

@@ -51,7 +51,7 @@ class _Overtaken(errors.Conflict):
 
 
 def put_in_order(database: Database) -> None:
-    """Assign a position to each committed transaction without one; raises like ``Database.write``."""
+    """Assign a position to each committed transaction without one; failures as for ``Database.write``."""
     pending: set[tuple[int, int]] | None = None
     for number in itertools.count(1):
         rows = database.snapshot(unordered)
@@ -258,7 +258,7 @@ def _newest_of(table: sa.Table) -> sa.ScalarSelect[Any]:
     )
 
 
-#: Writers, including ended ones, with events that have no position; and the newest number of each with a position.
+#: Writers, including ended writers, with events that have no position; and the newest number of each with a position.
 _BEHIND = sa.select(_WRITER.label("writer"), _newest_of(event_order).label("ordered")).where(
     _newest_of(events) > sa.func.coalesce(_newest_of(event_order), 0)
 )

@@ -61,7 +61,7 @@ def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None) -> Non
     """Attach a history with the options of ``[history]`` to a database.
 
     Args:
-        threads: The number of threads that serve requests; None: unknown.
+        threads: The number of threads that serve requests; None if unknown.
     """
     group = conf.history
     settings = HistorySettings(group.enabled, group.retention_days, group.max_events, group.max_undone_events)
@@ -110,13 +110,13 @@ class EventHistory:
         return EventNotes() if self.settings.enabled else None
 
     def order(self) -> None:
-        """Assign a position to each committed event; raises like ``Database.write``."""
+        """Assign a position to each committed event; failures as for ``Database.write``."""
         self._ordering.run()
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run ``work(db)`` in a state where each event committed before this call has its position.
 
-        This is one transaction unless events have to be ordered first; raises like ``Database.write``.
+        This is one transaction unless events have to be ordered first; failures as for ``Database.write``.
         """
         result = self._database.snapshot(lambda db: None if order.is_behind(db) else (work(db),))
         if result is None:
@@ -187,7 +187,7 @@ class EventHistory:
         return removed
 
     def _remove(self, attempts: int) -> pruning.Pruned:
-        """Remove a batch of events; raises like ``Database.write``."""
+        """Remove a batch of events; failures as for ``Database.write``."""
         retention = datetime.timedelta(days=self.settings.retention_days)
         max_events = self.settings.max_events
         pruned = self._database.write(lambda db: pruning.prune(db, retention, max_events), attempts=attempts)

@@ -22,7 +22,7 @@ INTERVAL = datetime.timedelta(minutes=10)
 
 
 def take(database: Database, at: datetime.datetime | None = None) -> None:
-    """Insert the sample of an interval and its shares, unless they exist; raises like ``Database.write``.
+    """Insert the sample of an interval and its shares, unless they exist; failures as for ``Database.write``.
 
     Args:
         at: The beginning of the interval (naive, UTC); None for the current one.

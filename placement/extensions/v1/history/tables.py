@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from placement.db.schema.tables import LONG_TEXT, exact, metadata, precise
 
 # Changes by committed transactions (notes.py): a row for each object that a request changed.  The key begins with the
-# transaction's number in the feed.  There is no foreign key, because events outlive their writers.
+# transaction's number in the feed.  They have no foreign key, because events outlive their writers.
 events = sa.Table(
     "events",
     metadata,
@@ -27,7 +27,7 @@ events = sa.Table(
     # Null: the object did not exist before or does not exist after, or its generation is unknown.
     sa.Column("before_generation", sa.Integer, nullable=True),
     sa.Column("generation", sa.Integer, nullable=True),
-    # JSON texts.  Only the first row of a request contains the request; the others refer to its ordinal.
+    # JSON texts.  Only the first row of a request contains the request; the other rows refer to its ordinal.
     sa.Column("changes", LONG_TEXT, nullable=False),
     sa.Column("request", LONG_TEXT, nullable=True),
     sa.Column("request_ordinal", sa.Integer, nullable=False),

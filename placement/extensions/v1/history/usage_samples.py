@@ -16,7 +16,7 @@ from placement.db.writes.transaction import Reading
 from placement.extensions.v1.history.tables import usage_samples
 from placement.objects import capacity
 
-#: The largest stored capacity; extreme allocation ratios result in more.
+#: Maximum capacity that is stored; extreme allocation ratios result in larger capacities.
 _LARGEST = 2**62
 
 
@@ -48,9 +48,9 @@ class UsageSample:
         Args:
             since: The beginning of the period (naive, UTC).
             until: The end of the period, exclusive; later than the beginning.
-            limit: The maximum number of samples of a class.  If there are more, the period is divided into this many
+            limit: The maximum number of samples of a class.  A period with more samples is divided into this number of
                 equal spans, and only the last sample of each span is returned.
-            resource_class: Read only samples of this class; None: of all classes.
+            resource_class: The class of the samples; None for all classes.
         """
         timestamps = timestamps_between(db, since, until, limit, resource_class)
         conditions = _S.at.in_(timestamps), of_class(_S.resource_class, resource_class)
@@ -71,7 +71,7 @@ def timestamps_between(
 
 
 def of_class(column: sa.ColumnElement[str], resource_class: str | None) -> sa.ColumnElement[bool]:
-    """Return the condition that a row belongs to a class; None: to any class."""
+    """Return the condition that a row belongs to a class, or without one to any class."""
     return sa.true() if resource_class is None else column == resource_class
 
 
@@ -104,7 +104,7 @@ def capacity_of(row: Any) -> float:
 
 
 _I, _A, _C, _S = inventories.c, allocations.c, resource_classes.c, usage_samples.c
-#: The columns that determine a capacity.  Most inventories of a class are equal, so equal ones are grouped.
+#: The columns that determine a capacity.  Most inventories of a class are equal, so equal inventories are grouped.
 INVENTORY_COLUMNS = (_I.total, _I.reserved, _I.allocation_ratio)
 _INVENTORIES = (
     sa.select(_C.name, *INVENTORY_COLUMNS, sa.func.count().label("number"))

@@ -36,7 +36,7 @@ from placement.extensions.v1.history.usage_samples import (
     timestamps_between,
 )
 
-#: Projects, and aggregates, that a sample records for each class.
+#: Maximum number of projects, and of aggregates, that a sample records for each class.
 MAX_SHARES = 20
 
 
@@ -63,7 +63,7 @@ class UsageShare:
 #: Shares by class and name, in ascending order of time; names by usage at the last timestamp, the largest first.
 Shares = dict[str, dict[str, list[UsageShare]]]
 
-#: Rows that one request reads, approximately.
+#: Approximate maximum number of rows that one request reads.
 _MAX_ROWS = 40_000
 
 

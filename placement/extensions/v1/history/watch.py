@@ -1,8 +1,9 @@
 """Waiting for events, with one reader for all waiting requests (docs/adr/0042).
 
-Hundreds of clients may follow the events from the same position.  When an event arrives, or when all of them send a
-request at once and none may wait, they would read the same page at the same time and delay every other request.
-Therefore, one request reads the newest position or the next page; the others wait for their turn and share the result.
+Hundreds of clients may follow the events from the same position.  When an event arrives, or when all clients send a
+request at once and none may wait, they would read the same page.  Together, they would delay every other request.
+Therefore, one request reads the newest position or the next page; the other requests wait for their turn and share the
+result.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class EventWatch:
         """Create a watch.
 
         Args:
-            newest: Returns the newest position and its mark; it may write, and may raise a Failure.
+            newest: A function that returns the newest position and its mark; it may write, and may raise a Failure.
         """
         self._read_newest = newest
         self.max_waiting = 1
@@ -78,7 +79,7 @@ class EventWatch:
 
     @timed("wait")
     def wait(self, number: int, until: float) -> bool:
-        """Wait for a position beyond ``number``, and return whether there is one.
+        """Wait for a position beyond ``number``, and return whether it exists.
 
         The caller must have entered, and must not hold a database connection.
 
@@ -105,7 +106,7 @@ class EventWatch:
 
         Args:
             key: The filter, the limit and the position of the page.
-            read: Reads the page; its exceptions propagate.
+            read: A function that reads the page; its exceptions propagate.
             until: The deadline of the turn, by the monotonic clock.
 
         Returns:

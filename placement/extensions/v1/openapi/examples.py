@@ -1,7 +1,7 @@
-"""Examples of requests and replies, taken from docs/api and tested against the service.
+"""Examples of requests and responses, taken from docs/api and tested against the service.
 
 ``tools/generate_examples.py`` writes ``examples/*.json``, one file for each page of docs/api.  The document of a
-version includes an example if its request and its reply conform to the schemas of that version.
+version includes an example if its request and its response conform to the schemas of that version.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Example:
 
 
 def of(api: Api, version: Version, method: str, route: str, endpoint: Endpoint) -> list[Example]:
-    """Return examples for the document of a version, preferably with a reply and of a version close to it."""
+    """Return examples for the document of a version, preferably with a response and of a version close to it."""
     key = api.name, method, route
     of_route = (example for example in _all() if (example.api, example.method, example.route) == key)
     conforming = [example for example in of_route if _conforms(example, endpoint, version)]

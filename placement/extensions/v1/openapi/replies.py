@@ -177,7 +177,7 @@ def _response(
 def _either(of_write: dict[str, Any], of_dry_run: dict[str, Any]) -> dict[str, Any]:
     """Return the response of a write that may be a dry run.
 
-    Headers of the write that the dry run does not have are optional.
+    Headers of the write that a dry run lacks are optional.
     """
     headers = {
         name: header if name in of_dry_run["headers"] else {**header, "required": False}
@@ -237,7 +237,7 @@ def _error_list(api: Api, version: Version, status: HTTPStatus) -> JSONSchema:
 
 
 def _record(fields: dict[str, JSONSchema], optional: Mapping[str, JSONSchema] = {}) -> JSONSchema:
-    """Return the schema of an object with required and optional fields, and no others."""
+    """Return the schema of an object with required and optional fields, which admits no further fields."""
     properties = {**fields, **optional}
     return {"type": "object", "properties": properties, "required": [*fields], "additionalProperties": False}
 

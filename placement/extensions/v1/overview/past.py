@@ -251,7 +251,7 @@ def _positions_since(db: Connection, at: datetime.datetime, max_events: int) -> 
 
     Raises:
         TimeUnknown: The history does not reach back that far.
-        TooManyChanges: There are more than ``max_events`` positions between them.
+        TooManyChanges: More than ``max_events`` positions lie between them.
     """
     oldest = db.execute(OLDEST).first()
     newest = db.execute(NEWEST_POSITION).first()
@@ -272,7 +272,7 @@ def _newest_first(db: Connection, first: int, end: int) -> Iterator[Any]:
     Args:
         db: A connection that sees one committed state.
     """
-    # Begin with the few events committed since the others were ordered.
+    # Begin with the few events committed since the last ordering.
     positions = {(row["writer_id"], row["seq"]): row["position"] for row in order.unordered(db)}
     rows = db.execute(_OF_TRANSACTIONS, {"transactions": [*positions]}).all() if positions else []
     yield from sorted(rows, key=lambda row: (positions[row.writer_id, row.seq], row.ordinal), reverse=True)

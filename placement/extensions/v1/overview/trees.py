@@ -1,7 +1,7 @@
 """Trees of providers: filtering, sorting and pagination (docs: v1-overview).
 
 A page contains whole trees.  It begins after a *mark*, which contains the sort key of a tree (keyset pagination), so
-trees that are created or deleted between two pages do not affect the others.
+trees that are created or deleted between two pages do not affect other trees.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_CAPACITY = 2.0**53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeFilter:
-    """Conditions that one provider of a tree must meet; None is no condition."""
+    """Conditions that one provider of a tree must meet; None means no condition."""
 
     #: The slot of the root of the tree.
     root: int | None = None
@@ -82,8 +82,8 @@ def find_trees(
     Args:
         snapshot: The snapshot of the trees.
         tree_filter: The filter.
-        order: The order; None: by the ids of the roots.
-        limit: The maximum number of providers on the page; a larger tree gets a page to itself.  None: no limit.
+        order: The order; None for the order of the ids of the roots.
+        limit: The maximum number of providers on the page; a larger tree gets a page to itself.  None means no limit.
         after: The mark of the last tree on the previous page; it contains a sum if ``order`` is given.
     """
     roots = _roots(snapshot, tree_filter).slots()

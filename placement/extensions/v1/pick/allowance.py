@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from placement.search.budget import Budget
 
-#: Operations reserved per request, for use after earlier requests have used up the common ones; maximum of the
+#: Operations reserved per request, for use after earlier requests have used up the common operations; maximum of the
 #: operations reserved for all requests.
 OPERATIONS_PER_REQUEST, _RESERVED = 5_000, 125_000
 #: Operations not charged to a request that gets a place: writing the place costs about as much.
@@ -22,7 +22,7 @@ class Allowance:
     """The operations left for a claim set."""
 
     def __init__(self, operations: int, requests: int) -> None:
-        """Divide the operations into common and reserved ones.
+        """Divide the operations into common and reserved operations.
 
         Args:
             operations: Operations of one search, shared by all requests.
@@ -54,13 +54,13 @@ class Allowance:
         return remaining if remaining >= _EXPLANATION else 0
 
     def explained(self, operations: int) -> None:
-        """Charge the operations of an explanation, first to those reserved for explanations."""
+        """Charge the operations of an explanation, first to the operations reserved for explanations."""
         from_reserve = min(operations, self._explaining)
         self._explaining -= from_reserve
         self._spend(operations - from_reserve)
 
     def _spend(self, operations: int) -> None:
-        """Charge operations, first to the common ones, then to the reserved ones."""
+        """Charge operations, first to the common operations, then to the reserved operations."""
         from_spare = min(operations, self._spare)
         self._spare -= from_spare
         self._reserved = max(self._reserved - (operations - from_spare), 0)

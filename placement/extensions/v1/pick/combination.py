@@ -39,11 +39,11 @@ def combination(
 
     Args:
         count: Number of choices.
-        alternatives: Called for each place, and again after an earlier choice was replaced.
+        alternatives: The function that is called for each place, and again after an earlier choice was replaced.
         contended: Whether several choices may use the provider in a slot.
 
     Returns:
-        None if there is no such sequence; the overlay is then unchanged.
+        None if no sequence fits; the overlay is then unchanged.
 
     Raises:
         Exhausted: The budget is exhausted; the overlay is unchanged.
@@ -65,11 +65,11 @@ class _Search:
         self.choices: list[TreeCandidate] = []
         #: Amounts taken from contended providers, by slot and class.
         self._amounts: Counter[tuple[int, str]] = Counter()
-        #: The first position reached in each state: later positions leave fewer trees, so they fail too.
+        #: The first position reached in each state: later positions leave fewer trees, so they also fail.
         self._no_goods: dict[Hashable, int] = {}
 
     def run(self, count: int, alternatives: Alternatives) -> bool:
-        """Search for a sequence and store it in ``choices``; return whether there is one."""
+        """Search for a sequence and store it in ``choices``; return whether one exists."""
         levels = [alternatives(self.choices)]
         while levels:
             choice = next(levels[-1], None)

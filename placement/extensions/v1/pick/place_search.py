@@ -1,7 +1,7 @@
 """The search for the places of one query: trees in the order of a strategy, and the first candidate in each that fits.
 
 The query is narrowed once.  Picks only increase usage, so a refused provider or tree stays refused; the solver checks
-the others against the usage after the earlier picks.
+the remaining trees against the usage after the earlier picks.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class PlaceSearch:
         budget: Budget,
         seed: int,
     ) -> None:
-        """Narrow a sample of the trees if there are many; narrow all trees if too few of the sample remain.
+        """Narrow a sample of many trees, or all trees if they are few or too few of the sample remain.
 
         Args:
             released: The amounts that the consumers release.
@@ -234,7 +234,7 @@ class PlaceSearch:
         return combination(copies, alternatives, self._is_contended, self._overlay, self.budget)
 
     def _may_fit(self, copies: int) -> bool:
-        """Whether there are enough trees and sharing providers for each demand on its own."""
+        """Whether the remaining trees and sharing providers are enough for each demand on its own."""
         self.budget.spend(sum(len(sharing) for _, sharing, _ in self._shared))
         return self.roots.count >= copies and all(
             trees + sum(self._overlay.times(slot, demand.amounts) for slot in sharing) >= copies

@@ -5,7 +5,7 @@ best tree of a random sample: the "power of d choices" (Mitzenmacher, "The power
 balancing", IEEE TPDS 12, 2001; Ousterhout et al., "Sparrow: distributed, low latency scheduling", SOSP 2013).  For
 example, the best of 68 trees is among the best 5 % of all with a probability of 97 %.  If the sample has no room, the
 other trees follow.  A pick that packs scores all trees, because most samples would miss the few that are in use.  If
-picks are spread over domains, the sample is stratified: it contains trees of each domain, even of small ones.
+picks are spread over domains, the sample is stratified: it contains trees of each domain, even of a small one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Shares = npt.NDArray[np.float64]
 
 
 def sample_size(picks: int) -> int:
-    """Return the largest number of trees used without sampling; from more trees, half that number is drawn."""
+    """Return the maximum number of trees used without sampling; from more trees, half that number is drawn."""
     return 2 * (SAMPLE + PER_PICK * picks)
 
 
@@ -44,7 +44,7 @@ class Sample(NamedTuple):
     """Trees to choose from."""
 
     roots: Slots
-    #: None if the strategy ignores usage.
+    #: The used shares; None if the strategy ignores usage.
     usage: TreeUsage | None
 
 

@@ -38,11 +38,11 @@ _WORDS = {
 
 
 class Strategy(NamedTuple):
-    """A preference, and optionally domains that share the picks evenly as far as there is room."""
+    """A preference, and optionally domains that share the picks evenly as far as capacity allows."""
 
     preference: Preference = Preference.SPREAD
     #: ``ROOT``: each tree is a domain.  ``AGGREGATE``: the aggregates of the root.  Otherwise a prefix: the traits of
-    #: the root whose names begin with it.  None: no domains.
+    #: the root whose names begin with it.  None for no domains.
     spread_over: str | None = None
 
     @property

@@ -104,7 +104,7 @@ class TreeQueue:
         return Entry(by_use, self._sign * by_picks, chance, root)
 
     def _add_sample(self) -> bool:
-        """Add the next sample to the queue; return whether there was one."""
+        """Add the next sample to the queue; return whether one was left."""
         sample = self._samples.next()
         if sample is None:
             return False
@@ -128,7 +128,7 @@ class Entry(NamedTuple):
     #: The first and second criterion of the strategy.
     first: int
     second: int
-    #: Breaks ties; positive.
+    #: A positive number that breaks ties.
     chance: float
     root: int
 
@@ -161,7 +161,7 @@ class EvenHeaps:
 
     A tree may be in several domains, such as a rack and a zone; then the sum of their picks counts.  A pick increases
     the sum of the squares of the numbers of picks by about twice this sum, and the squares are minimal if picks are
-    even.  Trees without a domain come last.  The methods are the same as in ``OneHeap``.
+    even.  Trees without a domain come last.  ``OneHeap`` has the same methods.
     """
 
     def __init__(self, domains_of: DomainsOf, picks: Counter[str]) -> None:
@@ -178,7 +178,7 @@ class EvenHeaps:
         self._heaps: list[list[Entry]] = []
         #: Indexes of the heaps with trees in a domain, by domain.
         self._of_domain: defaultdict[str, list[int]] = defaultdict(list)
-        #: By heap: picks in its domains, times ``_PICK``; rank of its smallest entry, infinite for an empty heap.
+        #: Picks in the domains of each heap, times ``_PICK``; rank of its smallest entry, infinite for an empty heap.
         self._picks: npt.NDArray[np.float64] = np.empty(0)
         self._least: npt.NDArray[np.float64] = np.empty(0)
 

@@ -34,9 +34,10 @@ from placement.version_history import OLDEST
 
 Document = dict[str, Any]
 
-#: Seconds: ten years.
+#: Maximum number of seconds until a claim expires: ten years.
 _MAX_EXPIRES_IN = 315_360_000
-#: Characters of a query text, the default limit of a URL.  A body of 16 MiB could contain millions of parameters.
+#: Maximum number of characters of a query text, the default limit of a URL.  A body of 16 MiB could contain millions of
+#: parameters.
 _MAX_QUERY = 28 * 1024
 
 _TEXTS = Array(string(minLength=1))

@@ -79,7 +79,7 @@ def consumer_filter(req: Request, parameters: Parameters) -> ConsumerFilter:
 
 
 def _providers_in_use(snapshot: Snapshot, resource_class: str) -> list[int] | None:
-    """Return the ids of providers with usage of the class; None if there are more than ``_MAX_LISTED``.
+    """Return the ids of providers with usage of the class; None for more than ``_MAX_LISTED`` providers.
 
     With a list of providers, the database finds the holders of a rare class in its index by provider and class.
     """

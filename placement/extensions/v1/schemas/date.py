@@ -33,7 +33,7 @@ def timestamp(parameter: str, value: str, now: Callable[[], datetime.datetime]) 
     Args:
         parameter: The name of the parameter.
         value: A text that conforms to ``DATE``.
-        now: Returns the time by the database's clock (naive, UTC); called only for an age.
+        now: A function that returns the time by the database's clock (naive, UTC); called only for an age.
 
     Raises:
         InvalidField: The date does not exist.

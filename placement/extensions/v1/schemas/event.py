@@ -39,7 +39,7 @@ from placement.uuids import spellings
 RULE = "placement:v1:events:list"
 #: Events in a page: the maximum, and the default.
 MAX_EVENTS, DEFAULT_EVENTS = 1000, 100
-#: Seconds: the longest wait for an event.
+#: Maximum number of seconds to wait for an event.
 MAX_WAIT = 60
 #: The value of ``after`` for the newest position.
 NOW = "now"
@@ -50,7 +50,7 @@ LIST = Query(
     Object(
         Field(
             "after",
-            string(pattern=f"^({NOW}|{MARK})$", description=f"{NOW}, or the position in a reply or an event"),
+            string(pattern=f"^({NOW}|{MARK})$", description=f"{NOW}, or the position in a response or an event"),
             text="The position to begin after; now for the newest. By default, the first event is the oldest.",
         ),
         Field("provider", IDENTIFIER, text="Events of this provider, all below it, and its node, by uuid or name."),
@@ -67,7 +67,7 @@ LIST = Query(
 HISTORY = Query(
     Object(
         ONLY,
-        Field("order", string(enum=["oldest", "newest"]), text="Which events come first."),
+        Field("order", string(enum=["oldest", "newest"]), text="Whether the oldest or the newest events come first."),
         _LIMIT,
         Field("after", string(pattern=f"^{MARK}$", description=paging.MARK), text=paging.AFTER),
     )

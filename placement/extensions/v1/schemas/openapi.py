@@ -20,7 +20,7 @@ _DOCUMENT = Object(
     additional=ANYTHING,
 )
 _ETAG = (("etag", "Changes with the document."),)
-#: 304 answers a client that sends the ETag of the present document.
+#: The response with 304 is for a client that sends the ETag of the present document.
 SHOW = (
     Success(200, _DOCUMENT, headers=_ETAG, dated=Dated.SOMETIMES),
     Success(304, headers=_ETAG, dated=Dated.SOMETIMES),

@@ -118,5 +118,5 @@ def holders(holdings: Iterable[Holding], uuids: frozenset[str]) -> list[dict[str
 
 
 def counted(snapshot: Snapshot, slots: Sequence[int]) -> dict[str, Any]:
-    """Return the number of providers, and references to the first ones."""
+    """Return the number of providers, and references to the first providers."""
     return {"count": len(slots), "providers": [named(snapshot, slot) for slot in slots[:_MAX_NAMED]]}

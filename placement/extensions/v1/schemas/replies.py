@@ -1,4 +1,4 @@
-"""Replies of /v1/overview, /v1/providers/{provider} and /v1/consumers, and the types that they share."""
+"""Responses of /v1/overview, /v1/providers/{provider} and /v1/consumers, and the types that they share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def _fields(type_: Scalar, *names: str) -> tuple[Field, ...]:
     return tuple(Field(name, type_, required=True) for name in names)
 
 
-#: A reference to a provider, with the name of its node if there is one.
+#: A reference to a provider, with the name of its node, if any.
 NAMED = Object(
     Field("uuid", UUID, required=True),
     Field("name", nullable(string()), required=True),
@@ -42,7 +42,7 @@ PROVIDER = Object(
     title="Provider",
 )
 _SOME = Object(*_fields(integer(), "count"), Field("providers", Array(NAMED), required=True))
-#: Null if another implementation left no row for the project or the user.
+#: The owner; null if another implementation left no row for the project or the user.
 _OWNER = _fields(nullable(string()), "project", "user")
 _HOLDER = Object(
     *_fields(string(), "consumer", "type"),

@@ -23,11 +23,11 @@ class Constraint(Protocol):
     Variables are numbered by depth, the order in which the search assigns them.  They are unassigned in reverse order.
     """
 
-    #: The name in refusals: the parameter of the query, if there is one.
+    #: The name in refusals: the parameter of the query, if any.
     name: str
 
     def feasible(self) -> bool:
-        """Whether there may be a solution; called once, before any assignment."""
+        """Whether a solution may exist; called once, before any assignment."""
 
     def allows(self, depth: int, provider: int) -> bool:
         """Whether the provider may be assigned to the variable at ``depth``, the next one."""

@@ -11,10 +11,10 @@ from placement.search.solver.work_limit import WorkLimit
 
 
 class Isolation:
-    """Suffixed groups use different providers: an all-different constraint.
+    """The constraint that suffixed groups use different providers (all-different).
 
-    It looks ahead by matching, as in Régin, "A filtering algorithm for constraints of difference in CSPs", AAAI 1994,
-    but only tests whether a matching exists, and only where that is not certain.
+    It looks ahead by matching, as in Régin, "A filtering algorithm for constraints of difference in CSPs", AAAI 1994.
+    It only tests whether a matching exists, and only where that is uncertain.
     """
 
     name = "group_policy"

@@ -8,7 +8,7 @@ from placement.search.solver.constraints.constraint import Variable
 
 
 class OnePerTree:
-    """A candidate uses at most one provider of each tree."""
+    """The constraint that a candidate uses at most one provider of each tree."""
 
     name = "one provider per tree"
 
@@ -16,7 +16,7 @@ class OnePerTree:
         # A group without resources takes nothing from its provider, which may be a different one.
         self._concerned = [bool(variable.demand.amounts) for variable in variables]
         self._trees = trees
-        #: By tree: its provider, once per variable.
+        #: The provider of each tree, once per variable.
         self._assigned: list[list[int]] = [[] for _ in trees]
 
     def feasible(self) -> bool:

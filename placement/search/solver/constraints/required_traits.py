@@ -13,7 +13,7 @@ _IN_A_SET = 60
 
 
 class RequiredTraits:
-    """Each required trait is a trait of some provider of the unsuffixed group."""
+    """The constraint that each required trait is a trait of some provider of the unsuffixed group."""
 
     name = "required"
 
@@ -28,9 +28,9 @@ class RequiredTraits:
         self._traits = traits
         self._variables = variables
         self._concerned = [variable.demand.suffix == UNSUFFIXED for variable in variables]
-        #: By depth: the traits of all providers in the domains from this depth on.
+        #: The traits of all providers in the domains from a depth on, by depth.
         self._reachable = self._reachable_traits(variables)
-        #: After each assignment: the sets without a trait of an assigned provider.
+        #: The sets without a trait of an assigned provider, after each assignment.
         self._unmet: list[AnyOf] = [required]
 
     def _reachable_traits(self, variables: Sequence[Variable]) -> list[frozenset[str]]:

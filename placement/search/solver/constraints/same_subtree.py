@@ -16,7 +16,7 @@ class AncestorForest:
 
     A preorder numbering decides ancestry in constant time, because the descendants of a provider are numbered without
     gaps (Dietz, "Maintaining order in a linked list", STOC 1982).  Unlike sets of ancestors, it takes memory linear in
-    the number of providers, whatever the depth of the tree.
+    the number of providers, regardless of the depth of the tree.
     """
 
     def __init__(self, parents: tuple[int, ...], limit: WorkLimit) -> None:
@@ -24,7 +24,7 @@ class AncestorForest:
         self._limit = limit
         #: All providers, ancestors before descendants.
         self.preorder = self._preorder()
-        #: By provider: the half-open range of the numbers of its subtree.
+        #: The half-open range of the numbers of a provider's subtree, by provider.
         self._first, self._end = [0] * len(parents), [0] * len(parents)
         sizes = [1] * len(parents)
         for number, provider in enumerate(self.preorder):
@@ -52,7 +52,7 @@ class AncestorForest:
         return self._first[top] <= self._first[provider] < self._end[top]
 
     def lowest_common_ancestor(self, first: int, second: int) -> int:
-        """Return the root of the smallest subtree that contains both providers; -1 if no subtree does."""
+        """Return the root of the smallest subtree that contains both providers; -1 if no subtree contains both."""
         if self.contains(second, first):
             return second
         ancestor = first
@@ -63,7 +63,7 @@ class AncestorForest:
 
 
 class SameSubtree:
-    """One of the providers of the groups is the same as, or an ancestor of, each of the others."""
+    """The constraint that one provider of the groups is the same as, or an ancestor of, each other provider."""
 
     name = "same_subtree"
 
@@ -74,9 +74,9 @@ class SameSubtree:
         limit.budget.spend(len(forest.parents) // _PER_OPERATION)
         self._forest = forest
         self._concerned = [variable.demand.suffix in suffixes for variable in variables]
-        #: By provider: the greatest depth at which it, or one of its ancestors, can be assigned.
+        #: The greatest depth at which a provider, or one of its ancestors, can be assigned, by provider.
         self._last_depth = self._last_depths(variables)
-        #: After each assignment: the lowest common ancestor, or -1, and whether it is itself assigned.
+        #: The lowest common ancestor, or -1, and whether it is itself assigned, after each assignment.
         self._tops: list[tuple[int, bool]] = []
 
     def _last_depths(self, variables: Sequence[Variable]) -> list[int]:

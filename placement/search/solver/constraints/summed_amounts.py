@@ -12,7 +12,7 @@ from placement.search.solver.work_limit import WorkLimit
 
 #: Elements of a list per operation; bytes of a number in a list, and in a set.
 _PER_OPERATION, _NUMBER, _IN_A_SET = 10, 8, 60
-#: Distinct amounts that the look-ahead checks.
+#: Maximum number of distinct amounts that the look-ahead checks.
 _MAX_AMOUNTS = 8
 
 
@@ -20,16 +20,16 @@ class _Unassigned(NamedTuple):
     """The variables from some depth on that demand the class."""
 
     domains: list[tuple[int, ...]]
-    #: In descending order.
+    #: The amounts that they demand, in descending order.
     amounts: list[int]
     #: The union of the domains.
     providers: frozenset[int]
-    #: For some of the amounts: the amount, and the number of variables that demand at least this much.
+    #: Some of the amounts, each with the number of variables that demand at least this amount.
     at_least: list[tuple[int, int]]
 
 
 class SummedAmounts:
-    """The demands of a class on one provider add up to at most its available amount.
+    """The constraint that the demands of a class on one provider add up to at most its available amount.
 
     This is bin packing, so the look-ahead tests only necessary conditions.
     """
@@ -42,7 +42,7 @@ class SummedAmounts:
         self._amounts = [variable.demand.amounts.get(class_, 0) for variable in variables]
         self._domains = [variable.domain for variable in variables]
         self._available = list(available)
-        #: By depth.
+        #: The unassigned variables, by depth.
         self._unassigned: dict[int, _Unassigned] = {}
         domains, amounts, *_ = self._unassigned_from(0)
         self._tight = not matching.is_slack(domains, lambda provider: self._available[provider] // amounts[0], limit)
@@ -70,7 +70,7 @@ class SummedAmounts:
         """Whether three necessary conditions hold for the variables from ``depth`` on.
 
         The total demand is available.  For each sampled amount, the providers can supply it to all variables that
-        demand at least this much.  If every variable demanded only the smallest amount, there would be a matching.
+        demand at least this much.  If every variable demanded only the smallest amount, a matching would exist.
         """
         domains, amounts, providers, at_least = self._unassigned_from(depth)
         if not amounts:
