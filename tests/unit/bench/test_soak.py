@@ -13,13 +13,13 @@ BENCH = Path(__file__).parents[3] / "bench"
 
 @pytest.fixture
 def soak(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return the script, with the directory of the scripts on the path."""
+    """Return the imported script."""
     monkeypatch.syspath_prepend(BENCH)
     return importlib.import_module("bench.soak")
 
 
 @pytest.mark.parametrize("slices", [1, 2, 3, 4, 12])
-def test_the_summary_of_a_run_of_any_length(soak: Any, slices: int) -> None:
+def test_a_steady_run_of_any_length_has_not_grown(soak: Any, slices: int) -> None:
     steady = {number: soak.Sample(100.0, 4) for number in range(slices)}
     assert soak._grown(steady, slices) == []
 
