@@ -34,9 +34,9 @@ def test_a_verb_leads_to_its_state(verb, state, becomes):
     assert states.target(verb, state) == becomes
 
 
-def test_every_state_that_a_verb_leads_from_or_to_is_one():
-    named = {state for leads in states.VERBS.values() for pair in leads.items() for state in pair}
-    assert named <= states.ALL
+def test_verbs_lead_from_and_to_known_states():
+    names = {state for leads in states.VERBS.values() for pair in leads.items() for state in pair}
+    assert names <= states.ALL
     assert set(states.ALIASES.values()) <= states.VERBS.keys()
 
 
