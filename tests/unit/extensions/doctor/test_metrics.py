@@ -1,4 +1,4 @@
-"""The metric of the doctor."""
+"""The doctor's metric, which counts findings."""
 
 from __future__ import annotations
 
