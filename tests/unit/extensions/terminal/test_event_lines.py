@@ -1,4 +1,4 @@
-"""Lines that describe events with names."""
+"""Lines that describe events, with the names of objects."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def test_parent_and_root_are_named():
     assert event_lines.row(moved)[3] == "parent rack1, root host1 -> rack1"
 
 
-def test_a_machine_has_the_name_of_its_node():
-    """The name of its provider is its uuid."""
+def test_a_machine_in_an_event_has_the_name_of_its_node():
+    """Its provider has its uuid as the name."""
     created = event(name=HOST, generation=[None, 0], changes={"name": [None, HOST]}, names={HOST: "node1"})
     assert event_lines.row(created)[2] == "provider node1 created"
 

@@ -18,7 +18,7 @@ ONE, TWO = "10000000-0000-4000-8000-000000000001", "20000000-0000-4000-8000-0000
 
 @pytest.fixture
 def snapshot():
-    """Three providers: one with a plain name, one with its uuid as its name, and one without a name."""
+    """Return a snapshot of three providers, named "rack 1/node é", like the first's uuid, and not at all."""
     world = World()
     for uuid in (ONE, TWO, "third"):
         world.host(uuid, VCPU=1)
@@ -40,8 +40,8 @@ def test_a_name_is_compared_exactly(snapshot):
 
 
 def test_a_uuid_is_found_in_every_spelling(snapshot):
-    for spelled in (TWO.upper(), TWO.replace("-", ""), f"{{{TWO}}}", f"urn:uuid:{TWO}"):
-        assert snapshot.provider(lookup.of_path(snapshot, made.empty(), spelled)).uuid == TWO
+    for spelling in (TWO.upper(), TWO.replace("-", ""), f"{{{TWO}}}", f"urn:uuid:{TWO}"):
+        assert snapshot.provider(lookup.of_path(snapshot, made.empty(), spelling)).uuid == TWO
 
 
 class CountedProviders(list):

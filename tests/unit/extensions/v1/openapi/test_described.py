@@ -1,4 +1,4 @@
-"""The test layer that compares replies with the OpenAPI documents detects each kind of difference."""
+"""The test layer that compares responses with the OpenAPI documents detects each kind of difference."""
 
 from __future__ import annotations
 
