@@ -44,8 +44,8 @@ def app():
 def test_control_characters_are_refused(app, environ, caplog):
     caplog.set_level(logging.INFO)
 
-    def server(made, start_response):
-        return app({**made, **environ}, start_response)
+    def server(base_environ, start_response):
+        return app({**base_environ, **environ}, start_response)
 
     assert web.ask(server, "GET", "/here", environ=ADMIN).status_code == 400
     assert [record.getMessage().count("\n") for record in caplog.records] == [0]
@@ -57,7 +57,7 @@ def test_unusual_but_valid_requests_are_served(app):
 
 
 @pytest.mark.parametrize("cut", ["QUERY_STRING", "PATH_INFO", "SERVER_PROTOCOL"])
-def test_a_request_truncated_by_the_server_is_too_long(app, cut):
+def test_a_request_truncated_by_the_server_is_refused_as_too_long(app, cut):
     def server(environ, start_response):
         """Remove a variable, as uWSGI does when its buffer is full."""
         del environ[cut]
