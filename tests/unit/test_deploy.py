@@ -34,11 +34,11 @@ def conflict(_req):
 
 
 @endpoint()
-def broken(_req):
+def fail(_req):
     raise sa.exc.ProgrammingError("SELECT secret FROM t", {}, Exception("secret"))
 
 
-TABLE = {"/": {"GET": well}, "/well": {"GET": well}, "/conflict": {"GET": conflict}, "/broken": {"GET": broken}}
+TABLE = {"/": {"GET": well}, "/well": {"GET": well}, "/conflict": {"GET": conflict}, "/broken": {"GET": fail}}
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +90,9 @@ def test_authentication_is_checked_before_the_version(app):
 
 
 def test_the_version_is_checked_before_the_route_and_the_length(app):
-    wrong = ADMIN | {"openstack-api-version": "placement 9.9"}
-    assert web.ask(app, "GET", "/nope", wrong).status_int == 406
-    assert web.ask(app, "GET", "/well", wrong | {"content-length": "x"}).status_int == 406
+    headers = ADMIN | {"openstack-api-version": "placement 9.9"}
+    assert web.ask(app, "GET", "/nope", headers).status_int == 406
+    assert web.ask(app, "GET", "/well", headers | {"content-length": "x"}).status_int == 406
 
 
 def test_a_request_for_latest_gets_the_number_of_the_version(app):

@@ -115,7 +115,7 @@ def test_an_api_with_an_enabling_option_is_served_only_if_it_is_true(read_config
     ],
 )
 def test_an_extension_that_cannot_be_loaded_is_named(monkeypatch, value, reason):
-    wrong = metadata.EntryPoint("wrong", value, extension.ENTRY_POINTS)
-    monkeypatch.setattr(metadata, "entry_points", lambda **_: [wrong])
+    entry_point = metadata.EntryPoint("wrong", value, extension.ENTRY_POINTS)
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: [entry_point])
     with pytest.raises(cfg.Error, match=reason):
         extension.installed.__wrapped__()

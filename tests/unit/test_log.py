@@ -28,8 +28,8 @@ def test_a_message_is_one_line_and_a_traceback_has_only_its_own_lines():
     try:
         raise ValueError("a\x1b[2J")
     except ValueError as error:
-        caught = (type(error), error, error.__traceback__)
-    record = OneLineRecord("x", logging.ERROR, "x.py", 1, "said: %s", ("b\nc",), caught)
+        exc_info = (type(error), error, error.__traceback__)
+    record = OneLineRecord("x", logging.ERROR, "x.py", 1, "said: %s", ("b\nc",), exc_info)
     lines = logging.Formatter().format(record).split("\n")
     assert lines[0] == "said: b\\nc"
     assert lines[1].startswith("Traceback")

@@ -70,12 +70,12 @@ def test_every_entry_point_is_callable_or_an_extension(entry_point):
     assert callable(value) or value is extension.installed()[value.name]
 
 
-def imported_distributions(paths, listed=frozenset()):
-    """Return the distributions that the modules import; if several provide a package, one of ``listed``."""
+def imported_distributions(paths, preferred=frozenset()):
+    """Return the distributions that the modules import; if several provide a package, a preferred one."""
     modules = {name for path in paths for name in imported_at_start(path)} - set(sys.stdlib_module_names)
     distributions = importlib.metadata.packages_distributions()
     alternatives = [{*map(normal, distributions[name])} for name in modules - {"placement"}]
-    return {min(names & listed or names) for names in alternatives}
+    return {min(names & preferred or names) for names in alternatives}
 
 
 def test_the_requirements_match_the_imports_of_the_service():

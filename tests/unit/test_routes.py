@@ -69,8 +69,8 @@ def first_version(method, path):
 
 
 def endpoints(method, path):
-    served = TABLE[path][method]
-    return (served,) if isinstance(served, Endpoint) else served
+    declaration = TABLE[path][method]
+    return (declaration,) if isinstance(declaration, Endpoint) else declaration
 
 
 def test_the_table_has_the_routes_and_methods_of_the_api():

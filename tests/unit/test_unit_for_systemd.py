@@ -43,7 +43,7 @@ def test_systemd_accepts_the_unit(tmp_path, name):
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_the_exposure_of_the_service_is_low(name):
-    """Of 10; a service without any restriction has 9.6."""
+    """The exposure is at most 10; a service without any restriction has 9.6."""
     argv = [_systemd_analyze(), "security", "--offline=true", "--no-pager", str(UNITS / name)]
     result = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
     exposure = re.search(rf"Overall exposure level for {name}: ([0-9.]+)", result.stdout)

@@ -27,7 +27,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("refusals", "claims", "free", "wrong"),
+    ("refusals", "claims", "free", "wrong_refusals"),
     [
         ([(5.0, 0.25)], [], 0.0, 0),
         ([(5.0, 0.25)], [], 0.25, 1),
@@ -38,9 +38,9 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Any:
     ids=["full", "room at the end", "less was claimed", "more was claimed later", "claimed by an earlier request"],
 )
 def test_a_refusal_is_wrong_if_as_much_was_free_later(
-    module: Any, refusals: Any, claims: Any, free: float, wrong: int
+    module: Any, refusals: Any, claims: Any, free: float, wrong_refusals: int
 ) -> None:
-    assert module("until_full").Refusals(refusals, claims).wrong(free) == wrong
+    assert module("until_full").Refusals(refusals, claims).wrong(free) == wrong_refusals
 
 
 @pytest.mark.parametrize(

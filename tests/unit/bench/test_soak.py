@@ -25,9 +25,9 @@ def test_a_steady_run_of_any_length_has_not_grown(soak: Any, slices: int) -> Non
 
 
 def test_growth_before_the_last_reload_does_not_count(soak: Any) -> None:
-    half, whole = 6, 12
-    samples = {number: soak.Sample(100.0 if number <= half else 200.0, 4) for number in range(whole)}
-    assert soak._grown(samples, whole) == []
+    half, slices = 6, 12
+    samples = {number: soak.Sample(100.0 if number <= half else 200.0, 4) for number in range(slices)}
+    assert soak._grown(samples, slices) == []
 
 
 def test_growth_after_the_last_reload_counts(soak: Any) -> None:

@@ -98,7 +98,7 @@ def test_without_a_named_directory_the_default_directories_are_read(tmp_path, mo
 
 
 def test_a_configuration_of_real_deployments_is_read_as_intended(directory):
-    """The file has the keys of deployments, including keys that this service does not define."""
+    """The file has the keys of real deployments, including keys that this service does not define."""
     write(directory, (pathlib.Path(__file__).parent.parent / "deployed.conf").read_text())
     conf = options.load()
     assert (conf.debug, conf.log_file, conf.max_logfile_count) == (True, "/var/log/placement/placement-api.log", 7)
@@ -124,7 +124,7 @@ def test_a_configuration_of_real_deployments_is_read_as_intended(directory):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "text",
     [
         "[api]\nauth_strategy = nonsense\n",
         "[api]\nmax_request_body_size = 0\n",
@@ -135,9 +135,9 @@ def test_a_configuration_of_real_deployments_is_read_as_intended(directory):
         "[placement_database]\nconnection_debug = 101\n",
     ],
 )
-def test_an_invalid_value_is_rejected_at_start(directory, wrong):
-    write(directory, DATABASE + wrong)
-    with pytest.raises(cfg.Error, match=wrong.split("\n")[1].split()[0]):
+def test_an_invalid_value_is_rejected_at_start(directory, text):
+    write(directory, DATABASE + text)
+    with pytest.raises(cfg.Error, match=text.split("\n")[1].split()[0]):
         options.load()
 
 
@@ -219,7 +219,7 @@ def error_line(directory, capsys):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "sentence"),
+    ("text", "sentence"),
     [
         ("[api]\nauth_strategy = nonsense\n", "[api]auth_strategy: Valid values are [keystone, http_basic, noauth2]"),
         ("[placement]\nmax_request_groups = many\n", "[placement]max_request_groups: invalid literal"),
@@ -229,10 +229,10 @@ def error_line(directory, capsys):
         ("[DEFAULT]\nnonsense\n", "placement.conf"),
     ],
 )
-def test_an_invalid_value_is_reported_with_its_option_and_its_file(error_line, directory, wrong, sentence):
-    line = error_line(DATABASE + wrong)
+def test_an_invalid_value_is_reported_with_its_option_and_its_file(error_line, directory, text, sentence):
+    line = error_line(DATABASE + text)
     assert sentence in line
-    if wrong.startswith(("[api]", "[placement]")):
+    if text.startswith(("[api]", "[placement]")):
         assert line.endswith(f"(in {directory}/placement.conf)")
 
 

@@ -194,10 +194,10 @@ def test_a_failure_becomes_an_error_document(app):
 
 
 def test_an_exception_other_than_a_failure_is_not_caught():
-    def broken(_req):
+    def fail(_req):
         raise KeyError("x")
 
-    app = web.application({"/": {"GET": endpoint()(broken)}})
+    app = web.application({"/": {"GET": endpoint()(fail)}})
     with pytest.raises(KeyError):
         web.ask_inside(app, "GET", "/")
 

@@ -86,7 +86,7 @@ def count(_req):
 
 
 @endpoint()
-def broken(_req):
+def fail_internally(_req):
     raise KeyError("secret")
 
 
@@ -117,7 +117,7 @@ METAL = Api(
         "/written": {"PUT": echo},
         "/newer": {"GET": newer},
         "/streamed": {"GET": count},
-        "/broken": {"GET": broken},
+        "/broken": {"GET": fail_internally},
         "/conflict": {"GET": conflict},
     },
     versioning=MetalVersions(),

@@ -40,7 +40,7 @@ def full(_req, consumer_uuid):
 
 
 @endpoint()
-def broken(_req, **_values):
+def fail_internally(_req, **_values):
     raise RuntimeError("secret")
 
 
@@ -49,7 +49,7 @@ TABLE = {
     "/traits/{name}": {"GET": well},
     CONSUMER: {"PUT": full, "DELETE": well},
     "/allocations": {"POST": well},
-    "/reshaper": {"POST": broken},
+    "/reshaper": {"POST": fail_internally},
 }
 
 

@@ -67,11 +67,11 @@ def test_counts_of_ended_processes_are_kept_and_their_files_removed(directory):
 
 def test_the_newest_value_of_a_kept_gauge_counts(directory):
     """The last process to set it may end before processes that set it earlier."""
-    for process, value, when in ((NO_PROCESS, 7, 20.0), (NO_PROCESS + 1, 8, 30.0), (NO_PROCESS + 2, 9, 10.0)):
+    for process, value, timestamp in ((NO_PROCESS, 7, 20.0), (NO_PROCESS + 1, 8, 30.0), (NO_PROCESS + 2, 9, 10.0)):
         (directory.path / f"{process}.alive").touch()
         numbers = MmapedDict(str(directory.path / f"gauge_mostrecent_{process}.db"))
         numbers.write_value(
-            mmap_key("placement_used", "placement_used", ["resource_class"], ["VCPU"], "Help"), value, when
+            mmap_key("placement_used", "placement_used", ["resource_class"], ["VCPU"], "Help"), value, timestamp
         )
         numbers.close()
         lines(directory)
@@ -79,8 +79,8 @@ def test_the_newest_value_of_a_kept_gauge_counts(directory):
     assert files(directory) == ["gauge_mostrecent_ended.db", "lock"]
     running = MmapedDict(str(directory.path / "gauge_mostrecent_1.db"))
     key = mmap_key("placement_used", "placement_used", ["resource_class"], ["VCPU"], "Help")
-    for value, when, expected in ((5, 25.0, 8), (6, 40.0, 6)):
-        running.write_value(key, value, when)
+    for value, timestamp, expected in ((5, 25.0, 8), (6, 40.0, 6)):
+        running.write_value(key, value, timestamp)
         assert lines(directory) == [f'placement_used{{resource_class="VCPU"}} {expected}.0']
     running.close()
 
@@ -165,12 +165,12 @@ def test_a_damaged_file_of_an_ended_process_is_skipped(directory, content, caplo
 def test_the_page_answers_only_get_and_head(directory):
     write_files(directory, NO_PROCESS, "counter", 2, "placed")
     page = Page(directory)
-    whole, headers = (web.ask(page, method, "/metrics") for method in ("GET", "HEAD"))
-    assert (whole.status_int, headers.status_int, headers.body) == (200, 200, b"")
-    assert headers.headers == whole.headers
-    assert int(whole.headers["content-length"]) == len(whole.body) > 0
-    refused = web.ask(page, "POST", "/metrics")
-    assert (refused.status_int, refused.headers["allow"]) == (405, "GET, HEAD")
+    page_reply, head_reply = (web.ask(page, method, "/metrics") for method in ("GET", "HEAD"))
+    assert (page_reply.status_int, head_reply.status_int, head_reply.body) == (200, 200, b"")
+    assert head_reply.headers == page_reply.headers
+    assert int(page_reply.headers["content-length"]) == len(page_reply.body) > 0
+    post_reply = web.ask(page, "POST", "/metrics")
+    assert (post_reply.status_int, post_reply.headers["allow"]) == (405, "GET, HEAD")
 
 
 # --- the start ---

@@ -111,9 +111,9 @@ def test_a_file_of_numbers_has_no_holes_however_it_grows(tmp_path):
     assert status.st_blocks * 512 >= status.st_size > 2**17
     assert [numbers.read_value(f"{number}" * 20)[0] for number in (0, 1999)] == [0.0, 1999.0]
     numbers.close()
-    again = AllocatedFile(str(tmp_path / "counter_1.db"))
-    assert again.read_value("1999" * 20)[0] == 1999.0
-    again.close()
+    reopened = AllocatedFile(str(tmp_path / "counter_1.db"))
+    assert reopened.read_value("1999" * 20)[0] == 1999.0
+    reopened.close()
 
 
 @pytest.mark.parametrize("length", [*range(1, 20), 65000, 70000])

@@ -131,8 +131,8 @@ def test_identity_headers_of_the_client_are_ignored(app):
     ]
     assert web.ask(app, "GET", "/", headers).json == [None, None, [], None]
     people = ("user", "user-domain", "project", "project-domain", "domain", "tenant")
-    headers |= {f"x-{who}-{field}": "root" for who in people for field in ("id", "name")}
-    headers |= {f"x-service-{who}-id": "root" for who in people} | {"x-is-admin-project": "false"}
+    headers |= {f"x-{subject}-{field}": "root" for subject in people for field in ("id", "name")}
+    headers |= {f"x-service-{subject}-id": "root" for subject in people} | {"x-is-admin-project": "false"}
     expected = web.ask(app, "GET", "/policy", as_user("nova", "right")).json
     assert web.ask(app, "GET", "/policy", headers | as_user("nova", "right")).json == expected
 
@@ -244,7 +244,7 @@ def test_guesses_are_limited_by_address_and_remembered_passwords_are_not(app, ch
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "same"),
+    ("first", "second", "shared"),
     [
         ("192.0.2.7", "192.0.2.8", False),
         ("2001:db8::1", "2001:db8::ffff", True),
@@ -253,8 +253,8 @@ def test_guesses_are_limited_by_address_and_remembered_passwords_are_not(app, ch
         ("unix:", "unix:", True),
     ],
 )
-def test_addresses_of_one_network_or_proxy_share_a_limit(first, second, same):
-    assert (address_of({"REMOTE_ADDR": first}) == address_of({"REMOTE_ADDR": second})) is same
+def test_addresses_of_one_network_or_proxy_share_a_limit(first, second, shared):
+    assert (address_of({"REMOTE_ADDR": first}) == address_of({"REMOTE_ADDR": second})) is shared
 
 
 def test_the_limit_expires_and_the_number_of_remembered_addresses_is_bounded(monkeypatch):

@@ -52,15 +52,15 @@ def test_a_client_other_than_a_browser_and_a_page_of_the_service_may_write(tmp_p
 
 
 def test_the_origin_of_a_page_is_checked_before_the_password(tmp_path):
-    wrong = PASSWORD | {"authorization": "Basic " + base64.b64encode(b"u:q").decode()}
-    assert web.ask(serve(tmp_path), "POST", "/thing", wrong | FOREIGN).status_int == 403
+    wrong_password = PASSWORD | {"authorization": "Basic " + base64.b64encode(b"u:q").decode()}
+    assert web.ask(serve(tmp_path), "POST", "/thing", wrong_password | FOREIGN).status_int == 403
 
 
 @pytest.mark.parametrize(
-    ("allowed", "status"), [("https://example.org", 200), ("https://example.com", 403), ("*", 403)]
+    ("allowed_origin", "status"), [("https://example.org", 200), ("https://example.com", 403), ("*", 403)]
 )
-def test_a_page_of_an_allowed_origin_may_write(tmp_path, allowed, status):
-    app = serve(tmp_path, cors__allowed_origin=[allowed])
+def test_a_page_of_an_allowed_origin_may_write(tmp_path, allowed_origin, status):
+    app = serve(tmp_path, cors__allowed_origin=[allowed_origin])
     assert web.ask(app, "POST", "/thing", PASSWORD | FOREIGN).status_int == status
 
 
@@ -72,7 +72,7 @@ def test_a_page_of_any_origin_may_send_a_token():
 
 
 @pytest.mark.parametrize(
-    ("headers", "own"),
+    ("headers", "is_own"),
     [
         ({}, True),  # a client other than a browser
         ({"HTTP_SEC_FETCH_SITE": "same-origin"}, True),
@@ -92,8 +92,8 @@ def test_a_page_of_any_origin_may_send_a_token():
         ({"HTTP_ORIGIN": "http://[here:8778"}, False),
     ],
 )
-def test_a_browser_states_the_origin_of_the_page_that_sends_a_request(headers, own):
-    assert is_own_origin({"HTTP_HOST": "here:8778", **headers}) is own
+def test_a_browser_states_the_origin_of_the_page_that_sends_a_request(headers, is_own):
+    assert is_own_origin({"HTTP_HOST": "here:8778", **headers}) is is_own
 
 
 @pytest.mark.parametrize("origin", ["null", "file://", "http://here"])

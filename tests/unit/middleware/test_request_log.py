@@ -238,9 +238,9 @@ def test_a_slow_request_is_logged_as_a_warning_with_its_timings(service_with_thr
     parts = re.search(pattern, line)[1].split(", ")
     assert parts[:2] == ["sql 0.750 in 2", "retry after deadlock 0.000"]
     assert re.fullmatch(r"encode \d+\.\d{3}", parts[2])
-    logged = record_fields(caplog)["parts"]
-    assert logged["sql"] == {"seconds": 0.75, "times": 2}
-    assert logged.keys() == {"sql", "retry after deadlock", "encode"}
+    timings = record_fields(caplog)["parts"]
+    assert timings["sql"] == {"seconds": 0.75, "times": 2}
+    assert timings.keys() == {"sql", "retry after deadlock", "encode"}
 
 
 def test_timings_of_an_earlier_request_are_not_reported_again(service_with_threshold, caplog):

@@ -25,8 +25,8 @@ OPERATIONS = [rule.name for rule in RULES if rule.name.startswith("placement:")]
 ORDINARY = [name for name in OPERATIONS if name not in (RESHAPE, USAGES)]
 
 
-def caller(*roles, project_id="p", **more):
-    return RequestContext(user_id="u", project_id=project_id, roles=list(roles), overwrite=False, **more)
+def caller(*roles, project_id="p", **attributes):
+    return RequestContext(user_id="u", project_id=project_id, roles=list(roles), overwrite=False, **attributes)
 
 
 def allows(policy, rule, context, target=None):
@@ -69,9 +69,9 @@ def test_ordinary_operations_are_allowed_to_admin_and_service(either, rule):
 @pytest.mark.parametrize("rule", OPERATIONS)
 @pytest.mark.parametrize("scope", [{"system_scope": "all"}, {"domain_id": "d"}])
 def test_a_token_without_a_project_is_refused_every_operation(either, rule, scope):
-    with pytest.raises(errors.WrongScope) as refusal:
+    with pytest.raises(errors.WrongScope) as raised:
         either.authorize(rule, caller("admin", "service", project_id=None, **scope))
-    assert str(refusal.value) == rule
+    assert str(raised.value) == rule
 
 
 def test_only_services_may_reshape(secure, legacy):
@@ -109,9 +109,9 @@ def test_a_caller_without_a_project_is_not_of_the_project_named_none(tmp_path):
 
 
 def test_a_refusal_names_the_rule(secure):
-    with pytest.raises(errors.PolicyForbids) as refusal:
+    with pytest.raises(errors.PolicyForbids) as raised:
         secure.authorize(RESHAPE, caller("admin"))
-    assert str(refusal.value) == f"Policy does not allow {RESHAPE} to be performed."
+    assert str(raised.value) == f"Policy does not allow {RESHAPE} to be performed."
 
 
 def test_a_cached_verdict_is_for_one_caller_one_rule_and_one_target(secure):
@@ -168,11 +168,11 @@ def test_a_rule_may_refer_to_the_project_and_user_of_the_caller(tmp_path):
 
 
 def test_two_policies_in_one_process_do_not_mix(secure, legacy):
-    again = Policy(web.configuration(), RULES)
+    second_secure = Policy(web.configuration(), RULES)
     for _ in range(2):
         assert not allows(secure, RESHAPE, caller("admin"))
         assert allows(legacy, RESHAPE, caller("admin"))
-        assert not allows(again, RESHAPE, caller("admin"))
+        assert not allows(second_secure, RESHAPE, caller("admin"))
 
 
 def test_concurrent_first_requests_see_all_rules():

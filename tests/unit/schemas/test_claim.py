@@ -51,6 +51,6 @@ def test_a_request_may_write_as_many_allocations_as_the_limit(classes):
 
 @pytest.mark.parametrize("classes", [("ABCD",), ("ABC", ""), ("", "", "", "")])
 def test_a_request_above_the_limit_is_refused_and_a_consumer_without_allocations_counts_as_one(classes):
-    with pytest.raises(errors.TooManyAllocations) as refused:
+    with pytest.raises(errors.TooManyAllocations) as raised:
         claims(bodies(*classes), SETTINGS)
-    assert refused.value.facts == {"count": 4, "limit": 3}
+    assert raised.value.facts == {"count": 4, "limit": 3}

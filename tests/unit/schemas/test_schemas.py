@@ -105,8 +105,8 @@ def test_schema_is_a_json_schema(name):
 def test_inventory_of_an_invalid_class_name_is_validated():
     body = {"resource_provider_generation": 0, "inventories": {"lower": {"total": 1}}}
     assert conforms(inventory.REPLACE, body, mv.LATEST)
-    for broken in (5, {}, {"total": "1"}):
-        assert not conforms(inventory.REPLACE, body | {"inventories": {"lower": broken}}, mv.LATEST)
+    for invalid in (5, {}, {"total": "1"}):
+        assert not conforms(inventory.REPLACE, body | {"inventories": {"lower": invalid}}, mv.LATEST)
 
 
 def test_uuids_in_values_may_have_any_notation():
@@ -278,18 +278,18 @@ RECORD = {"resource_provider_generation": 0, "total": 8}
     ],
 )
 def test_explanation_has_the_form_that_clients_match(schema, version, value, message, place):
-    with pytest.raises(errors.InvalidBody) as refused:
+    with pytest.raises(errors.InvalidBody) as raised:
         schema.validate(value, version)
-    sentence, failed, instance = str(refused.value).split("\n\n")
+    sentence, failed, instance = str(raised.value).split("\n\n")
     assert sentence == f"JSON does not validate: {message}"
     assert failed.startswith(f"Failed validating {place}\n    {{")
     assert instance.startswith("On instance")
 
 
 def test_explanation_shows_the_schema_and_then_the_value():
-    with pytest.raises(errors.InvalidBody) as refused:
+    with pytest.raises(errors.InvalidBody) as raised:
         resource_class.CREATE.validate({"name": "lower"}, mv.LATEST)
-    assert str(refused.value) == (
+    assert str(raised.value) == (
         "JSON does not validate: 'lower' does not match '^CUSTOM_[A-Z0-9_]+$'\n"
         "\n"
         "Failed validating 'pattern' in schema['properties']['name']:\n"
@@ -307,9 +307,9 @@ def test_explanation_has_the_index_of_an_item():
 
 @pytest.mark.parametrize("twice", [[1, 1.0], [{"a": [1], "b": 2}, {"b": 2, "a": [1]}], ["x", "x"], [None, None]])
 def test_repeated_items_are_reported_before_errors_in_the_items(twice):
-    with pytest.raises(errors.InvalidBody) as refused:
+    with pytest.raises(errors.InvalidBody) as raised:
         aggregate.REPLACE.validate([UUID, *twice], mv.AGGREGATES)
-    assert f"{[UUID, *twice]} has non-unique elements\n" in str(refused.value)
+    assert f"{[UUID, *twice]} has non-unique elements\n" in str(raised.value)
 
 
 @pytest.mark.parametrize("once", [[1, True], [0, False], ["1", 1], [{"a": 1}, '{"a": 1}'], [[], {}]])
@@ -423,9 +423,9 @@ def test_ratio_is_a_number_that_a_double_can_hold(ratio):
 
 
 def test_long_values_are_cut_in_explanations():
-    with pytest.raises(errors.InvalidBody) as refused:
+    with pytest.raises(errors.InvalidBody) as raised:
         resource_class.CREATE.validate({"name": "CUSTOM_" + "A" * 90_000}, mv.LATEST)
-    message, _, value_ = str(refused.value).split("\n\n")
+    message, _, value_ = str(raised.value).split("\n\n")
     assert message.startswith("JSON does not validate: 'CUSTOM_AAA")
     assert message.endswith("AAA' is too long")
     assert len(message) < 6_000
@@ -484,9 +484,9 @@ def test_location_of_an_error_in_a_large_value_is_found(schema, version, value, 
 
 
 def test_a_missing_property_of_a_large_value_is_reported_before_an_error_inside_it():
-    wrong = {"allocations": {UUID: {"resources": {**A_CLAIM_OF_MANY[UUID]["resources"], "CUSTOM_X": 0}}}}
+    body = {"allocations": {UUID: {"resources": {**A_CLAIM_OF_MANY[UUID]["resources"], "CUSTOM_X": 0}}}}
     with pytest.raises(errors.InvalidBody, match=r"^JSON does not validate: the value does not conform"):
-        allocation.REPLACE.validate(wrong, mv.LATEST)
+        allocation.REPLACE.validate(body, mv.LATEST)
 
 
 def test_an_infinite_ratio_is_refused_as_not_a_number():
@@ -568,9 +568,9 @@ def test_an_infinite_ratio_is_refused_as_not_a_number():
     ],
 )
 def test_query_is_refused_with_an_explanation(schema, version, pairs, message):
-    with pytest.raises(errors.InvalidQuery) as refused:
+    with pytest.raises(errors.InvalidQuery) as raised:
         schema.validate(pairs, version)
-    assert str(refused.value).split("\n\n")[0] == f"Invalid query string parameters: {message}"
+    assert str(raised.value).split("\n\n")[0] == f"Invalid query string parameters: {message}"
 
 
 def test_consumer_type_of_usages_may_be_any_text_that_begins_with_all():
@@ -615,8 +615,8 @@ def refusal(schema, value, version):
     """Return the sentence of the refusal, or None for a value that conforms."""
     try:
         schema.validate(value, version)
-    except (errors.InvalidBody, errors.InvalidQuery) as refused:
-        return str(refused)
+    except (errors.InvalidBody, errors.InvalidQuery) as failure:
+        return str(failure)
     return None
 
 

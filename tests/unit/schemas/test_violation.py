@@ -39,9 +39,9 @@ A_UUID = f"a uuid, for example {SOME}"
 
 def refusal(value):
     """Return the failure of an invalid body."""
-    with pytest.raises(errors.InvalidBody) as caught:
+    with pytest.raises(errors.InvalidBody) as raised:
         Body(Object(Field("things", Array(THING)))).validate(value, OLDEST)
-    return caught.value
+    return raised.value
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,9 @@ def test_a_long_value_is_cut_and_a_long_list_too():
     failure = refusal({"things": "x" * 10_000})
     assert len(failure.line) < 400
     query = Query(Object(Field("kind", string(enum=[f"k{number}" for number in range(100)]))))
-    with pytest.raises(errors.InvalidQuery) as caught:
+    with pytest.raises(errors.InvalidQuery) as raised:
         query.validate([("kind", "x")], OLDEST)
-    assert caught.value.expected.endswith("k11 and 88 others")
+    assert raised.value.expected.endswith("k11 and 88 others")
 
 
 def test_a_value_too_large_to_validate_is_reported_with_its_field():
@@ -111,9 +111,9 @@ def test_a_strict_query_contains_each_parameter_once_unless_all_values_count():
     query = Query(Object(Field("limit", string()), Field("id", UUID, repeated_since=OLDEST)))
     query.validate([("id", SOME), ("limit", "1"), ("id", SOME)], OLDEST, strict=True)
     query.validate([("limit", "1"), ("limit", "2")], OLDEST)
-    with pytest.raises(errors.InvalidQuery) as caught:
+    with pytest.raises(errors.InvalidQuery) as raised:
         query.validate([("limit", "1"), ("limit", "2")], OLDEST, strict=True)
-    assert caught.value.line == "limit is given 2 times; one value"
-    with pytest.raises(errors.InvalidQuery) as caught:
+    assert raised.value.line == "limit is given 2 times; one value"
+    with pytest.raises(errors.InvalidQuery) as raised:
         query.validate([("id", "x"), ("id", SOME)], OLDEST, strict=True)
-    assert caught.value.line == f'id is "x"; {A_UUID}'
+    assert raised.value.line == f'id is "x"; {A_UUID}'

@@ -28,9 +28,9 @@ def any_of(*sets):
 
 
 def refusal(parse, *arguments):
-    with pytest.raises(errors.BadRequest) as refused:
+    with pytest.raises(errors.BadRequest) as raised:
         parse(*arguments)
-    return str(refused.value)
+    return str(raised.value)
 
 
 # --- amounts ---------------------------------------------------------------------------------------------------------
@@ -216,9 +216,9 @@ def test_root_required_is_a_single_list_of_traits():
     ],
 )
 def test_a_malformed_root_required_is_refused(values, sentence, code):
-    with pytest.raises(errors.BadRequest) as refused:
+    with pytest.raises(errors.BadRequest) as raised:
         parse.root_traits(values)
-    assert (str(refused.value), refused.value.code) == (sentence, code)
+    assert (str(raised.value), raised.value.code) == (sentence, code)
 
 
 # --- places ----------------------------------------------------------------------------------------------------------
@@ -297,10 +297,10 @@ def test_same_subtree_is_parsed_as_distinct_sets_of_suffixes():
 
 @pytest.mark.parametrize("value", ["", " ", "_A,", "_A,,_B"])
 def test_the_unsuffixed_group_cannot_be_in_a_subtree(value):
-    with pytest.raises(errors.UnsuffixedInSubtree) as refused:
+    with pytest.raises(errors.UnsuffixedInSubtree) as raised:
         parse.same_subtrees(["_A", value])
-    assert refused.value.code == errors.QUERY_BAD_VALUE
-    assert str(refused.value) == "Empty string (unsuffixed group) can not be specified in `same_subtree` "
+    assert raised.value.code == errors.QUERY_BAD_VALUE
+    assert str(raised.value) == "Empty string (unsuffixed group) can not be specified in `same_subtree` "
 
 
 # --- generated text --------------------------------------------------------------------------------------------------

@@ -59,8 +59,8 @@ def test_each_test_runs_once_and_each_database_has_its_part(run):
 def test_the_database_of_a_test_does_not_depend_on_other_tests(run):
     items, _ = run(collect(30))
     for item in items:
-        alone, _ = run([other for other in collect(30) if other.name == item.name])
-        assert [selected.nodeid for selected in alone] == [item.nodeid]
+        selection, _ = run([other for other in collect(30) if other.name == item.name])
+        assert [chosen.nodeid for chosen in selection] == [item.nodeid]
 
 
 def test_with_one_database_each_test_runs_on_it(run):

@@ -49,7 +49,7 @@ def enters(wall):
         return True
 
 
-def leave_once_one_waits(wall, leave):
+def leave_once_a_thread_waits(wall, leave):
     """Set the event, in a thread, once a thread waits for admission."""
 
     def watch():
@@ -63,7 +63,7 @@ def leave_once_one_waits(wall, leave):
 def test_a_thread_waits_for_one_that_is_not_stalled(inside, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 3600)
     wall = Bulkhead(2)
-    leave_once_one_waits(wall, inside(wall, 2))
+    leave_once_a_thread_waits(wall, inside(wall, 2))
     assert enters(wall)
 
 
@@ -81,7 +81,7 @@ def test_a_thread_is_refused_if_all_others_are_stalled(inside, monkeypatch):
 def test_a_thread_is_stalled_after_five_seconds(inside, clock):
     """The documentation states this limit."""
     wall = Bulkhead(1)
-    leave_once_one_waits(wall, inside(wall, 1))
+    leave_once_a_thread_waits(wall, inside(wall, 1))
     clock.now += 5.1
     with pytest.raises(errors.DatabaseBusy):
         enters(wall)
@@ -91,14 +91,14 @@ def test_a_thread_waits_if_only_the_oldest_is_stalled(inside, clock):
     wall = Bulkhead(2)
     inside(wall, 1)
     clock.now += 60
-    leave_once_one_waits(wall, inside(wall, 1))
+    leave_once_a_thread_waits(wall, inside(wall, 1))
     assert enters(wall)
 
 
 def test_a_thread_enters_when_another_leaves(inside, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 3600)
     wall, entered = Bulkhead(1), threading.Event()
-    leave_once_one_waits(wall, inside(wall, 1))
+    leave_once_a_thread_waits(wall, inside(wall, 1))
     threading.Thread(target=lambda: enters(wall) and entered.set(), daemon=True).start()
     assert entered.wait(PATIENCE)
 

@@ -184,13 +184,13 @@ def test_labels_are_from_a_fixed_set(error):
 def test_a_locked_sqlite_database_is_a_collision(tmp_path):
     """LP 1789633."""
     path = tmp_path / "file.sqlite"
-    with sqlite3.connect(path, isolation_level=None) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with sqlite3.connect(path, isolation_level=None) as connection:
+        connection.execute("BEGIN IMMEDIATE")
         error = sqlite("BEGIN IMMEDIATE", path=path)
         assert driver_errors.classify(error) is ErrorClass.COLLISION
         assert driver_errors.label(error) == "lock_timeout"
-        other.execute("ROLLBACK")
-    other.close()
+        connection.execute("ROLLBACK")
+    connection.close()
 
 
 def test_a_closed_sqlite_connection_is_a_lost_connection():

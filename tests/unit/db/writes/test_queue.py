@@ -154,13 +154,13 @@ def test_the_leader_raises_its_exception_and_the_followers_one_that_states_the_o
 
     runner.actions["b"] = fail
     first = runner.begin("a")
-    leader, follower, other = runner.wait("b"), runner.wait("c"), runner.wait("d", kind=1)
+    leader, follower, later_leader = runner.wait("b"), runner.wait("c"), runner.wait("d", kind=1)
     runner.open_gates("a", "b", "d")
     assert results(first) == ["a done"]
     assert leader.exception(PATIENCE) is raised
     assert type(follower.exception(PATIENCE)) is expected
     assert follower.exception(PATIENCE).__cause__ is raised
-    assert results(other) == ["d done"]
+    assert results(later_leader) == ["d done"]
 
 
 def test_a_missing_result_is_noticed(runner):
@@ -205,7 +205,7 @@ def test_a_batch_waits_no_longer_than_the_gather_time(runner):
     runner.open_gates("a", "b")
     assert results(first, *followers) == ["a done", "b done", "c done"]
     assert runner.batches == [["a"], ["b", "c"]]
-    # There were two items at the end; the second one is not awaited again.
+    # This batch still waits for two items; after it, a batch of one item does not wait.
     runner.open_gates("e", "f")
     assert results(runner.submit("e")) == ["e done"]
     runner.queue.gather_time = PATIENCE

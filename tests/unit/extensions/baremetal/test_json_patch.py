@@ -64,10 +64,10 @@ def test_a_member_whose_value_is_null_can_be_removed():
     ],
 )
 def test_the_path_of_an_operation_that_cannot_be_applied_is_named(operation, reason):
-    with pytest.raises(json_patch.PatchNotApplied) as refused:
+    with pytest.raises(json_patch.PatchNotApplied) as raised:
         patch(*operation)
-    assert operation[1] in refused.value.sentence
-    assert re.search(reason, refused.value.sentence)
+    assert operation[1] in raised.value.sentence
+    assert re.search(reason, raised.value.sentence)
 
 
 @pytest.mark.parametrize("path", ["/fixed", "/fixed/x", "/other", "/", "", "/~1extra"])

@@ -78,12 +78,12 @@ def test_only_available_nodes_can_be_allocated(provision, power, maintenance, pa
 def test_the_state_limits_the_removal_of_a_node_its_instance_and_its_allocation(
     state, target, deletable, loses_instance, loses_allocation
 ):
-    allowed = (
+    permissions = (
         states.may_be_deleted(state, maintenance=False),
         states.may_lose_instance(state, maintenance=False),
         states.may_lose_allocation(state, target, maintenance=False),
     )
-    assert allowed == (deletable, loses_instance, loses_allocation)
+    assert permissions == (deletable, loses_instance, loses_allocation)
     assert states.may_be_deleted(state, maintenance=True)
     assert states.may_lose_instance(state, maintenance=True)
     assert states.may_lose_allocation(state, target, maintenance=True)

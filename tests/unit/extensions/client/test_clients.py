@@ -80,8 +80,8 @@ def test_a_failed_release_hides_no_exception_of_the_block(connect, caplog):
     def fail(_):
         raise RuntimeError("The client is closed.")
 
-    broken = connect(Service(DELETE=fail))
-    with pytest.raises(ZeroDivisionError), broken.lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600):
+    failing_client = connect(Service(DELETE=fail))
+    with pytest.raises(ZeroDivisionError), failing_client.lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600):
         raise ZeroDivisionError
     assert f"{JOB} was not released" in caplog.text
     assert "The client is closed." in caplog.text
@@ -92,11 +92,11 @@ def test_a_claim_is_released_if_no_thread_can_be_started(monkeypatch):
         raise RuntimeError("can't start new thread")
 
     with httpx.Client(transport=httpx.MockTransport(service := Service())) as http:
-        alone = Client("http://placement", http=http)
+        client_without_threads = Client("http://placement", http=http)
         monkeypatch.setattr(threading.Thread, "start", start)
         with (
             pytest.raises(RuntimeError, match="thread"),
-            alone.lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600),
+            client_without_threads.lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600),
         ):
             pytest.fail("the block was entered")
     assert service.methods == ["POST", "DELETE"]

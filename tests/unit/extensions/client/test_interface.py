@@ -94,9 +94,9 @@ def test_an_error_contains_the_message_of_the_service():
     error = errors.of_reply(reply(404, document))
     assert str(error) == "404 Not Found: No resource provider with uuid 1 found (req-1)"
     line = {"detail": "wrong", "code": "placement.v1.invalid_field", "field": "limit", "expected": "1 to 1000"}
-    wrong = errors.of_reply(reply(400, {"errors": [line]}, x_openstack_request_id="req-2"))
-    assert (type(wrong), wrong.field, wrong.expected) == (BadRequest, "limit", "1 to 1000")
-    assert str(wrong) == "400 Bad Request: wrong (placement.v1.invalid_field, req-2)"
+    bad_request = errors.of_reply(reply(400, {"errors": [line]}, x_openstack_request_id="req-2"))
+    assert (type(bad_request), bad_request.field, bad_request.expected) == (BadRequest, "limit", "1 to 1000")
+    assert str(bad_request) == "400 Bad Request: wrong (placement.v1.invalid_field, req-2)"
 
 
 @pytest.mark.parametrize("document", [None, [], {}, {"errors": []}, {"errors": [1]}, "text"])

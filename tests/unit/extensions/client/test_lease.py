@@ -122,9 +122,9 @@ def test_a_claim_that_took_long_is_extended_immediately(clock):
 def test_a_block_begins_with_an_unexpired_lease(clock):
     """The claim was repeated for longer than the lease, which may have expired."""
     new_lease = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=2)
-    late = slow_reply(clock, 1.5, reply(503, {}))
+    late_503 = slow_reply(clock, 1.5, reply(503, {}))
     extensions = [NoReply("away"), slow_reply(clock, 3, EXTENDED), slow_reply(clock, 1, EXTENDED)]
-    _, steps = perform(new_lease.begin(), [late, late, outcome_reply("claimed"), *extensions], clock)
+    _, steps = perform(new_lease.begin(), [late_503, late_503, outcome_reply("claimed"), *extensions], clock)
     assert new_lease.remaining == 1
     assert [step.path for step in steps if isinstance(step, Call)][2:] == [
         "/v1/claims",

@@ -72,10 +72,10 @@ def test_each_share_is_a_line_and_the_largest_of_them_reaches_the_top():
 
 
 def test_a_capacity_far_above_the_lines_is_not_drawn():
-    [far] = charts(VCPU=shares(red=(333, 1, 1)))
-    [near] = charts(VCPU=shares(red=(334, 1, 1)))
-    [alone] = charts(VCPU={})
-    assert [(graph.shows_capacity, graph.top) for graph in (far, near, alone)] == [
+    [far_capacity] = charts(VCPU=shares(red=(333, 1, 1)))
+    [near_capacity] = charts(VCPU=shares(red=(334, 1, 1)))
+    [without_shares] = charts(VCPU={})
+    assert [(graph.shows_capacity, graph.top) for graph in (far_capacity, near_capacity, without_shares)] == [
         (False, 333),
         (True, 1000),
         (True, 1000),
@@ -135,8 +135,8 @@ def test_a_missing_share_is_zero_if_all_shares_are_known():
         ("blue", 0, [1024, 0]),
     ]
     # With this many shares, further projects may have used something, too.
-    many = shares(**{f"p{number:02}": (9,) for number in range(MAX_SHARES)})
-    [graph] = charts(MEMORY_MB={"late": [UsageShare("late", START + HOUR, 1)], **many})
+    other_shares = shares(**{f"p{number:02}": (9,) for number in range(MAX_SHARES)})
+    [graph] = charts(MEMORY_MB={"late": [UsageShare("late", START + HOUR, 1)], **other_shares})
     assert [share.used for share in graph.lines[0].samples] == [1]
 
 

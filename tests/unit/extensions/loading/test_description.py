@@ -32,8 +32,8 @@ def names(text):
 def findings(text):
     try:
         entries(text)
-    except InvalidFile as refused:
-        return [(finding.line, finding.text) for finding in refused.findings]
+    except InvalidFile as raised:
+        return [(finding.line, finding.text) for finding in raised.findings]
     return []
 
 

@@ -15,8 +15,8 @@ from tests.json_strategies import json_values
 def findings(text):
     try:
         YamlSource(text)
-    except InvalidFile as refused:
-        return [(finding.line, finding.text) for finding in refused.findings]
+    except InvalidFile as raised:
+        return [(finding.line, finding.text) for finding in raised.findings]
     return []
 
 

@@ -21,11 +21,12 @@ def orphans(**numbers):
 def test_a_consumer_as_old_as_the_bound_is_old_enough():
     (orphan,) = orphans(INSTANCE=1)
     second = datetime.timedelta(seconds=1)
-    assert [orphan.is_older_than(orphan.age + more) for more in (-second, 0 * second, second)] == [True, True, False]
+    ages = [orphan.age + difference for difference in (-second, 0 * second, second)]
+    assert [orphan.is_older_than(age) for age in ages] == [True, True, False]
 
 
 @pytest.mark.parametrize(
-    ("compared", "chosen", "limit"),
+    ("compared", "chosen", "suspicious"),
     [
         ({"INSTANCE": 4}, {"INSTANCE": 2}, False),
         ({"INSTANCE": 4}, {"INSTANCE": 3}, True),
@@ -40,5 +41,5 @@ def test_a_consumer_as_old_as_the_bound_is_old_enough():
         ({"INSTANCE": 4}, {}, False),
     ],
 )
-def test_more_than_half_of_all_or_of_a_type_are_too_many(compared, chosen, limit):
-    assert is_suspicious(Review(compared=Counter(compared)), orphans(**chosen)) is limit
+def test_more_than_half_of_all_or_of_a_type_are_too_many(compared, chosen, suspicious):
+    assert is_suspicious(Review(compared=Counter(compared)), orphans(**chosen)) is suspicious

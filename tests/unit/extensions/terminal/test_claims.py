@@ -21,9 +21,9 @@ CLAIMED = {
 }
 
 
-def refusal(consumer, detail="Nothing fits: x.", **more):
+def refusal(consumer, detail="Nothing fits: x.", **fields):
     error = {"code": "placement.v1.no_room", "detail": detail}
-    return {"consumer": consumer, "status": 409, "outcome": "refused", "error": error, **more}
+    return {"consumer": consumer, "status": 409, "outcome": "refused", "error": error, **fields}
 
 
 def shown_lines(document):

@@ -119,19 +119,19 @@ def test_a_follower_sends_at_most_one_request_a_second_unless_there_are_more_eve
         (0, ServiceError("It cannot be reached.")),
         (0, page("5-b", event(5))),
     ]
-    started = []
+    begin_times = []
 
     class Slow(Service):
         def get(self, path, query):
-            seconds, answer = script[len(started)]
-            started.append(clock.now)
+            seconds, answer = script[len(begin_times)]
+            begin_times.append(clock.now)
             clock.now += seconds
             self.answers = [answer]
             return super().get(path, query)
 
     following = events.events(Slow(), arguments(follow=True), lambda _: None)
     assert [next(following)["position"][0] for _ in range(2)] == ["1", "5"]
-    assert started == [0, 1, 1, 1, 2, 3, 33, 34, 35]
+    assert begin_times == [0, 1, 1, 1, 2, 3, 33, 34, 35]
 
 
 @pytest.mark.parametrize("error", [ServiceError("410 Gone: x", 410), ServiceError("403 Forbidden: x", 403)])

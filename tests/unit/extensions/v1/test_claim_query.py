@@ -118,14 +118,14 @@ def test_equivalent_queries_have_the_same_canonical_text(query, order):
     shuffled = dataclasses.replace(query, groups=_shuffle_groups(query.groups, order), limit=7)
     assert shuffled.canonical == query.canonical
     first = query.groups[0]
-    more = dataclasses.replace(first, resources={**first.resources, "CUSTOM_MORE": 1})
-    for other in (
-        dataclasses.replace(query, groups=(more, *query.groups[1:])),
+    larger_group = dataclasses.replace(first, resources={**first.resources, "CUSTOM_MORE": 1})
+    for different_query in (
+        dataclasses.replace(query, groups=(larger_group, *query.groups[1:])),
         dataclasses.replace(query, isolate=not query.isolate),
         dataclasses.replace(query, same_subtrees=(*query.same_subtrees, frozenset({"_X"}))),
         dataclasses.replace(query, groups=(dataclasses.replace(first, in_tree="another"), *query.groups[1:])),
     ):
-        assert other.canonical != query.canonical
+        assert different_query.canonical != query.canonical
 
 
 def _shuffle_groups(groups, order: random.Random):

@@ -153,11 +153,11 @@ def test_processes_of_two_releases_write_steps_with_and_without_row_ids(commits,
 def test_the_order_contains_all_transactions_even_if_chains_contradict_each_other(commits, chance):
     """Other implementations may write any rows."""
     all_steps = [step for _, steps in commits for step in steps]
-    wrong = [
+    contradictory = [
         (writer, tuple(chance.choice(all_steps)._replace(row=chance.choice([None, 1, 2])) for _ in steps))
         for writer, steps in commits
     ]
-    transactions = number_transactions(wrong, [chance.randint(0, 50) for _ in wrong])
+    transactions = number_transactions(contradictory, [chance.randint(0, 50) for _ in contradictory])
     check_writers(topological_order(transactions), transactions)
 
 
@@ -171,11 +171,11 @@ def test_generations_increase_across_unrecorded_steps(commits, chance):
     transactions = number_transactions(recorded, [chance.randint(0, 50) for _ in recorded])
     order = topological_order(transactions)
     check_writers(order, transactions)
-    reached = {}
+    newest = {}
     for step in (step for transaction in order for step in transaction.steps):
         state = step.row, -1 if step.before is None else step.before
-        assert reached.get(step.object, state) <= state
-        reached[step.object] = state
+        assert newest.get(step.object, state) <= state
+        newest[step.object] = state
 
 
 def test_a_deletion_follows_its_creation_even_if_its_clock_is_behind():
@@ -213,15 +213,15 @@ def test_many_lifetimes_are_ordered():
 
 def test_an_object_is_deleted_before_it_is_created_again():
     """The clock of the second writer is an hour behind."""
-    first = [
+    first_lifetime = [
         UnorderedTransaction(1, 1, at(4000), (GenerationStep("a", 1, None, 0),)),
         UnorderedTransaction(1, 2, at(4001), (GenerationStep("a", 1, 0, None),)),
     ]
-    again = [
+    second_lifetime = [
         UnorderedTransaction(2, 1, at(401), (GenerationStep("a", 2, None, 0), GenerationStep("b", 1, 8, 9))),
         UnorderedTransaction(2, 2, at(402), (GenerationStep("a", 2, 0, 1),)),
     ]
-    assert topological_order([*again, *first]) == [*first, *again]
+    assert topological_order([*second_lifetime, *first_lifetime]) == [*first_lifetime, *second_lifetime]
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
@@ -233,14 +233,14 @@ def test_with_correct_clocks_unrecorded_steps_do_not_change_the_order(commits, c
 
 def test_the_present_lifetime_is_the_last_even_if_an_earlier_one_has_a_higher_row_id():
     """After the database assigned a claim's row id, and before it inserted the row, others claimed and released."""
-    other = [
+    earlier_lifetime = [
         UnorderedTransaction(1, 1, at(1), (GenerationStep("a", 11, None, 1),)),
         UnorderedTransaction(2, 1, at(2), (GenerationStep("a", 11, 1, None),)),
     ]
     claimed = UnorderedTransaction(3, 1, at(3), (GenerationStep("a", 10, None, 1),))
     grown = UnorderedTransaction(1, 2, at(4), (GenerationStep("a", 10, 1, 2),))
-    assert topological_order([grown, claimed, *other]) == [*other, claimed, grown]
-    assert topological_order([claimed, *other]) == [*other, claimed]
+    assert topological_order([grown, claimed, *earlier_lifetime]) == [*earlier_lifetime, claimed, grown]
+    assert topological_order([claimed, *earlier_lifetime]) == [*earlier_lifetime, claimed]
 
 
 def test_transactions_without_steps_are_ordered_by_time():

@@ -49,8 +49,8 @@ def test_every_endpoint_declares_its_responses(api):
     endpoints = [
         (path, endpoint)
         for path, methods in api.routes.items()
-        for served in methods.values()
-        for endpoint in (served if isinstance(served, tuple) else (served,))
+        for declaration in methods.values()
+        for endpoint in (declaration if isinstance(declaration, tuple) else (declaration,))
     ]
     assert [(path, endpoint.handler) for path, endpoint in endpoints if not endpoint.replies] == []
 
@@ -226,8 +226,8 @@ def test_an_api_lists_the_codes_of_its_own_failures():
         return items["properties"]["code"]["enum"]
 
     assert codes(PLACEMENT, 404) == ["placement.undefined_code"]
-    own = ["placement.v1.nothing_held", "placement.v1.nothing_known"]
-    assert codes(V1, 404) == [errors.PROVIDER_NOT_FOUND, "placement.undefined_code", *own]
+    own_codes = ["placement.v1.nothing_held", "placement.v1.nothing_known"]
+    assert codes(V1, 404) == [errors.PROVIDER_NOT_FOUND, "placement.undefined_code", *own_codes]
     declared = {
         kind for kind in vars(failures).values() if isinstance(kind, type) and kind.__module__ == failures.__name__
     }

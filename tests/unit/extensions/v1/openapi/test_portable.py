@@ -15,13 +15,13 @@ from placement.routes import PLACEMENT
 from placement.version_history import OLDEST
 from tests import json_strategies
 
-#: The declared schemas of all bodies and replies.
+#: The declared schemas of all bodies, of requests and responses.
 DECLARED = [
     schema.render(version)
     for api, version in ((V1, OLDEST), (PLACEMENT, mv.LATEST))
     for methods in api.routes.values()
-    for served in methods.values()
-    for endpoint in (served if isinstance(served, tuple) else (served,))
+    for declaration in methods.values()
+    for endpoint in (declaration if isinstance(declaration, tuple) else (declaration,))
     for schema in (endpoint.body, *(success.document for success in endpoint.replies))
     if schema is not None
 ]
@@ -51,9 +51,11 @@ def test_data_is_not_rewritten(keyword, data):
 
 
 def test_a_property_may_have_the_name_of_a_keyword():
-    changed = portable({"properties": {"default": INTEGER, "enum": BY_EXPRESSION, "format": {"maximum": 1} | INTEGER}})
+    rewritten = portable(
+        {"properties": {"default": INTEGER, "enum": BY_EXPRESSION, "format": {"maximum": 1} | INTEGER}}
+    )
     enum_schema = {"propertyNames": {"pattern": "^a"}, "additionalProperties": LARGE}
-    assert changed == {"properties": {"default": LARGE, "enum": enum_schema, "format": {"maximum": 1} | INTEGER}}
+    assert rewritten == {"properties": {"default": LARGE, "enum": enum_schema, "format": {"maximum": 1} | INTEGER}}
 
 
 def test_an_existing_pattern_of_names_is_kept():

@@ -214,8 +214,8 @@ def test_the_operations_of_the_first_version_are_listed():
 
 @pytest.mark.parametrize(("before", "after"), [*itertools.pairwise(change.version for change in mv.HISTORY)], ids=str)
 def test_the_changes_of_each_version_are_listed(before, after):
-    listed = {line for line in CHANGES.splitlines() if line.startswith(f"{after} ")}
-    assert {*changes(before, after)} == listed
+    lines = {line for line in CHANGES.splitlines() if line.startswith(f"{after} ")}
+    assert {*changes(before, after)} == lines
 
 
 @pytest.mark.parametrize("version", [mv.NESTED, mv.CACHE_HEADERS, mv.LATEST], ids=str)
