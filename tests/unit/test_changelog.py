@@ -19,32 +19,32 @@ ROOT = Path(__file__).parents[2]
 TOWNCRIER = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["towncrier"]
 DIRECTORY = ROOT / TOWNCRIER["directory"]
 KINDS = {kind["directory"]: kind["name"] for kind in TOWNCRIER["type"]}
-NAME = re.compile(rf"[a-z0-9-]+\.({'|'.join(KINDS)})\.rst")
+FRAGMENT_NAME = re.compile(rf"[a-z0-9-]+\.({'|'.join(KINDS)})\.rst")
 
 
 def fragments():
-    """Return the fragments of the changes since the last release; there may be none."""
+    """Return the paths of the fragments since the last release; there may be none."""
     return sorted(path for path in DIRECTORY.iterdir() if path.name not in TOWNCRIER["ignore"])
 
 
-def parsed(text):
+def parse(text):
     return docutils.core.publish_doctree(text, settings_overrides={"report_level": 1, "halt_level": 2})
 
 
-def is_one_entry(text):
-    """Whether the text is one entry of a list in the form of the template."""
-    document = parsed("* " + text.strip().replace("\n", "\n  "))
+def is_single_entry(text):
+    """Whether the text, as an item of the template's list, is a single item."""
+    document = parse("* " + text.strip().replace("\n", "\n  "))
     return [type(child) for child in document.children] == [docutils.nodes.bullet_list] and bool(
         document.astext().strip()
     )
 
 
 def test_every_fragment_has_a_known_kind():
-    assert [path.name for path in fragments() if not NAME.fullmatch(path.name)] == []
+    assert [path.name for path in fragments() if not FRAGMENT_NAME.fullmatch(path.name)] == []
 
 
 def test_every_fragment_is_one_entry_of_a_list():
-    assert [path.name for path in fragments() if not is_one_entry(path.read_text())] == []
+    assert [path.name for path in fragments() if not is_single_entry(path.read_text())] == []
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_every_fragment_is_one_entry_of_a_list():
 )
 def test_a_single_entry_is_recognized(text, expected):
     try:
-        assert is_one_entry(text) is expected
+        assert is_single_entry(text) is expected
     except docutils.utils.SystemMessage:
         assert not expected
 
@@ -71,12 +71,12 @@ def checkout(tmp_path):
     """Create a directory with the changelog of this repository and one fragment of each kind."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     shutil.copy(ROOT / TOWNCRIER["filename"], tmp_path)
-    kept = tmp_path / TOWNCRIER["directory"]
-    kept.mkdir()
+    fragments_directory = tmp_path / TOWNCRIER["directory"]
+    fragments_directory.mkdir()
     for name in TOWNCRIER["ignore"]:
-        shutil.copy(DIRECTORY / name, kept)
+        shutil.copy(DIRECTORY / name, fragments_directory)
     for kind in KINDS:
-        (kept / f"a-change.{kind}.rst").write_text(f"The {kind},\nin two lines with ``code``.\n")
+        (fragments_directory / f"a-change.{kind}.rst").write_text(f"The {kind},\nin two lines with ``code``.\n")
     return tmp_path
 
 
@@ -88,19 +88,19 @@ def towncrier(checkout, *words):
 
 
 def releases(text):
-    """Return the titles of the releases of a changelog, each with the titles of its sections."""
+    """Return the titles of the sections of each release of a changelog, by the title of the release."""
     return {
-        part.next_node(docutils.nodes.title).astext(): [
-            inner.next_node(docutils.nodes.title).astext()
-            for inner in part.children
-            if isinstance(inner, docutils.nodes.section)
+        release.next_node(docutils.nodes.title).astext(): [
+            section.next_node(docutils.nodes.title).astext()
+            for section in release.children
+            if isinstance(section, docutils.nodes.section)
         ]
-        for part in parsed(text).children
-        if isinstance(part, docutils.nodes.section)
+        for release in parse(text).children
+        if isinstance(release, docutils.nodes.section)
     }
 
 
-def test_a_release_is_put_before_the_others(checkout):
+def test_a_release_is_inserted_before_earlier_ones(checkout):
     before = (checkout / TOWNCRIER["filename"]).read_text()
     towncrier(checkout, "--yes", "--version", "1.0.1", "--date", "2026-12-24")
     after = (checkout / TOWNCRIER["filename"]).read_text()

@@ -1,4 +1,4 @@
-"""The stack of layers in its order (docs: layers), and the checks at start."""
+"""The order of the layers (docs: layers), and the checks at start."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def conflict(_req):
 
 
 @endpoint()
-def broken(_req):
+def fail(_req):
     raise sa.exc.ProgrammingError("SELECT secret FROM t", {}, Exception("secret"))
 
 
-TABLE = {"/": {"GET": well}, "/well": {"GET": well}, "/conflict": {"GET": conflict}, "/broken": {"GET": broken}}
+TABLE = {"/": {"GET": well}, "/well": {"GET": well}, "/conflict": {"GET": conflict}, "/broken": {"GET": fail}}
 
 
 @pytest.fixture(scope="module")
@@ -90,12 +90,12 @@ def test_authentication_is_checked_before_the_version(app):
 
 
 def test_the_version_is_checked_before_the_route_and_the_length(app):
-    wrong = ADMIN | {"openstack-api-version": "placement 9.9"}
-    assert web.ask(app, "GET", "/nope", wrong).status_int == 406
-    assert web.ask(app, "GET", "/well", wrong | {"content-length": "x"}).status_int == 406
+    headers = ADMIN | {"openstack-api-version": "placement 9.9"}
+    assert web.ask(app, "GET", "/nope", headers).status_int == 406
+    assert web.ask(app, "GET", "/well", headers | {"content-length": "x"}).status_int == 406
 
 
-def test_latest_is_answered_with_a_number(app):
+def test_a_request_for_latest_gets_the_number_of_the_version(app):
     answer = web.ask(app, "GET", "/", {"openstack-api-version": "placement latest"})
     assert answer.headers["openstack-api-version"] == f"placement {mv.LATEST}"
 
@@ -109,7 +109,7 @@ def test_an_internal_error_is_an_error_document_without_details(app, caplog):
     assert "GET /broken" in caplog.text
 
 
-# --- CORS and proxies, where they are configured ---
+# --- CORS and proxies ---
 
 
 @pytest.fixture(scope="module")
@@ -117,8 +117,8 @@ def open_app():
     return web.service(TABLE, cors__allowed_origin=["http://h"])
 
 
-def preflight(origin="http://h", **more):
-    return {"origin": origin, "access-control-request-method": "GET"} | more
+def preflight(origin="http://h", **headers):
+    return {"origin": origin, "access-control-request-method": "GET"} | headers
 
 
 def test_a_preflight_request_from_an_allowed_origin_gets_cors_headers(open_app):
@@ -151,7 +151,7 @@ def test_every_reply_including_401_has_cors_headers(open_app):
         assert "Origin" in answer.headers["vary"]
 
 
-def test_without_cors_options_is_not_an_allowed_method(app):
+def test_options_is_not_an_allowed_method_unless_cors_is_configured(app):
     answer = web.ask(app, "OPTIONS", "/well", ADMIN | preflight())
     assert answer.status_int == 405
     assert not [name for name in answer.headers if name.lower().startswith("access-control")]
@@ -267,9 +267,9 @@ def test_an_unusable_database_prevents_the_start_with_a_sentence(tmp_path, overr
 
 def test_each_failed_connection_is_a_log_line_and_the_reason_is_logged_once(tmp_path, caplog):
     url = f"mysql+pymysql://u:p@{closed.ADDRESS}/d"
-    more = {"placement_database__max_retries": 2, "placement_database__retry_interval": 0}
+    options = {"placement_database__max_retries": 2, "placement_database__retry_interval": 0}
     with pytest.raises(StartError):
-        deploy.loadapp(sqlite(tmp_path / "x", placement_database__connection=url, **more))
+        deploy.loadapp(sqlite(tmp_path / "x", placement_database__connection=url, **options))
     lines = [record.getMessage() for record in caplog.records if record.name == "placement.db.database"]
     assert [line.partition(":")[0] for line in lines[:1]] == ["The database does not answer yet"]
     assert lines[1:] == [f"The database at {closed.ADDRESS} did not answer attempt {n} of 3" for n in (1, 2)]

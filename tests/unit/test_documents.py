@@ -1,4 +1,4 @@
-"""The documents refer only to existing things, and describe all of them."""
+"""The documentation names only existing objects, and describes all options, routes, rules, metrics and tables."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ DOCUMENTS = {
     for pages in ("*.rst", "extensions/*.rst")
     for path in (ROOT / "docs").glob(pages)
 }
-#: The texts of the files in the root that the documents include.
-OF_THE_ROOT = [(ROOT / f"{name}.rst").read_text() for name in ("README", "CONTRIBUTING", "CHANGELOG")]
-#: All text between double backquotes, with line ends as blanks.
+#: The text of the files in the root that pages include.
+ROOT_TEXTS = [(ROOT / f"{name}.rst").read_text() for name in ("README", "CONTRIBUTING", "CHANGELOG")]
+#: Every text between double backquotes, on one line.
 LITERALS = {
     re.sub(r"\s+", " ", literal)
     for text in DOCUMENTS.values()
@@ -40,18 +40,18 @@ LITERALS = {
 
 
 def named_tests(text):
-    """Yield the path and the name of each test that a page names; ``::name`` is in the file named before."""
+    """Yield the path and the name of each test in a page; ``::name`` alone is in the file named before it."""
     path = ""
-    for named, test in re.findall(r"``((?:(?:gabbits|jepsen/tests|tests)/[^`:]+)?)(?:::(\w+))?``", text):
-        path = named or path
-        if named or test:
+    for file, test in re.findall(r"``((?:(?:gabbits|jepsen/tests|tests)/[^`:]+)?)(?:::(\w+))?``", text):
+        path = file or path
+        if file or test:
             yield path, test
 
 
 def test_every_test_named_in_the_reliability_document_exists():
-    named = {*named_tests(DOCUMENTS["reliability.rst"])}
-    assert len(named) >= 190
-    for path, test in named:
+    references = {*named_tests(DOCUMENTS["reliability.rst"])}
+    assert len(references) >= 190
+    for path, test in references:
         assert (ROOT / path).is_file(), path
         assert not test or f"def {test}(" in (ROOT / path).read_text(), f"{path}::{test}"
 
@@ -61,20 +61,20 @@ def test_every_decision_record_has_a_unique_number_and_every_reference_exists():
     assert len(decisions) == len(list((ROOT / "docs/adr").iterdir()))
     for number, path in decisions.items():
         assert path.read_text().startswith(f"{int(number)}. "), path.name
-    texts = [*DOCUMENTS.values(), *(path.read_text() for path in decisions.values()), *OF_THE_ROOT]
-    referred = {
+    texts = [*DOCUMENTS.values(), *(path.read_text() for path in decisions.values()), *ROOT_TEXTS]
+    referenced = {
         number
         for text in texts
         for numbers in re.findall(r"\bADR ((?:\d+,? ?)+)", text)
         for number in re.findall(r"\d+", numbers)
     }
-    assert {f"{int(number):04}" for number in referred} <= decisions.keys()
+    assert {f"{int(number):04}" for number in referenced} <= decisions.keys()
 
 
 @pytest.mark.parametrize("name", sorted(DOCUMENTS))
 def test_every_document_that_is_named_exists(name):
-    for named in re.findall(r"``((?:docs|etc)/[\w./-]+\w)``", DOCUMENTS[name]):
-        assert (ROOT / named).exists() or list(ROOT.glob(f"{named}-*")), named
+    for path in re.findall(r"``((?:docs|etc)/[\w./-]+\w)``", DOCUMENTS[name]):
+        assert (ROOT / path).exists() or list(ROOT.glob(f"{path}-*")), path
 
 
 PAGES = [
@@ -85,34 +85,34 @@ PAGES = [
 #: Directories to which paths in pages are relative.
 BASES = (ROOT, ROOT / "placement")
 #: Directories created by commands of the pages; they may exist with only some of their files.
-MADE = {"var", "build"}
+GENERATED = {"var", "build"}
 
 
 def is_path(literal):
-    """Whether a literal with a slash is the path of a file or a folder: media types have slashes, too."""
-    first = literal.partition("/")[0]
-    if first in MADE:
+    """Whether a literal with a slash is the path of a file or directory, and not a media type."""
+    directory = literal.partition("/")[0]
+    if directory in GENERATED:
         return False
-    return literal.endswith(("/", ".py", ".rst")) or any((base / first).is_dir() for base in BASES)
+    return literal.endswith(("/", ".py", ".rst")) or any((base / directory).is_dir() for base in BASES)
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_file_that_a_page_names_exists(page):
-    dead = {
-        f"{path.relative_to(ROOT)}: {named}"
+    missing = {
+        f"{path.relative_to(ROOT)}: {file}"
         for path in ROOT.glob(page)
-        for named in re.findall(r"``([\w-]+/[\w./-]*)``", path.read_text())
-        if is_path(named) and not any((base / named).exists() for base in BASES)
+        for file in re.findall(r"``([\w-]+/[\w./-]*)``", path.read_text())
+        if is_path(file) and not any((base / file).exists() for base in BASES)
     }
-    assert dead == set()
+    assert missing == set()
 
 
-def test_the_map_names_every_checklist():
+def test_the_contributing_page_names_every_checklist():
     names = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/checklists").iterdir()}
     assert set(re.findall(r"``(docs/checklists/[\w-]+\.rst)``", (ROOT / "CONTRIBUTING.rst").read_text())) == names
 
 
-def test_the_map_has_the_order_of_imports_in_the_linter():
+def test_the_contributing_page_has_the_order_of_imports_in_the_linter():
     contracts = configparser.ConfigParser()
     contracts.read(ROOT / ".importlinter")
     order = contracts["importlinter:contract:layers"]["layers"].split("\n")
@@ -121,19 +121,19 @@ def test_the_map_has_the_order_of_imports_in_the_linter():
 
 
 def rows(first):
-    """Return the first cell and the rest of each row of a table of the architecture, starting at this first cell."""
+    """Return the first cell and the other text of each row in the architecture's table whose first row is ``first``."""
     table = DOCUMENTS["architecture.rst"].partition(f"\n``{first}`` ")
     return re.findall(r"^``(\w+)`` +(.*)", "".join(table[1:]).partition("\n==")[0], re.MULTILINE)
 
 
 def test_the_architecture_has_every_field_of_an_extension():
-    assert [name for name, _ in rows("name")] == [each.name for each in dataclasses.fields(extension.Extension)]
+    assert [name for name, _ in rows("name")] == [field.name for field in dataclasses.fields(extension.Extension)]
 
 
-def test_the_architecture_has_every_extension_and_what_it_requires():
-    cells = {name: re.match(r"(?:``\w+``(?:, |  +))*", rest)[0] for name, rest in rows("baremetal")}
+def test_the_architecture_has_every_extension_with_its_requirements():
+    cells = {name: re.match(r"(?:``\w+``(?:, |  +))*", text)[0] for name, text in rows("baremetal")}
     documented = {name: tuple(re.findall(r"\w+", cell)) for name, cell in cells.items()}
-    assert documented == {name: each.requires for name, each in extension.installed().items()}
+    assert documented == {name: declared.requires for name, declared in extension.installed().items()}
 
 
 # --- references from the code ---
@@ -161,7 +161,7 @@ def test_every_reference_to_the_documentation_is_to_a_section_that_exists():
     assert dangling <= {f"{Path(__file__).relative_to(ROOT)}: label"}
 
 
-def test_every_text_referred_to_is_in_the_repository():
+def test_no_text_refers_to_a_contract_outside_the_repository():
     foreign = re.compile("contract" r" (section )?\d|wire contract|the contract\b")
     texts = SOURCES | {path.relative_to(ROOT): path.read_text() for path in (ROOT / "docs").rglob("*.rst")}
     this = Path(__file__).relative_to(ROOT)
@@ -180,7 +180,7 @@ def documented_options():
     }
 
 
-def shown(option):
+def documented_default(option):
     """Return the default of an option as the document writes it."""
     if option.name == "pybasedir":
         return "the directory of the package"
@@ -194,10 +194,11 @@ def shown(option):
 
 
 def test_the_documented_options_and_defaults_are_those_of_the_service():
-    ours = {
-        group or "DEFAULT": {option.name: shown(option) for option in listed} for group, listed in options.list_opts()
+    defaults = {
+        group or "DEFAULT": {option.name: documented_default(option) for option in group_options}
+        for group, group_options in options.list_opts()
     }
-    assert documented_options() == ours
+    assert documented_options() == defaults
 
 
 def test_the_documented_options_of_libraries_exist():
@@ -222,8 +223,8 @@ def test_the_documented_options_of_libraries_exist():
 
 
 def test_every_route_is_documented():
-    served = {f"{method} {path}" for path, methods in routes.TABLE.items() for method in methods}
-    assert served | {f"GET {health.PATH}"} <= LITERALS
+    operations = {f"{method} {path}" for path, methods in routes.TABLE.items() for method in methods}
+    assert operations | {f"GET {health.PATH}"} <= LITERALS
 
 
 def test_the_documented_policy_rules_are_those_of_the_service():
@@ -236,8 +237,8 @@ def test_the_documented_policy_rules_are_those_of_the_service():
                 assert f"{operation['method']} {operation['path']}" in LITERALS
         else:
             assert rows[rule.name] == rule.check_str
-    named = {literal for literal in LITERALS if literal.startswith(("placement:", "baremetal:"))}
-    assert named <= {rule.name for rule in rules}
+    names = {literal for literal in LITERALS if literal.startswith(("placement:", "baremetal:"))}
+    assert names <= {rule.name for rule in rules}
 
 
 # --- codes, metrics, commands and tables ---
@@ -247,21 +248,23 @@ def test_the_documented_error_codes_are_those_of_the_failures():
     for module in pkgutil.walk_packages(placement.__path__, "placement."):
         if not module.name.startswith(("placement.tests", "placement.wsgi.api", "placement.db.migrations")):
             importlib.import_module(module.name)  # modules that declare further failures
-    kinds = [errors.Failure]
-    for kind in kinds:
-        kinds.extend(kind.__subclasses__())
+    failure_types = [errors.Failure]
+    for failure_type in failure_types:
+        failure_types.extend(failure_type.__subclasses__())
     for page in ("docs/troubleshooting.rst", "docs/api/protocol.rst"):
         table = (ROOT / page).read_text().partition("\nCodes\n")[2]
-        assert set(re.findall(r"^``(placement\.[\w.]+)``", table, flags=re.MULTILINE)) == {kind.code for kind in kinds}
+        assert set(re.findall(r"^``(placement\.[\w.]+)``", table, flags=re.MULTILINE)) == {
+            failure_type.code for failure_type in failure_types
+        }
 
 
 def test_the_documented_metrics_are_those_that_are_exported():
     registry = CollectorRegistry()
     Metrics(lambda: None, extension.installed().values(), registry)
-    counted = {family.name + ("_total" if family.type == "counter" else "") for family in registry.collect()}
-    named = set(re.findall(r"\bplacement_[a-z_]+\b", DOCUMENTS["observability.rst"])) - {"placement_database"}
+    exported = {family.name + ("_total" if family.type == "counter" else "") for family in registry.collect()}
+    documented = set(re.findall(r"\bplacement_[a-z_]+\b", DOCUMENTS["observability.rst"])) - {"placement_database"}
     suffixes = ("_bucket", "_count", "_sum")
-    assert counted == {name.removesuffix(next((s for s in suffixes if name.endswith(s)), "")) for name in named}
+    assert exported == {name.removesuffix(next((s for s in suffixes if name.endswith(s)), "")) for name in documented}
 
 
 def commands(run):
@@ -291,9 +294,9 @@ def test_the_migration_from_another_placement_names_our_tables_and_the_newest_re
     text = DOCUMENTS["upgrade.rst"]
     created = text.partition("it creates ten tables")[2].partition(".")[0]
     additions = extension.additions_of(extension.installed().values())
-    ours = [*tables.OURS, *(table for each in additions for table in each.tables)]
-    assert sorted(re.findall(r"``(\w+)``", created)) == sorted(table.name for table in ours)
-    assert len(ours) == 10
+    own_tables = [*tables.OURS, *(table for extension_ in additions for table in extension_.tables)]
+    assert sorted(re.findall(r"``(\w+)``", created)) == sorted(table.name for table in own_tables)
+    assert len(own_tables) == 10
     assert set(re.findall(r"(?<!-)\b[0-9a-f]{12}\b", text)) == {schema.HEAD, *schema.COMMON_HEADS}
 
 

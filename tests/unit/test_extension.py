@@ -19,27 +19,27 @@ NOUN = [cfg.StrOpt("noun", default="world")]
 
 @pytest.fixture
 def extensions(monkeypatch):
-    """Replace the installed extensions by two, of which the second requires the first."""
-    declared = {
+    """Replace the installed extensions with two; the second requires the first."""
+    replacements = {
         "first": Extension(
             name="first", options={"first": WORD, "placement": NOUN}, cors={"expose_headers": ["X-First"]}
         ),
         "second": Extension(name="second", requires=("first",)),
     }
-    monkeypatch.setattr(extension, "installed", lambda: declared)
-    return declared
+    monkeypatch.setattr(extension, "installed", lambda: replacements)
+    return replacements
 
 
 @pytest.fixture
-def read(extensions, tmp_path):
+def read_configuration(extensions, tmp_path):
     """Return a function that reads the configuration of one or several files, in order."""
 
-    def configuration(*texts):
+    def read(*texts):
         arguments = []
         for number, text in enumerate(texts):
             directory = Path(tempfile.mkdtemp(suffix=".d", dir=tmp_path))
             (directory / "placement.conf").write_text(text)
-            # The second of two is a single file, which overrides the directory before it in oslo.config.
+            # In oslo.config a single file overrides a directory named before it.
             file = ["--config-file", str(directory / "placement.conf")]
             arguments += file if number else ["--config-dir", str(directory)]
         conf = cfg.ConfigOpts()
@@ -48,42 +48,42 @@ def read(extensions, tmp_path):
         options.read(conf, arguments)
         return conf
 
-    return configuration
+    return read
 
 
 def names(conf):
-    return [each.name for each in extension.enabled(conf)]
+    return [extension_.name for extension_ in extension.enabled(conf)]
 
 
-def test_without_a_list_all_installed_extensions_are_enabled(read):
-    conf = read("[first]\nword = hi\n")
+def test_without_a_list_all_installed_extensions_are_enabled(read_configuration):
+    conf = read_configuration("[first]\nword = hi\n")
     assert names(conf) == ["first", "second"]
     assert (conf.first.word, conf.placement.noun) == ("hi", "world")
 
 
 @pytest.mark.parametrize("enabled", ["", "enabled ="])
-def test_an_empty_list_enables_no_extension(read, enabled):
-    conf = read(f"[extensions]\n{enabled}\n")
+def test_an_empty_list_enables_no_extension(read_configuration, enabled):
+    conf = read_configuration(f"[extensions]\n{enabled}\n")
     assert names(conf) == ([] if enabled else ["first", "second"])
 
 
-def test_options_of_a_disabled_extension_do_not_exist(read):
-    conf = read("[extensions]\nenabled =\n[first]\nword = hi\n")
+def test_options_of_a_disabled_extension_do_not_exist(read_configuration):
+    conf = read_configuration("[extensions]\nenabled =\n[first]\nword = hi\n")
     assert "first" not in conf or "word" not in conf.first
     assert "noun" not in conf.placement
-    assert conf.placement_database.connection == "sqlite://", "options set by a program stay"
-    assert [str(each) for each in options.unknown(conf)] == []
+    assert conf.placement_database.connection == "sqlite://", "options set by code are kept"
+    assert [str(option) for option in options.unknown(conf)] == []
 
 
-def test_browsers_may_use_the_headers_of_enabled_extensions(read):
-    assert [read(text).cors.expose_headers[-1] for text in ("", "[extensions]\nenabled =\n")] == [
+def test_browsers_may_use_the_headers_of_enabled_extensions(read_configuration):
+    assert [read_configuration(text).cors.expose_headers[-1] for text in ("", "[extensions]\nenabled =\n")] == [
         "X-First",
         "OpenStack-API-Version",
     ]
 
 
-def test_the_last_configuration_file_determines_the_enabled_extensions(read):
-    conf = read("[extensions]\nenabled =\n", "[extensions]\nenabled = first\n")
+def test_the_last_configuration_file_determines_the_enabled_extensions(read_configuration):
+    conf = read_configuration("[extensions]\nenabled =\n", "[extensions]\nenabled = first\n")
     assert names(conf) == ["first"]
     assert conf.first.word == "hello"
 
@@ -92,13 +92,13 @@ def test_the_last_configuration_file_determines_the_enabled_extensions(read):
     ("enabled", "reason"),
     [("first,third", "not installed: third; installed: first, second"), ("second", "second needs first")],
 )
-def test_an_invalid_list_of_extensions_is_refused(read, enabled, reason):
+def test_an_invalid_list_of_extensions_is_refused(read_configuration, enabled, reason):
     with pytest.raises(cfg.Error, match=reason):
-        read(f"[extensions]\nenabled = {enabled}\n")
+        read_configuration(f"[extensions]\nenabled = {enabled}\n")
 
 
-def test_an_api_with_an_enabling_option_is_served_only_if_it_is_true(read):
-    conf = read("")
+def test_an_api_with_an_enabling_option_is_served_only_if_it_is_true(read_configuration):
+    conf = read_configuration("")
     silent = Extension(name="first", options={"first": WORD}, api=object)
     assert not silent.is_served(conf)
     conf.set_override("enabled", True, group="first")
@@ -115,7 +115,7 @@ def test_an_api_with_an_enabling_option_is_served_only_if_it_is_true(read):
     ],
 )
 def test_an_extension_that_cannot_be_loaded_is_named(monkeypatch, value, reason):
-    wrong = metadata.EntryPoint("wrong", value, extension.ENTRY_POINTS)
-    monkeypatch.setattr(metadata, "entry_points", lambda **_: [wrong])
+    entry_point = metadata.EntryPoint("wrong", value, extension.ENTRY_POINTS)
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: [entry_point])
     with pytest.raises(cfg.Error, match=reason):
         extension.installed.__wrapped__()

@@ -21,7 +21,7 @@ CONTAINERFILE = (ROOT / "Containerfile").read_text()
 UWSGI = (ROOT / "etc/uwsgi/placement.ini").read_text()
 #: The file that Kustomize reads.
 KUSTOMIZATION = yaml.safe_load((BASE / "kustomization.yaml").read_text())
-#: The oldest version with a schema and every field of the manifests, and the newest version with a schema.
+#: Versions of Kubernetes with a schema: the oldest that has every field of the manifests, and the newest.
 VERSIONS = ("1.28", kubernetes_validate.latest_version())
 
 
@@ -29,14 +29,16 @@ VERSIONS = ("1.28", kubernetes_validate.latest_version())
 def manifests():
     """Return the resources in the files, by kind."""
     resources = [yaml.safe_load((BASE / name).read_text()) for name in KUSTOMIZATION["resources"]]
-    assert len({each["kind"] for each in resources}) == len(resources)
-    return {each["kind"]: each for each in resources}
+    assert len({resource["kind"] for resource in resources}) == len(resources)
+    return {resource["kind"]: resource for resource in resources}
 
 
 @pytest.fixture(scope="module")
 def pods(manifests):
-    """Return the templates of pods, by the kind of their controller."""
-    return {kind: each["spec"]["template"] for kind, each in manifests.items() if "template" in each["spec"]}
+    """Return the pod templates, by the kind of their controller."""
+    return {
+        kind: manifest["spec"]["template"] for kind, manifest in manifests.items() if "template" in manifest["spec"]
+    }
 
 
 def container(pod):
@@ -44,12 +46,12 @@ def container(pod):
     return container_
 
 
-def chosen(pods, selector):
-    """Return the kinds of the controllers whose pods a selector chooses."""
+def controllers_of(pods, selector):
+    """Return the kinds of the controllers whose pods a selector matches."""
     return {kind for kind, pod in pods.items() if selector.items() <= pod["metadata"]["labels"].items()}
 
 
-def test_the_kustomization_has_every_file():
+def test_the_kustomization_lists_every_file():
     files = {path.name for path in BASE.iterdir()} - {"kustomization.yaml"}
     (generated,) = KUSTOMIZATION["configMapGenerator"]
     assert {*KUSTOMIZATION["resources"], *generated["files"]} == files
@@ -62,7 +64,7 @@ def test_the_resources_fit_their_schemas(manifests, version):
         kubernetes_validate.validate(manifest, version, strict=True)
 
 
-def test_selectors_choose_the_pods_that_serve(manifests, pods):
+def test_selectors_match_the_serving_pods_only(manifests, pods):
     serving = manifests["Deployment"]["spec"]
     (spread,) = serving["template"]["spec"]["topologySpreadConstraints"]
     for selector in (
@@ -71,21 +73,24 @@ def test_selectors_choose_the_pods_that_serve(manifests, pods):
         manifests["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
         manifests["Service"]["spec"]["selector"],
     ):
-        assert chosen(pods, selector) == {"Deployment"}
+        assert controllers_of(pods, selector) == {"Deployment"}
 
 
-def test_the_network_policy_is_about_all_pods(manifests, pods):
-    assert chosen(pods, manifests["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"]) == {"Deployment", "Job"}
+def test_the_network_policy_applies_to_all_pods(manifests, pods):
+    assert controllers_of(pods, manifests["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"]) == {
+        "Deployment",
+        "Job",
+    }
 
 
-def test_the_ports_are_those_of_the_image(manifests, pods):
+def test_the_ports_match_the_image(manifests, pods):
     serving = container(pods["Deployment"])
     (port,) = serving["ports"]
     assert f"EXPOSE {port['containerPort']}\n" in CONTAINERFILE
-    (offered,) = manifests["Service"]["spec"]["ports"]
-    (allowed,) = manifests["NetworkPolicy"]["spec"]["ingress"]
-    assert offered["targetPort"] == port["name"]
-    assert allowed["ports"] == [{"port": port["containerPort"]}]
+    (service_port,) = manifests["Service"]["spec"]["ports"]
+    (rule,) = manifests["NetworkPolicy"]["spec"]["ingress"]
+    assert service_port["targetPort"] == port["name"]
+    assert rule["ports"] == [{"port": port["containerPort"]}]
     probes = [probe["httpGet"] for name, probe in serving.items() if name.endswith("Probe")]
     assert {probe["port"] for probe in probes} == {port["name"]}
     assert len(probes) == 3
@@ -101,7 +106,7 @@ def test_no_pod_is_killed_because_the_database_is_down(pods):
     assert paths == {"startupProbe": "/", "livenessProbe": "/", "readinessProbe": "/healthcheck"}
 
 
-def test_a_pod_that_ends_has_the_time_that_uwsgi_gives_its_workers(pods):
+def test_a_terminating_pod_has_more_time_than_uwsgi_gives_its_workers(pods):
     pod = pods["Deployment"]["spec"]
     pause = container(pods["Deployment"])["lifecycle"]["preStop"]["exec"]["command"]
     mercy = re.search(r"^worker-reload-mercy = (\d+)", UWSGI, re.MULTILINE)
@@ -132,7 +137,7 @@ def test_pods_are_configured_by_the_file_and_the_secret(pods):
         assert len(mounts) == len(sources)
 
 
-def test_the_file_and_the_secret_of_the_page_are_a_whole_configuration(monkeypatch):
+def test_the_file_and_the_secret_of_the_page_are_a_complete_configuration(monkeypatch):
     (secret,) = blocks_of(__file__, PAGE, "placement.env")
     for line in secret.text.splitlines():
         monkeypatch.setenv(*line.split("=", 1))
@@ -146,7 +151,7 @@ def test_the_file_and_the_secret_of_the_page_are_a_whole_configuration(monkeypat
 
 
 def test_the_commands_of_the_page_name_existing_resources(manifests):
-    (block,) = (each for each in blocks(PAGES[PAGE]) if each.text.startswith("kubectl "))
-    named = {tuple(word.split("/")) for word in block.text.split() if "/" in word}
-    there = {(kind.lower(), manifest["metadata"]["name"]) for kind, manifest in manifests.items()}
-    assert named == {("job", "placement-db-sync"), ("deployment", "placement")} <= there
+    (block,) = (candidate for candidate in blocks(PAGES[PAGE]) if candidate.text.startswith("kubectl "))
+    names = {tuple(word.split("/")) for word in block.text.split() if "/" in word}
+    existing = {(kind.lower(), manifest["metadata"]["name"]) for kind, manifest in manifests.items()}
+    assert names == {("job", "placement-db-sync"), ("deployment", "placement")} <= existing

@@ -12,7 +12,7 @@ from placement.http.response import ok
 from placement.schemas import provider as schema
 from tests import web
 
-#: Bytes of a text; less than the limit of a query.
+#: Bytes of each text; fewer than the limit of a query.
 LENGTH = 25_000
 
 
@@ -50,10 +50,10 @@ def test_no_part_of_a_request_is_kept_in_memory(app, part, caplog):
         for number in range(1, 31):
             ask(number)
         gc.collect()
-        kept, _ = tracemalloc.get_traced_memory()
+        traced, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert kept < 10 * LENGTH  # thirty requests
+    assert traced < 10 * LENGTH, "the texts of thirty requests are not kept"
 
 
 SPACE = b" " * 1_000_000
@@ -73,15 +73,15 @@ NAMES = b",".join(b'"%d": 1' % number for number in range(50_000))
         b'"\\u0000"' + SPACE,
         b"\xff" + SPACE,
     ],
-    ids=["no value", "deep", "conflict", "number", "names", "text", "values", "NUL", "no UTF-8"],
+    ids=["no value", "deep", "conflict", "number", "names", "text", "values", "NUL", "not UTF-8"],
 )
 def test_the_memory_of_a_refused_body_is_freed_with_its_request(app, body):
-    """Without the cycle collector, which examines old objects rarely, while bodies may be large."""
+    """The cycle collector is disabled: it examines old objects rarely, and bodies may be large."""
 
     def ask():
         headers = {"x-auth-token": "admin", "content-type": "application/json"}
-        sent = bytes(bytearray(body))  # a copy that only the request refers to
-        assert web.ask(app, "POST", "/bodies", headers, sent).status_int in (400, 409, 413)
+        copy = bytes(bytearray(body))  # only the request refers to it
+        assert web.ask(app, "POST", "/bodies", headers, copy).status_int in (400, 409, 413)
 
     ask()
     gc.collect()
@@ -90,8 +90,8 @@ def test_the_memory_of_a_refused_body_is_freed_with_its_request(app, body):
     try:
         for _ in range(5):
             ask()
-        kept, _ = tracemalloc.get_traced_memory()
+        traced, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
         gc.enable()
-    assert kept < len(body)  # five requests
+    assert traced < len(body), "the bodies of five requests are not kept"

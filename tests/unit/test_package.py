@@ -1,4 +1,4 @@
-"""The installed package: the distribution that it refuses, and its messages about extras."""
+"""The installed package refuses openstack-placement in the same directory, and its messages name existing extras."""
 
 import importlib.metadata
 import os
@@ -15,12 +15,12 @@ from placement import package
 from tests.clock import PATIENCE
 
 #: The extras that messages name.
-NAMED = {
+NAMED_EXTRAS = {
     name
     for path in Path(placement.__file__).parent.rglob("*.py")
     for name in re.findall(r"package\.install\([\"'](\w+)[\"']\)", path.read_text())
 } | {"mysql", "mysqlclient", "postgresql"}
-IMPORTED = "import placement.package; print(placement.package.version())"
+IMPORT_PROGRAM = "import placement.package; print(placement.package.version())"
 
 
 def distribution(site, name, version, *lines):
@@ -44,16 +44,16 @@ def site(tmp_path):
     return directory
 
 
-def imported(tmp_path, *path):
-    """Import the package with directories before those of this environment; return the completed process."""
+def import_package(tmp_path, *path):
+    """Import the package from directories before those of this environment; return the completed process."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))}
-    words = [sys.executable, "-c", IMPORTED]
-    return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+    argv = [sys.executable, "-c", IMPORT_PROGRAM]
+    return subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_openstack_placement_in_the_same_directory_is_refused_with_a_sentence(site, tmp_path):
     distribution(site, "openstack-placement", "14.0.0")
-    result = imported(tmp_path, site)
+    result = import_package(tmp_path, site)
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.splitlines()[-1] == (
         f"ImportError: {site} also contains the distribution openstack-placement, and the two overwrite each other's "
@@ -63,14 +63,14 @@ def test_openstack_placement_in_the_same_directory_is_refused_with_a_sentence(si
 
 def test_the_package_can_be_imported_from_an_archive(site, tmp_path):
     archive = shutil.make_archive(str(tmp_path / "archive"), "zip", site)
-    result = imported(tmp_path, archive)
+    result = import_package(tmp_path, archive)
     assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_other_distributions_in_the_directory_are_not_refused(site, tmp_path):
     for name in ("osc-placement", "openstackclient"):
         distribution(site, name, "1.0")
-    result = imported(tmp_path, site)
+    result = import_package(tmp_path, site)
     assert (result.returncode, result.stdout, result.stderr) == (0, "9.8.7\n", "")
 
 
@@ -80,7 +80,7 @@ def test_openstack_placement_of_the_system_does_not_affect_a_virtual_environment
     distribution(system, "openstack-placement", "14.0.0")
     (system / "placement").mkdir()
     (system / "placement" / "__init__.py").write_text("raise SystemExit('the original')\n")
-    result = imported(tmp_path, site, system)
+    result = import_package(tmp_path, site, system)
     assert (result.returncode, result.stdout, result.stderr) == (0, "9.8.7\n", "")
 
 
@@ -88,19 +88,19 @@ def test_openstack_placement_of_the_system_does_not_affect_a_virtual_environment
 
 
 @pytest.fixture
-def declared(tmp_path, monkeypatch):
+def declare(tmp_path, monkeypatch):
     """Return a function that installs a package named like this one, with lines of metadata."""
 
-    def declare(*lines):
+    def install(*lines):
         distribution(tmp_path, "with-extras", "1.0", *lines)
         monkeypatch.syspath_prepend(tmp_path)
         monkeypatch.setattr(package, "NAME", "with-extras")
 
-    return declare
+    return install
 
 
-def test_the_command_for_an_extra_names_what_the_extra_requires(declared):
-    declared(
+def test_the_command_for_an_extra_names_the_requirements_of_the_extra(declare):
+    declare(
         "Requires-Dist: always>=1",
         'Requires-Dist: first>=2,<3; extra == "more"',
         'Requires-Dist: second[binary]; extra == "more"',
@@ -110,9 +110,9 @@ def test_the_command_for_an_extra_names_what_the_extra_requires(declared):
 
 
 @pytest.mark.parametrize("executable", ["/usr/bin/python3", "", None])
-def test_the_command_installs_into_the_environment_of_the_program(declared, tmp_path, monkeypatch, executable):
+def test_the_command_installs_into_the_environment_of_the_program(declare, tmp_path, monkeypatch, executable):
     """A Python inside a web server may not know its executable, or name the system's."""
-    declared('Requires-Dist: first; extra == "more"')
+    declare('Requires-Dist: first; extra == "more"')
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "pip").touch()
     monkeypatch.chdir(tmp_path)
@@ -126,13 +126,13 @@ def test_uninstalled_code_can_be_installed_from_its_directory(monkeypatch):
     assert package.install("metrics") == "pip install '.[metrics]', in a checkout"
 
 
-def test_an_extra_that_the_metadata_lacks_can_be_installed_from_the_directory(declared):
+def test_an_extra_that_the_metadata_lacks_can_be_installed_from_the_directory(declare):
     """An editable installation has the metadata of its creation and the current code."""
-    declared("Requires-Dist: always>=1", 'Requires-Dist: first; extra == "more"')
+    declare("Requires-Dist: always>=1", 'Requires-Dist: first; extra == "more"')
     assert package.install("newer") == "pip install '.[newer]', in a checkout"
 
 
-@pytest.mark.parametrize("extra", sorted(NAMED))
+@pytest.mark.parametrize("extra", sorted(NAMED_EXTRAS))
 def test_the_extras_that_messages_name_exist(extra):
     assert extra in importlib.metadata.metadata(package.NAME).get_all("Provides-Extra")
     assert ">=" in package.install(extra)

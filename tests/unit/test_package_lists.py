@@ -22,7 +22,7 @@ NOUNS = {
 }
 
 
-def listed(package: Path) -> list[str]:
+def listed_names(package: Path) -> list[str]:
     """Return the names in the list of a package's docstring."""
     docstring = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
     lines = map(LINE.match, docstring.splitlines())
@@ -49,4 +49,4 @@ def modules(package: Path) -> set[str]:
 @pytest.mark.parametrize("name", COMPLETE)
 def test_every_module_is_listed_once(name):
     package = ROOT / name
-    assert sorted(listed(package)) == sorted(modules(package) - NOUNS.get(name, set()))
+    assert sorted(listed_names(package)) == sorted(modules(package) - NOUNS.get(name, set()))

@@ -12,11 +12,13 @@ from tests import servers
 from tests.clock import PATIENCE
 
 ROOT = Path(__file__).parent.parent.parent
-#: The files that determine the version.
+#: The files that determine the version of a distribution.
 FILES = ("pyproject.toml", ".gitattributes", ".git_archival.txt")
-PERSON = {f"GIT_{role}_{field}": "x@example.org" for role in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
-#: Ignores hooks and signatures configured by the user.
-PERSON |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+GIT_VARIABLES = {
+    f"GIT_{role}_{field}": "x@example.org" for role in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")
+}
+# The hooks and signatures that the user configures are ignored.
+GIT_VARIABLES |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "SETUPTOOLS_SCM"))}
 
 
@@ -32,7 +34,7 @@ def version(directory, **variables):
 
 @pytest.fixture
 def files(tmp_path):
-    """Create a directory with the files, without git."""
+    """Create a directory with the files, which is not a repository."""
     directory = tmp_path / "files"
     directory.mkdir()
     for name in FILES:
@@ -48,7 +50,9 @@ def git(files, monkeypatch):
 
     def run(*words):
         settings = ("-c", "commit.gpgsign=false", "-c", "tag.gpgsign=false")
-        subprocess.run(["git", *settings, *words], cwd=files, env=ENVIRONMENT | PERSON, timeout=PATIENCE, check=True)
+        subprocess.run(
+            ["git", *settings, *words], cwd=files, env=ENVIRONMENT | GIT_VARIABLES, timeout=PATIENCE, check=True
+        )
 
     run("init", "--quiet")
     run("add", ".")

@@ -49,7 +49,7 @@ def normal(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def required(text):
+def required_distributions(text):
     """Return the distributions named in lines of requirements."""
     return {normal(re.match(r"[\w.-]+", line).group()) for line in text.split("\n") if line.strip()}
 
@@ -70,29 +70,31 @@ def test_every_entry_point_is_callable_or_an_extension(entry_point):
     assert callable(value) or value is extension.installed()[value.name]
 
 
-def needed(paths, listed=frozenset()):
-    """Return the distributions that the modules import; of several that share a package, a listed one."""
+def imported_distributions(paths, preferred=frozenset()):
+    """Return the distributions that the modules import; if several provide a package, a preferred one."""
     modules = {name for path in paths for name in imported_at_start(path)} - set(sys.stdlib_module_names)
     distributions = importlib.metadata.packages_distributions()
     alternatives = [{*map(normal, distributions[name])} for name in modules - {"placement"}]
-    return {min(names & listed or names) for names in alternatives}
+    return {min(names & preferred or names) for names in alternatives}
 
 
 def test_the_requirements_match_the_imports_of_the_service():
     always = set(PACKAGE.rglob("*.py")).difference(*OPTIONAL.values())
-    assert needed(always) == required(SETUP["options"]["install_requires"])
+    assert imported_distributions(always) == required_distributions(SETUP["options"]["install_requires"])
 
 
 @pytest.mark.parametrize("extra", OPTIONAL)
 def test_an_extra_requires_the_imports_of_its_modules(extra):
-    listed = required(SETUP["options.extras_require"][extra])
-    additional = needed(OPTIONAL[extra], listed) - required(SETUP["options"]["install_requires"])
+    declared = required_distributions(SETUP["options.extras_require"][extra])
+    additional = imported_distributions(OPTIONAL[extra], declared) - required_distributions(
+        SETUP["options"]["install_requires"]
+    )
     assert additional
-    assert additional <= listed
+    assert additional <= declared
 
 
 def test_all_files_of_the_package_are_packaged():
-    listed = {
+    data_files = {
         path
         for package, patterns in SETUP["options.package_data"].items()
         for pattern in patterns.replace(" ", "").split(",")
@@ -100,12 +102,12 @@ def test_all_files_of_the_package_are_packaged():
     }
     files = {path for path in (ROOT / "placement").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
     importable = {path for path in files if path.suffix == ".py" and (path.parent / "__init__.py").exists()}
-    assert files - importable - listed == set()
+    assert files - importable - data_files == set()
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_make_serve_announces_slow_steps():
-    """Half a minute without output would look like a hang."""
+    """Without an announcement, half a minute of silence looks like a hang."""
     result = subprocess.run(
         ["make", "--dry-run", "--always-make", "serve"],
         cwd=ROOT,
@@ -122,16 +124,16 @@ def test_make_serve_announces_slow_steps():
     assert {index - 1 for index in slow} <= set(echoes)
 
 
-def test_a_missing_python_ends_a_release(tmp_path):
-    """The machine has no Python of that version."""
+def test_a_release_fails_if_a_python_version_is_missing(tmp_path):
+    """Only uv is on the path, and it finds no Python."""
     uv = shutil.which("uv", path=os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]))
     if uv is None:
         raise servers.Missing("uv is not installed: `pip install uv`")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "uv").symlink_to(uv)
-    alone = {"PATH": str(tmp_path / "bin"), "PYENV_ROOT": str(tmp_path), "UV_PYTHON_INSTALL_DIR": str(tmp_path)}
+    environment = {"PATH": str(tmp_path / "bin"), "PYENV_ROOT": str(tmp_path), "UV_PYTHON_INSTALL_DIR": str(tmp_path)}
     script = [sys.executable, ROOT / "tools" / "distributions.py", "--every-python"]
-    result = subprocess.run(script, env=alone, capture_output=True, text=True, timeout=PATIENCE)
+    result = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE)
     assert (result.returncode, result.stderr) == (1, "Not installed: Python 3.10, 3.11, 3.12, 3.13, 3.14.\n")
 
 
@@ -141,10 +143,10 @@ def test_a_missing_python_ends_a_release(tmp_path):
 def git_files():
     """Return the names of the files in the repository, or None where this is no repository."""
     try:
-        listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+        output = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
-    return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+    return [name for name in output.stdout.splitlines() if (ROOT / name).is_file()]
 
 
 def build(kind, source, target):
@@ -176,7 +178,7 @@ def test_the_client_has_the_version_of_the_service():
 
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory):
-    """The source distribution of the files in the repository, unpacked."""
+    """Return the directory of the unpacked source distribution of the files in the repository."""
     for requirement in PYPROJECT["build-system"]["requires"]:
         name, _, oldest = requirement.partition(">=")
         version = importlib.metadata.version(name) if importlib.util.find_spec(name.replace("-", "_")) else "0"
@@ -200,7 +202,7 @@ def sdist(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def wheel(sdist, tmp_path_factory):
-    """The wheel that is built from the source distribution, unpacked."""
+    """Return the directory of the unpacked wheel, built from the source distribution."""
     target = tmp_path_factory.mktemp("wheel")
     with zipfile.ZipFile(build("wheel", sdist, target)) as archive:
         archive.extractall(target)
@@ -230,10 +232,10 @@ def test_the_wheel_has_the_package_the_samples_and_the_licence(wheel):
 @built_once
 @pytest.mark.parametrize(("project", "package"), [(".", "placement"), ("client", "placement_client")])
 def test_a_wheel_has_no_file_of_an_earlier_build(sdist, project, package, tmp_path):
-    """This matters after ``pip install .`` of one commit and of another one that lacks a migration."""
-    left = sdist / project / "build/lib" / package / "removed.py"
-    left.parent.mkdir(parents=True, exist_ok=True)
-    left.touch()
+    """Otherwise ``pip install .`` could install a migration of the commit that was installed before."""
+    stale = sdist / project / "build/lib" / package / "removed.py"
+    stale.parent.mkdir(parents=True, exist_ok=True)
+    stale.touch()
     with zipfile.ZipFile(build("wheel", sdist / project, tmp_path)) as archive:
         assert f"{package}/__init__.py" in archive.namelist()
         assert f"{package}/removed.py" not in archive.namelist()
@@ -266,6 +268,6 @@ def test_the_commands_of_the_wheel_run(wheel, tmp_path):
 def test_the_wheel_installs_the_wsgi_script(wheel):
     """Installers write the path of Python into its first line."""
     [script] = wheel.glob("*.data/scripts/placement-api")
-    first, _, rest = script.read_text().partition("\n")
+    first, _, body = script.read_text().partition("\n")
     assert first == "#!python"
-    assert rest == (ROOT / "bin/placement-api").read_text().partition("\n")[2]
+    assert body == (ROOT / "bin/placement-api").read_text().partition("\n")[2]

@@ -12,6 +12,7 @@ from placement.policy import rules
 from placement.routes import TABLE
 from tests import web
 
+#: The allowed methods of each path, as in the header of a 405.
 ALLOW = {
     "/": "GET",
     "/resource_classes": "GET, POST",
@@ -32,6 +33,7 @@ ALLOW = {
     "/usages": "GET",
     "/reshaper": "POST",
 }
+#: The first version of each path that the first version of the API lacks.
 SINCE = {
     "/resource_classes": (1, 2),
     "/resource_classes/{name}": (1, 2),
@@ -44,7 +46,9 @@ SINCE = {
     "/usages": (1, 9),
     "/reshaper": (1, 30),
 }
+#: Writes whose requests have no body.
 BODILESS = {("PUT", "/traits/{name}")}
+#: Reads that do not check the Accept header.
 UNCHECKED = {("GET", "/"), ("GET", "/traits/{name}")}
 
 METHODS = [(method, path) for path, methods in TABLE.items() for method in methods]
@@ -60,13 +64,13 @@ def path_of(template):
     return template.replace("{", "").replace("}", "")
 
 
-def since(method, path):
+def first_version(method, path):
     return mv.Version(*((1, 5) if (method, path) == ("DELETE", list(ALLOW)[5]) else SINCE.get(path, (1, 0))))
 
 
 def endpoints(method, path):
-    declared = TABLE[path][method]
-    return (declared,) if isinstance(declared, Endpoint) else declared
+    declaration = TABLE[path][method]
+    return (declaration,) if isinstance(declaration, Endpoint) else declaration
 
 
 def test_the_table_has_the_routes_and_methods_of_the_api():
@@ -83,7 +87,7 @@ def test_a_405_reply_lists_the_allowed_methods_at_every_version(app, path):
 
 @pytest.mark.parametrize(("method", "path"), METHODS)
 def test_every_route_exists_from_its_version_on(app, method, path):
-    first = since(method, path)
+    first = first_version(method, path)
     assert max(endpoints(method, path)[0].since, mv.MINIMUM) == first
     if first > mv.MINIMUM:
         before = mv.Version(1, first.minor - 1)
@@ -94,17 +98,17 @@ def test_every_route_exists_from_its_version_on(app, method, path):
 
 @pytest.mark.parametrize(("method", "path"), METHODS)
 def test_every_route_except_the_root_checks_its_policy_rule_first(app, method, path):
-    """For a caller without a known role, with an empty body."""
+    """The caller has no known role, and the body is empty."""
     answer = web.ask_inside(app, method, path_of(path), JSON, roles="none")
     assert answer.status_int == (200 if path == "/" else 403)
     for endpoint in endpoints(method, path):
         assert (endpoint.policy is None) is (path == "/")
 
 
-def test_every_rule_is_used_and_every_used_rule_exists():
-    used = {endpoint.policy for method, path in METHODS for endpoint in endpoints(method, path)} - {None}
-    known = {rule.name for rule in rules.RULES if rule.name.startswith("placement:")}
-    assert used == known
+def test_endpoints_check_exactly_the_declared_rules():
+    checked = {endpoint.policy for method, path in METHODS for endpoint in endpoints(method, path)} - {None}
+    declared = {rule.name for rule in rules.RULES if rule.name.startswith("placement:")}
+    assert checked == declared
 
 
 def test_the_operations_of_a_rule_are_the_routes_that_check_it():
@@ -124,7 +128,7 @@ def test_the_operations_of_a_rule_are_the_routes_that_check_it():
 
 
 @pytest.mark.parametrize(("method", "path"), METHODS)
-def test_every_get_with_a_reply_body_checks_accept(app, method, path):
+def test_every_get_except_of_the_root_and_of_one_trait_checks_accept(app, method, path):
     answer = web.ask_inside(app, method, path_of(path), {"accept": "image/png"}, roles="none")
     assert (answer.status_int == 406) is (method == "GET" and (method, path) not in UNCHECKED)
 

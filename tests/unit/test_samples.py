@@ -33,11 +33,11 @@ else:
 
 
 @pytest.fixture(scope="module")
-def generated(tmp_path_factory):
+def generate(tmp_path_factory):
     """Return a function that generates the text of a sample with the tools of oslo."""
     directory = tmp_path_factory.mktemp("samples")
 
-    def generate(kind, configuration):
+    def run_generator(kind, configuration):
         output = directory / kind
         arguments = [f"--config-file={SAMPLES / configuration}", f"--output-file={output}"]
         subprocess.run(
@@ -49,7 +49,7 @@ def generated(tmp_path_factory):
         )
         return output.read_text()
 
-    return generate
+    return run_generator
 
 
 def blocks(text):
@@ -58,40 +58,42 @@ def blocks(text):
     for section in re.split(r"^(?=\[\w+\]$)", text, flags=re.MULTILINE)[1:]:
         group = section.partition("]")[0].removeprefix("[")
         for block in re.split(r"^#\n# From (?=[\w.]+\n#\n)", section, flags=re.MULTILINE)[1:]:
-            owner, _, rest = block.partition("\n#\n")
-            blocks_[group, owner] = rest.strip()
+            owner, _, content = block.partition("\n#\n")
+            blocks_[group, owner] = content.strip()
     return blocks_
 
 
-def test_the_configuration_sample_is_up_to_date(generated):
-    now, kept = (
-        blocks(generated("options", "config-generator.conf")),
+def test_the_configuration_sample_is_up_to_date(generate):
+    expected, sample = (
+        blocks(generate("options", "config-generator.conf")),
         blocks((SAMPLES / "placement.conf.sample").read_text()),
     )
-    assert {group for group, owner in kept if owner == OURS} == {group or "DEFAULT" for group, _ in options.list_opts()}
-    assert now.keys() == kept.keys()
-    for (group, owner), text in now.items():
+    assert {group for group, owner in sample if owner == OURS} == {
+        group or "DEFAULT" for group, _ in options.list_opts()
+    }
+    assert expected.keys() == sample.keys()
+    for (group, owner), text in expected.items():
         if owner == OURS:
-            assert kept[group, owner] == text, f"[{group}] is stale: run `make samples`"
+            assert sample[group, owner] == text, f"[{group}] is stale: run `make samples`"
 
 
 def test_the_sample_shows_the_services_defaults_of_library_options():
     """Only the defaults are compared: the other text of library options changes with the library's version."""
-    kept = blocks((SAMPLES / "placement.conf.sample").read_text())
+    sample = blocks((SAMPLES / "placement.conf.sample").read_text())
     conf = web.configuration()
-    defaults = dict(re.findall(r"^#(\w+) = (.*)$", kept["cors", "oslo.middleware.cors"], flags=re.MULTILINE))
+    defaults = dict(re.findall(r"^#(\w+) = (.*)$", sample["cors", "oslo.middleware.cors"], flags=re.MULTILINE))
     for name in ("allow_headers", "expose_headers", "allow_methods"):
         assert defaults[name].split(",") == conf.cors[name]
-    place = f"#http_basic_auth_user_file = {conf.oslo_middleware.http_basic_auth_user_file}"
-    assert place in kept["oslo_middleware", "oslo.middleware.basic_auth"].splitlines()
+    user_file = f"#http_basic_auth_user_file = {conf.oslo_middleware.http_basic_auth_user_file}"
+    assert user_file in sample["oslo_middleware", "oslo.middleware.basic_auth"].splitlines()
 
 
-def test_the_policy_sample_is_up_to_date(generated):
-    kept = (SAMPLES / "policy.yaml.sample").read_text()
-    assert kept == generated("rules", "policy-generator.conf"), "stale: run `make samples`"
+def test_the_policy_sample_is_up_to_date(generate):
+    sample = (SAMPLES / "policy.yaml.sample").read_text()
+    assert sample == generate("rules", "policy-generator.conf"), "stale: run `make samples`"
 
 
-def test_the_policy_sample_holds_the_defaults():
+def test_the_policy_sample_contains_the_default_rules():
     text = (SAMPLES / "policy.yaml.sample").read_text()
     rules = yaml.safe_load(re.sub(r'^#"', '"', text, flags=re.MULTILINE))
     assert {name: policy.RuleDefault(name, rule).check_str for name, rule in rules.items()} == {

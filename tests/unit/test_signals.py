@@ -1,4 +1,4 @@
-"""Signals reach every subscriber once."""
+"""A signal calls every subscriber once, and timed functions publish their durations."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from placement.signals import Signal
 def test_every_subscriber_is_called_once_with_the_facts_in_order_of_subscription():
     signal, calls = Signal(), []
 
-    def first(*facts, **named):
-        calls.append(("first", facts, named))
+    def first(*facts, **named_facts):
+        calls.append(("first", facts, named_facts))
 
-    def second(*facts, **named):
-        calls.append(("second", facts, named))
+    def second(*facts, **named_facts):
+        calls.append(("second", facts, named_facts))
 
     assert not signal.connected
     signal("without subscribers")

@@ -9,7 +9,7 @@ import pytest
 
 COUNT = """
 import os
-os.environ["OPENBLAS_NUM_THREADS"] = "4"  # as an operator may set it for all programs
+os.environ["OPENBLAS_NUM_THREADS"] = "4"  # an operator may set it for all processes
 import placement.{module}
 print(len(os.listdir("/proc/self/task")))
 """

@@ -19,11 +19,11 @@ def history():
 
 
 def test_every_version_of_placement_has_one_name_and_a_sentence():
-    named = [
+    versions = [
         value for name, value in vars(mv).items() if isinstance(value, Version) and name not in ("MINIMUM", "LATEST")
     ]
-    assert named == [change.version for change in mv.HISTORY]
-    assert named == [Version(1, minor) for minor in range(40)]
+    assert versions == [change.version for change in mv.HISTORY]
+    assert versions == [Version(1, minor) for minor in range(40)]
     assert all(change.sentence.endswith(".") for change in mv.HISTORY)
 
 

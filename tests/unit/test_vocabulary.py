@@ -28,8 +28,12 @@ FIXED = {"Database"}
 AVOIDED = {"patience", "seating", "parts", "keeper", "whole", "settle", "list"}
 #: Meaningless names of variables.
 EMPTY = {"one", "found", "thing", "things", "what"}
-#: Words after which a phrase is good English: "each of which", "if there is none".
-BEFORE = {"of which": ("each ", "all ", "some ", "none ", "behalf "), "is none": ("there ",), "are none": ("there ",)}
+#: Words after which a phrase is allowed: "each of which", "if there is none".
+ALLOWED_AFTER = {
+    "of which": ("each ", "all ", "some ", "none ", "behalf "),
+    "is none": ("there ",),
+    "are none": ("there ",),
+}
 
 
 def test_a_public_class_name_has_one_meaning():
@@ -42,18 +46,18 @@ def test_a_public_class_name_has_one_meaning():
 
 
 def test_no_module_function_or_class_has_an_avoided_name():
-    named = [path for path in modules() if path.rpartition("/")[2].strip("_") in AVOIDED]
+    places = [path for path in modules() if path.rpartition("/")[2].strip("_") in AVOIDED]
     for path, module in modules().items():
         for node in ast.walk(module):
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name.strip("_").lower() in AVOIDED:
-                named.append(f"{path}:{node.lineno}")
-    assert named == []
+                places.append(f"{path}:{node.lineno}")
+    assert places == []
 
 
 def test_no_variable_has_a_meaningless_name():
-    named = []
+    places = []
     for path, module in modules().items():
-        # Fields have the names of the fields of responses.
+        # Fields of responses keep their names.
         fields = {
             part.target
             for node in ast.walk(module)
@@ -65,8 +69,8 @@ def test_no_variable_has_a_meaningless_name():
             name = node.arg if isinstance(node, ast.arg) else node.id if isinstance(node, ast.Name) else ""
             stored = isinstance(node, ast.arg) or isinstance(getattr(node, "ctx", None), ast.Store)
             if stored and name in EMPTY and node not in fields:
-                named.append(f"{path}:{node.lineno}")
-    assert named == []
+                places.append(f"{path}:{node.lineno}")
+    assert places == []
 
 
 # --- the glossary ----------------------------------------------------------------------------------------------------
@@ -74,9 +78,9 @@ def test_no_variable_has_a_meaningless_name():
 
 def section(title: str) -> str:
     """Return the text of a section of the glossary."""
-    _, heading, rest = GLOSSARY.partition(f"\n{title}\n===")
+    _, heading, text = GLOSSARY.partition(f"\n{title}\n===")
     assert heading, title  # or nothing would be tested
-    return rest.split("\n\n\n")[0]
+    return text.split("\n\n\n")[0]
 
 
 def terms() -> list[str]:
@@ -84,7 +88,7 @@ def terms() -> list[str]:
     return re.findall(r"^   (\S.*)$", section("Terms").partition(":sorted:")[2], re.MULTILINE)
 
 
-def replaced() -> list[str]:
+def replaced_words() -> list[str]:
     """Return the words that the terms replace: the second column of the table."""
     rows = section("Words that these terms replace").split("\n")
     words = [word.strip() for row in rows if "  " in row.strip() for word in row.split("  ", 1)[1].split(",")]
@@ -122,9 +126,9 @@ def texts() -> dict[str, str]:
 
 def pattern_of(words: str) -> re.Pattern[str]:
     """Return a pattern that finds the words, in the singular or plural, even at the beginning of a sentence."""
-    unless = "".join(f"(?<!{before})" for before in BEFORE.get(words, ()))
-    first, rest = words[0], re.escape(words[1:]).replace(r"\ ", "[ -]")
-    return re.compile(rf"\b{unless}[{first.lower()}{first.upper()}]{rest}(s|es)?\b")
+    unless = "".join(f"(?<!{before})" for before in ALLOWED_AFTER.get(words, ()))
+    first, tail = words[0], re.escape(words[1:]).replace(r"\ ", "[ -]")
+    return re.compile(rf"\b{unless}[{first.lower()}{first.upper()}]{tail}(s|es)?\b")
 
 
 @pytest.mark.parametrize("term", terms())
@@ -133,7 +137,7 @@ def test_a_term_is_used(term):
     assert any(pattern.search(text) for text in texts().values())
 
 
-@pytest.mark.parametrize("words", replaced())
+@pytest.mark.parametrize("words", replaced_words())
 def test_no_text_has_words_that_a_term_replaces(words):
     pattern = pattern_of(words)
     assert [place for place, text in texts().items() if pattern.search(text)] == []

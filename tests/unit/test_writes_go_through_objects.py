@@ -51,7 +51,7 @@ RECORDS = {"extensions/v1/claims/claim_record"} if "v1" in extension.installed()
 #: The module that shifts the dates of the demonstration, and deletes present samples, before the service starts.
 DEMO = {"extensions/loading/demo/past"} if "loading" in extension.installed() else set()
 #: The modules of placement/db that write: generic statements, the feed, names, and upkeep.
-BELOW = {
+DATABASE_WRITERS = {
     *("engine/compiled", "feed", "writes/expired_writers", "writes/names"),
     *("upkeep/online", "upkeep/standard", "upkeep/sweep"),
 }
@@ -89,13 +89,13 @@ def importers(of: str) -> set[str]:
 def test_handlers_and_schemas_call_no_method_of_a_partial_change():
     # The class methods of LockedProvider and Consumer lock the rows.
     avoided = PARTIAL_CHANGES | {"LockedProvider", "Consumer"}
-    called = {
+    partial_calls = {
         path: {name for _, name, _ in calls(module)} & avoided - PARAMETERS.get(path, set())
         for path, module in modules().items()
         if {"handlers", "schemas"} & {*path.split("/")}
     }
-    assert called
-    assert {path: names for path, names in called.items() if names} == {}
+    assert partial_calls
+    assert {path: names for path, names in partial_calls.items() if names} == {}
 
 
 def test_only_objects_and_the_database_record_in_the_feed():
@@ -117,18 +117,18 @@ def test_only_objects_and_the_database_record_in_the_feed():
 def test_only_the_listed_modules_write_to_tables_of_the_core():
     """A table that is not named counts as one of the core."""
     additions = extension.additions_of(extension.installed().values())
-    of_extensions = {table.name for each in additions for table in each.tables}
+    extension_tables = {table.name for addition in additions for table in addition.tables}
     writing = {
         path
         for path, module in modules().items()
         for receiver, name, arguments in calls(module)
         if name == "CompiledInsert"
         or (receiver in ("sa", "dialects", *metadata.tables) and name in ("insert", "update", "delete", "upsert"))
-        if not (arguments and getattr(arguments[0], "id", "") in of_extensions)
+        if not (arguments and getattr(arguments[0], "id", "") in extension_tables)
         if not path.startswith("db/migrations/")
     }
     assert writing == REPAIRS | RECORDS | DEMO | {f"objects/{name}" for name in WRITERS} | {
-        f"db/{name}" for name in BELOW
+        f"db/{name}" for name in DATABASE_WRITERS
     }
 
 

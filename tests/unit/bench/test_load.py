@@ -1,4 +1,4 @@
-"""The load generator counts only complete replies, on persistent and on closing connections."""
+"""The load generator counts only complete responses, on persistent connections and on connections that are closed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SHORT = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{}   "
 REFUSED = b"HTTP/1.1 409 Conflict\r\ncontent-length: 0\r\n\r\n"
 
 
-class Scripted:
-    """A server that sends its scripted replies in order, then repeats the last one."""
+class ScriptedServer:
+    """A server that sends scripted responses in order, and then repeats the last one."""
 
-    def __init__(self, *answers: bytes, keeps: bool) -> None:
-        self._answers, self._keeps = list(answers), keeps
+    def __init__(self, *answers: bytes, keeps_connections: bool) -> None:
+        self._answers, self._keeps_connections = list(answers), keeps_connections
         self._lock = threading.Lock()
         self.requests: list[bytes] = []
         self.connections = 0
@@ -48,7 +48,7 @@ class Scripted:
                 # Send two pieces, so that a client must handle partial reads.
                 connection.sendall(answer[:20])
                 connection.sendall(answer[20:])
-                if not self._keeps:
+                if not self._keeps_connections:
                     return
 
     def close(self) -> None:
@@ -59,70 +59,70 @@ class Scripted:
 
 
 @pytest.fixture
-def scripted(request: pytest.FixtureRequest) -> Iterator[Scripted]:
-    answers, keeps = request.param
-    server = Scripted(*answers, keeps=keeps)
+def scripted_server(request: pytest.FixtureRequest) -> Iterator[ScriptedServer]:
+    answers, keeps_connections = request.param
+    server = ScriptedServer(*answers, keeps_connections=keeps_connections)
     yield server
     server.close()
 
 
-def some_requests(server: load.Server, count: int, seen: list[load.Answer]) -> load.Client:
+def some_requests(server: load.Server, count: int, answers: list[load.Answer]) -> load.Client:
     for number in range(count):
-        seen.append((yield server.request("PUT", f"/things/{number}", {"ä": number})))
+        answers.append((yield server.request("PUT", f"/things/{number}", {"ä": number})))
 
 
-@pytest.mark.parametrize("scripted", [((SHORT,), True)], indirect=True)
-def test_a_persistent_connection_is_reused(scripted: Scripted) -> None:
-    server = load.Server(scripted.url)
-    before, seen = scripted.connections, []
-    result = load.run(server, [some_requests(server, 5, seen)], seconds=60)
+@pytest.mark.parametrize("scripted_server", [((SHORT,), True)], indirect=True)
+def test_a_persistent_connection_is_reused(scripted_server: ScriptedServer) -> None:
+    server = load.Server(scripted_server.url)
+    before, answers = scripted_server.connections, []
+    result = load.run(server, [some_requests(server, 5, answers)], seconds=60)
     assert server.keeps_connections
-    assert scripted.connections - before == 1
-    assert seen == [load.Answer(200, b"{}   ")] * 5
+    assert scripted_server.connections - before == 1
+    assert answers == [load.Answer(200, b"{}   ")] * 5
     assert (result.answers, result.successes, dict(result.statuses)) == (5, 5, {200: 5})
 
 
-@pytest.mark.parametrize("scripted", [((SHORT, EMPTY, REFUSED, EMPTY), False)], indirect=True)
-def test_a_server_that_closes_connections_gets_a_new_one_for_each_request(scripted: Scripted) -> None:
-    server = load.Server(scripted.url)
-    before, seen = scripted.connections, []
-    result = load.run(server, [some_requests(server, 3, seen), some_requests(server, 3, seen)], seconds=60)
+@pytest.mark.parametrize("scripted_server", [((SHORT, EMPTY, REFUSED, EMPTY), False)], indirect=True)
+def test_a_server_that_closes_connections_gets_a_new_one_for_each_request(scripted_server: ScriptedServer) -> None:
+    server = load.Server(scripted_server.url)
+    before, answers = scripted_server.connections, []
+    result = load.run(server, [some_requests(server, 3, answers), some_requests(server, 3, answers)], seconds=60)
     assert not server.keeps_connections
-    assert scripted.connections - before == 6
+    assert scripted_server.connections - before == 6
     assert dict(result.statuses) == {204: 5, 409: 1}
     assert result.successes == 5
     assert len(result.latencies) == 6
-    assert scripted.requests[-1].startswith(b"PUT /prefix/things/2 HTTP/1.1\r\n")
-    assert scripted.requests[-1].endswith(b'\r\n\r\n{"\\u00e4": 2}')
+    assert scripted_server.requests[-1].startswith(b"PUT /prefix/things/2 HTTP/1.1\r\n")
+    assert scripted_server.requests[-1].endswith(b'\r\n\r\n{"\\u00e4": 2}')
 
 
 @pytest.mark.parametrize(
-    "scripted", [((SHORT, b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{"), False)], indirect=True
+    "scripted_server", [((SHORT, b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{"), False)], indirect=True
 )
-def test_a_truncated_reply_is_counted_as_lost(scripted: Scripted) -> None:
-    server = load.Server(scripted.url)
+def test_a_truncated_response_is_counted_as_lost(scripted_server: ScriptedServer) -> None:
+    server = load.Server(scripted_server.url)
     result = load.run(server, [some_requests(server, 2, [])], seconds=60)
     assert (result.successes, dict(result.statuses)) == (0, {load.LOST: 2})
 
 
-@pytest.mark.parametrize("scripted", [((b"HTTP/1.1 200 OK\r\nserver: x\r\n\r\nall",), False)], indirect=True)
-def test_a_reply_without_a_length_ends_with_its_connection(scripted: Scripted) -> None:
-    server = load.Server(scripted.url)
-    seen: list[load.Answer] = []
-    load.run(server, [some_requests(server, 1, seen)], seconds=60)
-    assert seen == [load.Answer(200, b"all")]
+@pytest.mark.parametrize("scripted_server", [((b"HTTP/1.1 200 OK\r\nserver: x\r\n\r\nall",), False)], indirect=True)
+def test_a_response_without_a_length_ends_with_its_connection(scripted_server: ScriptedServer) -> None:
+    server = load.Server(scripted_server.url)
+    answers: list[load.Answer] = []
+    load.run(server, [some_requests(server, 1, answers)], seconds=60)
+    assert answers == [load.Answer(200, b"all")]
 
 
-@pytest.mark.parametrize("scripted", [((SHORT,), True)], indirect=True)
-def test_no_request_begins_after_the_deadline(scripted: Scripted) -> None:
-    server = load.Server(scripted.url)
+@pytest.mark.parametrize("scripted_server", [((SHORT,), True)], indirect=True)
+def test_no_request_begins_after_the_deadline(scripted_server: ScriptedServer) -> None:
+    server = load.Server(scripted_server.url)
     result = load.run(server, [some_requests(server, 100, []), some_requests(server, 100, [])], seconds=0)
     assert result.answers == 2
 
 
-@pytest.mark.parametrize("scripted", [((SHORT,), True), ((SHORT,), False)], indirect=True)
-def test_a_client_that_waits_continues_while_others_send(scripted: Scripted) -> None:
-    server = load.Server(scripted.url)
+@pytest.mark.parametrize("scripted_server", [((SHORT,), True), ((SHORT,), False)], indirect=True)
+def test_other_clients_send_while_a_client_waits(scripted_server: ScriptedServer) -> None:
+    server = load.Server(scripted_server.url)
     order: list[str] = []
 
     def waiting() -> load.Client:
@@ -143,9 +143,9 @@ def test_a_client_that_waits_continues_while_others_send(scripted: Scripted) -> 
     assert result.answers == 2 + order.count("other")
 
 
-@pytest.mark.parametrize("scripted", [((SHORT,), True)], indirect=True)
-def test_a_client_that_waits_at_the_deadline_ends(scripted: Scripted) -> None:
-    server = load.Server(scripted.url)
+@pytest.mark.parametrize("scripted_server", [((SHORT,), True)], indirect=True)
+def test_a_client_that_waits_at_the_deadline_ends(scripted_server: ScriptedServer) -> None:
+    server = load.Server(scripted_server.url)
 
     def waiting() -> load.Client:
         yield server.request("GET", "/")
@@ -155,8 +155,8 @@ def test_a_client_that_waits_at_the_deadline_ends(scripted: Scripted) -> None:
     assert load.run(server, [waiting()], seconds=0.05).answers == 1
 
 
-@pytest.mark.parametrize("scripted", [((SHORT, REFUSED), False)], indirect=True)
-def test_call_raises_for_an_error_reply(scripted: Scripted) -> None:
-    server = load.Server(scripted.url)
+@pytest.mark.parametrize("scripted_server", [((SHORT, REFUSED), False)], indirect=True)
+def test_call_raises_for_an_error_response(scripted_server: ScriptedServer) -> None:
+    server = load.Server(scripted_server.url)
     with pytest.raises(RuntimeError, match="returned 409"):
         server.call("POST", "/things", {})

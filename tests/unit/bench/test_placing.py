@@ -1,4 +1,4 @@
-"""The counts and checks of a measurement of claims: results of replies, refusals, and the database afterwards."""
+"""Measurements of claims: counted results, wrong refusals, and checks of the database afterwards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIRST, SECOND = (f"c0000000-0000-4000-8000-00000000000{number}" for number in (1
 
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a function that imports a script of bench, with the directory of the scripts on the path."""
+    """Return a function that imports a script of bench."""
     monkeypatch.syspath_prepend(BENCH)
     return lambda name: importlib.import_module(f"bench.{name}")
 
@@ -27,7 +27,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("refused", "claimed", "free", "wrong"),
+    ("refusals", "claims", "free", "wrong_refusals"),
     [
         ([(5.0, 0.25)], [], 0.0, 0),
         ([(5.0, 0.25)], [], 0.25, 1),
@@ -38,9 +38,9 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Any:
     ids=["full", "room at the end", "less was claimed", "more was claimed later", "claimed by an earlier request"],
 )
 def test_a_refusal_is_wrong_if_as_much_was_free_later(
-    module: Any, refused: Any, claimed: Any, free: float, wrong: int
+    module: Any, refusals: Any, claims: Any, free: float, wrong_refusals: int
 ) -> None:
-    assert module("until_full").Refusals(refused, claimed).wrong(free) == wrong
+    assert module("until_full").Refusals(refusals, claims).wrong(free) == wrong_refusals
 
 
 @pytest.mark.parametrize(
@@ -55,18 +55,18 @@ def test_a_host_is_searched_and_claimed_in_two_requests_or_one(module: Any, in_o
     assert next(client).startswith(path)
 
 
-# --- results in replies ---
+# --- results in responses ---
 
 
 def answer(load: Any, status: int, document: Any) -> Any:
     return load.Answer(status, json.dumps(document).encode() if document is not None else b"<html>")
 
 
-def test_results_are_counted_rather_than_requests(module: Any) -> None:
+def test_results_are_counted_not_requests(module: Any) -> None:
     replies, load = module("placing_requests").Replies(), module("load")
-    claimed = {"consumer": FIRST, "status": 200, "allocations": {"p": {"resources": {"VCPU": 1}, "generation": 2}}}
-    refused = {"consumer": SECOND, "status": 409, "error": {"code": "placement.v1.no_room"}}
-    replies.keep(answer(load, 200, {"results": [claimed, refused]}))
+    claim = {"consumer": FIRST, "status": 200, "allocations": {"p": {"resources": {"VCPU": 1}, "generation": 2}}}
+    refusal = {"consumer": SECOND, "status": 409, "error": {"code": "placement.v1.no_room"}}
+    replies.keep(answer(load, 200, {"results": [claim, refusal]}))
     replies.keep(answer(load, 503, None))
     assert replies.outcomes() == {"claimed": 1, "409 placement.v1.no_room": 1, "503 <html>": 1}
     assert replies.outcomes(1) == {"503 <html>": 1}
@@ -76,8 +76,8 @@ def test_results_are_counted_rather_than_requests(module: Any) -> None:
 # --- the database ---
 
 
-class Stored:
-    """A database with two hosts, which have one and two NUMA nodes of eight processors."""
+class StoredHosts:
+    """A database with two hosts of one and two NUMA nodes, each with eight processors, and without allocations."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -95,58 +95,60 @@ class Stored:
         with self._engine.begin() as db:
             db.execute(sa.insert(table), [row])
 
-    def use(self, consumer: str, provider: int, amount: int) -> None:
+    def allocate(self, consumer: str, provider: int, amount: int) -> None:
         ids = {"resource_provider_id": provider, "resource_class_id": 0}
         self._add(tables.allocations, {**ids, "consumer_id": consumer, "used": amount})
 
 
 @pytest.fixture
-def stored(tmp_path: Path) -> Stored:
-    return Stored(f"sqlite:///{tmp_path}/placement.sqlite")
+def database(tmp_path: Path) -> StoredHosts:
+    return StoredHosts(f"sqlite:///{tmp_path}/placement.sqlite")
 
 
-def test_a_consistent_database_passes(module: Any, stored: Stored) -> None:
-    stored.use(FIRST, 2, 8)
-    held = {FIRST: {"p2": {"VCPU": 8}}}
-    assert module("placing_checks").failures(stored.url, held, together=True) == []
+def test_a_consistent_database_passes(module: Any, database: StoredHosts) -> None:
+    database.allocate(FIRST, 2, 8)
+    holdings = {FIRST: {"p2": {"VCPU": 8}}}
+    assert module("placing_checks").failures(database.url, holdings, together=True) == []
 
 
-def test_usage_beyond_a_capacity_is_found(module: Any, stored: Stored) -> None:
-    stored.use(FIRST, 2, 5)
-    stored.use(SECOND, 2, 4)
-    assert module("placing_checks").failures(stored.url, {}, together=False) == ["provider 2, class 0: 9 of 10 used"]
+def test_usage_beyond_a_capacity_is_found(module: Any, database: StoredHosts) -> None:
+    database.allocate(FIRST, 2, 5)
+    database.allocate(SECOND, 2, 4)
+    assert module("placing_checks").failures(database.url, {}, together=False) == ["provider 2, class 0: 9 of 10 used"]
 
 
-def test_usage_without_an_inventory_is_found(module: Any, stored: Stored) -> None:
-    stored.use(FIRST, 1, 1)
-    assert module("placing_checks").failures(stored.url, {}, together=False) == ["provider 1, class 0: 1 of None used"]
+def test_usage_without_an_inventory_is_found(module: Any, database: StoredHosts) -> None:
+    database.allocate(FIRST, 1, 1)
+    assert module("placing_checks").failures(database.url, {}, together=False) == [
+        "provider 1, class 0: 1 of None used"
+    ]
 
 
 @pytest.mark.parametrize(
     "requested", [{"p2": {"VCPU": 2}}, {"p4": {"VCPU": 1}}, {"p2": {"VCPU": 1}, "p4": {"VCPU": 1}}]
 )
 def test_a_consumer_whose_allocations_differ_from_its_responses_is_found(
-    module: Any, stored: Stored, requested: Any
+    module: Any, database: StoredHosts, requested: Any
 ) -> None:
-    stored.use(FIRST, 2, 1)
-    (sentence,) = module("placing_checks").failures(stored.url, {FIRST: requested}, together=False)
+    database.allocate(FIRST, 2, 1)
+    (sentence,) = module("placing_checks").failures(database.url, {FIRST: requested}, together=False)
     assert sentence == f"consumer {FIRST} holds {{'p2': {{'VCPU': 1}}}}, but the response said {requested}"
 
 
-def test_a_consumer_with_allocations_on_two_nodes_is_found(module: Any, stored: Stored) -> None:
-    stored.use(FIRST, 4, 1)
-    stored.use(FIRST, 5, 1)
-    held = {FIRST: {"p4": {"VCPU": 1}, "p5": {"VCPU": 1}}}
+def test_a_consumer_with_allocations_on_two_nodes_is_found(module: Any, database: StoredHosts) -> None:
+    database.allocate(FIRST, 4, 1)
+    database.allocate(FIRST, 5, 1)
+    holdings = {FIRST: {"p4": {"VCPU": 1}, "p5": {"VCPU": 1}}}
     check = module("placing_checks").failures
-    assert check(stored.url, held, together=False) == []
-    assert check(stored.url, held, together=True) == [f"consumer {FIRST} has providers of several NUMA nodes"]
+    assert check(database.url, holdings, together=False) == []
+    assert check(database.url, holdings, together=True) == [f"consumer {FIRST} has providers of several NUMA nodes"]
 
 
-def test_the_largest_free_share_is_that_of_the_emptiest_provider(module: Any, stored: Stored) -> None:
-    stored.use(FIRST, 2, 8)
-    stored.use(FIRST, 4, 6)
-    stored.use(SECOND, 5, 4)
-    assert module("placing_checks").largest_free_share(stored.url) == 0.5
+def test_the_emptiest_provider_determines_the_largest_free_share(module: Any, database: StoredHosts) -> None:
+    database.allocate(FIRST, 2, 8)
+    database.allocate(FIRST, 4, 6)
+    database.allocate(SECOND, 5, 4)
+    assert module("placing_checks").largest_free_share(database.url) == 0.5
 
 
 # --- the report ---

@@ -9,8 +9,8 @@ from placement.cmd.progress import Progress
 from tests.children import until
 
 
-def printed():
-    """Capture stderr in memory: capfd, which empties a file, may lose lines that threads print meanwhile."""
+def captured_stderr():
+    """Capture stderr in memory: capfd truncates a file, and may lose lines that threads print meanwhile."""
     return contextlib.redirect_stderr(io.StringIO())
 
 
@@ -20,7 +20,7 @@ def wait_for_output(stderr, pattern):
 
 
 def test_long_work_prints_its_progress():
-    with printed() as stderr, Progress("Counting", "providers", total=12000, first=0.01) as progress:
+    with captured_stderr() as stderr, Progress("Counting", "providers", total=12000, first=0.01) as progress:
         wait_for_output(stderr, r"^Counting: 0 of 12,000 providers, \d+ s\n")
         progress.advance(4000)
         progress.advance(1000)
@@ -28,24 +28,24 @@ def test_long_work_prints_its_progress():
 
 
 def test_work_of_unknown_length_prints_the_finished_steps():
-    with printed() as stderr, Progress("Migrating", "rows", first=0.01) as progress:
+    with captured_stderr() as stderr, Progress("Migrating", "rows", first=0.01) as progress:
         progress.advance(3)
         wait_for_output(stderr, r"Migrating: 3 rows, \d+ s\n")
 
 
 def test_work_without_steps_prints_only_its_duration():
-    with printed() as stderr, Progress("Asking", first=0.01):
+    with captured_stderr() as stderr, Progress("Asking", first=0.01):
         wait_for_output(stderr, r"Asking: \d+ s\n")
 
 
 def test_short_work_prints_nothing():
-    with printed() as stderr, Progress("Counting", first=3600):
+    with captured_stderr() as stderr, Progress("Counting", first=3600):
         pass
     assert stderr.getvalue() == ""
 
 
 def test_nothing_is_printed_after_the_end():
-    with printed() as stderr, Progress("Counting", first=0.001) as progress:
+    with captured_stderr() as stderr, Progress("Counting", first=0.001) as progress:
         wait_for_output(stderr, "Counting")
     assert not progress._printer.is_alive()
 

@@ -1,3 +1,5 @@
+"""Configuration files, environment variables, defaults, and the reports of invalid and unknown options."""
+
 from __future__ import annotations
 
 import os
@@ -16,7 +18,7 @@ from tests.clock import PATIENCE
 
 @pytest.fixture
 def directory(tmp_path, monkeypatch):
-    """A configuration directory, named by the environment variable."""
+    """Return a configuration directory, which the environment variable names."""
     monkeypatch.setenv(options.CONFIG_DIR_VARIABLE, str(tmp_path))
     return tmp_path
 
@@ -41,7 +43,7 @@ def test_the_environment_overrides_the_file(directory, monkeypatch):
     assert options.load().placement_database.connection == "mysql://h/d"
 
 
-def test_defaults(directory):
+def test_unset_options_have_their_defaults(directory):
     write(directory, DATABASE)
     conf = options.load()
     assert conf.api.auth_strategy == "keystone"
@@ -96,7 +98,7 @@ def test_without_a_named_directory_the_default_directories_are_read(tmp_path, mo
 
 
 def test_a_configuration_of_real_deployments_is_read_as_intended(directory):
-    """The file has keys seen in deployments, including keys that this service does not have."""
+    """The file has the keys of real deployments, including keys that this service does not define."""
     write(directory, (pathlib.Path(__file__).parent.parent / "deployed.conf").read_text())
     conf = options.load()
     assert (conf.debug, conf.log_file, conf.max_logfile_count) == (True, "/var/log/placement/placement-api.log", 7)
@@ -122,7 +124,7 @@ def test_a_configuration_of_real_deployments_is_read_as_intended(directory):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "text",
     [
         "[api]\nauth_strategy = nonsense\n",
         "[api]\nmax_request_body_size = 0\n",
@@ -133,9 +135,9 @@ def test_a_configuration_of_real_deployments_is_read_as_intended(directory):
         "[placement_database]\nconnection_debug = 101\n",
     ],
 )
-def test_an_invalid_value_is_rejected_at_start(directory, wrong):
-    write(directory, DATABASE + wrong)
-    with pytest.raises(cfg.Error, match=wrong.split("\n")[1].split()[0]):
+def test_an_invalid_value_is_rejected_at_start(directory, text):
+    write(directory, DATABASE + text)
+    with pytest.raises(cfg.Error, match=text.split("\n")[1].split()[0]):
         options.load()
 
 
@@ -168,8 +170,8 @@ def test_two_configurations_in_one_process_do_not_mix(directory):
 
 
 def test_every_option_is_listed_and_explained():
-    listed = dict(options.list_opts())
-    assert set(listed) == {
+    groups = dict(options.list_opts())
+    assert set(groups) == {
         None,
         "api",
         "extensions",
@@ -179,20 +181,22 @@ def test_every_option_is_listed_and_explained():
         "workarounds",
         *(group for group, _ in extension.options_of(extension.installed().values())),
     }
-    assert all(option.help for group in listed.values() for option in group)
+    assert all(option.help for group in groups.values() for option in group)
     conf = cfg.ConfigOpts()
     options.register(conf)
-    for group, opts in listed.items():
+    for group, opts in groups.items():
         for option in opts:
             assert option.name in (conf if group is None else conf[group])
 
 
 def test_changes_of_listed_options_do_not_affect_the_service():
-    before = {group: [option.default for option in listed] for group, listed in options.list_opts()}
-    for _, listed in options.list_opts():
-        for option in listed:
+    before = {group: [option.default for option in group_options] for group, group_options in options.list_opts()}
+    for _, group_options in options.list_opts():
+        for option in group_options:
             option.default = "changed"
-    assert {group: [option.default for option in listed] for group, listed in options.list_opts()} == before
+    assert {
+        group: [option.default for option in group_options] for group, group_options in options.list_opts()
+    } == before
 
 
 # --- configuration errors, in one line ---
@@ -200,9 +204,9 @@ def test_changes_of_listed_options_do_not_affect_the_service():
 
 @pytest.fixture
 def error_line(directory, capsys):
-    """Return a function that loads a configuration file and returns the message of the error."""
+    """Return a function that loads an invalid configuration file and returns the message of the error."""
 
-    def start(text):
+    def load(text):
         (directory / "placement.conf").write_bytes(text if isinstance(text, bytes) else text.encode())
         with pytest.raises(cfg.Error) as error:
             options.load()
@@ -211,11 +215,11 @@ def error_line(directory, capsys):
         assert capsys.readouterr().err == ""
         return " ".join(line.split())
 
-    return start
+    return load
 
 
 @pytest.mark.parametrize(
-    ("wrong", "sentence"),
+    ("text", "sentence"),
     [
         ("[api]\nauth_strategy = nonsense\n", "[api]auth_strategy: Valid values are [keystone, http_basic, noauth2]"),
         ("[placement]\nmax_request_groups = many\n", "[placement]max_request_groups: invalid literal"),
@@ -225,10 +229,10 @@ def error_line(directory, capsys):
         ("[DEFAULT]\nnonsense\n", "placement.conf"),
     ],
 )
-def test_an_invalid_value_is_reported_with_its_option_and_its_file(error_line, directory, wrong, sentence):
-    line = error_line(DATABASE + wrong)
+def test_an_invalid_value_is_reported_with_its_option_and_its_file(error_line, directory, text, sentence):
+    line = error_line(DATABASE + text)
     assert sentence in line
-    if wrong.startswith(("[api]", "[placement]")):
+    if text.startswith(("[api]", "[placement]")):
         assert line.endswith(f"(in {directory}/placement.conf)")
 
 
@@ -240,14 +244,14 @@ def test_a_file_that_is_not_utf_8_is_named(error_line, directory):
     (directory / "placement.conf.d").mkdir()
     (directory / "placement.conf.d" / "a.conf").write_bytes(b"\xff")
     assert error_line(DATABASE) == f"{directory}/placement.conf.d/a.conf is not UTF-8: invalid start byte"
-    named = directory / "named"
-    named.write_bytes(b"\xff")
+    path = directory / "named"
+    path.write_bytes(b"\xff")
     with pytest.raises(cfg.Error, match=r"named is not UTF-8"):
-        options.load([f"--config-file={named}"])
+        options.load([f"--config-file={path}"])
 
 
-def test_a_file_with_characters_that_the_encoding_of_the_locale_lacks_is_not_blamed(directory):
-    """This occurs below a compiled uWSGI that is started without LANG."""
+def test_characters_outside_the_encoding_of_the_locale_are_reported_with_advice(directory):
+    """A compiled uWSGI that is started without LANG has such a locale."""
     write(directory, DATABASE + "# \u00e9\n")
     environment = os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     words = [sys.executable, "-c", "from placement import conf; conf.load()"]
@@ -282,7 +286,7 @@ def test_the_finding_names_the_extra_that_installs_the_driver():
 # --- unknown options ---
 
 
-def misspelt(directory, text):
+def unknown_options(directory, text):
     write(directory, DATABASE + text)
     return [str(option).removeprefix(f"{directory}/placement.conf: ") for option in options.unknown(options.load())]
 
@@ -315,44 +319,44 @@ def misspelt(directory, text):
     ],
 )
 def test_an_unknown_option_is_reported_with_the_nearest_name(directory, text, line):
-    assert misspelt(directory, text) == [line]
+    assert unknown_options(directory, text) == [line]
 
 
 @pytest.mark.parametrize(
     "section", ["keystone_authtoken", "oslo_concurrency", "cache", "DEFAULT", "cors", "oslo_policy"]
 )
 def test_unknown_options_in_sections_of_libraries_are_not_reported(directory, section):
-    assert misspelt(directory, f"[{section}]\ntransport_url = 5\nlock_path = 5\n") == []
+    assert unknown_options(directory, f"[{section}]\ntransport_url = 5\nlock_path = 5\n") == []
 
 
 @pytest.mark.parametrize(
     "text", ["[api]\n", "[PLACEMENT]\nmax_request_groups = 5\n", "[DEFAULT]\nlog_level = 5\nlogdir = x\n"]
 )
 def test_sections_in_other_case_and_unlike_names_are_not_reported(directory, text):
-    assert misspelt(directory, text) == []
+    assert unknown_options(directory, text) == []
 
 
 def test_misspelt_options_are_reported_in_the_order_of_the_files_read(directory):
     (directory / "placement.conf.d").mkdir()
     for name in ("e.conf", "b.conf", "README", "d.conf", "a.conf", "c.conf"):
         (directory / "placement.conf.d" / name).write_text(f"[api]\n{name[0]} = 1\n")
-    lines = misspelt(directory, "[api]\nfirst = 1\n")
+    lines = unknown_options(directory, "[api]\nfirst = 1\n")
     assert [re.search(r"\](\w+)$", line)[1] for line in lines] == ["first", *"abcde"]
 
 
 def test_a_configuration_of_real_deployments_has_no_misspelt_options(directory):
-    assert misspelt(directory, (pathlib.Path(__file__).parent.parent / "deployed.conf").read_text()) == []
+    assert unknown_options(directory, (pathlib.Path(__file__).parent.parent / "deployed.conf").read_text()) == []
 
 
 def test_a_misspelt_environment_variable_is_reported(directory, monkeypatch):
     monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTIO", "sqlite://")
     monkeypatch.setenv("OS_AUTH__URL", "of a client")
-    assert misspelt(directory, "") == [
+    assert unknown_options(directory, "") == [
         "$OS_PLACEMENT_DATABASE__CONNECTIO: unknown option [placement_database]connectio; did you mean connection?"
     ]
     monkeypatch.delenv("OS_PLACEMENT_DATABASE__CONNECTIO")
     monkeypatch.setenv("OS_PLACEMENT_DATABSE__CONNECTION", "sqlite://")
     monkeypatch.setenv("OS_DEFAULT__DEBUG", "true")
-    assert misspelt(directory, "") == [
+    assert unknown_options(directory, "") == [
         "$OS_PLACEMENT_DATABSE__CONNECTION: unknown section [placement_databse]; did you mean [placement_database]?"
     ]

@@ -31,10 +31,10 @@ def every_option():
 @pytest.fixture
 def restored_logging(restored_log):
     """Restore the log of the process and the handling of warnings after the test."""
-    shown = warnings.showwarning
+    showwarning = warnings.showwarning
     yield
     logging.captureWarnings(False)
-    warnings.showwarning = shown
+    warnings.showwarning = showwarning
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,8 @@ def directory(tmp_path_factory):
     return tmp_path_factory.mktemp("configured")
 
 
-def started(directory, section, name):
-    """Return the service and an empty text, or None and the message of the failed start."""
+def start_or_message(directory, section, name):
+    """Return the service and an empty message, or None and the message of the failed start."""
     try:
         return start(directory, section, name), ""
     except SystemExit as end:
@@ -51,12 +51,12 @@ def started(directory, section, name):
 
 
 def start(directory, section, name, strategy="noauth2"):
-    """Return the service, started with one empty value.
+    """Return the service, started with an empty value of one option.
 
     Raises:
         SystemExit: The service cannot start.
     """
-    written = {
+    groups = {
         "placement_database": {
             "connection": f"sqlite:///{directory}/placement.sqlite",
             "sync_on_startup": "true",
@@ -64,8 +64,8 @@ def start(directory, section, name, strategy="noauth2"):
         },
         "api": {"auth_strategy": strategy},
     }
-    written.setdefault(section, {})[name] = ""
-    lines = (f"[{each}]\n" + "".join(f"{key} = {value}\n" for key, value in written[each].items()) for each in written)
+    groups.setdefault(section, {})[name] = ""
+    lines = (f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in groups[group].items()) for group in groups)
     (directory / "placement.conf").write_text("".join(lines))
     return init_application()
 
@@ -73,7 +73,7 @@ def start(directory, section, name, strategy="noauth2"):
 @pytest.mark.parametrize(("section", "name"), every_option())
 def test_an_empty_value_works_or_is_reported(restored_logging, directory, monkeypatch, section, name):
     monkeypatch.setenv(options.CONFIG_DIR_VARIABLE, str(directory))
-    app, line = started(directory, section, name)
+    app, line = start_or_message(directory, section, name)
     if line:
         assert re.fullmatch(rf"placement cannot start: \[{section}\]{name}: \w.*", line)
         return

@@ -1,4 +1,4 @@
-"""Work that threads share: which run serves which thread, failures, and forks."""
+"""Work whose runs threads share: the run that serves a thread, failures, and forks."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class Work:
             raise self.failures[number]
 
 
-class Observed(Bulkhead):
+class CountingBulkhead(Bulkhead):
     """A bulkhead that counts the threads that it has admitted."""
 
     def __init__(self, threads=None):
         super().__init__(threads)
         self._admissions = threading.Semaphore(0)
-        self._inside, self.admit = self.admit, self._observed
+        self._inside, self.admit = self.admit, self._admit_and_count
 
     @contextlib.contextmanager
-    def _observed(self):
+    def _admit_and_count(self):
         with self._inside():
             self._admissions.release()
             yield
@@ -68,20 +68,20 @@ def shared_run(work, limit=None):
     return SharedRun(types.SimpleNamespace(bulkhead=limit or Bulkhead()), work)
 
 
-def held_up(threads, work):
+def begin_run(threads, work):
     """Return a shared run during its first run, the future of that run, and the futures of the threads that wait."""
-    observed = Observed()
-    shared = shared_run(work, observed)
+    counting = CountingBulkhead()
+    shared = shared_run(work, counting)
     first = threads.submit(shared.run)
     assert work.began.wait(PATIENCE)
     later = [threads.submit(shared.run) for _ in range(THREADS)]
-    assert observed.has_admitted(1 + THREADS)
+    assert counting.has_admitted(1 + THREADS)
     return shared, first, later
 
 
 def test_all_threads_that_arrive_during_a_run_share_the_next_one(threads):
     work = Work()
-    shared, first, later = held_up(threads, work)
+    shared, first, later = begin_run(threads, work)
     assert not any(future.done() for future in later)
     work.release.set()
     for future in (first, *later):
@@ -94,7 +94,7 @@ def test_all_threads_that_arrive_during_a_run_share_the_next_one(threads):
 def test_a_failure_is_raised_in_all_waiting_threads_and_not_later(threads):
     reason = errors.DatabaseBusy()
     work = Work({2: reason})
-    shared, first, later = held_up(threads, work)
+    shared, first, later = begin_run(threads, work)
     work.release.set()
     assert first.result(PATIENCE) is None
     for future in later:
@@ -133,7 +133,7 @@ def test_try_run_runs_the_work_unless_another_thread_does(threads):
 
 def test_waiting_threads_are_admitted_to_the_bulkhead(threads, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0)
-    work, limited = Work(), Observed(2)
+    work, limited = Work(), CountingBulkhead(2)
     shared = shared_run(work, limited)
     futures = [threads.submit(shared.run)]
     assert work.began.wait(PATIENCE)
@@ -147,8 +147,8 @@ def test_waiting_threads_are_admitted_to_the_bulkhead(threads, monkeypatch):
 
 
 def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent():
-    done = preloaded.service().run([sys.executable, "-m", __name__])
-    assert (done.returncode, done.stdout) == (0, "2 runs\n"), done.stderr
+    result = preloaded.service().run([sys.executable, "-m", __name__])
+    assert (result.returncode, result.stdout) == (0, "2 runs\n"), result.stderr
 
 
 def fork_during_a_run():

@@ -1,4 +1,4 @@
-"""Candidates in the form of each version."""
+"""Allocation candidates as each version presents them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from placement.search.query.query import Group, SearchQuery
 from tests.world import Stock, World
 
 
-def shown(world: World, group: Group, version: Version = LATEST) -> dict[str, Any]:
+def response_document(world: World, group: Group, version: Version = LATEST) -> dict[str, Any]:
     candidates = find(SearchQuery((group,)), world.snapshot())
     body: dict[str, Any] = json.loads(encode(present(candidates, version).document))
     return body
@@ -25,25 +25,25 @@ def shown(world: World, group: Group, version: Version = LATEST) -> dict[str, An
 def test_capacity_is_a_whole_number_however_large(ratio: float) -> None:
     world = World()
     world.host("cn", VCPU=Stock(2**31 - 1, allocation_ratio=ratio, used=7))
-    summaries = shown(world, Group(resources={"VCPU": 1}))["provider_summaries"]
+    summaries = response_document(world, Group(resources={"VCPU": 1}))["provider_summaries"]
     assert summaries["cn"]["resources"] == {"VCPU": {"capacity": int((2**31 - 1) * ratio), "used": 7}}
 
 
 @pytest.mark.parametrize(
-    ("minor", "facts"),
+    ("minor", "fields"),
     [
         (10, {"resources"}),
         (17, {"resources", "traits"}),
         (29, {"resources", "traits", "parent_provider_uuid", "root_provider_uuid"}),
     ],
 )
-def test_the_fields_of_summaries_depend_on_the_version(minor: int, facts: set[str]) -> None:
+def test_the_fields_of_summaries_depend_on_the_version(minor: int, fields: set[str]) -> None:
     world = World()
     traits = [f"T{number}" for number in (3, 1, 4, 0, 5, 9, 2, 6)]
     world.host("cn", VCPU=1, DISK_GB=1, traits=traits)
     world.host("numa", parent="cn")
-    summaries = shown(world, Group(resources={"VCPU": 1}), Version(1, minor))["provider_summaries"]
-    assert set(summaries["cn"]) == facts
+    summaries = response_document(world, Group(resources={"VCPU": 1}), Version(1, minor))["provider_summaries"]
+    assert set(summaries["cn"]) == fields
     assert summaries["cn"].get("traits", traits) == traits, "traits are in the order of their ids"
     assert set(summaries) == ({"cn", "numa"} if minor >= 29 else {"cn"})
     assert set(summaries["cn"]["resources"]) == ({"VCPU", "DISK_GB"} if minor >= 27 else {"VCPU"})
@@ -52,10 +52,10 @@ def test_the_fields_of_summaries_depend_on_the_version(minor: int, facts: set[st
 def test_the_form_of_allocation_requests_depends_on_the_version() -> None:
     world = World()
     world.host("cn", VCPU=1)
-    group, took = Group(resources={"VCPU": 1}), {"resources": {"VCPU": 1}}
-    requests = [shown(world, group, Version(1, minor))["allocation_requests"] for minor in (11, 12, 34)]
+    group, allocation = Group(resources={"VCPU": 1}), {"resources": {"VCPU": 1}}
+    requests = [response_document(world, group, Version(1, minor))["allocation_requests"] for minor in (11, 12, 34)]
     assert requests == [
-        [{"allocations": [{"resource_provider": {"uuid": "cn"}, **took}]}],
-        [{"allocations": {"cn": took}}],
-        [{"allocations": {"cn": took}, "mappings": {"": ["cn"]}}],
+        [{"allocations": [{"resource_provider": {"uuid": "cn"}, **allocation}]}],
+        [{"allocations": {"cn": allocation}}],
+        [{"allocations": {"cn": allocation}, "mappings": {"": ["cn"]}}],
     ]

@@ -77,7 +77,7 @@ def test_a_browser_is_redirected_to_the_pages(with_pages, accept, mount):
 @pytest.mark.parametrize("accept", OTHERS)
 def test_other_clients_are_not_redirected(app, with_pages, accept):
     headers = {} if accept is None else {"accept": accept}
-    with_page, without_page = (web.ask(each, "GET", "/", headers) for each in (with_pages, app))
+    with_page, without_page = (web.ask(application, "GET", "/", headers) for application in (with_pages, app))
     assert (
         (with_page.status_int, with_page.body) == (without_page.status_int, without_page.body) == (200, with_page.body)
     )

@@ -1,3 +1,5 @@
+"""Routing, the checks before it, and the responses of an application."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -27,7 +29,7 @@ def show(_req, name):
 
 
 @endpoint()
-def both(_req, name, resource_class):
+def show_both(_req, name, resource_class):
     return ok([name, resource_class])
 
 
@@ -45,7 +47,7 @@ TABLE = {
     "/": {"GET": root},
     "/things": {"GET": root, "DELETE": refuse, "POST": make},
     "/things/{name}": {"GET": show},
-    "/things/{name}/of/{resource_class}": {"GET": both},
+    "/things/{name}/of/{resource_class}": {"GET": show_both},
 }
 
 
@@ -108,7 +110,7 @@ def test_a_405_reply_lists_the_allowed_methods_in_the_order_of_the_table(app, me
     assert answer.headers["allow"] == "GET, DELETE, POST"
 
 
-def test_a_reply_to_head_has_no_body(app):
+def test_a_response_to_head_has_no_body(app):
     for path in ("/things", "/nope"):
         answer = web.ask_inside(app, "HEAD", path)
         assert answer.body == b""
@@ -157,26 +159,26 @@ class Endless:
     """A body of unlimited length; reading fails after ``ends`` bytes, as when the client disconnects."""
 
     def __init__(self, ends):
-        self.ends, self.given, self.largest = ends, 0, 0
+        self.ends, self.requested, self.largest = ends, 0, 0
 
     def read(self, size):
-        self.given += size
+        self.requested += size
         self.largest = max(self.largest, size)
-        if self.given > self.ends:
+        if self.requested > self.ends:
             raise OSError
         return b"x" * size
 
 
 @pytest.mark.parametrize(
-    ("length", "ends", "given"), [(10**6, 10**9, 10**6), (10**12, 10**12, 2**26), (10**6, 10**5, 2 * 2**16)]
+    ("length", "ends", "requested"), [(10**6, 10**9, 10**6), (10**12, 10**12, 2**26), (10**6, 10**5, 2 * 2**16)]
 )
-def test_an_oversized_body_is_discarded_so_that_the_client_reads_the_reply(narrow, length, ends, given):
+def test_an_oversized_body_is_discarded_so_that_the_client_reads_the_response(narrow, length, ends, requested):
     """It is read in small pieces, up to a limit."""
     body = Endless(ends)
     environ = {"wsgi.input": body, "CONTENT_LENGTH": str(length), "CONTENT_TYPE": "application/json"}
     request = webob.Request.blank("/things", method="POST", environ=environ | web.insider())
     assert request.get_response(narrow).status_int == 413
-    assert body.given == given
+    assert body.requested == requested
     assert body.largest <= 2**16
 
 
@@ -192,15 +194,15 @@ def test_a_failure_becomes_an_error_document(app):
 
 
 def test_an_exception_other_than_a_failure_is_not_caught():
-    def broken(_req):
+    def fail(_req):
         raise KeyError("x")
 
-    app = web.application({"/": {"GET": endpoint()(broken)}})
+    app = web.application({"/": {"GET": endpoint()(fail)}})
     with pytest.raises(KeyError):
         web.ask_inside(app, "GET", "/")
 
 
-def test_the_reply_is_sent_with_its_headers(app):
+def test_the_response_is_sent_with_its_headers(app):
     answer = web.ask_inside(app, "POST", "/things", version=mv.MINIMUM)
     assert answer.status == "201 Created"
     assert dict(answer.headers) == {
@@ -214,24 +216,24 @@ def test_the_reply_is_sent_with_its_headers(app):
 
 
 def test_concurrent_first_requests_are_all_routed():
-    """story 2005168: the first request must not complete the initialisation."""
+    """Story 2005168: the application is initialised before its first request."""
     app = web.application(TABLE)
     start = threading.Barrier(8)
-    seen = []
+    statuses = []
 
     def first():
         start.wait()
-        seen.append(web.ask_inside(app, "GET", "/things/x/of/VCPU").status_int)
+        statuses.append(web.ask_inside(app, "GET", "/things/x/of/VCPU").status_int)
 
     threads = [threading.Thread(target=first) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert seen == [200] * 8
+    assert statuses == [200] * 8
 
 
-def test_a_value_with_a_pattern_of_its_own_may_have_slashes():
+def test_a_path_value_with_its_own_pattern_may_contain_slashes():
     api = dataclasses.replace(web.routes.PLACEMENT, routes=TABLE, patterns={"name": r"[\s\S]+"})
     conf = web.configuration()
     app = Application(api, Service(conf, web.NO_DATABASE, Policy(conf, api.rules), None, (api,)))

@@ -1,3 +1,5 @@
+"""Reading and parsing of request bodies: JSON, forms, and bytes up to a limit."""
+
 from __future__ import annotations
 
 import io
@@ -13,8 +15,8 @@ from placement import errors
 from placement.http import body
 from tests import json_strategies
 
-#: The largest number of bytes that are read of a body without a length.
-MOST = 40
+#: The largest number of bytes read from a body, and of values in a form.
+LIMIT = 40
 
 
 def parse_json(text):
@@ -77,9 +79,9 @@ def test_any_encoded_json_value_is_parsed(value):
 
 @hypothesis.given(st.text(st.characters(categories=["Cs", "Ll"], include_characters="\0"), max_size=5))
 def test_a_string_is_accepted_if_it_can_be_stored(text):
-    meant = json.loads(json.dumps(text))  # adjacent surrogates become a pair
-    if not re.search("[\0\ud800-\udfff]", meant):
-        assert parse_json(json.dumps([text]).encode()) == [meant]
+    decoded = json.loads(json.dumps(text))  # adjacent surrogates become a pair
+    if not re.search("[\0\ud800-\udfff]", decoded):
+        assert parse_json(json.dumps([text]).encode()) == [decoded]
     else:
         with pytest.raises(errors.MalformedJSON):
             parse_json(json.dumps([text]).encode())
@@ -102,8 +104,8 @@ def test_a_body_may_be_as_deep_as_the_limit_and_much_wider():
 # --- forms ---
 
 
-def test_a_form_is_names_and_values_in_order():
-    assert body.parse_form(b"b=1&a=x+y&b=%E2%98%83&c", MOST) == [
+def test_a_form_is_parsed_as_names_and_values_in_order():
+    assert body.parse_form(b"b=1&a=x+y&b=%E2%98%83&c", LIMIT) == [
         ("b", "1"),
         ("a", "x y"),
         ("b", "\N{SNOWMAN}"),
@@ -113,41 +115,41 @@ def test_a_form_is_names_and_values_in_order():
 
 @pytest.mark.parametrize("sign", [b"&a", b"%41"])
 def test_a_form_has_a_maximum_number_of_fields_and_escapes(sign):
-    assert body.parse_form(b"a" + sign * MOST, MOST)
-    with pytest.raises(errors.TooManyValues, match=f"contains more than {MOST} values"):
-        body.parse_form(b"a" + sign * (MOST + 1), MOST)
+    assert body.parse_form(b"a" + sign * LIMIT, LIMIT)
+    with pytest.raises(errors.TooManyValues, match=f"contains more than {LIMIT} values"):
+        body.parse_form(b"a" + sign * (LIMIT + 1), LIMIT)
 
 
 # --- bytes ---
 
 
-def read(content=None, **environ):
-    made = webob.Request.blank("/")
+def read_body(content=None, **environ):
+    request = webob.Request.blank("/")
     if content is not None:
-        made.body = content
-    return body.read(made.environ | environ, MOST)
+        request.body = content
+    return body.read(request.environ | environ, LIMIT)
 
 
 def test_a_body_is_read_up_to_its_content_length():
     stream = io.BytesIO(b'{"name": "a"}garbage')
-    assert read(**{"wsgi.input": stream, "CONTENT_LENGTH": "13"}) == b'{"name": "a"}'
+    assert read_body(**{"wsgi.input": stream, "CONTENT_LENGTH": "13"}) == b'{"name": "a"}'
 
 
 def test_a_chunked_body_is_read_to_the_end_of_the_input():
     stream = io.BytesIO(b'{"name": "a"}')
-    assert read(**{"wsgi.input": stream, "wsgi.input_terminated": True}) == b'{"name": "a"}'
+    assert read_body(**{"wsgi.input": stream, "wsgi.input_terminated": True}) == b'{"name": "a"}'
 
 
-@pytest.mark.parametrize(("length", "fits"), [(MOST, True), (MOST + 1, False), (10**6, False)])
+@pytest.mark.parametrize(("length", "fits"), [(LIMIT, True), (LIMIT + 1, False), (10**6, False)])
 def test_a_chunked_body_is_read_up_to_the_limit(length, fits):
     stream = io.BytesIO(b" " * length)
     environ = {"wsgi.input": stream, "wsgi.input_terminated": True}
     if fits:
-        assert read(**environ) == b" " * length
+        assert read_body(**environ) == b" " * length
     else:
-        with pytest.raises(errors.TooLarge, match=f"exceeds {MOST} bytes"):
-            read(**environ)
-    assert stream.tell() <= MOST + 1
+        with pytest.raises(errors.TooLarge, match=f"exceeds {LIMIT} bytes"):
+            read_body(**environ)
+    assert stream.tell() <= LIMIT + 1
 
 
 class Input(io.RawIOBase):
@@ -165,10 +167,10 @@ class Input(io.RawIOBase):
 
 def test_a_request_without_a_length_or_terminated_input_has_no_body():
     """Reading would block until the client sends more."""
-    assert read(**{"wsgi.input": io.BufferedReader(Input(AssertionError("the body is read")))}) == b""
+    assert read_body(**{"wsgi.input": io.BufferedReader(Input(AssertionError("the body is read")))}) == b""
 
 
 def test_a_read_error_of_the_body_is_malformed_json():
     stream = io.BufferedReader(Input(OSError("timeout during read")))
     with pytest.raises(errors.MalformedJSON, match="timeout during read"):
-        read(**{"wsgi.input": stream, "CONTENT_LENGTH": "13"})
+        read_body(**{"wsgi.input": stream, "CONTENT_LENGTH": "13"})

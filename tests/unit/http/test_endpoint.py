@@ -1,4 +1,4 @@
-"""The order of the checks (docs: api-order-of-checks): each request would fail one check and all later ones."""
+"""The order of the checks (docs: api-order-of-checks): a request that fails several of them is refused by the first."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def of_project(_req):
 
 
 @endpoint(until=mv.TRAITS)
-def before(_req):
+def before_traits(_req):
     return ok("before")
 
 
 @endpoint(since=mv.TRAITS)
-def after(_req):
+def since_traits(_req):
     return ok("after")
 
 
@@ -111,7 +111,7 @@ TABLE = {
     "/late": {"GET": gated_late, "PUT": gated_late},
     "/any": {"GET": takes_any_accept},
     "/of_project": {"GET": of_project},
-    "/two": {"GET": (before, after)},
+    "/two": {"GET": (before_traits, since_traits)},
     "/query": {"GET": with_a_query},
     "/no_query": {"GET": without_a_query},
     "/looked_up/{name}": {"PUT": looked_up},
@@ -228,14 +228,14 @@ def test_an_endpoint_without_a_query_schema_ignores_the_query(app):
 
 
 class Reads:
-    """A database that counts how often it is read."""
+    """A database that counts its reads."""
 
     def __init__(self):
         self.count = 0
 
-    def read(self, work, **named):
+    def read(self, work, **arguments):
         self.count += 1
-        return work(self, **named)
+        return work(self, **arguments)
 
 
 @pytest.fixture
@@ -244,7 +244,7 @@ def reads():
 
 
 @pytest.fixture
-def put(reads):
+def put_looked_up(reads):
     conf = web.configuration(placement__max_traits_per_request=3)
     api = dataclasses.replace(routes.PLACEMENT, routes=TABLE)
     app = Application(api, Service(conf, reads, Policy(conf, api.rules), None, (api,)))
@@ -264,15 +264,15 @@ def put(reads):
         ("there", b'{"name": "long"}', "names 4 traits; the limit is 3"),
     ],
 )
-def test_the_path_is_checked_before_the_query_then_the_lookup_then_the_body(put, name, body, sentence):
-    assert sentence in detail(put(name, body))
+def test_the_path_is_checked_before_the_query_then_the_lookup_then_the_body(put_looked_up, name, body, sentence):
+    assert sentence in detail(put_looked_up(name, body))
 
 
-def test_the_lookup_runs_only_for_a_refused_body(put, reads):
-    """For a valid body the handler looks up in its transaction, so that the request needs no extra statement."""
-    assert put("missing", b'{"name": "ab"}').json == ["missing", "ab"]
+def test_the_lookup_runs_only_for_a_refused_body(put_looked_up, reads):
+    """For a valid body the handler itself looks up the object, in its transaction: no extra statement is needed."""
+    assert put_looked_up("missing", b'{"name": "ab"}').json == ["missing", "ab"]
     assert reads.count == 0
-    put("there", b"{}")
+    put_looked_up("there", b"{}")
     assert reads.count == 1
 
 

@@ -1,3 +1,5 @@
+"""Error documents of Placement: statuses, details, codes and media types."""
+
 from __future__ import annotations
 
 import inspect
@@ -23,7 +25,7 @@ def answer(failure, accept="application/json", version=mv.LATEST, method="GET", 
     return web.ask(app, method, "/x", environ=environ_)
 
 
-def leaves(module):
+def failure_types(module):
     return [
         kind
         for _, kind in inspect.getmembers(module, inspect.isclass)
@@ -97,7 +99,7 @@ def leaves(module):
     ],
 )
 def test_a_failure_has_a_status_and_a_detail(failure, status, title, detail):
-    """The blanks are part of the format that clients know; clients read the last line."""
+    """Clients read the last line, and know the format including its blanks."""
     reply = answer(failure, CONTENT_TYPE="a/b; c=d")
     assert reply.status == f"{status} {title}"
     assert reply.headers["content-type"] == "application/json"
@@ -129,7 +131,7 @@ def test_an_internal_error_has_no_details():
     assert "id of this request" in reply.json["errors"][0]["detail"]
 
 
-@pytest.mark.parametrize("kind", leaves(errors) + leaves(failures))
+@pytest.mark.parametrize("kind", failure_types(errors) + failure_types(failures))
 def test_every_failure_has_an_error_status_and_only_an_internal_error_has_500(kind):
     failure = kind.__new__(kind)
     expected = 500 if kind is failures.InternalError else range(400, 504)
@@ -227,13 +229,13 @@ def test_a_message_of_several_lines_is_joined_into_one():
 
 @pytest.mark.parametrize("accept", ["application/json", "text/plain", "text/html"])
 @pytest.mark.parametrize("name", ["{status} {0} {", "%s %(a)s", "\ud800", "$x ${y}"])
-def test_a_name_with_format_characters_does_not_break_a_reply(accept, name):
+def test_a_name_with_format_characters_does_not_break_a_response(accept, name):
     reply = answer(errors.ProviderNotFound(uuid=name), accept)
     assert reply.status_int == 404
     assert len(reply.body) == int(reply.headers["content-length"])
 
 
-def test_an_error_reply_to_head_has_no_body():
+def test_an_error_response_to_head_has_no_body():
     reply = answer(errors.ProviderNotFound(uuid="u"), method="HEAD")
     assert reply.status_int == 404
     assert reply.body == b""

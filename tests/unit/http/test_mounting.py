@@ -1,4 +1,4 @@
-"""Several APIs below shared layers: their own settings and the shared ones."""
+"""Several APIs below shared layers: the settings of each API, and the shared ones."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from placement.schemas.document import Body
 from tests import web
 
 ADMIN = {"x-auth-token": "admin"}
-ASKED = "X-Metal-Version"
+VERSION_HEADER = "X-Metal-Version"
 OLDEST, NEWEST = Version(1, 1), Version(1, 9)
 
 
 class MetalVersions:
-    """Versioning with another header; every reply, even a refusal, has the range of versions."""
+    """Versioning with another header; every response, even a refusal, states the range of versions."""
 
     def negotiate(self, environ):
         requested = environ.get("HTTP_X_METAL_VERSION", str(OLDEST))
@@ -71,7 +71,7 @@ def create(req):
 
 
 @endpoint(body=Body(Object(Field("a", integer()))))
-def written(req):
+def echo(req):
     return ok(req.document)
 
 
@@ -81,12 +81,12 @@ def newer(req):
 
 
 @endpoint(negotiates=False)
-def streamed(_req):
+def count(_req):
     return stream((b"%d\n" % number for number in range(3)), "text/plain")
 
 
 @endpoint()
-def broken(_req):
+def fail_internally(_req):
     raise KeyError("secret")
 
 
@@ -95,8 +95,8 @@ def conflict(_req):
     raise errors.ProviderGenerationConflict()
 
 
-def marked(application, _service):
-    """Return the layer of a single API."""
+def mark_responses(application, _service):
+    """Return a layer that belongs to a single API."""
 
     def layer(environ, start_response):
         def start(status, headers, *exc_info):
@@ -114,15 +114,15 @@ METAL = Api(
         "/": {"GET": front},
         "/user": {"GET": user},
         "/things": {"POST": create},
-        "/written": {"PUT": written},
+        "/written": {"PUT": echo},
         "/newer": {"GET": newer},
-        "/streamed": {"GET": streamed},
-        "/broken": {"GET": broken},
+        "/streamed": {"GET": count},
+        "/broken": {"GET": fail_internally},
         "/conflict": {"GET": conflict},
     },
     versioning=MetalVersions(),
     error_documents=Envelope(),
-    layers=(marked,),
+    layers=(mark_responses,),
     anonymous_is_admin=True,
 )
 PLACEMENT = dataclasses.replace(routes.PLACEMENT, routes={"/": {"GET": user}, "/user": {"GET": user}})
@@ -163,7 +163,7 @@ def test_links_and_locations_begin_where_the_api_is_mounted(app, mount):
 
 
 def test_each_api_negotiates_its_versions(app):
-    headers = {ASKED: "1.5", "openstack-api-version": "placement 1.7"} | ADMIN
+    headers = {VERSION_HEADER: "1.5", "openstack-api-version": "placement 1.7"} | ADMIN
     answer = web.ask(app, "GET", "/metal/newer", headers)
     assert answer.json == "1.5"
     assert [answer.headers[f"x-metal-{name}"] for name in ("oldest", "newest", "version")] == ["1.1", "1.9", "1.5"]
@@ -172,15 +172,15 @@ def test_each_api_negotiates_its_versions(app):
     answer = web.ask(app, "GET", "/user", headers)
     assert answer.headers["openstack-api-version"] == "placement 1.7"
     assert "x-metal-version" not in answer.headers
-    assert web.ask(app, "GET", "/metal/newer", {ASKED: "1.4"}).status_int == 404
+    assert web.ask(app, "GET", "/metal/newer", {VERSION_HEADER: "1.4"}).status_int == 404
 
 
-def test_a_refused_version_may_be_answered_with_the_range_in_headers(app):
-    answer = web.ask(app, "GET", "/metal/user", {ASKED: "9.9"})
+def test_the_refusal_of_a_version_may_state_the_range_in_headers(app):
+    answer = web.ask(app, "GET", "/metal/user", {VERSION_HEADER: "9.9"})
     assert (answer.status_int, answer.headers["content-type"]) == (406, "text/x-error")
     assert answer.headers["x-metal-newest"] == "1.9"
     assert "x-metal-version" not in answer.headers
-    answer = web.ask(app, "GET", "/metal/user", {ASKED: "abc"})
+    answer = web.ask(app, "GET", "/metal/user", {VERSION_HEADER: "abc"})
     assert answer.status_int == 400
     assert "x-metal-newest" not in answer.headers
 
@@ -238,9 +238,9 @@ def test_all_apis_share_the_password_file(tmp_path):
     file.write_text(f"u:{bcrypt.hashpw(b'p', bcrypt.gensalt(4)).decode()}\n")
     options = {"api__auth_strategy": "http_basic", "oslo_middleware__http_basic_auth_user_file": str(file)}
     app = web.mounted(PLACEMENT, METAL, conf=web.configuration(**options))
-    known = {"authorization": "Basic " + base64.b64encode(b"u:p").decode()}
+    credentials = {"authorization": "Basic " + base64.b64encode(b"u:p").decode()}
     for path in ("/user", "/metal/user"):
-        assert web.ask(app, "GET", path, known).json[0] == "u"
+        assert web.ask(app, "GET", path, credentials).json[0] == "u"
         assert web.ask(app, "GET", path).status_int == 401
     assert web.ask(app, "GET", "/metal").status_int == 200
     assert web.ask(app, "GET", "").status_int == 200
@@ -253,7 +253,7 @@ def test_layers_of_an_api_do_not_apply_to_others(app):
 
 def test_the_log_names_the_whole_path_and_the_version_of_the_api(app, caplog):
     caplog.set_level(logging.INFO, "placement.middleware.request_log")
-    answer = web.ask(app, "GET", "/metal/newer?x=y", {ASKED: "1.5"}, environ={"SCRIPT_NAME": "/below"})
+    answer = web.ask(app, "GET", "/metal/newer?x=y", {VERSION_HEADER: "1.5"}, environ={"SCRIPT_NAME": "/below"})
     [record] = caplog.records
     assert '"GET /below/metal/newer?x=y" status: 200' in record.getMessage()
     assert record.getMessage().endswith("microversion: 1.5")
@@ -262,10 +262,10 @@ def test_the_log_names_the_whole_path_and_the_version_of_the_api(app, caplog):
 
 
 def test_the_answered_event_has_the_route_with_its_prefix(app):
-    counted = []
+    events = []
 
     def listener(environ, status, _seconds):
-        counted.append((environ.get(ROUTE), status))
+        events.append((environ.get(ROUTE), status))
 
     signals.answered.connect(listener)
     try:
@@ -273,7 +273,7 @@ def test_the_answered_event_has_the_route_with_its_prefix(app):
             web.ask(app, "GET", path, ADMIN)
     finally:
         signals.answered.disconnect(listener)
-    assert counted == [
+    assert events == [
         ("/user", 200),
         ("/metal/user", 200),
         ("/metal/", 200),
@@ -290,7 +290,7 @@ def test_a_stream_is_sent_without_a_length(app):
 
 
 @pytest.mark.parametrize("path", ["/user", "/metal/user", "/metal/conflict", "/nope", "/metal/streamed"])
-def test_no_reply_can_be_sniffed_as_another_type(app, path):
+def test_no_response_can_be_sniffed_as_another_type(app, path):
     assert web.ask(app, "GET", path, ADMIN).headers.getall("x-content-type-options") == ["nosniff"]
 
 
@@ -312,7 +312,7 @@ def test_two_apis_with_the_same_prefix_are_named_at_start(prefix, first):
 
 
 @pytest.mark.parametrize("headers", [{}, {"content-type": "text/plain"}, {"content-type": "application/json"}])
-def test_an_api_may_take_bodies_with_any_content_type_and_empty_ones(headers):
+def test_an_api_may_accept_empty_bodies_and_any_content_type(headers):
     lenient = dataclasses.replace(METAL, strict_bodies=False)
     app = web.mounted(PLACEMENT, lenient)
     for content, document in ((b'{"a": 1}', {"a": 1}), (b"", {})):
@@ -332,17 +332,17 @@ def test_other_apis_check_the_content_type_and_need_a_body(app):
 def test_the_longest_matching_prefix_is_used():
     inner = dataclasses.replace(METAL, prefix="/metal/inner", routes={"/": {"GET": newer}, "/newer": {"GET": newer}})
     app = web.mounted(PLACEMENT, METAL, inner)
-    assert web.ask(app, "GET", "/metal/inner/newer", {ASKED: "1.6"}).json == "1.6"
-    assert web.ask(app, "GET", "/metal/newer", {ASKED: "1.7"}).json == "1.7"
+    assert web.ask(app, "GET", "/metal/inner/newer", {VERSION_HEADER: "1.6"}).json == "1.6"
+    assert web.ask(app, "GET", "/metal/newer", {VERSION_HEADER: "1.7"}).json == "1.7"
 
 
 @endpoint()
-def dated(_req):
+def show_dated(_req):
     return ok({}, NOW)
 
 
 def test_each_api_sends_cache_headers_from_its_own_version_on():
-    table = {"/": {"GET": dated}}
+    table = {"/": {"GET": show_dated}}
     app = web.mounted(*(dataclasses.replace(api, routes=table) for api in (PLACEMENT, METAL)))
     assert "last-modified" in web.ask(app, "GET", "/metal").headers
     assert "last-modified" not in web.ask(app, "GET", "/", {"openstack-api-version": "placement 1.14"}).headers

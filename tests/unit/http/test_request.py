@@ -1,3 +1,5 @@
+"""Requests: parameters, attributes, and the URLs at which an application is mounted."""
+
 from __future__ import annotations
 
 import pytest
@@ -14,9 +16,9 @@ from tests import web
 
 
 def request(path="/", **environ):
-    made = webob.Request.blank(path)
-    made.environ.update({VERSION: mv.LATEST, REQUEST_ID: "req-1"} | environ)
-    return Request(made.environ)
+    blank = webob.Request.blank(path)
+    blank.environ.update({VERSION: mv.LATEST, REQUEST_ID: "req-1"} | environ)
+    return Request(blank.environ)
 
 
 def parameters(path="/", **environ):
@@ -31,7 +33,7 @@ def test_a_request_is_a_webob_request():
 
 
 @pytest.mark.parametrize(("own", "base"), [(Request, webob.Request), (Reply, webob.Response)])
-def test_no_attribute_of_webob_means_something_else(own, base):
+def test_no_attribute_of_webob_is_redefined(own, base):
     assert not [name for name in vars(own) if not name.startswith("__") and hasattr(base, name)]
     assert "GET /a?b=c" in str(Request(webob.Request.blank("/a?b=c").environ))
 
@@ -71,7 +73,7 @@ def test_an_unchecked_parameter_is_read_without_validation():
     assert request("/?project_id=%88").unchecked_parameter("project_id") is None
 
 
-# --- place ---
+# --- URLs ---
 
 
 @endpoint()

@@ -1,3 +1,5 @@
+"""Responses: bodies, headers, dates, streams, and encoded JSON."""
+
 from __future__ import annotations
 
 import datetime
@@ -16,7 +18,7 @@ def headers(reply):
     return dict(reply.headerlist)
 
 
-def test_a_json_reply_has_its_content_type_and_length():
+def test_a_json_response_has_its_content_type_and_length():
     reply = ok({"a": [1, None]})
     assert reply.status == "200 OK"
     assert json.loads(reply.body) == {"a": [1, None]}
@@ -24,7 +26,7 @@ def test_a_json_reply_has_its_content_type_and_length():
 
 
 @pytest.mark.parametrize("reply", [no_content(), created("http://h/x")])
-def test_a_reply_without_a_body_has_no_content_type(reply):
+def test_a_response_without_a_body_has_no_content_type(reply):
     assert reply.body == b""
     assert "content-type" not in headers(reply)
     assert headers(reply)["content-length"] == "0"
@@ -36,21 +38,21 @@ def test_an_empty_document_is_sent_as_a_body():
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 999, 1000, 1001, 2500])
-def test_a_long_list_is_encoded_in_pieces_of_some_items(count):
+def test_a_long_list_is_encoded_in_pieces_of_at_most_1000_items(count):
     items = [{"name": f"h\u00f6st{number}"} for number in range(count)]
     pieces = listed("hosts", iter(items)).app_iter
     assert json.loads(b"".join(pieces)) == {"hosts": items}
     assert all(piece.count(b"name") <= 1000 for piece in pieces)
 
 
-def test_a_reply_may_have_a_location():
+def test_a_response_may_have_a_location():
     assert created("http://h/x").status == "201 Created"
     assert headers(created("http://h/x"))["location"] == "http://h/x"
     assert headers(no_content("http://h/x"))["location"] == "http://h/x"
     assert "location" not in headers(no_content())
 
 
-def test_a_dated_reply_is_not_to_be_cached():
+def test_a_dated_response_is_not_to_be_cached():
     assert headers(ok({}, NOON)) == {
         "content-type": "application/json",
         "content-length": "2",
@@ -61,12 +63,12 @@ def test_a_dated_reply_is_not_to_be_cached():
 
 def test_now_is_sent_as_the_current_date():
     before = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
-    when = headers(no_content(modified=NOW))["last-modified"]
-    at = datetime.datetime.strptime(when, "%a, %d %b %Y %H:%M:%S GMT").replace(tzinfo=datetime.UTC)
-    assert before <= at <= datetime.datetime.now(datetime.UTC)
+    header = headers(no_content(modified=NOW))["last-modified"]
+    date = datetime.datetime.strptime(header, "%a, %d %b %Y %H:%M:%S GMT").replace(tzinfo=datetime.UTC)
+    assert before <= date <= datetime.datetime.now(datetime.UTC)
 
 
-def test_an_undated_reply_is_not_to_be_cached_either():
+def test_an_undated_response_is_not_to_be_cached_either():
     assert "last-modified" not in headers(ok({}, UNDATED))
     assert headers(ok({}, UNDATED))["cache-control"] == "no-cache"
 
@@ -78,7 +80,7 @@ def test_newest_returns_the_latest_date_or_now():
     assert newest([]) is NOW
 
 
-def test_a_reply_without_a_date_has_no_cache_headers():
+def test_a_response_without_a_date_has_no_cache_headers():
     assert set(headers(ok({}))) == {"content-type", "content-length"}
 
 
@@ -87,25 +89,25 @@ def test_a_page_has_the_given_content_type():
     assert headers(page(b"body {}", "text/css")) == {"content-type": "text/css", "content-length": "7"}
 
 
-def sent(reply):
-    """Return the body as a server iterates it, in pieces."""
+def body_pieces(reply):
+    """Return the body in pieces, as a server iterates over it."""
     return reply({"REQUEST_METHOD": "GET"}, lambda *_: None)
 
 
 def test_a_stream_is_produced_while_it_is_sent():
-    made = []
+    produced = []
 
     def pieces():
         for number in range(3):
-            made.append(number)
+            produced.append(number)
             yield b"%d" % number
 
     reply = stream(pieces(), "text/plain")
-    body = iter(sent(reply))
+    body = iter(body_pieces(reply))
     assert headers(reply) == {"content-type": "text/plain"}
-    assert made == []
+    assert produced == []
     assert next(body) == b"0"
-    assert made == [0]
+    assert produced == [0]
 
 
 def test_a_failing_stream_is_aborted_and_logged(caplog):
@@ -113,7 +115,7 @@ def test_a_failing_stream_is_aborted_and_logged(caplog):
         yield b"x"
         raise KeyError("broken")
 
-    body = iter(sent(stream(pieces(), "text/plain")))
+    body = iter(body_pieces(stream(pieces(), "text/plain")))
     next(body)
     with pytest.raises(KeyError, match="broken"):
         next(body)
@@ -130,7 +132,7 @@ def test_a_stream_is_closed_when_the_client_goes_away():
         finally:
             closed.append(True)
 
-    body = sent(stream(pieces(), "text/plain"))
+    body = body_pieces(stream(pieces(), "text/plain"))
     next(iter(body))
     body.close()
     assert closed == [True]
@@ -147,7 +149,7 @@ def test_a_stream_is_closed_when_the_client_goes_away_before_the_first_piece():
             self.closed = True
 
     pieces = Pieces()
-    sent(stream(pieces, "text/plain")).close()
+    body_pieces(stream(pieces, "text/plain")).close()
     assert pieces.closed
 
 

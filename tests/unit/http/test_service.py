@@ -1,4 +1,4 @@
-"""Objects that the service keeps for the requests of an extension."""
+"""Objects that a service creates once and shares among the requests of an extension."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def service(conf="conf"):
     return Service(conf, "database", "policy", "index", ())
 
 
-def test_a_kept_object_is_created_once_from_the_services_parts():
+def test_a_shared_object_is_created_once_from_the_services_parts():
     service_ = service()
-    kept = service_.shared(Shared)
-    assert kept.made_of == ("conf", "database", "index")
-    assert service_.shared(Shared) is kept
+    shared = service_.shared(Shared)
+    assert shared.made_of == ("conf", "database", "index")
+    assert service_.shared(Shared) is shared
 
 
 def test_each_class_and_each_service_has_its_own_object():

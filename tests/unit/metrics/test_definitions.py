@@ -1,4 +1,4 @@
-"""Metrics of requests, with a small set of label values."""
+"""Metrics of the service, whose labels have a bounded set of values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from placement.http.response import no_content
 from placement.metrics import definitions
 from tests import web
 from tests.docs.blocks import captioned
-from tests.unit.metrics.counted import counted, modes, samples
+from tests.unit.metrics.registries import counting_registry, modes, samples
 
 ADMIN = {"x-auth-token": "admin"}
 CONSUMER = "/allocations/{consumer_uuid}"
@@ -40,7 +40,7 @@ def full(_req, consumer_uuid):
 
 
 @endpoint()
-def broken(_req, **_values):
+def fail_internally(_req, **_values):
     raise RuntimeError("secret")
 
 
@@ -49,7 +49,7 @@ TABLE = {
     "/traits/{name}": {"GET": well},
     CONSUMER: {"PUT": full, "DELETE": well},
     "/allocations": {"POST": well},
-    "/reshaper": {"POST": broken},
+    "/reshaper": {"POST": fail_internally},
 }
 
 
@@ -61,7 +61,7 @@ def app():
 @pytest.fixture
 def registry():
     """Return a registry whose metrics count during the test."""
-    with counted() as registry:
+    with counting_registry() as registry:
         yield registry
 
 
@@ -80,7 +80,7 @@ def test_requests_are_counted_by_route_method_and_status(app, registry):
     }
     seconds = samples(registry, "request_seconds_sum")
     assert seconds.keys() == samples(registry, "request_seconds_count").keys()
-    assert all(0 < each < 60 for each in seconds.values())
+    assert all(0 < duration < 60 for duration in seconds.values())
 
 
 def test_claims_are_counted_by_outcome(app, registry):
@@ -107,7 +107,7 @@ def test_the_routes_counted_as_claims_exist():
 
 @given(method=st.from_regex("[A-Z]{1,12}", fullmatch=True), path=st.text(st.characters(codec="latin-1")))
 def test_a_client_cannot_create_label_values(app, method, path):
-    with counted() as registry:
+    with counting_registry() as registry:
         web.ask(app, method, "/", ADMIN, environ={"PATH_INFO": f"/{path}"})
     [(route, counted_method, _)] = samples(registry, "request_seconds_count")
     assert route in {*TABLE, "none"}
@@ -171,15 +171,15 @@ def test_a_class_that_an_earlier_process_may_have_shown_is_set_to_zero(registry)
 
 
 def test_amounts_outlive_their_process_and_the_size_of_its_index_does_not(registry):
-    """Files of the process are merged by these modes; see test_directory."""
+    """These modes determine how the files of several processes are merged (test_directory.py)."""
     amounts = dict.fromkeys(("capacity", "used", "reserved"), "mostrecent")
-    of_live = dict.fromkeys(("index_providers", "leases_due"), "livemostrecent")
-    assert modes(registry) == {**amounts, **of_live, "build_info": "livemax"}
+    gauges_of_live_processes = dict.fromkeys(("index_providers", "leases_due"), "livemostrecent")
+    assert modes(registry) == {**amounts, **gauges_of_live_processes, "build_info": "livemax"}
 
 
-def test_two_metrics_of_one_name_end_the_start():
+def test_two_metrics_with_the_same_name_prevent_the_start():
     twice = Extension(name="twice", metrics=lambda create: [(signals.retried, create.counter("claims", "").inc)])
-    with pytest.raises(errors.StartError, match="Two metrics have the name placement_claims"), counted(twice):
+    with pytest.raises(errors.StartError, match="Two metrics have the name placement_claims"), counting_registry(twice):
         pass
 
 

@@ -1,4 +1,4 @@
-"""The directory of metrics: sums of running and ended processes, and processes that may not use it."""
+"""The metrics directory: sums of running and ended processes, its page, and the start of metrics."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def directory(tmp_path):
     return Directory(str(tmp_path / "deep" / "metrics"))
 
 
-def leave(directory, process, kind, value, *labels, name="claims"):
-    """Write the files of a process that has counted and ended."""
+def write_files(directory, process, kind, value, *labels, name="claims"):
+    """Write the files of a process, as if it had counted and ended."""
     (directory.path / f"{process}.alive").touch()
     numbers = MmapedDict(str(directory.path / f"{kind}_{process}.db"))
     total = "_total" if kind == "counter" else ""
@@ -52,26 +52,26 @@ def files(directory):
 
 def test_counts_of_ended_processes_are_kept_and_their_files_removed(directory):
     for process, value in ((NO_PROCESS, 2), (NO_PROCESS + 1, 3)):
-        leave(directory, process, "counter", value, "placed")
-        leave(directory, process, "gauge_livemostrecent", 7, name="index_providers")
-    leave(directory, NO_PROCESS, "counter", 1, "released", name="other")
+        write_files(directory, process, "counter", value, "placed")
+        write_files(directory, process, "gauge_livemostrecent", 7, name="index_providers")
+    write_files(directory, NO_PROCESS, "counter", 1, "released", name="other")
     for _ in range(2):
         assert lines(directory) == [
             'placement_claims_total{outcome="placed"} 5.0',
             'placement_other_total{outcome="released"} 1.0',
         ]
         assert files(directory) == ["counter_ended.db", "lock"]
-    leave(directory, NO_PROCESS, "counter", 10, "placed")  # another process with the same id
+    write_files(directory, NO_PROCESS, "counter", 10, "placed")  # another process with the same id
     assert lines(directory)[0] == 'placement_claims_total{outcome="placed"} 15.0'
 
 
 def test_the_newest_value_of_a_kept_gauge_counts(directory):
     """The last process to set it may end before processes that set it earlier."""
-    for process, value, when in ((NO_PROCESS, 7, 20.0), (NO_PROCESS + 1, 8, 30.0), (NO_PROCESS + 2, 9, 10.0)):
+    for process, value, timestamp in ((NO_PROCESS, 7, 20.0), (NO_PROCESS + 1, 8, 30.0), (NO_PROCESS + 2, 9, 10.0)):
         (directory.path / f"{process}.alive").touch()
         numbers = MmapedDict(str(directory.path / f"gauge_mostrecent_{process}.db"))
         numbers.write_value(
-            mmap_key("placement_used", "placement_used", ["resource_class"], ["VCPU"], "Help"), value, when
+            mmap_key("placement_used", "placement_used", ["resource_class"], ["VCPU"], "Help"), value, timestamp
         )
         numbers.close()
         lines(directory)
@@ -79,15 +79,15 @@ def test_the_newest_value_of_a_kept_gauge_counts(directory):
     assert files(directory) == ["gauge_mostrecent_ended.db", "lock"]
     running = MmapedDict(str(directory.path / "gauge_mostrecent_1.db"))
     key = mmap_key("placement_used", "placement_used", ["resource_class"], ["VCPU"], "Help")
-    for value, when, expected in ((5, 25.0, 8), (6, 40.0, 6)):
-        running.write_value(key, value, when)
+    for value, timestamp, expected in ((5, 25.0, 8), (6, 40.0, 6)):
+        running.write_value(key, value, timestamp)
         assert lines(directory) == [f'placement_used{{resource_class="VCPU"}} {expected}.0']
     running.close()
 
 
 def test_an_unfinished_sum_is_not_counted_twice(directory):
     """The process was killed before it renamed the file with the sum."""
-    leave(directory, NO_PROCESS, "counter", 2, "placed")
+    write_files(directory, NO_PROCESS, "counter", 2, "placed")
     shutil.copyfile(directory.path / f"counter_{NO_PROCESS}.db", directory.path / "ended.new")
     assert lines(directory) == ['placement_claims_total{outcome="placed"} 2.0']
 
@@ -109,8 +109,8 @@ def test_buckets_of_ended_processes_are_not_accumulated_twice(directory):
 
 def test_files_of_running_processes_are_not_changed(directory):
     directory.join()
-    leave(directory, os.getpid(), "counter", 2, "placed")
-    leave(directory, os.getpid(), "gauge_livemostrecent", 7, name="index_providers")
+    write_files(directory, os.getpid(), "counter", 2, "placed")
+    write_files(directory, os.getpid(), "gauge_livemostrecent", 7, name="index_providers")
     before = files(directory)
     assert set(lines(directory)) == {'placement_claims_total{outcome="placed"} 2.0', "placement_index_providers 7.0"}
     assert files(directory) == before
@@ -121,13 +121,13 @@ FORKING = """
 import os, signal, sys
 from placement.metrics.directory import Directory
 from placement.cmd.metrics import Page
-from tests.unit.metrics.test_directory import leave
+from tests.unit.metrics.test_directory import write_files
 directory = Directory(sys.argv[1])
 directory.join()
-leave(directory, os.getpid(), "counter", 1, "placed")
+write_files(directory, os.getpid(), "counter", 1, "placed")
 if not os.fork():
     directory.join()
-    leave(directory, os.getpid(), "counter", 10, "placed")
+    write_files(directory, os.getpid(), "counter", 10, "placed")
     print(os.getpid(), flush=True)
     signal.pause()
 os._exit(0)
@@ -151,7 +151,7 @@ def test_a_forked_child_keeps_its_own_files_and_not_those_of_its_parent(director
 
 @pytest.mark.parametrize("content", [b"", struct.pack("ii", 64, 0) + b"\x7f" * 56], ids=["empty", "garbage"])
 def test_a_damaged_file_of_an_ended_process_is_skipped(directory, content, caplog):
-    leave(directory, NO_PROCESS, "counter", 2, "placed")
+    write_files(directory, NO_PROCESS, "counter", 2, "placed")
     (directory.path / f"{NO_PROCESS + 1}.alive").touch()
     (directory.path / f"counter_{NO_PROCESS + 1}.db").write_bytes(content)
     assert lines(directory) == ['placement_claims_total{outcome="placed"} 2.0']
@@ -163,34 +163,34 @@ def test_a_damaged_file_of_an_ended_process_is_skipped(directory, content, caplo
 
 
 def test_the_page_answers_only_get_and_head(directory):
-    leave(directory, NO_PROCESS, "counter", 2, "placed")
+    write_files(directory, NO_PROCESS, "counter", 2, "placed")
     page = Page(directory)
-    whole, headers = (web.ask(page, method, "/metrics") for method in ("GET", "HEAD"))
-    assert (whole.status_int, headers.status_int, headers.body) == (200, 200, b"")
-    assert headers.headers == whole.headers
-    assert int(whole.headers["content-length"]) == len(whole.body) > 0
-    refused = web.ask(page, "POST", "/metrics")
-    assert (refused.status_int, refused.headers["allow"]) == (405, "GET, HEAD")
+    page_reply, head_reply = (web.ask(page, method, "/metrics") for method in ("GET", "HEAD"))
+    assert (page_reply.status_int, head_reply.status_int, head_reply.body) == (200, 200, b"")
+    assert head_reply.headers == page_reply.headers
+    assert int(page_reply.headers["content-length"]) == len(page_reply.body) > 0
+    post_reply = web.ask(page, "POST", "/metrics")
+    assert (post_reply.status_int, post_reply.headers["allow"]) == (405, "GET, HEAD")
 
 
 # --- the start ---
 
 
 @pytest.fixture
-def restored(monkeypatch):
+def restored_metrics(monkeypatch):
     """Restore the environment and the library after the start of metrics has changed them."""
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
     for name in ("MmapedDict", "ValueClass"):
         monkeypatch.setattr(values, name, getattr(values, name))
 
 
-@pytest.mark.usefixtures("restored")
+@pytest.mark.usefixtures("restored_metrics")
 def test_an_unusable_metrics_directory_prevents_the_start():
     with pytest.raises(StartError, match=r"\[metrics\]directory: .*Not a directory"):
         metrics.start("/dev/null/x")
 
 
-@pytest.mark.usefixtures("restored")
+@pytest.mark.usefixtures("restored_metrics")
 def test_two_processes_with_the_same_id_cannot_share_a_directory(tmp_path):
     """Processes in different containers can have the same id."""
     with (tmp_path / f"{os.getpid()}.alive").open("w") as other:
@@ -254,7 +254,7 @@ def test_several_applications_in_one_process_count_once(tmp_path):
     ],
 )
 def test_any_accept_header_gets_a_page(directory, accept):
-    leave(directory, NO_PROCESS, "counter", 2, "placed")
+    write_files(directory, NO_PROCESS, "counter", 2, "placed")
     text, content_type = directory.text(accept)
     assert b'placement_claims_total{outcome="placed"} 2.0' in text
     assert content_type.isprintable()

@@ -1,4 +1,4 @@
-"""Metrics on a full file system: the process stops counting and continues to serve."""
+"""Metrics on a full file system: the process stops counting, and continues to serve."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from placement.metrics.allocated_file import AllocatedFile
 from tests.clock import PATIENCE
 
-#: A program in its own namespace, where it can mount a file system of three megabytes.
+#: The beginning of programs that run in their own namespace, where they mount a file system of three megabytes.
 BEGIN = """
 import logging, os, signal, subprocess, sys
 logging.basicConfig()
@@ -33,7 +33,7 @@ def answer(route):
     environ = {"REQUEST_METHOD": "GET", "placement.route": route}
     signals.answered(environ, 200, 0.1)
 
-def shown():
+def page():
     return Directory(directory).text()[0].decode()
 """
 FULL_LATER = """
@@ -47,7 +47,7 @@ for number in range(200):
     signals.retried("deadlock")
 print("serves", signals.answered.connected)
 directory += "/m"
-print('route="/early"' in shown(), 'route="/late/0"' in shown(), 'route="/late/199"' in shown())
+print('route="/early"' in page(), 'route="/late/0"' in page(), 'route="/late/199"' in page())
 os.unlink(f"{sys.argv[1]}/filler")
 """
 FULL_FORK = """
@@ -57,7 +57,7 @@ fill()
 if child := os.fork():
     print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     directory += "/m"
-    print('placement_request_seconds_count{method="GET",route="/early",status="200"} 1.0' in shown())
+    print('placement_request_seconds_count{method="GET",route="/early",status="200"} 1.0' in page())
 else:
     for _ in range(3):
         answer("/late")
@@ -111,9 +111,9 @@ def test_a_file_of_numbers_has_no_holes_however_it_grows(tmp_path):
     assert status.st_blocks * 512 >= status.st_size > 2**17
     assert [numbers.read_value(f"{number}" * 20)[0] for number in (0, 1999)] == [0.0, 1999.0]
     numbers.close()
-    again = AllocatedFile(str(tmp_path / "counter_1.db"))
-    assert again.read_value("1999" * 20)[0] == 1999.0
-    again.close()
+    reopened = AllocatedFile(str(tmp_path / "counter_1.db"))
+    assert reopened.read_value("1999" * 20)[0] == 1999.0
+    reopened.close()
 
 
 @pytest.mark.parametrize("length", [*range(1, 20), 65000, 70000])

@@ -1,4 +1,4 @@
-"""The Host of a request must be this machine if only the address of a client authorises it."""
+"""Only requests to a Host of this machine are accepted, if a client is authorised by its address alone."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_only_hosts_of_this_machine_are_allowed(host, allowed):
 
 
 @pytest.mark.parametrize("path", ["/", "/nothing", "/healthcheck"])
-def test_a_request_for_another_host_is_refused_before_all_else(path):
+def test_a_request_for_another_host_is_refused_before_any_other_check(path):
     layers = tuple(
         functools.partial(Mount, check_host=allowed_hosts("mine")) if layer is Mount else layer
         for layer in deploy.LAYERS

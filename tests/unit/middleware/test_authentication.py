@@ -20,11 +20,11 @@ def whoami(req):
 
 
 @endpoint()
-def token(req):
+def show_token(req):
     return ok([req.environ[CONTEXT].auth_token])
 
 
-TABLE = {"/": {"GET": whoami}, "/whoami": {"GET": whoami}, "/token": {"GET": token}}
+TABLE = {"/": {"GET": whoami}, "/whoami": {"GET": whoami}, "/token": {"GET": show_token}}
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +74,8 @@ def test_a_request_without_a_token_is_answered_with_401(app, path, accept, conte
     assert "x-openstack-request-id" in answer.headers
 
 
-def test_a_401_reply_is_an_error_document(app):
-    """Clients read the message in ``errors``, and the code from 1.23 on."""
+def test_a_401_response_is_an_error_document(app):
+    """Clients read the message in ``errors``, and from 1.23 on also the code."""
     for version, code in (("1.22", None), ("1.23", "placement.undefined_code"), ("9.9", None)):
         answer = web.ask(app, "GET", "/whoami", {"openstack-api-version": f"placement {version}"})
         [error] = answer.json["errors"]
@@ -96,11 +96,11 @@ def test_the_context_does_not_contain_the_token(app):
 @pytest.mark.parametrize(
     "name", ["X-User-Id", "X-Project-Id", "X-Domain-Id", "X-User-Domain-Id", "X-Project-Domain-Id"]
 )
-@pytest.mark.parametrize("odd", ["a\tb", "a\x9b2Jb"])
-def test_ids_that_cannot_be_printed_are_refused_and_not_in_the_log(name, odd):
-    request = Request.blank("/traits", headers={"X-User-Id": "u", name: odd})
+@pytest.mark.parametrize("unprintable", ["a\tb", "a\x9b2Jb"])
+def test_ids_that_cannot_be_printed_are_refused_and_not_in_the_log(name, unprintable):
+    request = Request.blank("/traits", headers={"X-User-Id": "u", name: unprintable})
     request.environ |= {REQUEST_ID: "req-1", GLOBAL_REQUEST_ID: None, API: PLACEMENT}
     assert request.get_response(Identity(None)).status_code == 401
-    logged = context.get_current().get_logging_values()
-    assert logged["request_id"] == "req-1"
-    assert not [value for value in logged.values() if odd in str(value)]
+    logging_values = context.get_current().get_logging_values()
+    assert logging_values["request_id"] == "req-1"
+    assert not [value for value in logging_values.values() if unprintable in str(value)]

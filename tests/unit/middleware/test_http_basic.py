@@ -131,10 +131,10 @@ def test_identity_headers_of_the_client_are_ignored(app):
     ]
     assert web.ask(app, "GET", "/", headers).json == [None, None, [], None]
     people = ("user", "user-domain", "project", "project-domain", "domain", "tenant")
-    headers |= {f"x-{who}-{field}": "root" for who in people for field in ("id", "name")}
-    headers |= {f"x-service-{who}-id": "root" for who in people} | {"x-is-admin-project": "false"}
-    known = web.ask(app, "GET", "/policy", as_user("nova", "right")).json
-    assert web.ask(app, "GET", "/policy", headers | as_user("nova", "right")).json == known
+    headers |= {f"x-{subject}-{field}": "root" for subject in people for field in ("id", "name")}
+    headers |= {f"x-service-{subject}-id": "root" for subject in people} | {"x-is-admin-project": "false"}
+    expected = web.ask(app, "GET", "/policy", as_user("nova", "right")).json
+    assert web.ask(app, "GET", "/policy", headers | as_user("nova", "right")).json == expected
 
 
 def test_the_roles_are_taken_from_the_configuration(file):
@@ -176,8 +176,8 @@ def test_a_refused_name_is_not_logged(app, caplog):
 
 
 @pytest.fixture
-def checked(monkeypatch):
-    """The costs of the digests that are checked; a cost of n takes 2**n units of time."""
+def checked_costs(monkeypatch):
+    """Return the list of the costs of checked digests; a cost of n takes 2**n units of time."""
     costs, check = [], bcrypt.checkpw
 
     def checkpw(password, digest):
@@ -188,63 +188,63 @@ def checked(monkeypatch):
     return costs
 
 
-def test_an_accepted_password_is_remembered_and_others_are_checked(app, file, checked):
+def test_an_accepted_password_is_remembered_and_others_are_checked(app, file, checked_costs):
     """Checking a digest of the usual cost takes a large part of a second."""
     file.write_text(file.read_text() + entry("ironic", "right"))
     for _ in range(3):
         assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).status_int == 200
-    assert checked == [4]
+    assert checked_costs == [4]
     for name, password in (("nova", "wrong"), ("nova", "wrong"), ("novar", "ight"), ("neutron", "right")):
         assert web.ask(app, "GET", "/whoami", as_user(name, password)).status_int == 401
-    assert checked == [4] * 5
+    assert checked_costs == [4] * 5
 
 
-def test_a_remembered_password_expires_after_its_last_use(app, checked, monkeypatch):
+def test_a_remembered_password_expires_after_its_last_use(app, checked_costs, monkeypatch):
     now = time.monotonic()
     monkeypatch.setattr("placement.middleware.passwords.time.monotonic", lambda: now)
     for seconds, checks in ((0, 1), (250, 1), (250, 1), (350, 2), (1, 2)):
         now += seconds
         assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).status_int == 200
-        assert len(checked) == checks
+        assert len(checked_costs) == checks
 
 
-def test_a_wrong_password_costs_the_same_for_every_name(file, checked):
-    """Otherwise the time of a reply would reveal which names exist."""
+def test_a_wrong_password_costs_the_same_for_every_name(file, checked_costs):
+    """Otherwise the time of a response would reveal which names exist."""
     digest = bcrypt.hashpw(b"right", bcrypt.gensalt(6)).decode()
     file.write_text(file.read_text() + f"ironic:{digest}\n")
     app = serve(file)
     work = []
     for name in ("ironic", "nova", "unknown", "#former", ""):
-        checked.clear()
+        checked_costs.clear()
         assert web.ask(app, "GET", "/whoami", as_user(name, "wrong")).status_int == 401
-        work.append(sum(2**cost for cost in checked))
+        work.append(sum(2**cost for cost in checked_costs))
     assert work == [2**6] * 5
-    checked.clear()
+    checked_costs.clear()
     for name in ("ironic", "unknown"):
         for password in ("x" * 73, "a\0b"):
             assert web.ask(app, "GET", "/whoami", as_user(name, password)).status_int == 401
-    assert checked == [], "passwords that bcrypt would truncate are not checked, for any name"
+    assert checked_costs == [], "passwords that bcrypt would truncate are not checked, for any name"
 
 
-def test_guesses_are_limited_by_address_and_remembered_passwords_are_not(app, checked, monkeypatch):
+def test_guesses_are_limited_by_address_and_remembered_passwords_are_not(app, checked_costs, monkeypatch):
     monkeypatch.setattr(guess_limit, "time", Clock(1000.0))
     guesser, other = {"REMOTE_ADDR": "192.0.2.7"}, {"REMOTE_ADDR": "192.0.2.8"}
     assert web.ask(app, "GET", "/whoami", as_user("nova", "right"), environ=guesser).status_int == 200
     answers = [web.ask(app, "GET", "/whoami", as_user("nova", str(guess)), environ=guesser) for guess in range(40)]
     assert [answer.status_int for answer in answers] == [401] * 10 + [429] * 30
-    refused = answers[10:]
-    assert {answer.headers["retry-after"] for answer in refused} == {"2"}
-    assert len(checked) == 11
-    assert "Too many wrong passwords" in refused[0].json["errors"][0]["detail"]
+    refusals = answers[10:]
+    assert {answer.headers["retry-after"] for answer in refusals} == {"2"}
+    assert len(checked_costs) == 11
+    assert "Too many wrong passwords" in refusals[0].json["errors"][0]["detail"]
     # Even a correct password is not checked unless it is remembered.
     assert web.ask(app, "GET", "/whoami", as_user("neutron", "right"), environ=guesser).status_int == 429
-    for known in (guesser, other):
-        assert web.ask(app, "GET", "/whoami", as_user("nova", "right"), environ=known).status_int == 200
+    for address in (guesser, other):
+        assert web.ask(app, "GET", "/whoami", as_user("nova", "right"), environ=address).status_int == 200
     assert web.ask(app, "GET", "/whoami", as_user("nova", "wrong"), environ=other).status_int == 401
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "same"),
+    ("first", "second", "shared"),
     [
         ("192.0.2.7", "192.0.2.8", False),
         ("2001:db8::1", "2001:db8::ffff", True),
@@ -253,8 +253,8 @@ def test_guesses_are_limited_by_address_and_remembered_passwords_are_not(app, ch
         ("unix:", "unix:", True),
     ],
 )
-def test_addresses_that_share_a_limit(first, second, same):
-    assert (address_of({"REMOTE_ADDR": first}) == address_of({"REMOTE_ADDR": second})) is same
+def test_addresses_of_one_network_or_proxy_share_a_limit(first, second, shared):
+    assert (address_of({"REMOTE_ADDR": first}) == address_of({"REMOTE_ADDR": second})) is shared
 
 
 def test_the_limit_expires_and_the_number_of_remembered_addresses_is_bounded(monkeypatch):
@@ -296,13 +296,13 @@ def test_unused_attempts_are_not_saved_up(monkeypatch):
     assert limit.seconds_to_wait("a") == 2
 
 
-@pytest.mark.parametrize("replaced", [False, True], ids=["in place", "by another"])
-def test_a_changed_file_is_detected_although_its_times_are_the_same(app, file, replaced):
-    """Two changes within a tick of the clock have the same time; size or inode differ."""
+@pytest.mark.parametrize("by_rename", [False, True], ids=["in place", "by rename"])
+def test_a_changed_file_is_detected_although_its_times_are_the_same(app, file, by_rename):
+    """Two changes within a tick of the clock have the same time, but another size or inode."""
     assert web.ask(app, "GET", "/whoami", as_user("nova", "right")).status_int == 200
     times = file.stat().st_atime_ns, file.stat().st_mtime_ns
     text = file.read_text()
-    if replaced:
+    if by_rename:
         other = file.with_name("other")
         other.write_text(text.replace("nova:", "none:"))
         other.replace(file)

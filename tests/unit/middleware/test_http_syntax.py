@@ -44,8 +44,8 @@ def app():
 def test_control_characters_are_refused(app, environ, caplog):
     caplog.set_level(logging.INFO)
 
-    def server(made, start_response):
-        return app({**made, **environ}, start_response)
+    def server(base_environ, start_response):
+        return app({**base_environ, **environ}, start_response)
 
     assert web.ask(server, "GET", "/here", environ=ADMIN).status_code == 400
     assert [record.getMessage().count("\n") for record in caplog.records] == [0]
@@ -57,7 +57,7 @@ def test_unusual_but_valid_requests_are_served(app):
 
 
 @pytest.mark.parametrize("cut", ["QUERY_STRING", "PATH_INFO", "SERVER_PROTOCOL"])
-def test_a_request_truncated_by_the_server_is_too_long(app, cut):
+def test_a_request_truncated_by_the_server_is_refused_as_too_long(app, cut):
     def server(environ, start_response):
         """Remove a variable, as uWSGI does when its buffer is full."""
         del environ[cut]
@@ -67,16 +67,16 @@ def test_a_request_truncated_by_the_server_is_too_long(app, cut):
 
 
 def test_the_connection_is_closed_if_uwsgi_would_repeat_text_of_the_client(app, monkeypatch):
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        monkeypatch.setitem(sys.modules, "uwsgi", SimpleNamespace(connection_fd=ours.fileno))
+    server_end, client_end = socket.socketpair()
+    with server_end, client_end:
+        monkeypatch.setitem(sys.modules, "uwsgi", SimpleNamespace(connection_fd=server_end.fileno))
         web.ask(app, "GET", "/here", environ=ADMIN | {"QUERY_STRING": "\n"})
-        theirs.setblocking(False)
+        client_end.setblocking(False)
         with pytest.raises(BlockingIOError):
-            theirs.recv(1)
+            client_end.recv(1)
         web.ask(app, "GET", "/here", environ=ADMIN | {"SERVER_PROTOCOL": "HTTP/1.1\nSet-Cookie: e=1"})
-        assert theirs.recv(1) == b""
-        assert ours.fileno() >= 0  # the descriptor stays reserved
+        assert client_end.recv(1) == b""
+        assert server_end.fileno() >= 0  # the descriptor stays reserved
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The version of a request is negotiated, and the reply names it (docs: api-microversions)."""
+"""The version of a request is negotiated, and the response states it (docs: api-microversions)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def app():
         ("1.7", [1, 0]),
     ],
 )
-def test_the_negotiated_version_is_in_the_request_and_in_the_reply(app, requested, negotiated):
+def test_the_negotiated_version_is_in_the_request_and_in_the_response(app, requested, negotiated):
     answer = web.ask(app, "GET", "/", {"openstack-api-version": requested} if requested else {})
     assert answer.json == negotiated
     assert answer.headers["openstack-api-version"] == f"placement {negotiated[0]}.{negotiated[1]}"

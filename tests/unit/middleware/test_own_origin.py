@@ -35,7 +35,7 @@ def serve(tmp_path, **options):
 
 
 @pytest.mark.parametrize("path", ["/thing", "/other/thing"])
-def test_a_page_of_another_origin_reads_and_does_not_write(tmp_path, path):
+def test_a_page_of_another_origin_may_read_and_not_write(tmp_path, path):
     app = serve(tmp_path)
     for headers in (FOREIGN, {"origin": "null"}, {"sec-fetch-site": "same-site"}):
         for method in ("POST", "PUT", "PATCH", "DELETE"):
@@ -51,29 +51,30 @@ def test_a_client_other_than_a_browser_and_a_page_of_the_service_may_write(tmp_p
     assert web.ask(serve(tmp_path), "POST", path, PASSWORD | headers).status_int == 200
 
 
-def test_a_page_contains_no_password(tmp_path):
-    wrong = PASSWORD | {"authorization": "Basic " + base64.b64encode(b"u:q").decode()}
-    assert web.ask(serve(tmp_path), "POST", "/thing", wrong | FOREIGN).status_int == 403
+def test_the_origin_of_a_page_is_checked_before_the_password(tmp_path):
+    wrong_password = PASSWORD | {"authorization": "Basic " + base64.b64encode(b"u:q").decode()}
+    assert web.ask(serve(tmp_path), "POST", "/thing", wrong_password | FOREIGN).status_int == 403
 
 
 @pytest.mark.parametrize(
-    ("allowed", "status"), [("https://example.org", 200), ("https://example.com", 403), ("*", 403)]
+    ("allowed_origin", "status"), [("https://example.org", 200), ("https://example.com", 403), ("*", 403)]
 )
-def test_a_page_of_an_allowed_origin_may_write(tmp_path, allowed, status):
-    app = serve(tmp_path, cors__allowed_origin=[allowed])
+def test_a_page_of_an_allowed_origin_may_write(tmp_path, allowed_origin, status):
+    app = serve(tmp_path, cors__allowed_origin=[allowed_origin])
     assert web.ask(app, "POST", "/thing", PASSWORD | FOREIGN).status_int == status
 
 
-def test_no_browser_adds_a_token_by_itself():
+def test_a_page_of_any_origin_may_send_a_token():
+    """A browser never adds a token by itself."""
     app = web.mounted(*APIS)
     for path in ("/thing", "/other/thing"):
         assert web.ask(app, "POST", path, {"x-auth-token": "admin", **FOREIGN}).status_int == 200
 
 
 @pytest.mark.parametrize(
-    ("headers", "own"),
+    ("headers", "is_own"),
     [
-        ({}, True),  # no browser
+        ({}, True),  # a client other than a browser
         ({"HTTP_SEC_FETCH_SITE": "same-origin"}, True),
         ({"HTTP_SEC_FETCH_SITE": "none"}, True),
         ({"HTTP_SEC_FETCH_SITE": "cross-site"}, False),
@@ -91,10 +92,10 @@ def test_no_browser_adds_a_token_by_itself():
         ({"HTTP_ORIGIN": "http://[here:8778"}, False),
     ],
 )
-def test_a_browser_states_the_origin_of_the_page_that_sends_a_request(headers, own):
-    assert is_own_origin({"HTTP_HOST": "here:8778", **headers}) is own
+def test_a_browser_states_the_origin_of_the_page_that_sends_a_request(headers, is_own):
+    assert is_own_origin({"HTTP_HOST": "here:8778", **headers}) is is_own
 
 
-@pytest.mark.parametrize("headers", ["null", "file://", "http://here"])
-def test_a_request_without_a_host_is_not_from_a_page_of_the_service(headers):
-    assert not is_own_origin({"HTTP_ORIGIN": headers})
+@pytest.mark.parametrize("origin", ["null", "file://", "http://here"])
+def test_a_request_without_a_host_is_not_from_a_page_of_the_service(origin):
+    assert not is_own_origin({"HTTP_ORIGIN": origin})

@@ -102,47 +102,47 @@ class MemoryDriver(base.Driver):
 
 
 @pytest.fixture
-def configured(tmp_path):
-    def configuration(text):
+def configuration_of(tmp_path):
+    def read(text):
         path = tmp_path / "placement.conf"
         path.write_text(f"[profiler]\n{text}")
         return web.configuration([str(path)])
 
     MemoryDriver.traces_sent.clear()
-    return configuration
+    return read
 
 
-def signed():
+def signed_headers():
     content, signature = signing.signed_pack({"base_id": "b" * 36, "parent_id": "p" * 36, "hmac_key": "key"}, "key")
     return ADMIN | {"x-trace-info": content.decode(), "x-trace-hmac": signature}
 
 
-TRACED = "enabled = true\nhmac_keys = key\ntrace_sqlalchemy = true\nconnection_string = kept://\n"
+TRACING = "enabled = true\nhmac_keys = key\ntrace_sqlalchemy = true\nconnection_string = kept://\n"
 
 
 @pytest.mark.parametrize(
     ("text", "headers", "traces"),
     [
-        (TRACED, signed(), {"wsgi-start", "wsgi-stop", "db-start", "db-stop"}),
-        (TRACED.replace("trace_sqlalchemy = true", ""), signed(), {"wsgi-start", "wsgi-stop"}),
-        (TRACED, ADMIN, set()),
-        (TRACED.replace("hmac_keys = key", "hmac_keys = other"), signed(), set()),
-        (TRACED.replace("enabled = true", ""), signed(), set()),
+        (TRACING, signed_headers(), {"wsgi-start", "wsgi-stop", "db-start", "db-stop"}),
+        (TRACING.replace("trace_sqlalchemy = true", ""), signed_headers(), {"wsgi-start", "wsgi-stop"}),
+        (TRACING, ADMIN, set()),
+        (TRACING.replace("hmac_keys = key", "hmac_keys = other"), signed_headers(), set()),
+        (TRACING.replace("enabled = true", ""), signed_headers(), set()),
     ],
 )
 def test_traces_are_sent_if_osprofiler_is_enabled_and_the_client_has_the_key(
-    configured, tmp_path, text, headers, traces
+    configuration_of, tmp_path, text, headers, traces
 ):
     with opened(f"sqlite:///{tmp_path}/x") as database:
         made.sync(database.engine)
-        app = deploy.loadapp(configured(text), database)
+        app = deploy.loadapp(configuration_of(text), database)
         assert web.ask(app, "GET", "/resource_providers", headers).status_int == 200
     assert {trace["name"] for trace in MemoryDriver.traces_sent} == traces
 
 
-def test_an_unusable_profiler_backend_is_logged_and_requests_are_served(configured, tmp_path, caplog):
+def test_an_unusable_profiler_backend_is_logged_and_requests_are_served(configuration_of, tmp_path, caplog):
     with opened(f"sqlite:///{tmp_path}/x") as database:
         made.sync(database.engine)
-        app = deploy.loadapp(configured(TRACED.replace("kept", "unknown")), database)
-        assert web.ask(app, "GET", "/resource_providers", signed()).status_int == 200
+        app = deploy.loadapp(configuration_of(TRACING.replace("kept", "unknown")), database)
+        assert web.ask(app, "GET", "/resource_providers", signed_headers()).status_int == 200
     assert "osprofiler is disabled" in caplog.text

@@ -41,7 +41,7 @@ def laborious(_req):
 
 @endpoint()
 def waiting(_req):
-    """A handler that was asked to wait for an hour."""
+    """A handler whose request asked it to wait for an hour."""
     signals.timing("wait", 3600.0)
     return no_content()
 
@@ -80,25 +80,25 @@ def lines(caplog, level):
 
 
 @pytest.mark.parametrize(
-    ("result", "ends", "facts"),
+    ("result", "ends", "fields"),
     [
         ("12", "microversion: 1.0 found: 12", {"found": 12}),
         ("0", "microversion: 1.0 found: 0 obstacle: resources", {"found": 0, "obstacle": "resources"}),
     ],
 )
-def test_the_line_of_a_search_contains_its_result(app, caplog, result, ends, facts):
+def test_the_line_of_a_search_contains_its_result(app, caplog, result, ends, fields):
     caplog.set_level(logging.INFO)
     web.ask(app, "GET", f"/searching/{result}", ADMIN)
     web.ask(app, "GET", "/nothing", ADMIN)
     search, other = [record for record in caplog.records if "request_log" in record.name]
     assert search.getMessage().endswith(ends)
-    assert facts.items() <= search.extra.items()
-    assert ("obstacle" in search.extra) == ("obstacle" in facts)
+    assert fields.items() <= search.extra.items()
+    assert ("obstacle" in search.extra) == ("obstacle" in fields)
     assert "found" not in other.getMessage()
     assert "found" not in other.extra
 
 
-def test_the_request_id_is_in_the_context_and_in_the_reply(app):
+def test_the_request_id_is_in_the_context_and_in_the_response(app):
     answer = web.ask(app, "GET", "/ids", ADMIN)
     request_id = answer.headers["x-openstack-request-id"]
     assert answer.json == [request_id, request_id, None, "admin"]
@@ -106,7 +106,7 @@ def test_the_request_id_is_in_the_context_and_in_the_reply(app):
 
 
 @pytest.mark.parametrize(
-    ("header", "known"),
+    ("header", "expected"),
     [
         (f"req-{UUID}", f"req-{UUID}"),
         (f"req-{UUID.upper()}", f"req-{UUID.upper()}"),
@@ -116,9 +116,9 @@ def test_the_request_id_is_in_the_context_and_in_the_reply(app):
         ("req-", None),
     ],
 )
-def test_the_global_request_id_is_in_the_context_only(app, header, known):
+def test_the_global_request_id_is_in_the_context_only(app, header, expected):
     answer = web.ask(app, "GET", "/ids", ADMIN, environ={"HTTP_X_OPENSTACK_REQUEST_ID": header})
-    assert answer.json[2] == known
+    assert answer.json[2] == expected
     assert answer.headers["x-openstack-request-id"] != header
 
 
@@ -167,11 +167,11 @@ def test_json_is_the_default_media_type(app, accept):
 
 def test_a_log_line_has_the_id_of_its_own_request(app):
     """The log formatter uses the latest context of the thread, which an earlier request may have left."""
-    seen = []
+    request_ids = []
 
     class Formatter(logging.Handler):
         def emit(self, _record):
-            seen.append(oslo_context.get_current().request_id)
+            request_ids.append(oslo_context.get_current().request_id)
 
     handler = Formatter()
     logger = logging.getLogger("placement.middleware.request_log")
@@ -183,23 +183,23 @@ def test_a_log_line_has_the_id_of_its_own_request(app):
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
-    assert seen == [answer.headers["x-openstack-request-id"] for answer in answers for _ in range(2)]
+    assert request_ids == [answer.headers["x-openstack-request-id"] for answer in answers for _ in range(2)]
 
 
-# --- the facts of a line, by name ---
+# --- the fields of a record ---
 
 
-def facts(caplog):
-    (record,) = [each for each in caplog.records if "request_log" in each.name]
+def record_fields(caplog):
+    (record,) = [candidate for candidate in caplog.records if "request_log" in candidate.name]
     return record.extra
 
 
-def test_a_log_record_has_its_facts_by_name(app, caplog):
+def test_a_log_record_has_its_values_as_fields(app, caplog):
     caplog.set_level(logging.INFO)
     answer = web.ask(app, "GET", "/missing/some", ADMIN, environ={"REMOTE_ADDR": "192.0.2.1"})
-    logged = facts(caplog)
-    assert 0 < logged.pop("seconds") < 60
-    assert logged == {
+    fields = record_fields(caplog)
+    assert 0 < fields.pop("seconds") < 60
+    assert fields == {
         "client": "192.0.2.1",
         "method": "GET",
         "route": "/missing/{name}",
@@ -210,27 +210,27 @@ def test_a_log_record_has_its_facts_by_name(app, caplog):
     }
 
 
-def test_a_log_record_has_no_facts_of_layers_that_did_not_run(app, caplog):
+def test_a_log_record_has_no_values_of_layers_that_did_not_run(app, caplog):
     caplog.set_level(logging.INFO)
     web.ask(app, "GET", "/ids")
-    logged = facts(caplog)
-    assert (logged["status"], logged["route"], logged["microversion"]) == (401, None, "-")
-    assert logged["failure"] == "Unauthenticated"
-    assert "parts" not in logged
+    fields = record_fields(caplog)
+    assert (fields["status"], fields["route"], fields["microversion"]) == (401, None, "-")
+    assert fields["failure"] == "Unauthenticated"
+    assert "parts" not in fields
 
 
 # --- slow requests ---
 
 
 @pytest.fixture
-def clocked():
+def service_with_threshold():
     """Return a function that makes a service with a threshold, in seconds, for slow requests."""
     yield lambda threshold: web.service(TABLE, api__slow_request_threshold=threshold)
     TIMINGS.disconnect()
 
 
-def test_a_slow_request_is_logged_as_a_warning_with_its_timings(clocked, caplog):
-    slow = clocked(1e-9)
+def test_a_slow_request_is_logged_as_a_warning_with_its_timings(service_with_threshold, caplog):
+    slow = service_with_threshold(1e-9)
     caplog.set_level(logging.WARNING)
     web.ask(slow, "GET", "/laborious", ADMIN)
     (line,) = lines(caplog, logging.WARNING)
@@ -238,13 +238,13 @@ def test_a_slow_request_is_logged_as_a_warning_with_its_timings(clocked, caplog)
     parts = re.search(pattern, line)[1].split(", ")
     assert parts[:2] == ["sql 0.750 in 2", "retry after deadlock 0.000"]
     assert re.fullmatch(r"encode \d+\.\d{3}", parts[2])
-    logged = facts(caplog)["parts"]
-    assert logged["sql"] == {"seconds": 0.75, "times": 2}
-    assert logged.keys() == {"sql", "retry after deadlock", "encode"}
+    timings = record_fields(caplog)["parts"]
+    assert timings["sql"] == {"seconds": 0.75, "times": 2}
+    assert timings.keys() == {"sql", "retry after deadlock", "encode"}
 
 
-def test_timings_of_an_earlier_request_are_not_reported_again(clocked, caplog):
-    slow = clocked(1e-9)
+def test_timings_of_an_earlier_request_are_not_reported_again(service_with_threshold, caplog):
+    slow = service_with_threshold(1e-9)
     web.ask(slow, "GET", "/laborious", ADMIN)
     caplog.clear()
     web.ask(slow, "GET", "/missing/x", ADMIN)
@@ -252,9 +252,9 @@ def test_timings_of_an_earlier_request_are_not_reported_again(clocked, caplog):
     assert line.endswith("parts: -")
 
 
-def test_a_request_is_not_slow_because_it_was_asked_to_wait(clocked, caplog):
+def test_a_request_is_not_slow_because_it_was_asked_to_wait(service_with_threshold, caplog):
     caplog.set_level(logging.INFO)
-    slow = clocked(1e-9)
+    slow = service_with_threshold(1e-9)
     web.ask(slow, "GET", "/waiting", ADMIN)
     (line,) = lines(caplog, logging.INFO)
     assert line.endswith("microversion: 1.0")
@@ -263,12 +263,12 @@ def test_a_request_is_not_slow_because_it_was_asked_to_wait(clocked, caplog):
     assert len(lines(caplog, logging.WARNING)) == 1
 
 
-def test_a_request_below_the_threshold_is_logged_without_timings(clocked, caplog):
+def test_a_request_below_the_threshold_is_logged_without_timings(service_with_threshold, caplog):
     caplog.set_level(logging.INFO)
-    web.ask(clocked(3600), "GET", "/laborious", ADMIN)
+    web.ask(service_with_threshold(3600), "GET", "/laborious", ADMIN)
     (line,) = lines(caplog, logging.INFO)
     assert line.endswith("microversion: 1.0")
-    assert "parts" not in facts(caplog)
+    assert "parts" not in record_fields(caplog)
 
 
 def test_without_a_threshold_timings_are_not_collected(app):

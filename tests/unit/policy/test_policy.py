@@ -1,4 +1,4 @@
-"""The rules, in both sets of defaults and with a policy file (docs: policy)."""
+"""Policy rules, with both sets of defaults and with policy files (docs: policy)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ OPERATIONS = [rule.name for rule in RULES if rule.name.startswith("placement:")]
 ORDINARY = [name for name in OPERATIONS if name not in (RESHAPE, USAGES)]
 
 
-def caller(*roles, project_id="p", **more):
-    return RequestContext(user_id="u", project_id=project_id, roles=list(roles), overwrite=False, **more)
+def caller(*roles, project_id="p", **attributes):
+    return RequestContext(user_id="u", project_id=project_id, roles=list(roles), overwrite=False, **attributes)
 
 
 def allows(policy, rule, context, target=None):
@@ -69,9 +69,9 @@ def test_ordinary_operations_are_allowed_to_admin_and_service(either, rule):
 @pytest.mark.parametrize("rule", OPERATIONS)
 @pytest.mark.parametrize("scope", [{"system_scope": "all"}, {"domain_id": "d"}])
 def test_a_token_without_a_project_is_refused_every_operation(either, rule, scope):
-    with pytest.raises(errors.WrongScope) as refusal:
+    with pytest.raises(errors.WrongScope) as raised:
         either.authorize(rule, caller("admin", "service", project_id=None, **scope))
-    assert str(refusal.value) == rule
+    assert str(raised.value) == rule
 
 
 def test_only_services_may_reshape(secure, legacy):
@@ -92,7 +92,7 @@ def test_a_reader_may_list_the_usages_of_its_own_project(either):
 
 
 def test_a_missing_target_is_not_a_project_named_none(either):
-    """oslo.policy compares texts, and the text of a missing value is "None"."""
+    """oslo.policy compares strings, and a missing value is the string "None"."""
     assert not allows(either, USAGES, caller("reader", project_id="None"), {"project_id": None})
     assert allows(either, USAGES, caller("reader", project_id="None"), {"project_id": "None"})
 
@@ -109,9 +109,9 @@ def test_a_caller_without_a_project_is_not_of_the_project_named_none(tmp_path):
 
 
 def test_a_refusal_names_the_rule(secure):
-    with pytest.raises(errors.PolicyForbids) as refusal:
+    with pytest.raises(errors.PolicyForbids) as raised:
         secure.authorize(RESHAPE, caller("admin"))
-    assert str(refusal.value) == f"Policy does not allow {RESHAPE} to be performed."
+    assert str(raised.value) == f"Policy does not allow {RESHAPE} to be performed."
 
 
 def test_a_cached_verdict_is_for_one_caller_one_rule_and_one_target(secure):
@@ -130,7 +130,7 @@ def test_a_policy_file_overrides_rules_by_name(tmp_path):
     assert not allows(policy, ORDINARY[0], caller("admin"))
 
 
-def test_a_changed_file_is_in_force_from_the_next_start_on(tmp_path):
+def test_a_changed_file_takes_effect_at_the_next_start(tmp_path):
     policy = policy_of(tmp_path, f'"{RESHAPE}": "role:boss"\n')
     later = policy_of(tmp_path, f'"{RESHAPE}": "role:admin"\n')
     assert allows(policy, RESHAPE, caller("boss"))
@@ -149,7 +149,7 @@ def test_verdicts_are_correct_when_the_cache_is_full(monkeypatch):
 
 
 def test_a_verdict_with_a_long_key_is_not_cached():
-    """Clients choose the roles and ids of some callers: the cache has a limit in bytes."""
+    """Clients choose the roles and ids of some callers, so the length of a key is limited, too."""
     policy = Policy(web.configuration(), RULES)
     for _ in range(2):
         assert allows(policy, ORDINARY[0], caller("admin", project_id="p" * 3000))
@@ -168,15 +168,15 @@ def test_a_rule_may_refer_to_the_project_and_user_of_the_caller(tmp_path):
 
 
 def test_two_policies_in_one_process_do_not_mix(secure, legacy):
-    again = Policy(web.configuration(), RULES)
+    second_secure = Policy(web.configuration(), RULES)
     for _ in range(2):
         assert not allows(secure, RESHAPE, caller("admin"))
         assert allows(legacy, RESHAPE, caller("admin"))
-        assert not allows(again, RESHAPE, caller("admin"))
+        assert not allows(second_secure, RESHAPE, caller("admin"))
 
 
 def test_concurrent_first_requests_see_all_rules():
-    """story 2005168: the rules were loaded by the first request, and the second saw half of them."""
+    """Story 2005168: the first request loaded the rules, and the second saw half of them."""
     for _ in range(5):
         policy = Policy(web.configuration(), RULES)
         start = threading.Barrier(8)
@@ -245,9 +245,9 @@ def test_an_invalid_policy_file_prevents_the_start(tmp_path, place, text, senten
     elif place == "policy_dirs":
         path, sentence = path.parent / "file", " is not a directory"
         path.touch()
-    named = {"policy_file": path, "policy_dirs": path.parent if text else path}[place]
+    value = {"policy_file": path, "policy_dirs": path.parent if text else path}[place]
     configuration = tmp_path / "placement.conf"
-    configuration.write_text(f"[oslo_policy]\n{place} = {named}\n")
+    configuration.write_text(f"[oslo_policy]\n{place} = {value}\n")
     with pytest.raises(ValueError, match="^" + re.escape(f"{path}{sentence}")):
         Policy(web.configuration(config_files=[str(configuration)]), RULES)
 
@@ -319,7 +319,7 @@ def test_the_tools_get_an_enforcer(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("rule", "output"), [("role:boss", ""), ("role:a orr", "Failed to parse rule: role:a orr\n")])
 def test_the_validator_reads_the_policy_file_next_to_the_configuration(rule, output, tmp_path, monkeypatch, capsys):
-    """The validator opens the path in the option's value and does not search as oslo.config does."""
+    """The validator opens the path in the option, and does not search for it as oslo.config does."""
     (tmp_path / "placement.conf").touch()
     (tmp_path / "policy.yaml").write_text(f'"{USAGES}": "{rule}"\n')
     monkeypatch.setenv(options.CONFIG_DIR_VARIABLE, str(tmp_path))

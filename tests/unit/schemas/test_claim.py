@@ -1,4 +1,4 @@
-"""Claims made from request bodies of all versions, and the limit of allocations per request."""
+"""Claims from request bodies of all versions, and the limit of allocations per request."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def test_a_body_of_the_first_version_states_no_owner_and_no_generation():
     assert claim.generation is ANY_GENERATION
 
 
-def bodies(*amounts_of_each):
+def bodies(*classes_of_consumers):
     return {
-        str(number): {"allocations": {"host": {"resources": dict.fromkeys(names, 1)}} if names else {}}
-        for number, names in enumerate(amounts_of_each)
+        str(number): {"allocations": {"host": {"resources": dict.fromkeys(classes, 1)}} if classes else {}}
+        for number, classes in enumerate(classes_of_consumers)
     }
 
 
-@pytest.mark.parametrize("numbers", [("ABC",), ("AB", "A"), ("A", "", ""), ("", "", "")])
-def test_a_request_may_write_as_many_allocations_as_the_limit(numbers):
-    assert len(claims(bodies(*numbers), SETTINGS)) == len(numbers)
+@pytest.mark.parametrize("classes", [("ABC",), ("AB", "A"), ("A", "", ""), ("", "", "")])
+def test_a_request_may_write_as_many_allocations_as_the_limit(classes):
+    assert len(claims(bodies(*classes), SETTINGS)) == len(classes)
 
 
-@pytest.mark.parametrize("many", [("ABCD",), ("ABC", ""), ("", "", "", "")])
-def test_a_request_above_the_limit_is_refused_and_a_consumer_without_allocations_counts_as_one(many):
-    with pytest.raises(errors.TooManyAllocations) as refused:
-        claims(bodies(*many), SETTINGS)
-    assert refused.value.facts == {"count": 4, "limit": 3}
+@pytest.mark.parametrize("classes", [("ABCD",), ("ABC", ""), ("", "", "", "")])
+def test_a_request_above_the_limit_is_refused_and_a_consumer_without_allocations_counts_as_one(classes):
+    with pytest.raises(errors.TooManyAllocations) as raised:
+        claims(bodies(*classes), SETTINGS)
+    assert raised.value.facts == {"count": 4, "limit": 3}

@@ -1,7 +1,7 @@
-"""Bodies and queries at every version, and the sentences for invalid ones.
+"""Schemas of bodies and queries at every version, and the messages about invalid values.
 
-Every rendered schema is recorded in ``schemas/*.json``, so that a change of the wire is a visible diff.  After an
-intended change, record them again from the root of the project and read the diff:
+Every rendered schema is recorded in ``schemas/*.json``, so that a change of the wire format is a visible diff.  After
+an intended change, record them again from the root of the project and read the diff:
 
     PYTHONPATH=. python tests/unit/schemas/test_schemas.py
 """
@@ -65,7 +65,7 @@ BODIES = {name: document for name, document in DOCUMENTS.items() if isinstance(d
 
 
 def history(document):
-    """Return each rendered schema, by the versions that it holds for."""
+    """Return each rendered schema, by its range of versions."""
     forms = []
     for version in VERSIONS:
         rendered = document.render(version)
@@ -91,7 +91,7 @@ def test_every_document_is_recorded_and_no_other():
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_schema_is_as_recorded(name):
+def test_schema_matches_its_record(name):
     recorded = json.loads((RECORDS / f"{name}.json").read_text())
     assert history(DOCUMENTS[name]) == recorded
 
@@ -102,11 +102,11 @@ def test_schema_is_a_json_schema(name):
         jsonschema.Draft7Validator.check_schema(DOCUMENTS[name].render(version))
 
 
-def test_inventory_under_an_invalid_class_name_is_validated_as_well():
-    whole = {"resource_provider_generation": 0, "inventories": {"lower": {"total": 1}}}
-    assert conforms(inventory.REPLACE, whole, mv.LATEST)
-    for broken in (5, {}, {"total": "1"}):
-        assert not conforms(inventory.REPLACE, whole | {"inventories": {"lower": broken}}, mv.LATEST)
+def test_inventory_of_an_invalid_class_name_is_validated():
+    body = {"resource_provider_generation": 0, "inventories": {"lower": {"total": 1}}}
+    assert conforms(inventory.REPLACE, body, mv.LATEST)
+    for invalid in (5, {}, {"total": "1"}):
+        assert not conforms(inventory.REPLACE, body | {"inventories": {"lower": invalid}}, mv.LATEST)
 
 
 def test_uuids_in_values_may_have_any_notation():
@@ -260,7 +260,7 @@ RECORD = {"resource_provider_generation": 0, "total": 8}
             "'beta' is not of type 'array'",
             "'type' in schema['properties']['mappings']['patternProperties']['[a-zA-Z0-9_-]{1,64}']:",
         ),
-        # of several errors the one nearest to the top is reported; in a claim additional properties before missing ones
+        # Of several errors the one nearest to the root is reported; in a claim, unknown properties before missing ones.
         (
             provider.CREATE,
             mv.LATEST,
@@ -278,18 +278,18 @@ RECORD = {"resource_provider_generation": 0, "total": 8}
     ],
 )
 def test_explanation_has_the_form_that_clients_match(schema, version, value, message, place):
-    with pytest.raises(errors.InvalidBody) as refused:
+    with pytest.raises(errors.InvalidBody) as raised:
         schema.validate(value, version)
-    sentence, failed, instance = str(refused.value).split("\n\n")
+    sentence, failed, instance = str(raised.value).split("\n\n")
     assert sentence == f"JSON does not validate: {message}"
     assert failed.startswith(f"Failed validating {place}\n    {{")
     assert instance.startswith("On instance")
 
 
 def test_explanation_shows_the_schema_and_then_the_value():
-    with pytest.raises(errors.InvalidBody) as refused:
+    with pytest.raises(errors.InvalidBody) as raised:
         resource_class.CREATE.validate({"name": "lower"}, mv.LATEST)
-    assert str(refused.value) == (
+    assert str(raised.value) == (
         "JSON does not validate: 'lower' does not match '^CUSTOM_[A-Z0-9_]+$'\n"
         "\n"
         "Failed validating 'pattern' in schema['properties']['name']:\n"
@@ -307,9 +307,9 @@ def test_explanation_has_the_index_of_an_item():
 
 @pytest.mark.parametrize("twice", [[1, 1.0], [{"a": [1], "b": 2}, {"b": 2, "a": [1]}], ["x", "x"], [None, None]])
 def test_repeated_items_are_reported_before_errors_in_the_items(twice):
-    with pytest.raises(errors.InvalidBody) as refused:
+    with pytest.raises(errors.InvalidBody) as raised:
         aggregate.REPLACE.validate([UUID, *twice], mv.AGGREGATES)
-    assert f"{[UUID, *twice]} has non-unique elements\n" in str(refused.value)
+    assert f"{[UUID, *twice]} has non-unique elements\n" in str(raised.value)
 
 
 @pytest.mark.parametrize("once", [[1, True], [0, False], ["1", 1], [{"a": 1}, '{"a": 1}'], [[], {}]])
@@ -343,13 +343,13 @@ def floats(value):
 
 def test_whole_floats_become_integers_at_every_depth():
     record = {"total": 8.0, "allocation_ratio": 4.0, "resource_provider_generation": 2.0}
-    moved = {UUID: {"resource_provider_generation": 1.0, "inventories": {"VCPU": record, "lower": dict(record)}}}
+    inventories = {UUID: {"resource_provider_generation": 1.0, "inventories": {"VCPU": record, "lower": dict(record)}}}
     claims = {OTHER: CLAIM | {"allocations": {UUID: {"generation": 3.0, "resources": {"VCPU": 2.0}}}}}
     claims[OTHER]["consumer_generation"] = 1.0
-    body = reshaper.CREATE.validate({"inventories": moved, "allocations": claims}, mv.LATEST)
+    body = reshaper.CREATE.validate({"inventories": inventories, "allocations": claims}, mv.LATEST)
     assert set(floats(body)) == {"allocation_ratio"}
-    listed = {"allocations": [{"resource_provider": {"uuid": UUID}, "resources": {"VCPU": 1.0}}]}
-    assert set(floats(allocation.REPLACE.validate(listed, mv.INITIAL))) == set()
+    old_body = {"allocations": [{"resource_provider": {"uuid": UUID}, "resources": {"VCPU": 1.0}}]}
+    assert set(floats(allocation.REPLACE.validate(old_body, mv.INITIAL))) == set()
 
 
 def test_values_without_a_schema_keep_their_floats():
@@ -370,7 +370,7 @@ def test_a_pattern_does_not_match_before_a_newline_at_the_end():
         allocation.CREATE.validate({UUID + "\n": CLAIM}, mv.LATEST)
 
 
-def nested(depth):
+def nested_lists(depth):
     value = []
     for _ in range(depth):
         value = [value]
@@ -381,8 +381,13 @@ def nested(depth):
 @pytest.mark.parametrize(
     "value",
     [
-        nested(5_000),
-        {"name": nested(5_000), "traits": nested(900), "aggregates": [nested(5_000)], "mappings": nested(300)},
+        nested_lists(5_000),
+        {
+            "name": nested_lists(5_000),
+            "traits": nested_lists(900),
+            "aggregates": [nested_lists(5_000)],
+            "mappings": nested_lists(300),
+        },
         [10**5_000] * 2,
         {"total": 10**5_000, "consumer_generation": -(10**5_000), "allocation_ratio": 10**400},
         {"total": float("inf"), "allocation_ratio": float("-inf"), "resource_provider_generation": float("nan")},
@@ -418,9 +423,9 @@ def test_ratio_is_a_number_that_a_double_can_hold(ratio):
 
 
 def test_long_values_are_cut_in_explanations():
-    with pytest.raises(errors.InvalidBody) as refused:
+    with pytest.raises(errors.InvalidBody) as raised:
         resource_class.CREATE.validate({"name": "CUSTOM_" + "A" * 90_000}, mv.LATEST)
-    message, _, value_ = str(refused.value).split("\n\n")
+    message, _, value_ = str(raised.value).split("\n\n")
     assert message.startswith("JSON does not validate: 'CUSTOM_AAA")
     assert message.endswith("AAA' is too long")
     assert len(message) < 6_000
@@ -479,9 +484,9 @@ def test_location_of_an_error_in_a_large_value_is_found(schema, version, value, 
 
 
 def test_a_missing_property_of_a_large_value_is_reported_before_an_error_inside_it():
-    wrong = {"allocations": {UUID: {"resources": {**A_CLAIM_OF_MANY[UUID]["resources"], "CUSTOM_X": 0}}}}
+    body = {"allocations": {UUID: {"resources": {**A_CLAIM_OF_MANY[UUID]["resources"], "CUSTOM_X": 0}}}}
     with pytest.raises(errors.InvalidBody, match=r"^JSON does not validate: the value does not conform"):
-        allocation.REPLACE.validate(wrong, mv.LATEST)
+        allocation.REPLACE.validate(body, mv.LATEST)
 
 
 def test_an_infinite_ratio_is_refused_as_not_a_number():
@@ -563,9 +568,9 @@ def test_an_infinite_ratio_is_refused_as_not_a_number():
     ],
 )
 def test_query_is_refused_with_an_explanation(schema, version, pairs, message):
-    with pytest.raises(errors.InvalidQuery) as refused:
+    with pytest.raises(errors.InvalidQuery) as raised:
         schema.validate(pairs, version)
-    assert str(refused.value).split("\n\n")[0] == f"Invalid query string parameters: {message}"
+    assert str(raised.value).split("\n\n")[0] == f"Invalid query string parameters: {message}"
 
 
 def test_consumer_type_of_usages_may_be_any_text_that_begins_with_all():
@@ -610,8 +615,8 @@ def refusal(schema, value, version):
     """Return the sentence of the refusal, or None for a value that conforms."""
     try:
         schema.validate(value, version)
-    except (errors.InvalidBody, errors.InvalidQuery) as refused:
-        return str(refused)
+    except (errors.InvalidBody, errors.InvalidQuery) as failure:
+        return str(failure)
     return None
 
 
@@ -620,7 +625,7 @@ def conforms(schema, value, version):
 
 
 def valid_for_jsonschema(schema, value):
-    """Whether the value is valid by the jsonschema library without our keywords; only the format of uuids is ours."""
+    """Whether the value is valid for the jsonschema library, to which only the format of uuids is added."""
     formats = jsonschema.FormatChecker(formats=())
     formats.checks("uuid")(lambda value: not isinstance(value, str) or uuidutils.is_uuid_like(value))
     return jsonschema.Draft7Validator(schema, format_checker=formats).is_valid(value)
@@ -638,7 +643,7 @@ def test_values_that_conform_are_accepted(data, body_and_version):
 
 @hypothesis.given(st.data(), bodies_and_versions)
 def test_a_generated_value_has_the_verdict_of_the_jsonschema_library(data, body_and_version):
-    """The library makes the sentences of the refusals."""
+    """The library makes the messages of refusals."""
     name, version = body_and_version
     schema = BODIES[name].render(version)
     value = data.draw(json_strategies.nearly(json_strategies.conforming(schema)) | json_strategies.json_values())

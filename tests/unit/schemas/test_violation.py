@@ -37,11 +37,11 @@ SOME = "7c1f2d34-9a5b-4e6f-8a7b-0c1d2e3f4a5b"
 A_UUID = f"a uuid, for example {SOME}"
 
 
-def refused(value):
+def refusal(value):
     """Return the failure of an invalid body."""
-    with pytest.raises(errors.InvalidBody) as caught:
+    with pytest.raises(errors.InvalidBody) as raised:
         Body(Object(Field("things", Array(THING)))).validate(value, OLDEST)
-    return caught.value
+    return raised.value
 
 
 @pytest.mark.parametrize(
@@ -80,29 +80,29 @@ def refused(value):
         ({"things": [{"uuid": SOME, "amounts": {"A": -1}}]}, "things[0].amounts.A", "is -1", "a whole number from 0"),
     ],
 )
-def test_the_field_and_what_is_valid_there_are_named(value, field, problem, expected):
-    failure = refused(value)
+def test_the_field_and_its_valid_values_are_named(value, field, problem, expected):
+    failure = refusal(value)
     assert failure.field == field
     assert failure.line == f"{field or 'the body'} {problem}; {failure.expected}"
     assert expected is None or failure.expected == expected
 
 
 def test_all_names_are_listed_if_none_is_similar():
-    failure = refused({"things": [{"uuid": SOME, "zzz": 1}]})
+    failure = refusal({"things": [{"uuid": SOME, "zzz": 1}]})
     assert failure.expected == ("one of uuid, count, least, names, kind, flag, when, place, owner and amounts")
 
 
 def test_a_long_value_is_cut_and_a_long_list_too():
-    failure = refused({"things": "x" * 10_000})
+    failure = refusal({"things": "x" * 10_000})
     assert len(failure.line) < 400
-    many = Query(Object(Field("kind", string(enum=[f"k{number}" for number in range(100)]))))
-    with pytest.raises(errors.InvalidQuery) as caught:
-        many.validate([("kind", "x")], OLDEST)
-    assert caught.value.expected.endswith("k11 and 88 others")
+    query = Query(Object(Field("kind", string(enum=[f"k{number}" for number in range(100)]))))
+    with pytest.raises(errors.InvalidQuery) as raised:
+        query.validate([("kind", "x")], OLDEST)
+    assert raised.value.expected.endswith("k11 and 88 others")
 
 
 def test_a_value_too_large_to_validate_is_reported_with_its_field():
-    failure = refused({"things": [{"uuid": SOME, "names": ["x"] * 10_000 + [1]}]})
+    failure = refusal({"things": [{"uuid": SOME, "names": ["x"] * 10_000 + [1]}]})
     assert failure.field == "things[0].names"
     assert "too large" in failure.line
 
@@ -111,9 +111,9 @@ def test_a_strict_query_contains_each_parameter_once_unless_all_values_count():
     query = Query(Object(Field("limit", string()), Field("id", UUID, repeated_since=OLDEST)))
     query.validate([("id", SOME), ("limit", "1"), ("id", SOME)], OLDEST, strict=True)
     query.validate([("limit", "1"), ("limit", "2")], OLDEST)
-    with pytest.raises(errors.InvalidQuery) as caught:
+    with pytest.raises(errors.InvalidQuery) as raised:
         query.validate([("limit", "1"), ("limit", "2")], OLDEST, strict=True)
-    assert caught.value.line == "limit is given 2 times; one value"
-    with pytest.raises(errors.InvalidQuery) as caught:
+    assert raised.value.line == "limit is given 2 times; one value"
+    with pytest.raises(errors.InvalidQuery) as raised:
         query.validate([("id", "x"), ("id", SOME)], OLDEST, strict=True)
-    assert caught.value.line == f'id is "x"; {A_UUID}'
+    assert raised.value.line == f'id is "x"; {A_UUID}'

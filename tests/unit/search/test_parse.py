@@ -61,11 +61,11 @@ def uuids(name: str) -> str:
 def test_a_query_survives_a_round_trip_as_a_query_string(data: st.DataObject, world: World) -> None:
     """Except groups without parameters, which a query string cannot express, and names, which become uuids.
 
-    A subtree of such a group would be refused, so none is drawn.
+    Queries whose subtrees refer to such a group would be refused, and are not generated.
     """
     query = data.draw(search_queries(world))
-    written = {group.suffix for group in query.groups if query_string(SearchQuery((group,)))}
-    assume(all(suffixes <= written for suffixes in query.same_subtrees))
+    expressible = {group.suffix for group in query.groups if query_string(SearchQuery((group,)))}
+    assume(all(suffixes <= expressible for suffixes in query.same_subtrees))
     pairs = parse_qsl(query_string(query, uuids))
     parsed = parse.search_query(Parameters(pairs), mv.LATEST)
     assert query_string(parsed) == query_string(query, uuids)

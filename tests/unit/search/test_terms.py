@@ -1,4 +1,4 @@
-"""Parsing of parameter values, and the sentences for invalid ones."""
+"""Parsing of parameter values, and the messages about invalid values."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def any_of(*sets):
 
 
 def refusal(parse, *arguments):
-    with pytest.raises(errors.BadRequest) as refused:
+    with pytest.raises(errors.BadRequest) as raised:
         parse(*arguments)
-    return str(refused.value)
+    return str(raised.value)
 
 
 # --- amounts ---------------------------------------------------------------------------------------------------------
@@ -216,9 +216,9 @@ def test_root_required_is_a_single_list_of_traits():
     ],
 )
 def test_a_malformed_root_required_is_refused(values, sentence, code):
-    with pytest.raises(errors.BadRequest) as refused:
+    with pytest.raises(errors.BadRequest) as raised:
         parse.root_traits(values)
-    assert (str(refused.value), refused.value.code) == (sentence, code)
+    assert (str(raised.value), raised.value.code) == (sentence, code)
 
 
 # --- places ----------------------------------------------------------------------------------------------------------
@@ -297,10 +297,10 @@ def test_same_subtree_is_parsed_as_distinct_sets_of_suffixes():
 
 @pytest.mark.parametrize("value", ["", " ", "_A,", "_A,,_B"])
 def test_the_unsuffixed_group_cannot_be_in_a_subtree(value):
-    with pytest.raises(errors.UnsuffixedInSubtree) as refused:
+    with pytest.raises(errors.UnsuffixedInSubtree) as raised:
         parse.same_subtrees(["_A", value])
-    assert refused.value.code == errors.QUERY_BAD_VALUE
-    assert str(refused.value) == "Empty string (unsuffixed group) can not be specified in `same_subtree` "
+    assert raised.value.code == errors.QUERY_BAD_VALUE
+    assert str(raised.value) == "Empty string (unsuffixed group) can not be specified in `same_subtree` "
 
 
 # --- generated text --------------------------------------------------------------------------------------------------
@@ -310,25 +310,25 @@ texts = st.lists(pieces | st.text(max_size=3), max_size=8).map("".join)
 versions = st.sampled_from([change.version for change in mv.HISTORY])
 
 
-def amounts_read(values):
+def parsed_amounts(values):
     return [amount for value in values for amount in parse.resources(value, "resources").values()]
 
 
-def names_read(read, *arguments):
-    return read(*arguments).names
+def parsed_names(parse, *arguments):
+    return parse(*arguments).names
 
 
 @hypothesis.given(st.lists(texts, max_size=3), versions)
 def test_any_text_is_parsed_or_refused(values, version):
     """A parsed value has no empty name, and no amount outside of the range of the index."""
     with contextlib.suppress(errors.BadRequest):
-        assert all(1 <= amount <= TOO_MUCH for amount in amounts_read(values))
+        assert all(1 <= amount <= TOO_MUCH for amount in parsed_amounts(values))
     with contextlib.suppress(errors.BadRequest):
-        assert "" not in names_read(parse.traits, values, version, "required")
+        assert "" not in parsed_names(parse.traits, values, version, "required")
     with contextlib.suppress(errors.BadRequest):
-        assert "" not in names_read(parse.root_traits, values)
+        assert "" not in parsed_names(parse.root_traits, values)
     with contextlib.suppress(errors.BadRequest):
-        assert all(uuidutils.is_uuid_like(uuid) for uuid in names_read(parse.aggregates, values, version))
+        assert all(uuidutils.is_uuid_like(uuid) for uuid in parsed_names(parse.aggregates, values, version))
     with contextlib.suppress(errors.BadRequest):
         assert uuidutils.is_uuid_like(parse.in_tree(values)) or not values
     with contextlib.suppress(errors.BadRequest):

@@ -51,16 +51,16 @@ def test_no_child_or_file_outlives_the_run(end, program):
     children.until(lambda: not os.path.exists(directory), "the directory outlives the run")
 
 
-@pytest.mark.parametrize(("options", "is_there"), [("size=8G", True), ("size=64M", False), ("size=8G,noexec", False)])
-def test_a_run_is_in_memory_if_there_is_room_for_it_and_for_programs(options, is_there):
+@pytest.mark.parametrize(("options", "in_memory"), [("size=8G", True), ("size=64M", False), ("size=8G,noexec", False)])
+def test_a_run_is_in_memory_if_the_file_system_is_large_enough_and_executable(options, in_memory):
     mount = f"mount -t tmpfs -o {options} tmpfs /dev/shm"
-    tried = subprocess.run(["unshare", "--mount", *mount.split()], capture_output=True, text=True)
-    if tried.returncode:
-        raise Missing(f"a namespace of mounts needs root with CAP_SYS_ADMIN: {tried.stderr.strip()}")
+    attempt = subprocess.run(["unshare", "--mount", *mount.split()], capture_output=True, text=True)
+    if attempt.returncode:
+        raise Missing(f"a namespace of mounts needs root with CAP_SYS_ADMIN: {attempt.stderr.strip()}")
     run = "from tests import children; children.begin_run(); print(children.run_directory()); children.end_run()"
     words = ["unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh", sys.executable, "-c", run]
     directory = subprocess.run(words, check=True, capture_output=True, text=True, timeout=children.PATIENCE).stdout
-    assert directory.startswith("/dev/shm/") is is_there
+    assert directory.startswith("/dev/shm/") is in_memory
 
 
 def test_a_child_that_ends_before_it_is_ready_is_reported_with_its_log(tmp_path):

@@ -35,7 +35,7 @@ def test_seven(subtests):
 
 
 @pytest.fixture
-def run(pytester):
+def run_tests(pytester):
     def run():
         pytester.makeconftest(HOOKS)
         pytester.makepyfile(TESTS)
@@ -44,11 +44,11 @@ def run(pytester):
     return run
 
 
-def test_each_test_is_skipped_and_each_program_is_named_once(run, monkeypatch):
+def test_each_test_is_skipped_and_each_program_is_named_once(run_tests, monkeypatch):
     monkeypatch.delenv("CI", raising=False)
-    ran = run()
-    ran.assert_outcomes(passed=2, skipped=5)  # a test passes if only its subtests are skipped
-    ran.stdout.fnmatch_lines(
+    result = run_tests()
+    result.assert_outcomes(passed=2, skipped=5)  # a test passes if only its subtests are skipped
+    result.stdout.fnmatch_lines(
         [
             "*= skipped for lack of programs =*",
             "     3  serverd is not installed: `make servers` installs it",
@@ -62,12 +62,12 @@ def test_each_test_is_skipped_and_each_program_is_named_once(run, monkeypatch):
     )
 
 
-def test_in_ci_each_test_fails(run, monkeypatch):
+def test_in_ci_each_test_fails(run_tests, monkeypatch):
     monkeypatch.setenv("CI", "1")
-    ran = run()
+    result = run_tests()
     # An exception in a fixture is an error; each subtest fails, and so does its test.
-    ran.assert_outcomes(passed=1, skipped=1, failed=1 + 3, errors=3)
-    ran.stdout.fnmatch_lines(["serverd is not installed: `make servers` installs it (CI runs everything)"] * 3)
-    ran.stdout.fnmatch_lines(["clientd is not installed: pip install clientd (CI runs everything)"])
-    ran.stdout.no_fnmatch_line("*for lack of programs*")
-    ran.stdout.no_fnmatch_line("During handling of *")
+    result.assert_outcomes(passed=1, skipped=1, failed=1 + 3, errors=3)
+    result.stdout.fnmatch_lines(["serverd is not installed: `make servers` installs it (CI runs everything)"] * 3)
+    result.stdout.fnmatch_lines(["clientd is not installed: pip install clientd (CI runs everything)"])
+    result.stdout.no_fnmatch_line("*for lack of programs*")
+    result.stdout.no_fnmatch_line("During handling of *")

@@ -36,11 +36,11 @@ LISTS_MODULES = (
 def test_a_forked_program_behaves_like_a_started_one(tmp_path, arguments):
     (tmp_path / "prints").write_text(PRINTS)
     argv, options = [sys.executable, *arguments], {"env": {"LC_CTYPE": "C.UTF-8", "NAME": "a value"}, "cwd": tmp_path}
-    started = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **options)
-    forked = preloaded.service().run(argv, **options)
-    assert (forked.returncode, forked.stdout) == (started.returncode, started.stdout)
-    assert forked.stderr.splitlines()[-1] == started.stderr.splitlines()[-1]
-    assert forked.returncode > 0
+    expected = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **options)
+    result = preloaded.service().run(argv, **options)
+    assert (result.returncode, result.stdout) == (expected.returncode, expected.stdout)
+    assert result.stderr.splitlines()[-1] == expected.stderr.splitlines()[-1]
+    assert result.returncode > 0
 
 
 def test_a_forked_program_has_the_preloaded_modules_and_no_state_of_another():

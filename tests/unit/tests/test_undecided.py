@@ -21,8 +21,8 @@ TESTS = """
 
 @pytest.fixture
 def session(pytester, monkeypatch):
-    """Run a session of ``judged`` tests, ``count`` of them undecided, in this number of processes of pytest-xdist."""
-    # Otherwise each process loads all installed plugins.
+    """Return a function that runs ``judged`` tests, ``count`` of them undecided, in processes of pytest-xdist."""
+    # Without this, each process would load all installed plugins.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
     def run(count, judged=4, processes=0, slow=""):

@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.mark.parametrize(("name", "oldest"), [("no-such-package", "1"), ("pytest", "9999")])
 def test_a_package_that_cannot_be_installed_is_reported_in_one_line(name, oldest):
-    """A release newer than any existing one cannot be installed either; a recent package is left alone.
+    """A release newer than any existing one cannot be installed either; a recent package is not reported.
 
-    The line before it says that compiling takes a minute, where `mysqlclient` is missing as well.
+    Where mysqlclient is missing, too, a line before it announces that compiling takes a minute.
     """
     packages = ["packaging>=1", f"{name}>={oldest}"]
     program = f"from tools import install_compiled as it; it.PACKAGES = {packages!r}; it.main()"
@@ -28,9 +28,9 @@ def test_a_package_that_cannot_be_installed_is_reported_in_one_line(name, oldest
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_the_oldest_releases_are_those_of_the_setup():
+def test_the_oldest_releases_match_setup_cfg():
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
     lines = setup["options.extras_require"].get("mysqlclient", raw=True)
-    of_others = ("mod_wsgi>=5.0", "systemd-python>=235")
-    assert lines.split() == [package for package in install_compiled.PACKAGES if package not in of_others]
+    other_packages = ("mod_wsgi>=5.0", "systemd-python>=235")
+    assert lines.split() == [package for package in install_compiled.PACKAGES if package not in other_packages]

@@ -17,8 +17,8 @@ STATUS_OF_V1 = {"POST /v1/claims, optimistic": "200", "POST /v1/claims, in round
 
 
 @functools.cache
-def traced(*arguments):
-    """Return the lines that the tool prints."""
+def trace_lines(*arguments):
+    """Return the output of the tool."""
     command = [sys.executable, "tools/trace_request.py", *arguments]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
@@ -27,36 +27,36 @@ def traced(*arguments):
 
 def functions_of(request):
     """Return the head line of a request, and the lines of its functions by file."""
-    lines = traced("--functions")
+    lines = trace_lines("--functions")
     first = next(number for number, line in enumerate(lines) if line.startswith(request))
-    listed = itertools.takewhile(lambda line: line.startswith("  "), lines[first + 1 :])
-    return lines[first], [*listed]
+    functions = itertools.takewhile(lambda line: line.startswith("  "), lines[first + 1 :])
+    return lines[first], [*functions]
 
 
 def test_every_request_is_answered_and_counted():
     expected = STATUS | (STATUS_OF_V1 if "v1" in extension.installed() else {})
-    entered = {}
-    for line in traced():
+    statuses = {}
+    for line in trace_lines():
         *name, status, files, files_, functions, functions_, deepest, deepest_ = line.split()
         assert (files, functions, deepest) == ("files", "functions", "deepest")
         assert 0 < int(files_) < int(functions_)
         assert int(deepest_) > 0
-        entered[" ".join(name)] = status
-    assert entered == expected
+        statuses[" ".join(name)] = status
+    assert statuses == expected
 
 
 def test_the_stack_goes_down_to_the_database():
-    head, *stack = traced("--stack", "resource_providers")
+    head, *stack = trace_lines("--stack", "resource_providers")
     assert len(stack) == int(head.split()[-1])
     assert "handlers/provider.py show" in " ".join(stack)
 
 
 def test_the_calls_are_listed_in_order_with_their_depth():
-    head, *listed = traced("--calls", "resource_providers")
-    depths = [(len(line) - len(line.lstrip())) // 2 - 1 for line in listed]
+    head, *calls = trace_lines("--calls", "resource_providers")
+    depths = [(len(line) - len(line.lstrip())) // 2 - 1 for line in calls]
     assert max(depths) + 1 == int(head.split()[-1])
     assert all(later <= earlier + 1 for earlier, later in itertools.pairwise(depths))
-    names = [line.strip() for line in listed]
+    names = [line.strip() for line in calls]
     assert names.index("handlers/provider.py show") < names.index("objects/provider.py ResourceProvider.get")
 
 
@@ -77,8 +77,8 @@ def test_an_unknown_name_of_a_request_is_an_error():
 
 
 def test_the_functions_are_listed_by_file():
-    head, listed = functions_of("GET /resource_providers")
+    head, lines = functions_of("GET /resource_providers")
     _, files, _, functions, _, _ = head.split()[-6:]
-    by_indent = [sum(line.startswith(indent) for line in listed) for indent in ("  ", "    ")]
+    by_indent = [sum(line.startswith(indent) for line in lines) for indent in ("  ", "    ")]
     assert by_indent == [int(files) + int(functions), int(functions)]
-    assert "  handlers/provider.py" in listed
+    assert "  handlers/provider.py" in lines

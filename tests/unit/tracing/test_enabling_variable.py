@@ -29,7 +29,7 @@ COLLECTOR = "http://127.0.0.1:4318"
         ({"OTEL_SERVICE_NAME": "placement", "OTEL_METRICS_EXPORTER": "otlp"}, None),
     ],
 )
-def test_certain_variables_enable_traces(environment, variable):
+def test_standard_variables_enable_traces(environment, variable):
     assert enabling_variable(environment) == variable
 
 
@@ -48,25 +48,25 @@ print("imported:", *[name for name in sys.modules if name.startswith("placement.
 """
 
 
-def started(before="", **variables):
-    """Start a service in its own process, and send two requests; return its output."""
-    others = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+def start_service(before="", **variables):
+    """Start a service in its own process, send two requests, and return its output."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
     program = [sys.executable, "-c", START.format(before=before)]
-    result = subprocess.run(program, env=others | variables, cwd=ROOT, capture_output=True, text=True, check=False)
+    result = subprocess.run(program, env=environment | variables, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     return result.stdout.splitlines()
 
 
 def test_opentelemetry_is_imported_only_if_enabled():
     """A library may import OpenTelemetry anyway: oslo.middleware does if it is installed."""
-    assert started() == ["imported:"]
-    assert started(OTEL_TRACES_EXPORTER="none") == ["imported:"]
-    assert started("sys.modules['opentelemetry'] = None") == ["imported:"]
-    assert "placement.tracing.provider" in started(OTEL_TRACES_EXPORTER="otlp")[0]
+    assert start_service() == ["imported:"]
+    assert start_service(OTEL_TRACES_EXPORTER="none") == ["imported:"]
+    assert start_service("sys.modules['opentelemetry'] = None") == ["imported:"]
+    assert "placement.tracing.provider" in start_service(OTEL_TRACES_EXPORTER="otlp")[0]
 
 
 def test_a_missing_extra_is_reported_in_one_line_and_requests_are_served():
-    output, imported = started("sys.modules['opentelemetry'] = None", OTEL_TRACES_EXPORTER="otlp")
+    output, imported = start_service("sys.modules['opentelemetry'] = None", OTEL_TRACES_EXPORTER="otlp")
     advice = package.install("opentelemetry")
     assert output.startswith("placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: ")
     assert output.endswith(f"To install it: {advice}")
@@ -89,7 +89,7 @@ def test_a_missing_extra_is_reported_in_one_line_and_requests_are_served():
     ],
 )
 def test_a_missing_library_is_reported_at_start_and_requests_are_served(variables, sentence):
-    [output, _] = started(**variables)
+    [output, _] = start_service(**variables)
     assert output == f"placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: {sentence}"
 
 
@@ -99,12 +99,12 @@ def test_a_broken_exporter_is_reported_at_start_and_requests_are_served(tmp_path
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text("[opentelemetry_traces_exporter]\nbroken = broken:Exporter\n")
-    [output, _] = started(OTEL_TRACES_EXPORTER="broken", PYTHONPATH=str(tmp_path))
+    [output, _] = start_service(OTEL_TRACES_EXPORTER="broken", PYTHONPATH=str(tmp_path))
     reason = "Descriptors cannot be created directly."
     assert output == f"placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: {reason}"
 
 
 def test_a_provider_that_cannot_be_created_is_reported_once_and_requests_are_served():
     variables = {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_MAX_QUEUE_SIZE": "1"}  # fewer than in a batch
-    [output, _] = started(**variables)
+    [output, _] = start_service(**variables)
     assert output.startswith("placement.tracing.provider Nothing is traced: max_export_batch_size must be ")

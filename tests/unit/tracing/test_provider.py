@@ -73,14 +73,14 @@ def test_the_environment_limits_the_length_of_an_attribute_4096_by_default(
 ):
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
-    made = provider._provider()
-    span = made.get_tracer("test").start_span("name", attributes={"db.query.text": "x" * 10000})
+    tracer_provider = provider._provider()
+    span = tracer_provider.get_tracer("test").start_span("name", attributes={"db.query.text": "x" * 10000})
     assert len(span.attributes["db.query.text"]) == longest
-    made.shutdown()
+    tracer_provider.shutdown()
 
 
 class Sender(SpanExporter):
-    """An exporter whose collector replies once ``answers`` is set, or after 20 seconds; the SDK would wait for 30."""
+    """An exporter whose collector responds once ``answers`` is set, or after 20 seconds; the SDK would wait for 30."""
 
     def __init__(self):
         self.sent, self.ended = [], False
@@ -105,17 +105,17 @@ def test_at_the_end_a_collector_that_does_not_answer_delays_neither_the_process_
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", str(24 * 3600 * 1000))
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")
     monkeypatch.setattr(provider, "GRACE", 0.01)
-    # The time of the other exporter begins after that of the first one.
+    # The other exporter gets its time once the first one's has ended.
     monkeypatch.setattr(stuck, "shutdown", lambda: monkeypatch.setattr(provider, "GRACE", PATIENCE))
-    made = provider._provider()
-    tracer = made.get_tracer("test")
+    tracer_provider = provider._provider()
+    tracer = tracer_provider.get_tracer("test")
     tracer.start_span("first").end()
     assert stuck.began.wait(PATIENCE)
-    tracer.start_span("left").end()
-    made.shutdown()
+    tracer.start_span("second").end()
+    tracer_provider.shutdown()
     assert not stuck.sent
     stuck.answers.set()
-    assert (other.sent, other.ended) == (["first", "left"], True)
+    assert (other.sent, other.ended) == (["first", "second"], True)
 
 
 def test_the_log_of_the_libraries_is_limited_to_one_line_an_interval(monkeypatch, caplog):

@@ -26,7 +26,7 @@ DATABASE = SimpleNamespace(
 )
 ADMIN = {"x-auth-token": "admin"}
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-SAMPLED, LEFT_OUT = (ADMIN | {"traceparent": f"00-{TRACE}-{PARENT}-{flag}"} for flag in ("01", "00"))
+SAMPLED, UNSAMPLED = (ADMIN | {"traceparent": f"00-{TRACE}-{PARENT}-{flag}"} for flag in ("01", "00"))
 LOG = logging.getLogger("placement.of_this_test")
 
 
@@ -34,7 +34,7 @@ class Pieces:
     """A stream of two pieces that may raise an error in the method ``fails``, and records that it was closed."""
 
     def __init__(self, fails=None):
-        self.fails, self.closed, self._left = fails, False, [b"one", b"two"]
+        self.fails, self.closed, self._remaining = fails, False, [b"one", b"two"]
 
     def __iter__(self):
         if self.fails == "iter":
@@ -44,10 +44,10 @@ class Pieces:
     def __next__(self):
         if self.fails == "next":
             raise OSError("gone")
-        if not self._left:
+        if not self._remaining:
             raise StopIteration
         with signals.timed("piece"):
-            return self._left.pop(0)
+            return self._remaining.pop(0)
 
     def close(self):
         with signals.timed("close"):
@@ -197,7 +197,7 @@ def test_the_result_of_a_search_is_in_the_span(app, spans):
     assert (attributes["placement.found"], attributes["placement.obstacle"]) == (0, "required")
 
 
-def test_the_parts_of_a_request_are_spans_with_the_facts_they_publish(app, spans):
+def test_the_parts_of_a_request_are_spans_with_the_values_of_their_signals(app, spans):
     web.ask(app, "GET", "/laborious", ADMIN)
     request = spans.named("GET /laborious")
     assert spans.children(request) == ["index", "search", "database"]
@@ -221,7 +221,7 @@ def test_the_parts_of_a_request_are_spans_with_the_facts_they_publish(app, spans
 def test_statements_and_commit_are_spans_with_the_text_and_without_credentials(app, spans):
     web.ask(app, "GET", "/laborious", ADMIN)
     statements = [span for span in spans.all() if span.kind is SpanKind.CLIENT]
-    of_database = {
+    database_attributes = {
         "db.system.name": "postgresql",
         "db.namespace": "placement",
         "server.address": "db.example.org",
@@ -229,9 +229,10 @@ def test_statements_and_commit_are_spans_with_the_text_and_without_credentials(a
     }
     text = "SELECT id FROM x WHERE a = %s"
     assert [dict(span.attributes) for span in statements] == [
-        of_database | {"db.operation.name": "SELECT", "db.query.text": text},
-        of_database | {"db.operation.name": "SELECT", "db.query.text": "(SELECT 1)", "error.type": "OperationalError"},
-        of_database | {"db.operation.name": "COMMIT"},
+        database_attributes | {"db.operation.name": "SELECT", "db.query.text": text},
+        database_attributes
+        | {"db.operation.name": "SELECT", "db.query.text": "(SELECT 1)", "error.type": "OperationalError"},
+        database_attributes | {"db.operation.name": "COMMIT"},
     ]
     assert [span.name for span in statements] == ["SELECT", "SELECT", "COMMIT"]
     assert [span.status.status_code is StatusCode.ERROR for span in statements] == [False, True, False]
@@ -241,7 +242,7 @@ def test_statements_and_commit_are_spans_with_the_text_and_without_credentials(a
 
 
 def test_an_unsampled_request_has_no_spans(app, spans):
-    assert web.ask(app, "GET", "/laborious", LEFT_OUT).status_int == 200
+    assert web.ask(app, "GET", "/laborious", UNSAMPLED).status_int == 200
     assert spans.all() == []
     web.ask(app, "GET", "/laborious", SAMPLED)
     assert len(spans.all()) == 7
@@ -260,7 +261,7 @@ def test_a_span_of_another_layer_is_the_parent(app, spans):
     assert request.parent.span_id == spans.named("outer").context.span_id
 
 
-def test_a_server_without_a_port_has_none(app, spans):
+def test_without_a_server_port_the_span_has_no_port(app, spans):
     web.ask(app, "GET", "/logging", ADMIN, environ={"SERVER_PORT": ""})
     assert "server.port" not in spans.named("GET /logging").attributes
 
@@ -268,13 +269,13 @@ def test_a_server_without_a_port_has_none(app, spans):
 # --- streams ---
 
 
-def begin(app):
-    """Begin a request for the stream; return its reply as the server receives it."""
+def begin_stream(app):
+    """Begin a request for the stream; return the response as the server receives it."""
     return app(webob.Request.blank("/streaming", headers=ADMIN).environ, lambda *_: None)
 
 
 def test_the_span_of_a_stream_ends_with_it_and_includes_its_events(app, spans, pieces):
-    reply = begin(app)
+    reply = begin_stream(app)
     assert list(reply) == [b"one", b"two"]
     assert [span.name for span in spans.all()] == ["piece", "piece"]
     assert not trace.get_current_span().get_span_context().is_valid
@@ -286,24 +287,24 @@ def test_the_span_of_a_stream_ends_with_it_and_includes_its_events(app, spans, p
 
 
 def test_a_stream_is_closed_before_its_first_piece(app, spans, pieces):
-    begin(app).close()
+    begin_stream(app).close()
     assert pieces.closed
     assert [span.name for span in spans.all()] == ["GET /streaming"]
 
 
 def test_a_stream_that_fails_is_an_error(app, spans, pieces):
     pieces.fails = "next"
-    reply = begin(app)
+    reply = begin_stream(app)
     with pytest.raises(OSError, match="gone"):
         next(iter(reply))
     reply.close()
     assert spans.named("GET /streaming").attributes["error.type"] == "OSError"
 
 
-def test_a_reply_whose_iterator_cannot_be_made_is_an_error_and_is_closed(spans):
-    """The iterable may come from another layer; the service's own streams are iterators."""
+def test_a_response_whose_iterator_cannot_be_created_is_an_error_and_is_closed(spans):
+    """The iterable may come from another layer; streams of the service are iterators."""
     pieces = Pieces("iter")
-    reply = begin(requests.Requests(lambda _environ, _start_response: pieces))
+    reply = begin_stream(requests.Requests(lambda _environ, _start_response: pieces))
     with pytest.raises(OSError, match="gone"):
         next(iter(reply))
     reply.close()
@@ -329,7 +330,7 @@ def test_the_lines_of_a_request_end_with_the_ids_of_trace_and_span(app, spans, c
 
 def test_the_lines_of_an_unsampled_request_have_the_ids_too(app, spans, caplog):
     caplog.set_level(logging.WARNING)  # the line about the request itself is of level INFO
-    web.ask(app, "GET", "/logging", LEFT_OUT)
+    web.ask(app, "GET", "/logging", UNSAMPLED)
     assert f"trace_id: {TRACE} span_id: " in caplog.records[0].getMessage()
 
 

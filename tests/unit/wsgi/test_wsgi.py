@@ -1,4 +1,4 @@
-"""The entry points, each in its own process because they configure logging for the process."""
+"""The WSGI entry points, each in its own process because they configure its logging."""
 
 from __future__ import annotations
 

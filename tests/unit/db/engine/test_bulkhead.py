@@ -1,4 +1,4 @@
-"""A bulkhead admits a limited number of threads to the database; if these are stalled, it refuses others."""
+"""A bulkhead admits a limited number of threads to the database; if all of these are stalled, it refuses others."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tests.clock import PATIENCE, Clock, WatchedClock
 
 @pytest.fixture
 def clock(monkeypatch):
-    made = Clock()
-    monkeypatch.setattr(bulkhead, "time", made)
-    return made
+    clock = Clock()
+    monkeypatch.setattr(bulkhead, "time", clock)
+    return clock
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def inside():
     leave = threading.Event()
     with ThreadPoolExecutor() as threads:
 
-        def put(wall, count):
+        def occupy(wall, count):
             entered_all = threading.Barrier(count + 1)
 
             def stay():
@@ -40,7 +40,7 @@ def inside():
             entered_all.wait(PATIENCE)
             return leave
 
-        yield put
+        yield occupy
         leave.set()
 
 
@@ -49,7 +49,7 @@ def enters(wall):
         return True
 
 
-def leave_once_one_waits(wall, leave):
+def leave_once_a_thread_waits(wall, leave):
     """Set the event, in a thread, once a thread waits for admission."""
 
     def watch():
@@ -63,7 +63,7 @@ def leave_once_one_waits(wall, leave):
 def test_a_thread_waits_for_one_that_is_not_stalled(inside, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 3600)
     wall = Bulkhead(2)
-    leave_once_one_waits(wall, inside(wall, 2))
+    leave_once_a_thread_waits(wall, inside(wall, 2))
     assert enters(wall)
 
 
@@ -79,9 +79,9 @@ def test_a_thread_is_refused_if_all_others_are_stalled(inside, monkeypatch):
 
 
 def test_a_thread_is_stalled_after_five_seconds(inside, clock):
-    """The limit that the documentation states."""
+    """The documentation states this limit."""
     wall = Bulkhead(1)
-    leave_once_one_waits(wall, inside(wall, 1))
+    leave_once_a_thread_waits(wall, inside(wall, 1))
     clock.now += 5.1
     with pytest.raises(errors.DatabaseBusy):
         enters(wall)
@@ -91,14 +91,14 @@ def test_a_thread_waits_if_only_the_oldest_is_stalled(inside, clock):
     wall = Bulkhead(2)
     inside(wall, 1)
     clock.now += 60
-    leave_once_one_waits(wall, inside(wall, 1))
+    leave_once_a_thread_waits(wall, inside(wall, 1))
     assert enters(wall)
 
 
 def test_a_thread_enters_when_another_leaves(inside, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 3600)
     wall, entered = Bulkhead(1), threading.Event()
-    leave_once_one_waits(wall, inside(wall, 1))
+    leave_once_a_thread_waits(wall, inside(wall, 1))
     threading.Thread(target=lambda: enters(wall) and entered.set(), daemon=True).start()
     assert entered.wait(PATIENCE)
 
@@ -144,7 +144,7 @@ def test_a_bulkhead_without_a_limit_admits_all_threads(inside):
     ("configured", "threads", "limit"),
     [(None, None, None), (None, 2, None), (None, 3, 2), (None, 8, 7), (0, 8, None), (4, 8, 4)],
 )
-def test_one_of_three_or_more_threads_is_kept_free(configured, threads, limit):
+def test_one_of_three_or_more_threads_stays_out_of_the_database(configured, threads, limit):
     assert deploy._max_database_threads(configured, threads) == limit
 
 
@@ -157,35 +157,35 @@ def test_the_number_of_threads_is_unknown_without_a_web_server():
 
 @pytest.fixture
 def waiters():
-    """Return a function that has threads wait, one after another; it returns the awaited event and their futures."""
-    done = threading.Event()
+    """Return a function that makes threads wait, one after another; it returns the awaited event and their futures."""
+    finished = threading.Event()
     with ThreadPoolExecutor() as threads:
 
         def wait(wall, count):
             futures = []
             for _ in range(count):
                 before = len(wall._following)
-                futures.append(threads.submit(wall.wait_for, done))
+                futures.append(threads.submit(wall.wait_for, finished))
                 until = time.monotonic() + PATIENCE
                 while len(wall._following) == before:
                     assert time.monotonic() < until
                     time.sleep(0.001)
-            return done, futures
+            return finished, futures
 
         yield wait
-        done.set()
+        finished.set()
 
 
 def test_followers_beyond_the_limit_give_up_if_all_admitted_threads_are_stalled(inside, waiters, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 3600)  # no thread gives up before all of them wait
     wall = Bulkhead(3, check_interval=0.01)
     inside(wall, 1)
-    done, (first, second, third, fourth) = waiters(wall, 4)
+    finished, (first, second, third, fourth) = waiters(wall, 4)
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.1)
     assert [third.result(PATIENCE), fourth.result(PATIENCE)] == [False, False]
     time.sleep(0.2)
     assert [first.done(), second.done()] == [False, False]
-    done.set()
+    finished.set()
     assert [first.result(PATIENCE), second.result(PATIENCE)] == [True, True]
     assert wall._following == {}
 
@@ -207,19 +207,19 @@ def test_no_follower_gives_up_while_a_thread_is_not_stalled(inside, waiters, mon
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 3600)
     wall = Bulkhead(1, check_interval=0.01)
     inside(wall, 1)
-    done, futures = waiters(wall, 3)
+    finished, futures = waiters(wall, 3)
     time.sleep(0.1)
-    done.set()
+    finished.set()
     assert [future.result(PATIENCE) for future in futures] == [True] * 3
 
 
 @pytest.mark.parametrize(("limit", "admitted"), [(None, 1), (1, 0), (5, 1)])
-def test_no_follower_gives_up_while_threads_are_left(inside, waiters, monkeypatch, limit, admitted):
+def test_no_follower_gives_up_while_a_thread_is_left_for_other_requests(inside, waiters, monkeypatch, limit, admitted):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0)
     wall = Bulkhead(limit, check_interval=0.01)
     if admitted:
         inside(wall, admitted)
-    done, futures = waiters(wall, 4)
+    finished, futures = waiters(wall, 4)
     time.sleep(0.1)
-    done.set()
+    finished.set()
     assert [future.result(PATIENCE) for future in futures] == [True] * 4

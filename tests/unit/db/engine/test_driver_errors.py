@@ -1,4 +1,4 @@
-"""Driver errors are classified.  Each error here is built as a driver builds it."""
+"""Classes and labels of driver errors.  Each error here is built as its driver builds it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from placement.signals import ErrorLabel
 from tests import children
 
 
-def wrapped(error, driver, **facts):
+def wrap_error(error, driver, **facts):
     """Return a driver's error as SQLAlchemy wraps it."""
     return exc.DBAPIError.instance("SELECT 1 -- secret", {"name": "secret"}, error, driver.Error, **facts)
 
@@ -28,11 +28,11 @@ def mariadb(number, state=b"HY000", **facts):
     packet = b"\xff" + struct.pack("<H", number) + b"#" + state + b"said by the\nserver"
     with pytest.raises(pymysql.Error) as raised:
         pymysql.err.raise_mysql_exception(packet)
-    return wrapped(raised.value, pymysql, **facts)
+    return wrap_error(raised.value, pymysql, **facts)
 
 
 def postgresql(state, **facts):
-    return wrapped(psycopg.errors.lookup(state)("said by the\nserver"), psycopg, **facts)
+    return wrap_error(psycopg.errors.lookup(state)("said by the\nserver"), psycopg, **facts)
 
 
 def sqlite(*statements, path=":memory:"):
@@ -48,7 +48,7 @@ def sqlite(*statements, path=":memory:"):
     return raised.value
 
 
-def connecting(url):
+def connection_error(url):
     """Return the error of connecting to a port without a listener."""
     engine = sa.create_engine(url.format(port=children.free_port()))
     with pytest.raises(exc.SQLAlchemyError) as raised:
@@ -79,19 +79,19 @@ COLLISIONS = {
     ),
 }
 LOST = {
-    "MySQL: no listener": lambda: connecting("mysql+pymysql://u:p@127.0.0.1:{port}/d"),
+    "MySQL: no listener": lambda: connection_error("mysql+pymysql://u:p@127.0.0.1:{port}/d"),
     "MySQL: too many connections": lambda: mariadb(1040),
     "MySQL: node not ready": lambda: mariadb(1047),
     "MySQL: shutdown": lambda: mariadb(1053),
     "MySQL: killed": lambda: mariadb(1927),
-    "MySQL: gone away": lambda: wrapped(pymysql.OperationalError(2006, "gone"), pymysql),
-    "MySQL: lost during query": lambda: wrapped(pymysql.OperationalError(2013, "lost"), pymysql),
+    "MySQL: gone away": lambda: wrap_error(pymysql.OperationalError(2006, "gone"), pymysql),
+    "MySQL: lost during query": lambda: wrap_error(pymysql.OperationalError(2013, "lost"), pymysql),
     "MySQL: disk full": lambda: mariadb(1021),
     "MySQL: read only": lambda: mariadb(1290),
-    "MySQL: used after it was closed": lambda: wrapped(
+    "MySQL: used after it was closed": lambda: wrap_error(
         pymysql.InterfaceError(0, ""), pymysql, connection_invalidated=True
     ),
-    "PostgreSQL: no listener": lambda: connecting("postgresql+psycopg://u:p@127.0.0.1:{port}/d"),
+    "PostgreSQL: no listener": lambda: connection_error("postgresql+psycopg://u:p@127.0.0.1:{port}/d"),
     "PostgreSQL: shutdown": lambda: postgresql("57P01"),
     "PostgreSQL: crash": lambda: postgresql("57P02"),
     "PostgreSQL: starting": lambda: postgresql("57P03"),
@@ -99,7 +99,7 @@ LOST = {
     "PostgreSQL: disk full": lambda: postgresql("53100"),
     "PostgreSQL: read only": lambda: postgresql("25006"),
     "PostgreSQL: connection failure": lambda: postgresql("08006"),
-    "PostgreSQL: server closed the connection": lambda: wrapped(
+    "PostgreSQL: server closed the connection": lambda: wrap_error(
         psycopg.OperationalError("server closed the connection unexpectedly"), psycopg
     ),
     "SQLite: disk full": lambda: sqlite(
@@ -113,7 +113,7 @@ VALUES = {
     "MySQL: characters that the column does not support": lambda: mariadb(1267),
     "PostgreSQL: out of range": lambda: postgresql("22003"),
     "PostgreSQL: too long": lambda: postgresql("22001"),
-    "PostgreSQL: NUL": lambda: wrapped(psycopg.DataError("PostgreSQL text fields cannot contain NUL"), psycopg),
+    "PostgreSQL: NUL": lambda: wrap_error(psycopg.DataError("PostgreSQL text fields cannot contain NUL"), psycopg),
     "SQLite: too large a number": lambda: OverflowError("Python int too large to convert to SQLite INTEGER"),
     "half a surrogate pair": lambda: UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"),
     "SQLite: too many names": lambda: sqlite(f"SELECT 1 WHERE 1 IN ({','.join(['?'] * 300_000)})"),
@@ -145,7 +145,7 @@ def test_a_driver_error_has_its_class(error, expected):
     assert driver_errors.classify(error()) is expected
 
 
-NAMES = {
+LABELS = {
     "serialization": [lambda: mariadb(1020), lambda: mariadb(1412), lambda: postgresql("40001")],
     # The SQLSTATE of a deadlock in MySQL denotes a serialization failure elsewhere.
     "deadlock": [lambda: mariadb(1213, b"40001"), lambda: postgresql("40P01")],
@@ -158,7 +158,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize(("name", "error"), [(name, make) for name, makers in NAMES.items() for make in makers])
+@pytest.mark.parametrize(("name", "error"), [(name, make) for name, makers in LABELS.items() for make in makers])
 def test_a_driver_error_has_its_label(name, error):
     assert driver_errors.label(error()) == name
 
@@ -182,15 +182,15 @@ def test_labels_are_from_a_fixed_set(error):
 
 
 def test_a_locked_sqlite_database_is_a_collision(tmp_path):
-    """LP 1789633"""
+    """LP 1789633."""
     path = tmp_path / "file.sqlite"
-    with sqlite3.connect(path, isolation_level=None) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with sqlite3.connect(path, isolation_level=None) as connection:
+        connection.execute("BEGIN IMMEDIATE")
         error = sqlite("BEGIN IMMEDIATE", path=path)
         assert driver_errors.classify(error) is ErrorClass.COLLISION
         assert driver_errors.label(error) == "lock_timeout"
-        other.execute("ROLLBACK")
-    other.close()
+        connection.execute("ROLLBACK")
+    connection.close()
 
 
 def test_a_closed_sqlite_connection_is_a_lost_connection():

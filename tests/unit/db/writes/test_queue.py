@@ -1,4 +1,4 @@
-"""The items of several threads are done in batches, one batch at a time, and each item exactly once."""
+"""Items of several threads are processed in batches, one batch at a time, and each item exactly once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.clock import PATIENCE
 
 
 class _Events(dict):
-    """One event per item, even if two threads ask for it first; a defaultdict could return two."""
+    """One event per item, even if two threads request it first; a defaultdict could return two."""
 
     def __missing__(self, item):
         return self.setdefault(item, threading.Event())
@@ -75,7 +75,7 @@ class Runner:
     def waiting(self):
         return len(self.queue.line.waiting)
 
-    def open(self, *leaders):
+    def open_gates(self, *leaders):
         for leader in leaders:
             self.gates[leader].set()
 
@@ -87,15 +87,15 @@ class Runner:
 
 @pytest.fixture
 def make():
-    made = []
+    runners = []
 
-    def runner(**options):
-        made.append(Runner(**options))
-        return made[-1]
+    def make_runner(**options):
+        runners.append(Runner(**options))
+        return runners[-1]
 
-    yield runner
-    for each in made:
-        each.close()
+    yield make_runner
+    for runner in runners:
+        runner.close()
 
 
 @pytest.fixture
@@ -108,16 +108,16 @@ def results(*futures):
 
 
 def test_a_lone_item_is_done_by_its_own_thread(runner):
-    runner.open("a")
+    runner.open_gates("a")
     assert runner.turn("a") == "a done"
     assert (runner.batches, runner.leaders) == ([["a"]], [threading.get_ident()])
 
 
 def test_waiting_items_are_done_together_by_one_thread(runner):
     first = runner.begin("a")
-    others = [runner.wait(item) for item in "bcd"]
-    runner.open("a", "b")
-    assert results(first, *others) == [f"{item} done" for item in "abcd"]
+    followers = [runner.wait(item) for item in "bcd"]
+    runner.open_gates("a", "b")
+    assert results(first, *followers) == [f"{item} done" for item in "abcd"]
     assert runner.batches == [["a"], ["b", "c", "d"]]
     assert len(set(runner.leaders)) == 2
 
@@ -134,9 +134,9 @@ def test_waiting_items_are_done_together_by_one_thread(runner):
 def test_items_that_must_not_share_a_batch_are_in_successive_batches(make, facts, batches):
     runner = make(max_size=5)
     first = runner.begin("a")
-    others = [runner.wait(item, **each) for item, each in zip("bcde", facts, strict=True)]
-    runner.open(*"abcde")
-    assert results(first, *others) == [f"{item} done" for item in "abcde"]
+    followers = [runner.wait(item, **item_facts) for item, item_facts in zip("bcde", facts, strict=True)]
+    runner.open_gates(*"abcde")
+    assert results(first, *followers) == [f"{item} done" for item in "abcde"]
     assert ["".join(batch) for batch in runner.batches] == batches
 
 
@@ -154,13 +154,13 @@ def test_the_leader_raises_its_exception_and_the_followers_one_that_states_the_o
 
     runner.actions["b"] = fail
     first = runner.begin("a")
-    leader, follower, other = runner.wait("b"), runner.wait("c"), runner.wait("d", kind=1)
-    runner.open("a", "b", "d")
+    leader, follower, later_leader = runner.wait("b"), runner.wait("c"), runner.wait("d", kind=1)
+    runner.open_gates("a", "b", "d")
     assert results(first) == ["a done"]
     assert leader.exception(PATIENCE) is raised
     assert type(follower.exception(PATIENCE)) is expected
     assert follower.exception(PATIENCE).__cause__ is raised
-    assert results(other) == ["d done"]
+    assert results(later_leader) == ["d done"]
 
 
 def test_a_missing_result_is_noticed(runner):
@@ -173,13 +173,13 @@ def test_a_missing_result_is_noticed(runner):
 def test_an_item_that_waited_too_long_is_done_once_and_alone(runner):
     runner.queue.max_wait = 0.01
     first = runner.begin("a")
-    runner.open("b")
+    runner.open_gates("b")
     assert results(runner.submit("b")) == ["b done"]
     assert runner.waiting == 0
     runner.queue.max_wait = PATIENCE
     # The first batch is still running.
     third = runner.wait("c")
-    runner.open("a", "c")
+    runner.open_gates("a", "c")
     assert results(first, third) == ["a done", "c done"]
     assert runner.batches == [["b"], ["a"], ["c"]]
 
@@ -190,23 +190,23 @@ def test_an_item_that_waited_too_long_is_done_once_and_alone(runner):
 def test_a_batch_waits_for_as_many_items_as_the_last_one_left(runner):
     runner.queue.gather_time = PATIENCE
     first = runner.begin("a")
-    others = [runner.wait("b"), runner.wait("c")]
-    runner.open("a", "b")
+    followers = [runner.wait("b"), runner.wait("c")]
+    runner.open_gates("a", "b")
     assert results(first) == ["a done"]
-    others.append(runner.submit("d"))
-    assert results(*others) == ["b done", "c done", "d done"]
+    followers.append(runner.submit("d"))
+    assert results(*followers) == ["b done", "c done", "d done"]
     assert runner.batches == [["a"], ["b", "c", "d"]]
 
 
 def test_a_batch_waits_no_longer_than_the_gather_time(runner):
     runner.queue.gather_time = 0.05
     first = runner.begin("a")
-    others = [runner.wait("b"), runner.wait("c")]
-    runner.open("a", "b")
-    assert results(first, *others) == ["a done", "b done", "c done"]
+    followers = [runner.wait("b"), runner.wait("c")]
+    runner.open_gates("a", "b")
+    assert results(first, *followers) == ["a done", "b done", "c done"]
     assert runner.batches == [["a"], ["b", "c"]]
-    # There were two items at the end; the second one is not awaited again.
-    runner.open("e", "f")
+    # This batch still waits for two items; after it, a batch of one item does not wait.
+    runner.open_gates("e", "f")
     assert results(runner.submit("e")) == ["e done"]
     runner.queue.gather_time = PATIENCE
     assert results(runner.submit("f")) == ["f done"]
@@ -214,14 +214,14 @@ def test_a_batch_waits_no_longer_than_the_gather_time(runner):
 
 def test_a_lone_thread_does_not_wait(runner):
     runner.queue.gather_time = PATIENCE
-    runner.open(*"abc")
+    runner.open_gates(*"abc")
     assert [results(runner.submit(item)) for item in "abc"] == [["a done"], ["b done"], ["c done"]]
 
 
 # --- threads that give up, are interrupted, or are in another process ---
 
 
-class Called(threading.Event):
+class TurnEvent(threading.Event):
     """An event that threads await without a timeout, until it or another event is set; the wait can be interrupted."""
 
     def __init__(self, until):
@@ -229,21 +229,21 @@ class Called(threading.Event):
         self._until = until
 
     def wait(self, timeout=None):
-        while not (called := super().wait(0.001)) and not self._until.is_set():
+        while not (is_set := super().wait(0.001)) and not self._until.is_set():
             pass
-        return called
+        return is_set
 
 
 @pytest.fixture
-def over(monkeypatch):
+def end_of_waits(monkeypatch):
     """An event that ends the wait of all threads for their turn."""
     ended, turn = threading.Event(), module.Turn
-    monkeypatch.setattr(module, "Turn", lambda *facts: turn(*facts, called=Called(ended)))
+    monkeypatch.setattr(module, "Turn", lambda *facts: turn(*facts, called=TurnEvent(ended)))
     yield ended
     ended.set()  # releases the threads that a failed test has left waiting
 
 
-def test_a_follower_that_gives_up_fails_while_its_item_is_done(make, over):
+def test_a_follower_that_gives_up_fails_while_its_item_is_done(make, end_of_waits):
     runner, ends, leads = make(wait=lambda _ended: False), threading.Event(), threading.Event()
 
     def stay():
@@ -252,9 +252,9 @@ def test_a_follower_that_gives_up_fails_while_its_item_is_done(make, over):
 
     runner.actions["b"] = stay
     first, leader, follower = runner.begin("a"), runner.wait("b"), runner.wait("c")
-    runner.open("a", "b")
+    runner.open_gates("a", "b")
     assert leads.wait(PATIENCE)
-    over.set()
+    end_of_waits.set()
     with pytest.raises(errors.OutcomeUnknown):
         follower.result(PATIENCE)
     ends.set()
@@ -279,30 +279,30 @@ def waits_for(thread, turn):
 def test_a_thread_interrupted_while_it_waits_blocks_no_other(runner, request, leads):
     if not leads:
         # Python interrupts a thread that waits for a lock only after the wait, and then the thread leads a batch.
-        request.getfixturevalue("over")
+        request.getfixturevalue("end_of_waits")
     first = runner.begin("a")
     interrupted = runner.wait("b")
     [turn] = runner.queue.line.waiting
     follower = runner.wait("c")
     interrupt(turn, runner._threads._threads)
     if leads:
-        runner.open("a")
+        runner.open_gates("a")
     with pytest.raises(KeyboardInterrupt):
         interrupted.result(PATIENCE)
-    runner.open("c", "d")
+    runner.open_gates("c", "d")
     assert turn not in runner.queue.line.waiting
-    runner.open("a")
+    runner.open_gates("a")
     assert results(first, follower) == ["a done", "c done"]
     assert results(runner.submit("d")) == ["d done"]
     assert runner.waiting == 0
     assert runner.batches == [["a"], ["c"], ["d"]]
 
 
-def others_sleep():
-    """Whether all other threads of the process are asleep, and none ends meanwhile."""
-    others = [task for task in Path("/proc/self/task").iterdir() if int(task.name) != threading.get_native_id()]
+def all_other_threads_sleep():
+    """Whether all other threads of the process are asleep; False if one ends during the check."""
+    tasks = [task for task in Path("/proc/self/task").iterdir() if int(task.name) != threading.get_native_id()]
     try:
-        return all((task / "stat").read_text().rpartition(")")[2].split()[0] == "S" for task in others)
+        return all((task / "stat").read_text().rpartition(")")[2].split()[0] == "S" for task in tasks)
     except OSError:
         return False
 
@@ -310,11 +310,11 @@ def others_sleep():
 def test_a_forked_child_does_not_wait_for_threads_of_its_parent(runner):
     running = runner.begin("a")
     waiting = runner.wait("b")
-    # If a thread requests the interpreter's lock during the fork, the child waits for it, but does not contain it.
+    # If a thread requests the interpreter's lock during the fork, the child waits for that thread, which it lacks.
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1000)
     try:
-        until(lambda: others_sleep() and others_sleep(), "a thread does not sleep")
+        until(lambda: all_other_threads_sleep() and all_other_threads_sleep(), "a thread does not sleep")
         # As servers written in C fork: without Python's hooks.
         child = ctypes.PyDLL(None).fork()
         if child == 0:
@@ -325,17 +325,17 @@ def test_a_forked_child_does_not_wait_for_threads_of_its_parent(runner):
     finally:
         sys.setswitchinterval(interval)
     assert os.waitpid(child, 0)[1] == 0
-    runner.open("a", "b")
+    runner.open_gates("a", "b")
     assert results(running, waiting) == ["a done", "b done"]
 
 
 def test_many_items_are_done_exactly_once_in_one_batch_at_a_time():
-    lock, ran, flaws = threading.Lock(), collections.Counter(), []
+    lock, counts, flaws = threading.Lock(), collections.Counter(), []
     chances = random.Random(0)
     #: Items that make their batch fail.
     failing = {100 * number + step for number in range(8) for step in range(30) if chances.random() < 0.1}
 
-    def do(items):
+    def process(items):
         chance = random.Random(items[0][0])
         if not lock.acquire(blocking=False):
             flaws.append("two batches at a time")
@@ -343,7 +343,7 @@ def test_many_items_are_done_exactly_once_in_one_batch_at_a_time():
         numbers, names, kinds = zip(*items, strict=True)
         if len(set(names)) < len(names) or len(names) > 4 or len(set(kinds)) > 1:
             flaws.append("two items of the same name, too many items, or two kinds")
-        ran.update(items)
+        counts.update(items)
         lock.release()
         if not failing.isdisjoint(numbers):
             raise RuntimeError("planted")
@@ -360,7 +360,7 @@ def test_many_items_are_done_exactly_once_in_one_batch_at_a_time():
             try:
                 with queue.turn(item, distinct=[item[1]], kind=item[2]) as turn:
                     if turn.items:
-                        turn.end(do(turn.items))
+                        turn.end(process(turn.items))
                 outcomes[turn.result == item] += 1
             except (RuntimeError, errors.OutcomeUnknown):
                 outcomes["failed"] += 1
@@ -369,7 +369,7 @@ def test_many_items_are_done_exactly_once_in_one_batch_at_a_time():
     with ThreadPoolExecutor(8) as threads:
         outcomes = sum(threads.map(client, range(8)), collections.Counter())
     assert flaws == []
-    assert set(ran.values()) == {1}
-    assert len(ran) == 240 == sum(outcomes.values())
+    assert set(counts.values()) == {1}
+    assert len(counts) == 240 == sum(outcomes.values())
     assert outcomes[False] == 0
     assert 0 < len(failing) <= outcomes["failed"] <= 4 * len(failing) < 200

@@ -1,4 +1,4 @@
-"""The owner rules: what callers may list, see, create and change (docs: baremetal-owners)."""
+"""Owner rules: the nodes and allocations that callers may list, see, create and change (docs: baremetal-owners)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from placement.policy import Policy
 from tests import web
 
 ALL = "all"
-#: Roles, project and scope of a caller.
+#: Roles, project and scope of each caller.
 CALLERS = {
     "admin": ("admin,member,reader", "theirs", None),
     "service": ("service", "theirs", None),
@@ -30,8 +30,8 @@ CALLERS = {
     "no role": ("", "mine", None),
     "no role in the system": ("", None, ALL),
 }
-POWERFUL = {"admin", "service", "system admin", "system member"}
-SEEING_ALL = POWERFUL | {"system reader"}
+PRIVILEGED = {"admin", "service", "system admin", "system member"}
+SEEING_ALL = PRIVILEGED | {"system reader"}
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def service():
 
 @pytest.fixture
 def req(service):
-    """Return a function that makes a request of a caller."""
+    """Return a function that creates a request of a caller."""
 
     def make(name):
         roles, project, scope = CALLERS[name]
@@ -60,7 +60,7 @@ def req(service):
 
 
 def outcome(function, *arguments):
-    """Return what the function returns, or the class of the failure."""
+    """Return the result of the function, or the class of its failure."""
     try:
         return function(*arguments)
     except errors.Failure as failure:
@@ -72,48 +72,48 @@ FORBIDDEN = errors.PolicyForbids
 
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("owner", [None, "mine", "theirs"])
-def test_the_owner_of_a_new_allocation(req, caller, owner):
+def test_only_privileged_callers_choose_the_owner_of_a_new_allocation(req, caller, owner):
     project = CALLERS[caller][1]
-    made = outcome(access.owner_of_new, req(caller), owner)
-    if caller in POWERFUL:
-        assert made == owner
+    result = outcome(access.owner_of_new, req(caller), owner)
+    if caller in PRIVILEGED:
+        assert result == owner
     elif project is None:
-        assert made is FORBIDDEN
+        assert result is FORBIDDEN
     else:
-        assert made == (project if owner in (None, project) else FORBIDDEN)
+        assert result == (project if owner in (None, project) else FORBIDDEN)
 
 
 @pytest.mark.parametrize("caller", CALLERS)
 def test_candidates_are_looked_up_among_the_nodes_of_the_project(req, caller):
     project = outcome(access.project_of_candidates, req(caller))
-    assert project == (None if caller in POWERFUL else CALLERS[caller][1] or FORBIDDEN)
+    assert project == (None if caller in PRIVILEGED else CALLERS[caller][1] or FORBIDDEN)
 
 
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("owner", [None, "mine", "theirs"])
 def test_a_list_shows_the_allocations_of_the_project(req, caller, owner):
     project = CALLERS[caller][1]
-    shown = outcome(access.owner_of_list, req(caller), owner)
+    result = outcome(access.owner_of_list, req(caller), owner)
     if caller in SEEING_ALL:
-        assert shown == owner
+        assert result == owner
     else:
-        assert shown == (project if project and owner in (None, project) else FORBIDDEN)
+        assert result == (project if project and owner in (None, project) else FORBIDDEN)
 
 
 @pytest.mark.parametrize("caller", CALLERS)
 def test_a_list_shows_the_nodes_of_the_project(req, caller):
-    shown = outcome(access.project_of_nodes, req(caller))
-    assert shown == (None if caller in SEEING_ALL else CALLERS[caller][1] or FORBIDDEN)
+    result = outcome(access.project_of_nodes, req(caller))
+    assert result == (None if caller in SEEING_ALL else CALLERS[caller][1] or FORBIDDEN)
 
 
 class Missing(errors.NotFound):
     template = "missing"
 
 
-def allowed(caller, projects, role):
+def is_allowed(caller, projects, role):
     """Whether a caller has the role in one of the projects, or in the system."""
     roles, project, scope = CALLERS[caller]
-    return caller in POWERFUL or (role in roles.split(",") and (scope == ALL or project in projects))
+    return caller in PRIVILEGED or (role in roles.split(",") and (scope == ALL or project in projects))
 
 
 @pytest.mark.parametrize("caller", CALLERS)
@@ -130,10 +130,10 @@ def test_an_allocation_is_hidden_from_readers_and_members_of_other_projects(req,
     record = SimpleNamespace(owner=owner)
     projects = {owner} - {None}
     result = outcome(access.check_allocation, req(caller), rule, record, Missing())
-    if not allowed(caller, projects, "reader"):
+    if not is_allowed(caller, projects, "reader"):
         assert result is Missing
     else:
-        assert result is (None if allowed(caller, projects, role) else FORBIDDEN)
+        assert result is (None if is_allowed(caller, projects, role) else FORBIDDEN)
 
 
 @pytest.mark.parametrize("caller", CALLERS)
@@ -157,13 +157,13 @@ def test_a_node_is_hidden_from_readers_and_members_of_other_projects(req, caller
     node = SimpleNamespace(uuid="n", owner=owner, lessee=lessee)
     tenants = {owner, lessee} - {None}
     result = outcome(access.check_node, req(caller), f"baremetal:node:{rule}", node)
-    if not allowed(caller, tenants, "reader"):
+    if not is_allowed(caller, tenants, "reader"):
         assert result is NodeNotFound
     elif caller == "system member" and rule == "update:owner":
         assert result is None
     else:
         projects = tenants if lessees else {owner} - {None}
-        assert result is (None if allowed(caller, projects, role) else FORBIDDEN)
+        assert result is (None if is_allowed(caller, projects, role) else FORBIDDEN)
 
 
 @pytest.mark.parametrize("rule", ["create", "delete"])
@@ -186,11 +186,11 @@ def test_a_hidden_node_is_reported_as_one_that_does_not_exist(req):
     [
         ("driver:get", {*SEEING_ALL, "member", "reader", "other member", "member of a domain"}),
         ("allocation:list", {*SEEING_ALL, "member", "reader", "other member", "member of a domain"}),
-        ("allocation:create", {*POWERFUL, "member", "other member"}),
-        ("allocation:delete", {*POWERFUL, "member", "other member"}),
+        ("allocation:create", {*PRIVILEGED, "member", "other member"}),
+        ("allocation:delete", {*PRIVILEGED, "member", "other member"}),
         ("allocation:get", {*SEEING_ALL, "member", "reader", "other member"}),
         ("node:create", {"admin", "service", "system admin"}),
-        ("node:set_provision_state", {*POWERFUL, "member", "other member"}),
+        ("node:set_provision_state", {*PRIVILEGED, "member", "other member"}),
     ],
 )
 def test_the_rule_of_an_endpoint_is_checked_for_the_callers_own_objects(req, rule, callers):

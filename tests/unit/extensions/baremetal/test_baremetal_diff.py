@@ -1,4 +1,4 @@
-"""The comparison of two services of the Bare Metal API: reported differences, and the shrinking of a run."""
+"""The comparison of two Bare Metal API services: differences, the shrinking of a run, and generated requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOW = Request("GET", "/v1/allocations/a1")
 
 
 class Scripted(Server):
-    """A service that answers from a dictionary, by method and path, and records the requests."""
+    """A service that takes its responses from a dictionary, by method and path, and records the requests."""
 
     def __init__(self, url="http://a:1", answers=None):
         super().__init__(url)
@@ -40,7 +40,7 @@ def reply(document, status=200, **headers):
 
 
 def lines(a, b, request=SHOW, alike=False, servers=None):
-    """Return the differences of two replies."""
+    """Return the differences between two responses."""
     pair = runs.Pair(*(servers or (Scripted("http://a:1"), Scripted("http://b:2/baremetal"))), alike=alike)
     return pair._compare(request, replies.seen(a, pair.a), replies.seen(b, pair.b))
 
@@ -81,7 +81,7 @@ def test_statuses_and_headers_that_clients_read_differ():
     assert lines(reply({}, x_openstack_request_id="req-1"), reply({}, x_openstack_request_id="req-2")) == []
 
 
-def test_a_uuid_that_each_service_has_chosen_is_the_same_by_its_symbol():
+def test_uuids_that_the_services_choose_are_compared_by_their_symbol():
     servers = Scripted("http://a:1"), Scripted("http://b:2")
     for server, uuid in zip(servers, (A_UUID, B_UUID), strict=True):
         server.answers["POST", "/v1/allocations"] = reply({"uuid": uuid}, 201)
@@ -99,15 +99,15 @@ def test_a_symbol_without_a_uuid_becomes_an_unused_uuid():
     assert SYMBOL.fullmatch("$n1$")
 
 
-def test_sentences_differ_only_in_names_that_are_missing_or_in_conflict():
+def test_messages_differ_only_if_one_of_a_conflict_lacks_a_name():
     request = Request("POST", "/v1/allocations", {"resource_class": "gold", "name": "a-1"})
     a = Reply(409, {}, error("Client", "The name 'a-1' is used."))
     assert lines(a, Reply(409, {}, error("Client", "taken: a-1")), request) == []
     assert len(lines(a, Reply(409, {}, error("Client", "taken")), request)) == 1
     assert len(lines(a, Reply(409, {}, error("Server", "taken: a-1")), request)) == 1
     assert lines(a, Reply(409, {}, json.dumps({"error_message": "taken: a-1"})), request)
-    of_two_mistakes = (Reply(400, {}, error("Client", text)) for text in ("no name 'a-1'", "no class 'gold'"))
-    assert lines(*of_two_mistakes, request) == []
+    two_mistakes = (Reply(400, {}, error("Client", text)) for text in ("no name 'a-1'", "no class 'gold'"))
+    assert lines(*two_mistakes, request) == []
 
 
 NODE = {"uuid": A_UUID, "driver": "fake-hardware", "updated_at": None, "conductor": None}
@@ -117,9 +117,9 @@ MISSING, BAD = Reply(404, {}, error("Client", "gone")), Reply(400, {}, error("Cl
 
 
 @pytest.mark.parametrize(
-    ("sent", "a", "b", "reverse"),
+    ("request_", "a", "b", "reverse"),
     [
-        # What differs on purpose, and that it differs the other way round.
+        # Intended differences; ``reverse``: whether the exchanged responses differ.
         (Request("GET", "/v1/ports"), reply({"ports": []}), ROUTING, True),
         (Request("HEAD", "/v1"), reply({}), Reply(405, {}, ""), True),
         (Request("POST", "/v1", {}), reply({"id": "v1"}), Reply(405, {}, error("Client", "no")), True),
@@ -132,14 +132,14 @@ MISSING, BAD = Reply(404, {}, error("Client", "gone")), Reply(400, {}, error("Cl
         (Request("GET", "/v1/nodes/x"), reply({**NODE, "updated_at": "2026-11-20T08:11:35+00:00"}), reply(NODE), True),
     ],
 )
-def test_intended_differences_are_not_reported(sent, a, b, reverse):
-    assert lines(a, b, sent) == []
-    assert lines(a, b, sent, alike=True)
-    assert bool(lines(b, a, sent)) == reverse
+def test_intended_differences_are_not_reported(request_, a, b, reverse):
+    assert lines(a, b, request_) == []
+    assert lines(a, b, request_, alike=True)
+    assert bool(lines(b, a, request_)) == reverse
 
 
 @pytest.mark.parametrize(
-    ("sent", "a", "b"),
+    ("request_", "a", "b"),
     [
         (Request("GET", "/v1/nodes"), reply({"nodes": []}), ROUTING),
         (Request("GET", "/v1/allocations/x.json", version=91), reply({}), MISSING),
@@ -149,8 +149,8 @@ def test_intended_differences_are_not_reported(sent, a, b, reverse):
         (Request("GET", "/v1/nodes/x"), reply({**NODE, "conductor": "peer"}), reply({**NODE, "conductor": "other"})),
     ],
 )
-def test_a_difference_similar_to_an_intended_one_is_reported(sent, a, b):
-    assert lines(a, b, sent)
+def test_a_difference_similar_to_an_intended_one_is_reported(request_, a, b):
+    assert lines(a, b, request_)
 
 
 def test_an_internal_error_of_the_original_is_a_refusal_here():
@@ -183,16 +183,16 @@ def test_a_request_that_meets_a_locked_node_is_repeated(monkeypatch):
 
 def test_an_allocation_is_finished_once_its_node_is_unlocked(monkeypatch):
     monkeypatch.setattr("tools.baremetal.servers.time.sleep", lambda _: None)
-    rest = {"reservation": None, "provision_state": "available", "target_provision_state": None}
-    rest["target_power_state"] = None
-    of_node = "/v1/nodes/n?fields=reservation,provision_state,target_provision_state,target_power_state"
+    unlocked = {"reservation": None, "provision_state": "available", "target_provision_state": None}
+    unlocked["target_power_state"] = None
+    node_path = "/v1/nodes/n?fields=reservation,provision_state,target_provision_state,target_power_state"
     answers = {
         ("GET", "/v1/allocations/u"): [reply({"state": "allocating"}), reply({"state": "active", "node_uuid": "n"})],
-        ("GET", of_node): [reply({**rest, "reservation": "peer"}), reply(rest)],
+        ("GET", node_path): [reply({**unlocked, "reservation": "peer"}), reply(unlocked)],
     }
     server = Scripted(answers=answers)
-    made = server.finish(Request("POST", "/v1/allocations", {}), reply({"uuid": "u"}, 201))
-    assert made == {"state": "active", "node_uuid": "n"}
+    allocation = server.finish(Request("POST", "/v1/allocations", {}), reply({"uuid": "u"}, 201))
+    assert allocation == {"state": "active", "node_uuid": "n"}
     assert len(server.received) == 4
 
 
@@ -211,8 +211,8 @@ def test_shrinking_keeps_exactly_the_requests_that_are_needed(needed):
     assert shortest == [*(sequence[number] for number in sorted(needed)), last]
 
 
-def test_shrinking_removes_calls_that_depend_on_each_other_together():
-    """A node is made by one request and deleted by another: without the first one, the second is another difference."""
+def test_shrinking_removes_requests_that_depend_on_each_other_together():
+    """One request creates a node and another deletes it: without the first, the second causes another difference."""
     sequence = [Request("GET", f"/{number}") for number in range(8)]
 
     def fails(trial):
@@ -247,8 +247,8 @@ def test_a_shrunk_run_has_the_same_difference(monkeypatch):
 # ------------------------------------------------------------------------------------------------------------ requests
 
 
-def answered(path):
-    """Reply to the reads of a world with one active node."""
+def read_world(path):
+    """Return the document at a path of a service with one active node."""
     node = {
         "uuid": A_UUID,
         "resource_class": "gold",
@@ -261,11 +261,11 @@ def answered(path):
     return {"nodes": [node]} if path.startswith("/v1/nodes?") else node
 
 
-def generated(seed):
-    world = World(seed, answered)
+def generate_requests(seed):
+    world = World(seed, read_world)
     for request in requests.first_requests(world):
-        made = {"uuid": request.makes, **request.body} if request.makes else {}
-        world.note(request, reply(made, 201))
+        document = {"uuid": request.makes, **request.body} if request.makes else {}
+        world.note(request, reply(document, 201))
         yield request
     for _ in range(200):
         request = requests.random_request(world)
@@ -275,14 +275,15 @@ def generated(seed):
 
 
 def test_a_seed_gives_the_same_requests():
-    assert list(generated(5)) == list(generated(5))
-    assert list(generated(5)) != list(generated(6))
+    assert list(generate_requests(5)) == list(generate_requests(5))
+    assert list(generate_requests(5)) != list(generate_requests(6))
 
 
 def test_every_kind_of_request_is_generated():
-    made = [request for seed in range(5) for request in generated(seed)]
+    generated = [request for seed in range(5) for request in generate_requests(seed)]
     kinds = {
-        (request.method, *("*" if n == 1 else part for n, part in enumerate(request.route[:3]))) for request in made
+        (request.method, *("*" if n == 1 else part for n, part in enumerate(request.route[:3])))
+        for request in generated
     }
     for kind in (
         ("POST", "allocations"),
@@ -301,13 +302,13 @@ def test_every_kind_of_request_is_generated():
         ("GET",),
     ):
         assert kind in kinds, kind
-    assert any("node" in (request.body or {}) for request in made if request.allocates)
-    assert {request.version for request in made} >= {1, 52, 57, 58, 60, 90, 91, 115, None}
-    assert any(CLASSIC not in request.headers for request in made)
+    assert any("node" in (request.body or {}) for request in generated if request.allocates)
+    assert {request.version for request in generated} >= {1, 52, 57, 58, 60, 90, 91, 115, None}
+    assert any(CLASSIC not in request.headers for request in generated)
 
 
-def test_requests_use_the_new_name_of_an_object_and_no_deleted_one():
-    world = World(1, answered)
+def test_a_world_follows_renames_and_successful_deletions():
+    world = World(1, read_world)
     for uuid in (A_UUID, B_UUID):
         world.note(Request("POST", "/v1/nodes", {}, makes=uuid), reply({"uuid": uuid, "name": f"n-{uuid}"}, 201))
     world.note(Request("PATCH", f"/v1/nodes/n-{A_UUID}", []), reply({"name": "new"}))
@@ -317,11 +318,11 @@ def test_requests_use_the_new_name_of_an_object_and_no_deleted_one():
 
 
 def test_no_request_creates_a_record_that_the_reference_cannot_delete():
-    """It accepts a uuid of an allocation that is none."""
+    """The reference creates an allocation even if its uuid is invalid."""
     requests = [
         request
         for seed in range(20)
-        for request in generated(seed)
+        for request in generate_requests(seed)
         if request.allocates and isinstance(request.body, dict)
     ]
     uuids = [uuid for request in requests if (uuid := request.body.get("uuid"))]
@@ -329,7 +330,7 @@ def test_no_request_creates_a_record_that_the_reference_cannot_delete():
     assert [uuid for uuid in uuids if not re.fullmatch(r"[0-9a-f-]{36}|\$a\d+\$", uuid)] == []
 
 
-def test_the_query_of_a_request_is_readable_by_both():
+def test_the_query_of_a_request_contains_no_space():
     world = World(1, lambda _: None)
     world.random = random.Random(0)
     for _ in range(50):

@@ -13,8 +13,8 @@ from placement.extensions.baremetal.versioning import VersionUnknown, VersionUnr
 from placement.http.failures import InternalError, MethodNotAllowed, NoSuchRoute, Unauthenticated, status_of
 
 
-def rendered(failure):
-    """Return the inner document."""
+def render(failure):
+    """Return the inner document of a rendered failure."""
     content_type, content = Envelope().render(failure, status_of(failure), {"HTTP_ACCEPT": "text/html"})
     assert content_type == "application/json"
     outer = json.loads(content)
@@ -34,9 +34,9 @@ def rendered(failure):
     ],
 )
 def test_a_failure_of_an_endpoint_has_a_fault_code(failure, fault, sentence):
-    shown = rendered(failure)
-    assert shown == {"faultcode": fault, "faultstring": shown["faultstring"], "debuginfo": None}
-    assert sentence in shown["faultstring"]
+    document = render(failure)
+    assert document == {"faultcode": fault, "faultstring": document["faultstring"], "debuginfo": None}
+    assert sentence in document["faultstring"]
 
 
 @pytest.mark.parametrize(
@@ -48,10 +48,10 @@ def test_a_failure_of_an_endpoint_has_a_fault_code(failure, fault, sentence):
         (VersionUnreadable(), 406, "Not Acceptable", "Invalid value"),
     ],
 )
-def test_routing_and_versions_have_a_code_a_title_and_a_description(failure, code, title, description):
-    shown = rendered(failure)
-    assert shown == {"code": code, "title": title, "description": shown["description"]}
-    assert shown["description"].startswith(description)
+def test_failures_of_routes_and_versions_have_a_code_a_title_and_a_description(failure, code, title, description):
+    document = render(failure)
+    assert document == {"code": code, "title": title, "description": document["description"]}
+    assert document["description"].startswith(description)
 
 
 class TooOld(MethodNotAllowed):
@@ -60,8 +60,8 @@ class TooOld(MethodNotAllowed):
 
 def test_the_gate_of_an_endpoint_is_reported_like_its_other_failures():
     assert status_of(TooOld()) == 405
-    assert rendered(TooOld()) == {"faultcode": "Client", "faultstring": "Not in this version.", "debuginfo": None}
+    assert render(TooOld()) == {"faultcode": "Client", "faultstring": "Not in this version.", "debuginfo": None}
 
 
 def test_a_long_sentence_is_truncated():
-    assert len(rendered(errors.InvalidBody(reason="x" * 10**6))["faultstring"]) < 25_000
+    assert len(render(errors.InvalidBody(reason="x" * 10**6))["faultstring"]) < 25_000

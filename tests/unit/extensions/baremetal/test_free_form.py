@@ -1,4 +1,4 @@
-"""Values that clients choose freely."""
+"""Limits of values that clients choose freely."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from placement.extensions.baremetal.schemas import free_form
 from placement.extensions.baremetal.schemas.free_form import KeyTooLong, NestedTooDeeply, NumberTooLarge, ValueTooLarge
 
 
-def nested(depth, inner=1):
+def nested_value(depth, inner=1):
     """Return nested objects and lists, ``depth`` levels deep."""
     return functools.reduce(lambda value, number: [value] if number % 2 else {"a": value}, range(depth), inner)
 
@@ -19,22 +19,22 @@ def nested(depth, inner=1):
     "value",
     [
         {},
-        nested(30),
+        nested_value(30),
         {"a": [1.5, -(2**63), 2**64 - 1, True, None, "\N{SNOWMAN}"]},
         {"a": "x" * (2**18 - len('{"a": ""}'))},
         {"\N{SNOWMAN}" * (2**16 // 3): 1},
     ],
     ids=["empty", "deep", "numbers", "long", "long key"],
 )
-def test_valid_values_are_stored(value):
+def test_valid_values_are_accepted(value):
     free_form.check("extra", value)
 
 
 @pytest.mark.parametrize(
     ("value", "failure"),
     [
-        (nested(31), NestedTooDeeply),
-        (nested(100_000), NestedTooDeeply),
+        (nested_value(31), NestedTooDeeply),
+        (nested_value(100_000), NestedTooDeeply),
         ({"a": [{"\N{SNOWMAN}" * (2**16 // 3) + "x": 1}]}, KeyTooLong),
         ({"a": float("inf")}, NumberTooLarge),
         ({"a": [2**64]}, NumberTooLarge),

@@ -1,4 +1,4 @@
-"""JSON patches: their changes, and the report of each error."""
+"""JSON patches: their changes, refusals and limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def apply(document, operations):
     return json_patch.Patch(operations, UPDATABLE).apply(document)
 
 
-def patched(op, path, *value):
+def patch(op, path, *value):
     return apply(DOCUMENT, [{"op": op, "path": path, **({"value": value[0]} if value else {})}])
 
 
@@ -34,14 +34,14 @@ def patched(op, path, *value):
         (("remove", "/extra/l"), {"extra": {"a": 1, "s": "text"}}),
     ],
 )
-def test_an_operation_changes_its_path(operation, changed):
-    before = {**DOCUMENT, "extra": {**DOCUMENT["extra"], "l": [1, 2]}}
-    assert patched(*operation) == {**DOCUMENT, **changed}
-    assert before == DOCUMENT
+def test_an_operation_changes_the_value_at_its_path_and_not_the_original(operation, changed):
+    original = {**DOCUMENT, "extra": {**DOCUMENT["extra"], "l": [1, 2]}}
+    assert patch(*operation) == {**DOCUMENT, **changed}
+    assert original == DOCUMENT
 
 
-def test_removal_of_a_missing_member_is_refused():
-    assert patched("remove", "/name") == {"extra": DOCUMENT["extra"], "fixed": 1}
+def test_a_member_whose_value_is_null_can_be_removed():
+    assert patch("remove", "/name") == {"extra": DOCUMENT["extra"], "fixed": 1}
 
 
 @pytest.mark.parametrize(
@@ -63,17 +63,17 @@ def test_removal_of_a_missing_member_is_refused():
         (("replace", "/name"), "'value'"),
     ],
 )
-def test_an_operation_that_cannot_be_applied_is_quoted(operation, reason):
-    with pytest.raises(json_patch.PatchNotApplied) as refused:
-        patched(*operation)
-    assert operation[1] in refused.value.sentence
-    assert re.search(reason, refused.value.sentence)
+def test_the_path_of_an_operation_that_cannot_be_applied_is_named(operation, reason):
+    with pytest.raises(json_patch.PatchNotApplied) as raised:
+        patch(*operation)
+    assert operation[1] in raised.value.sentence
+    assert re.search(reason, raised.value.sentence)
 
 
 @pytest.mark.parametrize("path", ["/fixed", "/fixed/x", "/other", "/", "", "/~1extra"])
 def test_only_updatable_fields_change(path):
     with pytest.raises(json_patch.NotUpdatable, match="extra, name"):
-        patched("add", path, 1)
+        patch("add", path, 1)
     with pytest.raises(json_patch.NotUpdatable):
         apply(DOCUMENT, [{"op": "remove", "path": "/extra/no"}, {"op": "remove", "path": path}])
 
@@ -89,7 +89,7 @@ def test_operations_see_earlier_ones_and_share_no_values_with_the_request():
         assert apply(DOCUMENT, operations)["extra"] == {"y": 2}
 
 
-# --- how much ---
+# --- limits ---
 
 
 def operation(path, value):
@@ -109,6 +109,6 @@ def test_an_expensive_patch_is_refused_before_the_document_is_read(operations, f
         json_patch.Patch(operations, UPDATABLE)
 
 
-def test_a_patch_has_a_maximum_number_of_operations():
+def test_a_patch_may_have_the_maximum_number_of_operations():
     operations = [operation(f"/extra/{n}", n) for n in range(json_patch.MAX_OPERATIONS)]
     assert apply(DOCUMENT, operations)["extra"]["999"] == 999

@@ -6,12 +6,12 @@ import pytest
 
 from placement.extensions.baremetal import signals
 from placement.extensions.baremetal.extension import EXTENSION
-from tests.unit.metrics.counted import counted, samples
+from tests.unit.metrics.registries import counting_registry, samples
 from tests.unit.metrics.test_definitions import DOCUMENT
 
 
 def test_requests_for_nodes_are_counted_by_outcome():
-    with counted(EXTENSION) as registry:
+    with counting_registry(EXTENSION) as registry:
         assert registry.get_sample_value("placement_baremetal_allocations_total", {"outcome": "contended"}) == 0
         signals.node_requested("active", 2)
         signals.node_requested("no_traits", 1)

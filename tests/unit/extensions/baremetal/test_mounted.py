@@ -1,4 +1,4 @@
-"""The Bare Metal API in the shared layers: documents, headers, authentication, labels (docs: baremetal-paths)."""
+"""The Bare Metal API below the shared layers: documents, headers, authentication, logs (docs: baremetal-paths)."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def test_v1_links_to_the_collections_of_the_version(app, path, mount, version):
     answer = web.ask(app, "GET", path, {VERSION: version}, environ={"SCRIPT_NAME": mount})
     base = f"http://localhost:80{mount}/baremetal"
     names = {"nodes", "drivers"} | ({"allocations"} if version != "1.51" else set())
-    shown = answer.json
-    assert shown.keys() == {"id", "links", "media_types", "version"} | names
-    assert shown["version"] == web.ask(app, "GET", "/baremetal", environ={"SCRIPT_NAME": mount}).json["versions"][0]
-    assert shown["links"][0] == {"href": f"{base}/v1/", "rel": "self"}
-    assert shown["links"][1].keys() == {"href", "rel", "type"}
+    document = answer.json
+    assert document.keys() == {"id", "links", "media_types", "version"} | names
+    assert document["version"] == web.ask(app, "GET", "/baremetal", environ={"SCRIPT_NAME": mount}).json["versions"][0]
+    assert document["links"][0] == {"href": f"{base}/v1/", "rel": "self"}
+    assert document["links"][1].keys() == {"href", "rel", "type"}
     for name in names:
-        assert shown[name] == [
+        assert document[name] == [
             {"href": f"{base}/v1/{name}/", "rel": "self"},
             {"href": f"{base}/{name}/", "rel": "bookmark"},
         ]
@@ -129,13 +129,13 @@ def test_an_invalid_query_of_drivers_is_refused(app, query, version, status):
 
 
 @pytest.mark.parametrize("accept", ["application/json", "*/*", "text/html", "image/png"])
-def test_replies_are_json_whatever_the_client_accepts(app, accept):
+def test_responses_are_json_whatever_the_client_accepts(app, accept):
     for path, status in (("/baremetal/v1/drivers", 200), ("/baremetal/v1/nope", 404)):
         answer = web.ask(app, "GET", path, {"accept": accept})
         assert (answer.status_int, answer.headers["content-type"]) == (status, "application/json")
 
 
-def test_a_reply_has_no_headers_of_the_placement_api_and_no_cache_headers(app):
+def test_a_response_has_no_headers_of_the_placement_api_and_no_cache_headers(app):
     answer = web.ask(app, "GET", "/baremetal/v1/drivers", {"openstack-api-version": "baremetal 1.60"})
     assert version_headers(answer) == {**RANGE, VERSION: "1.60"}
     assert answer.headers["x-openstack-request-id"].startswith("req-")
@@ -165,7 +165,7 @@ def test_a_method_that_is_not_served_is_405(app, path, method):
 
 
 @pytest.mark.parametrize(("option", "status"), [("max_request_body_size", 413), ("max_query_length", 414)])
-def test_limits_of_all_apis_hold_and_are_reported_in_the_form_of_this_one(option, status):
+def test_shared_limits_are_reported_in_the_form_of_this_api(option, status):
     app = web.mounted(*apis.ALL, conf=web.configuration(**{f"api__{option}": 5}))
     answer = web.ask(app, "GET", "/baremetal/v1/drivers?detail=true", body=b"123456")
     assert answer.status_int == status
@@ -231,8 +231,8 @@ def test_placement_still_needs_a_token_with_noauth2(app):
 
 
 @pytest.fixture(scope="module", params=["http_basic", "keystone"])
-def protected(request, tmp_path_factory):
-    """The service with authentication."""
+def protected_app(request, tmp_path_factory):
+    """Return the service with authentication."""
     directory = tmp_path_factory.mktemp("protected")
     (directory / "placement.conf").write_text(KEYSTONE)
     (directory / "passwords").write_text(f"u:{bcrypt.hashpw(b'p', bcrypt.gensalt(4)).decode()}\n")
@@ -244,15 +244,15 @@ def protected(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("path", SPELLINGS)
-def test_the_version_documents_are_open_to_all(protected, path):
+def test_the_version_documents_are_open_to_all(protected_app, path):
     """Clients request them before they have a token."""
-    answer = web.ask(protected, "GET", f"/baremetal{path}", {VERSION: "1.60"})
+    answer = web.ask(protected_app, "GET", f"/baremetal{path}", {VERSION: "1.60"})
     assert (answer.status_int, version_headers(answer)[VERSION]) == (200, "1.60")
 
 
 @pytest.mark.parametrize("path", ["/v1/drivers", "/drivers", "/v1.json", "/v1//", "//v1", "/nope"])
-def test_everything_else_needs_credentials(protected, path):
-    answer = web.ask(protected, "GET", f"/baremetal{path}", {"x-roles": "admin", "x-user-id": "admin"})
+def test_everything_else_needs_credentials(protected_app, path):
+    answer = web.ask(protected_app, "GET", f"/baremetal{path}", {"x-roles": "admin", "x-user-id": "admin"})
     assert answer.status_int == 401
     assert inner(answer) == {
         "faultcode": "Client",
@@ -280,17 +280,17 @@ def test_a_user_of_http_basic_has_the_configured_roles(tmp_path, roles, status):
 @pytest.mark.parametrize("path", ["/v1/drivers", "/drivers", "/drivers/", "/v1/drivers.json"])
 def test_log_and_metrics_name_the_route_of_the_table(app, caplog, path):
     caplog.set_level(logging.INFO, "placement.middleware.request_log")
-    counted = []
+    events = []
 
     def listener(environ, status, _seconds):
-        counted.append((environ.get(ROUTE), environ.get(FAILURE), status))
+        events.append((environ.get(ROUTE), environ.get(FAILURE), status))
 
     signals.answered.connect(listener)
     try:
         web.ask(app, "GET", f"/baremetal{path}", {VERSION: "1.60"}, environ={"SCRIPT_NAME": "/below"})
     finally:
         signals.answered.disconnect(listener)
-    assert counted == [("/baremetal/v1/drivers", None, 200)]
+    assert events == [("/baremetal/v1/drivers", None, 200)]
     [record] = caplog.records
     assert record.extra["route"] == "/baremetal/v1/drivers"
     assert record.getMessage().endswith("microversion: 1.60")

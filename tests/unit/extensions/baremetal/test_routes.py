@@ -11,7 +11,7 @@ from tests import web
 
 METHODS = [(method, path) for path, methods in TABLE.items() for method in methods]
 #: Rules that handlers check after the rule of the endpoint.
-ASKED_LATER = {
+CHECKED_BY_HANDLERS = {
     "baremetal:allocation:list_all",
     "baremetal:allocation:create_restricted",
     "baremetal:node:list_all",
@@ -39,22 +39,22 @@ def test_every_endpoint_except_the_version_documents_has_its_own_rule(method, pa
         assert endpoint.target is access.own
 
 
-def test_every_rule_is_used():
-    used = {TABLE[path][method].policy for method, path in METHODS}
-    assert used - {None} == OPERATIONS.keys() - ASKED_LATER
+def test_every_rule_is_checked():
+    checked = {TABLE[path][method].policy for method, path in METHODS}
+    assert checked - {None} == OPERATIONS.keys() - CHECKED_BY_HANDLERS
 
 
 def test_the_operations_of_a_rule_are_routes():
-    named = set().union(*OPERATIONS.values())
-    assert named == set(METHODS) - {("GET", "/"), ("GET", "/v1")}
+    operations = set().union(*OPERATIONS.values())
+    assert operations == set(METHODS) - {("GET", "/"), ("GET", "/v1")}
 
 
 @pytest.mark.parametrize(("method", "path"), METHODS)
 def test_a_caller_without_a_role_is_refused_by_each_rule(app, method, path):
-    """With an empty body, before anything is read."""
-    where = path.replace("{", "").replace("}", "")
+    """The rule is checked before the empty body."""
+    url = path.replace("{", "").replace("}", "")
     headers = {"x-auth-token": "stranger", "x-openstack-ironic-api-version": "latest"}
-    answer = web.ask(app, method, f"/baremetal{where}", headers)
+    answer = web.ask(app, method, f"/baremetal{url}", headers)
     assert answer.status_int == (200 if path in ("/", "/v1") else 403)
 
 

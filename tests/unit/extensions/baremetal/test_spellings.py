@@ -11,16 +11,16 @@ from placement.http.environ import API, PATH
 VERSION = "HTTP_X_OPENSTACK_IRONIC_API_VERSION"
 
 
-def served(path, version="1.115"):
+def served_path(path, version="1.115"):
     """Return the path that the application behind the layer receives."""
-    seen = []
+    paths = []
 
     def application(environ, _start_response):
-        seen.append(environ[PATH])
+        paths.append(environ[PATH])
         return []
 
     Spellings(application, None)({"PATH_INFO": path, API: BAREMETAL, VERSION: version}, None)
-    return seen[0]
+    return paths[0]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def served(path, version="1.115"):
     ],
 )
 def test_v1_is_added_and_one_slash_at_the_end_is_removed(path, expected):
-    assert served(path) == expected
+    assert served_path(path) == expected
 
 
 @pytest.mark.parametrize("path", ["/v1/allocations/a.json", "/allocations/a.json", "/v1/allocations/a.json/"])
@@ -59,9 +59,9 @@ def test_v1_is_added_and_one_slash_at_the_end_is_removed(path, expected):
     ],
 )
 def test_a_suffix_is_removed_in_old_versions(path, version, expected):
-    assert served(path, version) == expected
+    assert served_path(path, version) == expected
 
 
 def test_only_one_suffix_is_removed():
-    assert served("/v1/allocations/a.json.json", "1.1") == "/v1/allocations/a.json"
-    assert served("/v1/allocations/a.com", "1.1") == "/v1/allocations/a.com"
+    assert served_path("/v1/allocations/a.json.json", "1.1") == "/v1/allocations/a.json"
+    assert served_path("/v1/allocations/a.com", "1.1") == "/v1/allocations/a.com"

@@ -34,9 +34,9 @@ def test_a_verb_leads_to_its_state(verb, state, becomes):
     assert states.target(verb, state) == becomes
 
 
-def test_every_state_that_a_verb_leads_from_or_to_is_one():
-    named = {state for leads in states.VERBS.values() for pair in leads.items() for state in pair}
-    assert named <= states.ALL
+def test_verbs_lead_from_and_to_known_states():
+    names = {state for leads in states.VERBS.values() for pair in leads.items() for state in pair}
+    assert names <= states.ALL
     assert set(states.ALIASES.values()) <= states.VERBS.keys()
 
 
@@ -78,12 +78,12 @@ def test_only_available_nodes_can_be_allocated(provision, power, maintenance, pa
 def test_the_state_limits_the_removal_of_a_node_its_instance_and_its_allocation(
     state, target, deletable, loses_instance, loses_allocation
 ):
-    allowed = (
+    permissions = (
         states.may_be_deleted(state, maintenance=False),
         states.may_lose_instance(state, maintenance=False),
         states.may_lose_allocation(state, target, maintenance=False),
     )
-    assert allowed == (deletable, loses_instance, loses_allocation)
+    assert permissions == (deletable, loses_instance, loses_allocation)
     assert states.may_be_deleted(state, maintenance=True)
     assert states.may_lose_instance(state, maintenance=True)
     assert states.may_lose_allocation(state, target, maintenance=True)

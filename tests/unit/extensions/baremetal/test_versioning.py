@@ -10,7 +10,7 @@ from placement.extensions.baremetal.versioning import IronicVersions, VersionUnk
 CLASSIC, COMMON = "HTTP_X_OPENSTACK_IRONIC_API_VERSION", "HTTP_OPENSTACK_API_VERSION"
 
 
-def negotiated(classic=None, common=None):
+def negotiate(classic=None, common=None):
     environ = {name: value for name, value in ((CLASSIC, classic), (COMMON, common)) if value is not None}
     return str(IronicVersions().negotiate(environ))
 
@@ -37,8 +37,8 @@ def negotiated(classic=None, common=None):
         ("2.1", "baremetal 1.30", "1.30"),
     ],
 )
-def test_the_version_is_that_of_the_common_header_or_else_of_the_classic_one(classic, common, version):
-    assert negotiated(classic, common) == version
+def test_the_common_header_takes_precedence_over_the_classic_one(classic, common, version):
+    assert negotiate(classic, common) == version
 
 
 @pytest.mark.parametrize("requested", ["1.0", "1.116", "1.999999999", "0.1", "2.1", "2.0"])
@@ -46,7 +46,7 @@ def test_the_version_is_that_of_the_common_header_or_else_of_the_classic_one(cla
 def test_a_version_outside_of_the_range_is_refused_with_the_range(requested, header):
     value = requested if header == "classic" else f"baremetal {requested}"
     with pytest.raises(VersionUnknown) as raised:
-        negotiated(**{header: value})
+        negotiate(**{header: value})
     assert f"Version {requested} was requested" in raised.value.sentence
     assert "[1.1, 1.115]" in raised.value.sentence
     assert dict(raised.value.headers) == {
@@ -61,11 +61,11 @@ def test_a_version_outside_of_the_range_is_refused_with_the_range(requested, hea
 @pytest.mark.parametrize("header", ["classic", "common"])
 def test_a_malformed_version_is_refused_without_the_range(requested, header):
     with pytest.raises(VersionUnreadable) as raised:
-        negotiated(**{header: requested if header == "classic" else f"baremetal {requested}"})
+        negotiate(**{header: requested if header == "classic" else f"baremetal {requested}"})
     assert raised.value.headers == ()
 
 
-def test_a_reply_states_the_range_and_its_version():
+def test_a_response_states_the_range_and_its_version():
     assert dict(IronicVersions().headers(versions.ALLOCATIONS)) == {
         "x-openstack-ironic-api-minimum-version": "1.1",
         "x-openstack-ironic-api-maximum-version": "1.115",

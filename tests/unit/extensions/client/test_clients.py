@@ -1,4 +1,4 @@
-"""Both clients around the steps of an operation, with the transport of httpx replaced (docs: client)."""
+"""Both clients, with the transport of httpx replaced (docs: client)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.unit.extensions.client.test_operations import JOB, OWNER, result
 
 
 class Service:
-    """A transport that replies like the service, or with ``replies``: functions of the request by its method.
+    """A transport that responds like the service, or by ``replies``: functions of the request, by its method.
 
     Attributes:
         requests: The requests sent.
@@ -30,7 +30,7 @@ class Service:
 
     def __init__(self, **replies):
         self.requests = []
-        self._replies = {"POST": claimed, "DELETE": released, "GET": located, **replies}
+        self._replies = {"POST": claim_reply, "DELETE": release_reply, "GET": position_reply, **replies}
 
     def __call__(self, request):
         self.requests.append(request)
@@ -41,16 +41,16 @@ class Service:
         return [request.method for request in self.requests]
 
 
-def claimed(_):
+def claim_reply(_):
     document = {**result(JOB, "claimed"), "expires_at": "2026-11-28T15:00:00Z"}
     return httpx.Response(200, json={"results": [document], **document})
 
 
-def released(_):
+def release_reply(_):
     return httpx.Response(200, json={"released": [JOB], "missing": [], "complete": True})
 
 
-def located(_):
+def position_reply(_):
     return httpx.Response(200, json={"position": "1"})
 
 
@@ -66,22 +66,22 @@ def clock(monkeypatch):
 def connect(request):
     """Return a function that creates a client of either kind."""
     kinds = {"sync": (Client, httpx.Client), "async": (asynchronous.blocking, httpx.AsyncClient)}
-    kind, made_by = kinds[request.param]
+    kind, http_type = kinds[request.param]
     with contextlib.ExitStack() as stack:
 
         def make(service, url="http://placement", auth=None, http_auth=None, **options):
-            transport = made_by(transport=httpx.MockTransport(service), auth=http_auth)
+            transport = http_type(transport=httpx.MockTransport(service), auth=http_auth)
             return stack.enter_context(kind(url, auth, http=transport, **options))
 
         yield make
 
 
 def test_a_failed_release_hides_no_exception_of_the_block(connect, caplog):
-    def closed(_):
+    def fail(_):
         raise RuntimeError("The client is closed.")
 
-    broken = connect(Service(DELETE=closed))
-    with pytest.raises(ZeroDivisionError), broken.lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600):
+    failing_client = connect(Service(DELETE=fail))
+    with pytest.raises(ZeroDivisionError), failing_client.lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600):
         raise ZeroDivisionError
     assert f"{JOB} was not released" in caplog.text
     assert "The client is closed." in caplog.text
@@ -92,17 +92,17 @@ def test_a_claim_is_released_if_no_thread_can_be_started(monkeypatch):
         raise RuntimeError("can't start new thread")
 
     with httpx.Client(transport=httpx.MockTransport(service := Service())) as http:
-        alone = Client("http://placement", http=http)
+        client_without_threads = Client("http://placement", http=http)
         monkeypatch.setattr(threading.Thread, "start", start)
         with (
             pytest.raises(RuntimeError, match="thread"),
-            alone.lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600),
+            client_without_threads.lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600),
         ):
             pytest.fail("the block was entered")
     assert service.methods == ["POST", "DELETE"]
 
 
-def test_a_client_of_httpx_may_identify_the_caller(connect):
+def test_a_given_httpx_client_may_identify_the_caller(connect):
     connect(service := Service(), http_auth=("ada", "secret")).position()
     assert service.requests[0].headers["Authorization"] == "Basic YWRhOnNlY3JldA=="
     connect(service := Service(), auth=Token("t"), http_auth=("ada", "secret")).position()
@@ -110,14 +110,14 @@ def test_a_client_of_httpx_may_identify_the_caller(connect):
 
 
 def test_a_password_in_the_url_is_in_no_exception_and_no_log(connect, caplog):
-    def away(_):
+    def refuse(_):
         raise httpx.ConnectError("refused")
 
     caplog.set_level(logging.DEBUG)
     caplog.set_level(logging.INFO, "httpx")  # gabbi disables this logger in the whole process
     url = "http://ada:s%2Fcret@placement/x/"
     with pytest.raises(NoReply, match=r"GET http://placement/x/v1/events\?after=now: refused") as raised:
-        connect(Service(GET=away), url, patience=0).position()
+        connect(Service(GET=refuse), url, patience=0).position()
     connect(service := Service(), url).position()
     assert service.requests[0].headers["Authorization"] == "Basic YWRhOnMvY3JldA=="
     assert "cret" not in str(raised.value) + caplog.text
@@ -127,66 +127,66 @@ def test_a_password_in_the_url_is_in_no_exception_and_no_log(connect, caplog):
 
 
 def test_a_lease_counts_from_before_a_request_was_sent(connect, clock):
-    def slow(request):
+    def claim_slowly(request):
         clock.now += 9
-        return claimed(request)
+        return claim_reply(request)
 
-    with connect(Service(POST=slow)).lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600) as held:
-        assert held.remaining == 3600 - 9
+    with connect(Service(POST=claim_slowly)).lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600) as claimed_lease:
+        assert claimed_lease.remaining == 3600 - 9
 
-    def held_before(request):
+    def claim_again(request):
         clock.now += 4
-        return httpx.Response(200, json={**slow(request).json(), "results": [result(JOB, "held")]})
+        return httpx.Response(200, json={**claim_slowly(request).json(), "results": [result(JOB, "held")]})
 
-    with connect(Service(POST=held_before)).lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600) as held:
-        assert held.remaining == 3600 - 13
+    with connect(Service(POST=claim_again)).lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600) as claimed_lease:
+        assert claimed_lease.remaining == 3600 - 13
 
 
 @pytest.fixture
 def lose(clock):
-    """Return a function that creates a transport: it loses ``times`` replies, each after the longest wait."""
+    """Return a function that creates a transport that loses ``times`` responses, each after the longest wait."""
 
     def make(times, answer):
-        left = [None] * times
+        remaining = [None] * times
 
-        def lost(request):
-            if not left:
+        def respond(request):
+            if not remaining:
                 return answer(request)
-            left.pop()
+            remaining.pop()
             clock.now += request.extensions["timeout"]["read"]
             raise httpx.ReadTimeout("lost")
 
-        return lost
+        return respond
 
     return make
 
 
-def test_a_request_whose_reply_is_lost_is_repeated_twice_by_default(connect, lose):
-    assert connect(Service(POST=lose(2, claimed))).claim(JOB, "resources=VCPU:1", **OWNER).outcome == "claimed"
+def test_a_request_whose_response_is_lost_is_repeated_twice_by_default(connect, lose):
+    assert connect(Service(POST=lose(2, claim_reply))).claim(JOB, "resources=VCPU:1", **OWNER).outcome == "claimed"
     with pytest.raises(NoReply):
-        connect(service := Service(POST=lose(3, claimed))).claim(JOB, "resources=VCPU:1", **OWNER)
+        connect(service := Service(POST=lose(3, claim_reply))).claim(JOB, "resources=VCPU:1", **OWNER)
     assert service.methods == ["POST"] * 3
 
 
-def test_a_release_whose_reply_is_lost_is_repeated(connect, lose, caplog):
-    service = Service(DELETE=lose(2, released))
+def test_a_release_whose_response_is_lost_is_repeated(connect, lose, caplog):
+    service = Service(DELETE=lose(2, release_reply))
     with connect(service).lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600):
         pass
     assert service.methods == ["POST", *["DELETE"] * 3]
     assert "was not released" not in caplog.text
 
 
-class Together(http.server.ThreadingHTTPServer):
-    """A server that answers no request until a given number has arrived."""
+class GatheringServer(http.server.ThreadingHTTPServer):
+    """A server that responds to no request until a given number has arrived."""
 
     request_queue_size = 256
 
     def __init__(self, number):
-        super().__init__(("127.0.0.1", 0), Position)
+        super().__init__(("127.0.0.1", 0), PositionHandler)
         self.gathered = threading.Barrier(number)
 
 
-class Position(http.server.BaseHTTPRequestHandler):
+class PositionHandler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.gathered.wait(PATIENCE)
         self.send_response(200)
@@ -201,7 +201,7 @@ class Position(http.server.BaseHTTPRequestHandler):
 def test_no_request_waits_for_the_connection_of_another(kind):
     """Many requests may wait for events, and an extension of a lease must be sent in time."""
     number = 101  # one more than the default of httpx
-    with Together(number) as server:
+    with GatheringServer(number) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with (
             kind(f"http://127.0.0.1:{server.server_port}", patience=0, timeout=PATIENCE) as client,
@@ -213,7 +213,7 @@ def test_no_request_waits_for_the_connection_of_another(kind):
 
 
 class Session:
-    """A session of keystoneauth that raises these failures in turn before it succeeds."""
+    """A keystoneauth session that raises the failures in turn before it succeeds."""
 
     def __init__(self, *failures):
         self.failures = [*failures]
@@ -264,7 +264,7 @@ def test_permanent_failures_of_the_identity_service_are_not_retried(connect, url
 
 
 @pytest.mark.parametrize("url", ["http://placement", None])
-def test_an_error_in_the_program_is_not_reported_as_a_missing_token(connect, url):
+def test_a_programming_error_is_not_reported_as_a_missing_token(connect, url):
     session = Session(TypeError("wrong"), RuntimeError("asked again"))
     with pytest.raises(TypeError, match="wrong"):
         connect(Service(), url, Keystone(session), patience=PATIENCE).position()

@@ -1,4 +1,4 @@
-"""The public interface: two clients with the same methods, queries, and errors that can be pickled."""
+"""The public interface: two clients with the same methods, queries, and picklable errors."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def test_docstrings_name_only_files_in_the_wheel():
     assert [path.name for path in sources if re.search(r"\bdocs:|\bdocs/|\.rst\b", path.read_text())] == []
 
 
-def test_every_exported_name_exists_and_the_types_are_declared():
+def test_every_exported_name_exists_and_the_requirements_are_declared():
     assert [*placement_client.__all__] == sorted(placement_client.__all__)
     assert all(hasattr(placement_client, name) for name in placement_client.__all__)
-    needed, optional = metadata.requires("placement-client")
-    assert needed.startswith("httpx")
+    required, optional = metadata.requires("placement-client")
+    assert required.startswith("httpx")
     assert re.fullmatch(r"keystoneauth1\S+; extra == ['\"]keystone['\"]", optional)
 
 
@@ -94,14 +94,14 @@ def test_an_error_contains_the_message_of_the_service():
     error = errors.of_reply(reply(404, document))
     assert str(error) == "404 Not Found: No resource provider with uuid 1 found (req-1)"
     line = {"detail": "wrong", "code": "placement.v1.invalid_field", "field": "limit", "expected": "1 to 1000"}
-    wrong = errors.of_reply(reply(400, {"errors": [line]}, x_openstack_request_id="req-2"))
-    assert (type(wrong), wrong.field, wrong.expected) == (BadRequest, "limit", "1 to 1000")
-    assert str(wrong) == "400 Bad Request: wrong (placement.v1.invalid_field, req-2)"
+    bad_request = errors.of_reply(reply(400, {"errors": [line]}, x_openstack_request_id="req-2"))
+    assert (type(bad_request), bad_request.field, bad_request.expected) == (BadRequest, "limit", "1 to 1000")
+    assert str(bad_request) == "400 Bad Request: wrong (placement.v1.invalid_field, req-2)"
 
 
 @pytest.mark.parametrize("document", [None, [], {}, {"errors": []}, {"errors": [1]}, "text"])
 @pytest.mark.parametrize("status", [302, 418, 599])
-def test_any_error_reply_can_be_printed(document, status):
+def test_any_error_response_can_be_printed(document, status):
     error = errors.of_reply(reply(status, document))
     assert (error.status, error.code) == (status, None)
     assert str(error).startswith(f"{status} ")
@@ -110,8 +110,8 @@ def test_any_error_reply_can_be_printed(document, status):
 def test_errors_can_be_pickled():
     no_room = NoRoom(409, {"code": "c"}, "req-2", "a")
     for error in (ErrorReply(404, {"detail": "x"}, "req-1"), no_room, NoToken("x", True)):
-        again = pickle.loads(pickle.dumps(error))
-        assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+        copy = pickle.loads(pickle.dumps(error))
+        assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
     assert isinstance(NoRoom(409, {}), Refused)
 
 
@@ -135,7 +135,7 @@ def test_an_attempt_of_asyncio_ends_in_time():
         asyncio.run(asyncio.wait_for(ask(), PATIENCE))
 
 
-def test_a_client_of_httpx_is_closed_by_its_owner():
+def test_a_given_httpx_client_is_not_closed():
     with httpx.Client() as http:
         with Client("http://127.0.0.1:1", http=http):
             pass

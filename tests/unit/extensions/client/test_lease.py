@@ -1,4 +1,4 @@
-"""The extension and the loss of leases, by a clock that the test advances (docs: client)."""
+"""The extension and the loss of leases, with a clock that the test advances (docs: client)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from placement_client.steps import Call, Pause
 
 from tests.children import PATIENCE
 from tests.clock import Clock
-from tests.unit.extensions.client.test_operations import JOB, OWNER, performed, placing, reply, result, taking
+from tests.unit.extensions.client.test_operations import JOB, OWNER, claim_replies, perform, reply, result, slow_reply
 
+#: Seconds.
 HOUR = 3600
 
 
@@ -32,53 +33,55 @@ def losses():
 
 
 @pytest.fixture
-def held(clock, losses):
+def hour_lease(clock, losses):
     """Return a claimed lease of one hour."""
-    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=losses.append)
-    performed(made.begin(), [placed("claimed")], clock)
-    return made
+    new_lease = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=losses.append)
+    perform(new_lease.begin(), [outcome_reply("claimed")], clock)
+    return new_lease
 
 
 EXTENDED = reply(200, result(JOB, "held"))
-GONE = reply(404, {"errors": [{"status": 404, "code": "placement.v1.nothing_held", "detail": "It is over."}]})
+GONE = reply(
+    404, {"errors": [{"status": 404, "code": "placement.v1.nothing_held", "detail": "The lease has expired."}]}
+)
 FORBIDDEN = reply(403, {"errors": [{"status": 403, "detail": "no"}]})
 
 
-def placed(outcome):
-    return placing(**{JOB: outcome})
+def outcome_reply(outcome):
+    return claim_replies(**{JOB: outcome})
 
 
-def test_a_lease_is_extended_six_times_within_its_duration(held, clock, losses):
-    _, steps = performed(held.renew(), [EXTENDED, taking(clock, 30, EXTENDED), GONE], clock)
+def test_a_lease_is_extended_six_times_within_its_duration(hour_lease, clock, losses):
+    _, steps = perform(hour_lease.renew(), [EXTENDED, slow_reply(clock, 30, EXTENDED), GONE], clock)
     assert [step.seconds for step in steps if isinstance(step, Pause)] == [600, 600, 600]
     assert isinstance(losses[0].__cause__, NothingHeld)
-    assert (held.lost, held.remaining) == (True, 0)
-    with pytest.raises(LeaseLost, match="It is over"):
-        held.check()
+    assert (hour_lease.lost, hour_lease.remaining) == (True, 0)
+    with pytest.raises(LeaseLost, match="has expired"):
+        hour_lease.check()
 
 
-def test_the_expiry_counts_from_before_the_extension_was_sent(held, clock):
-    assert held.remaining == HOUR
-    renewal = held.renew()
+def test_the_expiry_counts_from_before_the_extension_was_sent(hour_lease, clock):
+    assert hour_lease.remaining == HOUR
+    renewal = hour_lease.renew()
     clock.sleep(next(renewal).seconds)
     renewal.send(None)
-    sent = clock.now
+    sent_at = clock.now
     clock.now += 9
-    renewal.send(dataclasses.replace(EXTENDED, sent=sent))
-    assert held.remaining == HOUR - 9
+    renewal.send(dataclasses.replace(EXTENDED, sent=sent_at))
+    assert hour_lease.remaining == HOUR - 9
 
 
 @pytest.mark.parametrize("failure", [NoReply("away"), FORBIDDEN, RuntimeError("closed")], ids=["away", "403", "other"])
-def test_a_failed_extension_is_repeated_until_the_expiry(held, clock, losses, failure):
-    _, steps = performed(held.renew(), itertools.repeat(failure), clock)
+def test_a_failed_extension_is_repeated_until_the_expiry(hour_lease, clock, losses, failure):
+    _, steps = perform(hour_lease.renew(), itertools.repeat(failure), clock)
     pauses = [step.seconds for step in steps if isinstance(step, Pause)]
     assert pauses[:3] == [600, 5, 5]
     assert clock.now == 1000 + HOUR
-    assert [type(each) for each in losses] == [LeaseLost]
+    assert [type(loss) for loss in losses] == [LeaseLost]
     assert isinstance(losses[0].__cause__, ErrorReply if failure is FORBIDDEN else type(failure))
 
 
-def test_no_extension_waits_beyond_the_expiry(held, clock):
+def test_no_extension_waits_beyond_the_expiry(hour_lease, clock):
     calls = []
 
     def silent(call):
@@ -86,43 +89,43 @@ def test_no_extension_waits_beyond_the_expiry(held, clock):
         clock.now += call.timeout
         return FORBIDDEN
 
-    # The last attempt begins seven seconds before the end.
-    performed(held.renew(), itertools.chain([taking(clock, 3, FORBIDDEN)], itertools.repeat(silent)), clock)
+    # The last attempt begins seven seconds before the expiry.
+    perform(hour_lease.renew(), itertools.chain([slow_reply(clock, 3, FORBIDDEN)], itertools.repeat(silent)), clock)
     assert {timeout for at, timeout in calls if at < HOUR - 10} == {10}
     assert all(at + timeout <= HOUR for at, timeout in calls)
-    assert held.lost
+    assert hour_lease.lost
 
 
-def test_an_extension_after_failures_loses_nothing(held, clock, losses):
+def test_an_extension_after_failures_keeps_the_lease(hour_lease, clock, losses):
     answers = [NoReply("away"), FORBIDDEN, EXTENDED, GONE]
-    _, steps = performed(held.renew(), answers, clock)
+    _, steps = perform(hour_lease.renew(), answers, clock)
     assert [step.seconds for step in steps if isinstance(step, Pause)] == [600, 5, 5, 600]
     assert len(losses) == 1
 
 
-def test_a_claim_of_an_earlier_attempt_is_extended_at_once(clock):
+def test_a_claim_of_an_earlier_attempt_is_extended_immediately(clock):
     """Its expiry may be near, because it counts from the first request."""
-    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR)
-    assert made.lost
-    _, (claim, extension) = performed(made.begin(), [placed("held"), EXTENDED], clock)
+    new_lease = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR)
+    assert new_lease.lost
+    _, (claim, extension) = perform(new_lease.begin(), [outcome_reply("held"), EXTENDED], clock)
     assert (claim.path, extension.path) == ("/v1/claims", f"/v1/claims/{JOB}/extend")
-    assert made.remaining == HOUR
+    assert new_lease.remaining == HOUR
 
 
-def test_a_claim_that_took_long_is_extended_soon(clock):
-    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=60)
-    performed(made.begin(), [taking(clock, 45, placed("claimed"))], clock)
-    assert made.remaining == 15
-    assert next(made.renew()).seconds == 0
+def test_a_claim_that_took_long_is_extended_immediately(clock):
+    new_lease = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=60)
+    perform(new_lease.begin(), [slow_reply(clock, 45, outcome_reply("claimed"))], clock)
+    assert new_lease.remaining == 15
+    assert next(new_lease.renew()).seconds == 0
 
 
 def test_a_block_begins_with_an_unexpired_lease(clock):
     """The claim was repeated for longer than the lease, which may have expired."""
-    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=2)
-    late = taking(clock, 1.5, reply(503, {}))
-    extensions = [NoReply("away"), taking(clock, 3, EXTENDED), taking(clock, 1, EXTENDED)]
-    _, steps = performed(made.begin(), [late, late, placed("claimed"), *extensions], clock)
-    assert made.remaining == 1
+    new_lease = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=2)
+    late_503 = slow_reply(clock, 1.5, reply(503, {}))
+    extensions = [NoReply("away"), slow_reply(clock, 3, EXTENDED), slow_reply(clock, 1, EXTENDED)]
+    _, steps = perform(new_lease.begin(), [late_503, late_503, outcome_reply("claimed"), *extensions], clock)
+    assert new_lease.remaining == 1
     assert [step.path for step in steps if isinstance(step, Call)][2:] == [
         "/v1/claims",
         *[f"/v1/claims/{JOB}/extend"] * 3,
@@ -130,26 +133,26 @@ def test_a_block_begins_with_an_unexpired_lease(clock):
 
 
 def test_no_block_begins_with_a_lost_lease(clock):
-    answers = [taking(clock, 3, placed("claimed")), GONE]
-    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=2)
+    answers = [slow_reply(clock, 3, outcome_reply("claimed")), GONE]
+    new_lease = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=2)
     with pytest.raises(NothingHeld):
-        performed(made.begin(), answers, clock)
-    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=2)
-    answers = itertools.chain([placed("held")], itertools.repeat(taking(clock, 9, EXTENDED)))
+        perform(new_lease.begin(), answers, clock)
+    new_lease = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=2)
+    answers = itertools.chain([outcome_reply("held")], itertools.repeat(slow_reply(clock, 9, EXTENDED)))
     with pytest.raises(LeaseLost):
-        performed(made.begin(), answers, clock)
+        perform(new_lease.begin(), answers, clock)
     assert clock.now <= 1003 + 60 + 9
 
 
-def test_a_lost_lease_is_not_released(held, clock):
-    performed(held.renew(), [GONE], clock)
-    held.close()
-    assert performed(held.end(), [], clock) == (None, [])
-    assert held.lost
+def test_a_lost_lease_is_not_released(hour_lease, clock):
+    perform(hour_lease.renew(), [GONE], clock)
+    hour_lease.close()
+    assert perform(hour_lease.end(), [], clock) == (None, [])
+    assert hour_lease.lost
 
 
-def test_the_expiry_is_noticed_while_an_extension_waits(held, clock, losses):
-    renewal, watch = held.renew(), held.watch()
+def test_the_expiry_is_noticed_while_an_extension_waits(hour_lease, clock, losses):
+    renewal, watch = hour_lease.renew(), hour_lease.watch()
     assert next(watch).seconds == HOUR
     clock.sleep(next(renewal).seconds)
     renewal.send(None)
@@ -158,19 +161,19 @@ def test_the_expiry_is_noticed_while_an_extension_waits(held, clock, losses):
     clock.now += 100
     with pytest.raises(StopIteration):
         watch.send(None)
-    assert [type(each) for each in losses] == [LeaseLost]
+    assert [type(loss) for loss in losses] == [LeaseLost]
     with pytest.raises(StopIteration):
         renewal.send(dataclasses.replace(EXTENDED, sent=clock.now - 1))
-    assert held.lost
+    assert hour_lease.lost
     assert len(losses) == 1
 
 
-def test_the_end_of_a_block_reports_an_unnoticed_loss(held, clock, losses):
+def test_the_end_of_a_block_reports_an_unnoticed_loss(hour_lease, clock, losses):
     """The block blocked the event loop for too long."""
     clock.now += HOUR
-    held.close()
-    assert [type(each) for each in losses] == [LeaseLost]
-    assert performed(held.watch(), [], clock) == performed(held.renew(), [], clock) == (None, [])
+    hour_lease.close()
+    assert [type(loss) for loss in losses] == [LeaseLost]
+    assert perform(hour_lease.watch(), [], clock) == perform(hour_lease.renew(), [], clock) == (None, [])
     assert len(losses) == 1
 
 
@@ -178,31 +181,31 @@ def test_an_exception_in_on_lost_is_logged(clock, caplog):
     def fail(_):
         raise ZeroDivisionError
 
-    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=fail)
-    performed(made.begin(), [placed("claimed")], clock)
-    performed(made.renew(), [GONE], clock)
+    new_lease = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=fail)
+    perform(new_lease.begin(), [outcome_reply("claimed")], clock)
+    perform(new_lease.renew(), [GONE], clock)
     assert f"on_lost failed for the lease of {JOB}" in caplog.text
     assert "ZeroDivisionError" in caplog.text
 
 
 def test_the_end_of_a_block_waits_until_on_lost_returns(clock):
     """The process may exit after the block, but not before ``on_lost`` has stopped another process."""
-    entered, ended, seen = threading.Event(), threading.Event(), []
+    entered, ended, states = threading.Event(), threading.Event(), []
 
     def stop(_):
-        made.close()  # every method of a lease may be called here
+        new_lease.close()  # every method of a lease may be called here
         with pytest.raises(LeaseLost):
-            made.check()
+            new_lease.check()
         entered.set()
-        seen.append((made.lost, made.remaining, ended.wait(0.5)))
+        states.append((new_lease.lost, new_lease.remaining, ended.wait(0.5)))
 
-    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=stop)
-    performed(made.begin(), [placed("claimed")], clock)
-    threading.Thread(target=performed, args=(made.renew(), [GONE], clock), daemon=True).start()
+    new_lease = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=stop)
+    perform(new_lease.begin(), [outcome_reply("claimed")], clock)
+    threading.Thread(target=perform, args=(new_lease.renew(), [GONE], clock), daemon=True).start()
     assert entered.wait(PATIENCE)
-    made.close()
+    new_lease.close()
     ended.set()
-    assert seen == [(True, 0, False)]
+    assert states == [(True, 0, False)]
 
 
 def test_on_lost_must_not_be_a_coroutine_function():
@@ -213,28 +216,28 @@ def test_on_lost_must_not_be_a_coroutine_function():
         lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=tell)
 
 
-def test_a_release_that_is_not_complete_is_repeated(held, clock, caplog):
-    held.close()
-    cut = reply(200, {"released": [], "missing": [], "complete": False})
-    released = reply(200, {"released": [JOB], "missing": [], "complete": True})
-    _, steps = performed(held.end(), [cut, released], clock)
+def test_a_release_that_is_not_complete_is_repeated(hour_lease, clock, caplog):
+    hour_lease.close()
+    incomplete = reply(200, {"released": [], "missing": [], "complete": False})
+    complete = reply(200, {"released": [JOB], "missing": [], "complete": True})
+    _, steps = perform(hour_lease.end(), [incomplete, complete], clock)
     assert [(step.path, step.timeout) for step in steps if isinstance(step, Call)] == [
         (f"/v1/claims?consumer={JOB}", lease.RELEASE / 3)
     ] * 2
     assert caplog.text == ""
 
 
-def test_the_end_of_a_block_is_not_a_loss(held, clock, losses):
+def test_the_end_of_a_block_is_not_a_loss(hour_lease, clock, losses):
     """An extension that is in progress when the consumer is released gets a 404."""
-    renewal = held.renew()
+    renewal = hour_lease.renew()
     clock.sleep(next(renewal).seconds)
     renewal.send(None)
-    held.close()
-    _, [release] = performed(held.end(), [reply(200, {"released": [JOB], "missing": [], "complete": True})], clock)
+    hour_lease.close()
+    _, [release] = perform(hour_lease.end(), [reply(200, {"released": [JOB], "missing": [], "complete": True})], clock)
     assert (release.method, release.path) == ("DELETE", f"/v1/claims?consumer={JOB}")
     with pytest.raises(StopIteration):
         renewal.send(GONE)
     clock.now += 2 * HOUR
-    assert performed(held.watch(), [], clock) == (None, [])
-    held.check()
+    assert perform(hour_lease.watch(), [], clock) == (None, [])
+    hour_lease.check()
     assert losses == []

@@ -1,4 +1,4 @@
-"""The steps of the client's operations, without I/O: repeated requests, and the pauses between them (docs: client)."""
+"""Operations of the client without I/O: the requests that they repeat, and the pauses between them (docs: client)."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def clock(monkeypatch):
 
 def reply(status=200, document=None, **headers):
     content = b"" if document is None else json.dumps(document).encode()
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Reply(status, named, content, sent=0.0)
+    header_values = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Reply(status, header_values, content, sent=0.0)
 
 
-def performed(operation, replies, clock):
-    """Return the result of an operation and its steps; a reply may be a function of the call, or an exception."""
+def perform(operation, replies, clock):
+    """Return the result of an operation and its steps; a reply may be a function of the call or an exception."""
     steps, answers = [], iter(replies)
     try:
         step = next(operation)
@@ -69,23 +69,23 @@ def performed(operation, replies, clock):
         return done.value, steps
 
 
-def taking(clock, seconds, answer):
-    """Return a reply that takes this many seconds."""
+def slow_reply(clock, seconds, answer):
+    """Return a function that replies after ``seconds``, by the clock."""
 
-    def answered(call):
+    def respond(call):
         clock.now += seconds
         return answer(call) if callable(answer) else answer
 
-    return answered
+    return respond
 
 
-def placing(**outcomes):
-    """Return a function that replies to POST /v1/claims with the outcome of each consumer by its name."""
+def claim_replies(**outcomes):
+    """Return a function that replies to POST /v1/claims with the outcomes, by consumer."""
 
     def answer(call):
         consumers = [request["consumer"] for request in call.body["requests"]]
         results = [result(consumer, outcomes[consumer]) for consumer in consumers]
-        status = 200 if any(each["status"] == 200 for each in results) else 409
+        status = 200 if any(document["status"] == 200 for document in results) else 409
         return reply(status, {"results": results, "claimed": 0, "added": 1})
 
     return answer
@@ -95,26 +95,30 @@ def result(consumer, outcome):
     if outcome in CODES:
         error = {"code": CODES[outcome], "detail": "..."}
         return {"consumer": consumer, "status": 409, "outcome": "refused", "error": error}
-    held = {"allocations": {}, "mappings": [], "consumer_generation": 1, "expires_at": None, "added": 1}
-    return {"consumer": consumer, "status": 200, "outcome": outcome, **held}
+    claim_fields = {"allocations": {}, "mappings": [], "consumer_generation": 1, "expires_at": None, "added": 1}
+    return {"consumer": consumer, "status": 200, "outcome": outcome, **claim_fields}
 
 
 def claims(names, replies, clock, patience=60.0, **options):
     """Claim for consumers; return the outcome of each, and the consumers of each call."""
     requests = [Request(name, "resources=VCPU:1", **OWNER) for name in names]
-    outcomes, steps = performed(Operations(patience).claims(requests, **options), replies, clock)
-    calls = [[each["consumer"] for each in step.body["requests"]] for step in steps if isinstance(step, Call)]
-    return [type(each) for each in outcomes], calls
+    outcomes, steps = perform(Operations(patience).claims(requests, **options), replies, clock)
+    calls = [[request["consumer"] for request in step.body["requests"]] for step in steps if isinstance(step, Call)]
+    return [type(outcome) for outcome in outcomes], calls
 
 
 def test_only_collided_claims_are_repeated(clock):
-    replies = [placing(a="claimed", b="collided", c="no room"), placing(b="collided"), placing(b="held")]
+    replies = [
+        claim_replies(a="claimed", b="collided", c="no room"),
+        claim_replies(b="collided"),
+        claim_replies(b="held"),
+    ]
     assert claims("abc", replies, clock) == ([Claim, Claim, NoRoom], [["a", "b", "c"], ["b"], ["b"]])
     assert len(clock.pauses) == 2
 
 
 def test_a_claim_that_always_collides_is_finally_refused(clock):
-    outcomes, calls = claims("ab", itertools.repeat(placing(a="claimed", b="collided")), clock)
+    outcomes, calls = claims("ab", itertools.repeat(claim_replies(a="claimed", b="collided")), clock)
     assert outcomes == [Claim, Refused]
     assert len(calls) > 5
     assert clock.now <= 60
@@ -122,23 +126,23 @@ def test_a_claim_that_always_collides_is_finally_refused(clock):
 
 def test_a_move_with_an_outdated_generation_is_not_repeated(clock):
     move = Request("a", "resources=VCPU:1", **OWNER, keep=False, consumer_generation=3)
-    [outcome], steps = performed(Operations(60).claims([move]), [placing(a="collided")], clock)
+    [outcome], steps = perform(Operations(60).claims([move]), [claim_replies(a="collided")], clock)
     assert (type(outcome), len(steps)) == (Refused, 1)
     assert steps[0].body["requests"][0]["consumer_generation"] == 3
 
 
 def test_undecided_claims_are_sent_again_while_that_makes_progress(clock):
     replies = [
-        placing(a="claimed", b="undecided", c="undecided"),
-        placing(b="undecided", c="no room"),
-        placing(b="undecided"),
+        claim_replies(a="claimed", b="undecided", c="undecided"),
+        claim_replies(b="undecided", c="no room"),
+        claim_replies(b="undecided"),
     ]
     assert claims("abc", replies, clock) == ([Claim, Undecided, NoRoom], [["a", "b", "c"], ["b", "c"], ["b"]])
-    assert claims("ab", [placing(a="undecided", b="undecided")], clock)[1] == [["a", "b"]]
+    assert claims("ab", [claim_replies(a="undecided", b="undecided")], clock)[1] == [["a", "b"]]
 
 
 def test_all_or_nothing_is_repeated_as_a_whole(clock):
-    replies = [placing(a="nothing", b="collided"), placing(a="nothing", b="undecided")]
+    replies = [claim_replies(a="nothing", b="collided"), claim_replies(a="nothing", b="undecided")]
     result_ = claims("ab", replies, clock, all_or_nothing=True)
     assert result_ == ([NothingPlaced, Undecided], [["a", "b"]] * 2)
 
@@ -146,7 +150,7 @@ def test_all_or_nothing_is_repeated_as_a_whole(clock):
 def test_a_request_is_repeated_with_its_id_until_it_gets_a_reply(clock):
     refusals = [reply(503, {}, retry_after="7"), reply(429, {}), reply(502), reply(503, retry_after="tomorrow")]
     answers = [NoReply("away"), *refusals, reply(200, {"position": "3"})]
-    position, steps = performed(Operations(60).position(), answers, clock)
+    position, steps = perform(Operations(60).position(), answers, clock)
     assert position == "3"
     calls = [step for step in steps if isinstance(step, Call)]
     assert len({call.request_id for call in calls}) == 1
@@ -156,16 +160,16 @@ def test_a_request_is_repeated_with_its_id_until_it_gets_a_reply(clock):
 
 
 @pytest.mark.parametrize(("answer", "raised"), [(NoReply("away"), NoReply), (reply(503, {}), Unavailable)])
-def test_repetitions_end_with_the_patience(clock, answer, raised):
+def test_retries_end_with_the_patience(clock, answer, raised):
     with pytest.raises(raised):
-        performed(Operations(60).position(), itertools.repeat(answer), clock)
+        perform(Operations(60).position(), itertools.repeat(answer), clock)
     assert 50 < clock.now <= 60
     assert max(clock.pauses) <= 5
 
 
-def test_a_retry_after_beyond_the_patience_is_not_waited_for(clock):
+def test_a_retry_after_longer_than_the_patience_is_not_awaited(clock):
     with pytest.raises(Unavailable):
-        performed(Operations(3).position(), [reply(503, {}, retry_after="4")], clock)
+        perform(Operations(3).position(), [reply(503, {}, retry_after="4")], clock)
     assert clock.pauses == []
 
 
@@ -183,43 +187,43 @@ def event(position):
 
 
 def page(*positions, reached):
-    return reply(200, {"events": [event(each) for each in positions], "position": reached})
+    return reply(200, {"events": [event(position) for position in positions], "position": reached})
 
 
-def test_events_are_followed_past_those_that_do_not_match(clock):
-    """A service that cannot wait returns an empty page at once: then the client waits, each time longer."""
-    following = Operations(60).follow("1", kind="node")
+def test_a_follower_continues_after_events_that_do_not_match(clock):
+    """A service that cannot wait returns an empty page at once; the client then pauses, longer each time."""
+    follower = Operations(60).follow("1", kind="node")
     pages = [
-        *[taking(clock, 60, page(reached="1")), page(reached="1"), page(reached="1"), page(reached="5")],
+        *[slow_reply(clock, 60, page(reached="1")), page(reached="1"), page(reached="1"), page(reached="5")],
         *[page("6", "7", reached="9"), page("10", reached="10")],
     ]
     answers = iter(pages)
-    first, steps = performed(following.next(), answers, clock)
-    assert (first.position, following.position) == ("6", "6")
+    first, steps = perform(follower.next(), answers, clock)
+    assert (first.position, follower.position) == ("6", "6")
     assert [call.path.partition("?")[2] for call in steps if isinstance(call, Call)] == [
         *["kind=node&after=1&wait=60"] * 4,
         "kind=node&after=5&wait=60",
     ]
     assert len(clock.pauses) == 3
     assert clock.pauses[0] < clock.pauses[1]
-    second, steps = performed(following.next(), answers, clock)
-    assert (second.position, following.position, steps) == ("7", "9", [])
-    third, [call] = performed(following.next(), answers, clock)
+    second, steps = perform(follower.next(), answers, clock)
+    assert (second.position, follower.position, steps) == ("7", "9", [])
+    third, [call] = perform(follower.next(), answers, clock)
     assert (third.position, call.path) == ("10", "/v1/events?kind=node&after=9&wait=60")
 
 
 def test_all_pages_of_consumers_are_read(clock):
-    """The URL of the next page contains the address that the service knows."""
+    """The URL of the next page may contain an internal address of the service."""
     consumer = dict.fromkeys(["uuid", "type", "project", "user", "generation", "since", "expires_at"])
-    here = {"allocations": {"1": {"name": "host1", "resources": {"VCPU": 1}}}, "added": 1}
-    following = "http://internal/x/v1/consumers?project=p&after="
+    allocations = {"allocations": {"1": {"name": "host1", "resources": {"VCPU": 1}}}, "added": 1}
+    next_page = "http://internal/x/v1/consumers?project=p&after="
     pages = [
-        reply(200, {"consumers": [{**consumer, **here, "uuid": "a"}], "next": f"{following}7"}),
-        reply(200, {"consumers": [], "next": f"{following}8"}),
-        reply(200, {"consumers": [{**consumer, **here, "uuid": "b"}], "next": None}),
+        reply(200, {"consumers": [{**consumer, **allocations, "uuid": "a"}], "next": f"{next_page}7"}),
+        reply(200, {"consumers": [], "next": f"{next_page}8"}),
+        reply(200, {"consumers": [{**consumer, **allocations, "uuid": "b"}], "next": None}),
     ]
-    consumers, calls = performed(Operations(60).consumers(project="p"), pages, clock)
-    assert [each.uuid for each in consumers] == ["a", "b"]
+    consumers, calls = perform(Operations(60).consumers(project="p"), pages, clock)
+    assert [holder.uuid for holder in consumers] == ["a", "b"]
     assert [call.path for call in calls] == [
         "/v1/consumers?limit=1000&project=p",
         "/v1/consumers?project=p&after=7",
@@ -235,7 +239,7 @@ def test_a_single_uuid_in_place_of_a_list_is_refused(clock):
         client.claim(uuid, "resources=VCPU:1", **OWNER, together_with=uuid),
     ):
         with pytest.raises(TypeError, match="uuids"):
-            performed(operation, [], clock)
+            perform(operation, [], clock)
 
 
 #: Spellings of one uuid that the service accepts.
@@ -245,9 +249,9 @@ SPELLINGS = [JOB, uuid.UUID(JOB), JOB.upper(), JOB.replace("-", "")]
 @pytest.mark.parametrize("consumer", SPELLINGS, ids=["text", "uuid", "upper", "hex"])
 def test_a_consumer_is_named_in_the_spelling_of_the_caller(clock, consumer):
     """``POST /allocations`` stores a uuid in its spelling, and only the same spelling finds it on every database."""
-    client, there = Operations(60), reply(200, result(JOB, "held"))
+    client, holding = Operations(60), reply(200, result(JOB, "held"))
     for operation in (client.show(consumer), client.extend(consumer, 60)):
-        _, [call] = performed(operation, [there], clock)
+        _, [call] = perform(operation, [holding], clock)
         assert call.path.removesuffix("/extend") == f"/v1/claims/{consumer}"
 
 
@@ -255,9 +259,9 @@ def test_a_consumer_is_named_in_the_spelling_of_the_caller(clock, consumer):
 def test_a_claim_of_an_earlier_attempt_is_found_in_any_spelling(clock, consumer):
     """``PUT /allocations`` stores the canonical form, and ``GET`` searches for the given spelling."""
     candidate = Candidate({"1": {"VCPU": 1}}, {})
-    held = reply(200, {"allocations": {"1": {"resources": {"VCPU": 1}}}})
-    taking_it = Operations(60).take(candidate, consumer, **OWNER)
-    _, calls = performed(taking_it, [reply(409, {}), held], clock)
+    holding = reply(200, {"allocations": {"1": {"resources": {"VCPU": 1}}}})
+    operation = Operations(60).take(candidate, consumer, **OWNER)
+    _, calls = perform(operation, [reply(409, {}), holding], clock)
     assert [call.path for call in calls] == [f"/allocations/{JOB}"] * 2
 
 
@@ -267,4 +271,4 @@ def test_an_invalid_uuid_is_in_no_path(clock, consumer):
     candidate = Candidate({"1": {"VCPU": 1}}, {})
     for operation in (client.show(consumer), client.extend(consumer, 60), client.take(candidate, consumer, **OWNER)):
         with pytest.raises(ValueError, match="UUID"):
-            performed(operation, [], clock)
+            perform(operation, [], clock)

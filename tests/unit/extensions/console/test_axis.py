@@ -53,7 +53,7 @@ def test_an_axis_has_a_few_marks(top, resource_class):
 def test_times_are_round_and_a_day_begins_with_its_date(hours, labels):
     marks = axis.times(NOON, NOON + datetime.timedelta(hours=hours))
     assert [label for _, label in marks] == labels
-    assert all(NOON < moment < NOON + datetime.timedelta(hours=hours) for moment, _ in marks)
+    assert all(NOON < timestamp < NOON + datetime.timedelta(hours=hours) for timestamp, _ in marks)
 
 
 def test_a_period_of_any_length_has_marks():

@@ -1,4 +1,4 @@
-"""The text of events."""
+"""The verbs, lines and names that describe events."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ def test_the_verb_describes_the_event(kind, changes, generations, verb):
         ("node", {"name": [None, "x"]}, [ChangeLine("Name", pairs=(ValueChange("", None, "x"),))]),
         (
             "provider",
-            {"of_tomorrow": [[1], {"a": 2}]},
-            [ChangeLine("Of tomorrow", pairs=(ValueChange("", "[1]", '{"a":2}'),))],
+            {"future_field": [[1], {"a": 2}]},
+            [ChangeLine("Future field", pairs=(ValueChange("", "[1]", '{"a":2}'),))],
         ),
     ],
 )
@@ -136,7 +136,7 @@ def test_omitted_lines_are_counted():
     assert (len(entry.lines), entry.more) == (20, 0)
 
 
-def test_the_name_is_that_of_the_event_or_of_the_present_or_the_uuid():
+def test_the_name_is_from_the_event_or_from_the_present_or_else_the_uuid():
     assert text_of("provider", {}, uuid="host", name="former").name == "former"
     assert text_of("provider", {}, uuid="host").name == "host"
     assert text_of("provider", {}).name == GONE

@@ -30,9 +30,9 @@ def event(kind, uuid, changes, generations=(None, None), *, number=7, name=None,
     return Event(number, f"{number}-00000000", NOW, kind, uuid, name, generations, changes, None, request)
 
 
-def consumer(held, generations=(1, 2), *, uuid=ME, type_=(None, None), **changes):
+def consumer(allocations, generations=(1, 2), *, uuid=ME, type_=(None, None), **changes):
     """Return the event of a consumer whose allocations changed: amounts before and after by provider and class."""
-    return event("consumer", uuid, {"allocations": held, "type": type_, **changes}, generations)
+    return event("consumer", uuid, {"allocations": allocations, "type": type_, **changes}, generations)
 
 
 def provider(changes, generations=(3, 4), uuid="h1"):
@@ -45,14 +45,19 @@ def words(summary):
     return "".join(parts).replace("\N{NARROW NO-BREAK SPACE}", " ")
 
 
-def summarized(snapshot, *events):
+def summarize(snapshot, *events):
     [summary] = summaries(events, NAMES, snapshot, NOW)
     return summary
 
 
 NEW, GONE = (None, 1), (1, None)
 INSTANCE = {"type_": (None, "INSTANCE")}
-OF_ALL = {"h1": {"VCPU": [None, 1]}, "numa": {"VCPU": [None, 1]}, "h2": {"VCPU": [None, 1]}, "h3": {"VCPU": [None, 1]}}
+ON_THREE_TREES = {
+    "h1": {"VCPU": [None, 1]},
+    "numa": {"VCPU": [None, 1]},
+    "h2": {"VCPU": [None, 1]},
+    "h3": {"VCPU": [None, 1]},
+}
 RELEASED = {"numa": {"VCPU": [4, None]}}
 EXPIRED = {"reason": (None, "expired")}
 
@@ -74,7 +79,7 @@ EXPIRED = {"reason": (None, "expired")}
             [provider({"allocations": {ME: {"VCPU": [None, 4]}}, "consumers": {"added": [ME]}})],
             "Consumer 11111111 claimed 4 VCPU on h1",
         ),
-        # The change of a node by a claim adds nothing.
+        # The change of a node by a claim adds nothing to the sentence.
         (
             [consumer({"h1": {"VCPU": [None, 4]}}, NEW), event("node", "h1", {"details": {"instance": [None, ME]}})],
             "Consumer 11111111 claimed 4 VCPU on h1",
@@ -109,9 +114,9 @@ EXPIRED = {"reason": (None, "expired")}
             ],
             "2 consumers claimed 3 VCPU on h1 and h2",
         ),
-        # Three trees, one by two of its providers.
-        ([consumer(OF_ALL, NEW)], "Consumer 11111111 claimed 4 VCPU on h1, h2 and 1 more"),
-        # A deleted provider has no tree.
+        # Three trees; the claim uses two providers of the first.
+        ([consumer(ON_THREE_TREES, NEW)], "Consumer 11111111 claimed 4 VCPU on h1, h2 and 1 more"),
+        # A deleted provider is in no tree.
         ([consumer({"away": {"VCPU": [None, 1]}}, NEW)], "Consumer 11111111 claimed 1 VCPU on away"),
         # Not a claim.
         ([provider({"traits": {"added": ["A"]}})], "Provider h1 changed: traits added A"),
@@ -151,7 +156,7 @@ EXPIRED = {"reason": (None, "expired")}
             ],
             "Node h2 changed: provision state available → active",
         ),
-        # A provider changed by a claim and otherwise; a lease removed.
+        # A provider changed by a claim and in another way; a removed lease.
         (
             [provider({"allocations": {ME: {"VCPU": [None, 4]}}, "traits": {"added": ["A"]}})],
             f"Provider h1 changed: allocated to {ME} VCPU 4 and 1 more",
@@ -163,11 +168,11 @@ EXPIRED = {"reason": (None, "expired")}
     ],
 )
 def test_a_request_is_summarized_in_one_sentence(snapshot, events, sentence):
-    assert words(summarized(snapshot, *events)) == sentence
+    assert words(summarize(snapshot, *events)) == sentence
 
 
 def test_objects_with_a_page_are_linked(snapshot):
-    summary = summarized(snapshot, consumer({"numa": {"VCPU": [4, None]}}, GONE, type_=("INSTANCE", None)))
+    summary = summarize(snapshot, consumer({"numa": {"VCPU": [4, None]}}, GONE, type_=("INSTANCE", None)))
     assert [part for part in summary.sentence if isinstance(part, ObjectLink)] == [
         ObjectLink("consumers", ME, "Instance 11111111"),
         ObjectLink("providers", "h1", "h1"),
@@ -175,7 +180,7 @@ def test_objects_with_a_page_are_linked(snapshot):
 
 
 def test_a_caller_who_may_not_see_trees_sees_the_provider_of_the_event():
-    summary = summarized(None, consumer({"numa": {"VCPU": [None, 4]}}, NEW))
+    summary = summarize(None, consumer({"numa": {"VCPU": [None, 4]}}, NEW))
     assert words(summary) == "Consumer 11111111 claimed 4 VCPU on the node"
     assert summary.sentence[-1] == ObjectLink("providers", "numa", "the node")
 
@@ -203,11 +208,11 @@ def test_the_key_is_the_request_id_or_else_the_number_of_the_event(snapshot):
 @pytest.mark.parametrize(
     ("events", "folds_events"),
     [
-        ([consumer(OF_ALL, NEW)], True),
+        ([consumer(ON_THREE_TREES, NEW)], True),
         ([provider({"traits": {"added": ["A"]}})], True),
         ([provider({"traits": {"added": ["A"], "removed": ["B"]}})], False),
         ([provider({})], True),
     ],
 )
 def test_events_are_folded_unless_the_sentence_leaves_out_lines(snapshot, events, folds_events):
-    assert summarized(snapshot, *events).folds_events is folds_events
+    assert summarize(snapshot, *events).folds_events is folds_events

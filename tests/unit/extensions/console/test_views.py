@@ -44,7 +44,7 @@ def test_a_bar_shows_the_requested_amount_after_the_used_amount():
     assert ClassLevel("VCPU", 100, 20, 80, 81).taken_width(20) == 0.0
 
 
-def a_rack():
+def rack():
     """Return a snapshot of hosts with a usage of 0 %, 10 % ... 110 %, the last on its NUMA node."""
     world = World()
     for tenth in range(11):
@@ -54,8 +54,8 @@ def a_rack():
     return world.snapshot()
 
 
-def test_hosts_are_sorted_by_how_full_they_are():
-    levels = cloud.host_levels(a_rack(), "VCPU")
+def test_hosts_are_sorted_by_usage():
+    levels = cloud.host_levels(rack(), "VCPU")
     assert [host.name for host, *_ in levels.fullest(3)] == ["h11", "h10", "h09"]
     assert [host.name for host, *_ in levels.emptiest(2)] == ["h00", "h01"]
     assert [level.percent for _, level, _ in levels.fullest(3)] == [110, 100, 90]
@@ -70,7 +70,7 @@ def test_a_disabled_host_is_not_an_emptiest_one_while_there_are_others():
     assert [(host.name, is_disabled) for host, _, is_disabled in hosts] == [("open", False), ("closed", True)]
 
 
-def a_row_of_racks():
+def row_of_racks():
     """Return a snapshot of hosts in two aggregates with traits of racks, and of one host in no aggregate."""
     world = World()
     world.host("h3", VCPU=1, aggregates=["a"], traits=["CUSTOM_RACK_2", "CUSTOM_ONE"])
@@ -81,7 +81,7 @@ def a_row_of_racks():
 
 
 def test_hosts_are_grouped_by_aggregates_and_by_prefixes_of_distinct_traits():
-    snapshot = a_row_of_racks()
+    snapshot = row_of_racks()
     assert cloud.groupings(snapshot) == ["aggregate", "CUSTOM_RACK_"]
     by_rack = cloud.host_levels(snapshot, "VCPU", "CUSTOM_RACK_")
     assert [host.name for host in by_rack.hosts] == ["h2", "h1", "h3", "h0"]
@@ -92,8 +92,8 @@ def test_hosts_are_grouped_by_aggregates_and_by_prefixes_of_distinct_traits():
     assert cloud.host_levels(snapshot, "VCPU").groups == [("", 4)]
 
 
-def test_hosts_may_be_sorted_by_how_full_they_are():
-    levels = cloud.host_levels(a_rack(), "VCPU", cloud.FULLEST)
+def test_hosts_may_be_arranged_by_usage():
+    levels = cloud.host_levels(rack(), "VCPU", cloud.FULLEST)
     assert [host.name for host in levels.hosts] == [f"h{tenth:02}" for tenth in reversed(range(12))]
     assert levels.groups == [("", 12)]
     assert levels.is_over == [True] + [False] * 11
@@ -122,15 +122,15 @@ def test_an_amount_is_shown_in_a_readable_unit(amount, resource_class, expected)
 
 
 def test_a_tenth_includes_its_lower_end_and_a_full_host_is_not_over_committed():
-    assert cloud.host_levels(a_rack(), "VCPU").histogram() == [1] * 9 + [2, 1]
-    assert cloud.host_levels(a_rack(), "NOTHING").histogram() == [0] * 11
+    assert cloud.host_levels(rack(), "VCPU").histogram() == [1] * 9 + [2, 1]
+    assert cloud.host_levels(rack(), "NOTHING").histogram() == [0] * 11
 
 
 def test_providers_that_need_attention_are_counted_and_named():
-    assert cloud.over_committed(a_rack(), 5) == cloud.Attention(
+    assert cloud.over_committed(rack(), 5) == cloud.Attention(
         1, [(cloud.ProviderName("h11-numa0", "h11-numa0"), "1 VCPU")]
     )
-    assert cloud.disabled_in_use(a_rack(), 0) == cloud.Attention(1, [])
+    assert cloud.disabled_in_use(rack(), 0) == cloud.Attention(1, [])
 
 
 def test_examples_of_providers_that_need_attention_are_the_first_by_name():
@@ -139,25 +139,25 @@ def test_examples_of_providers_that_need_attention_are_the_first_by_name():
         world.host(name, VCPU=Stock(1, used=1), traits=["COMPUTE_STATUS_DISABLED"])
     world.host("idle", VCPU=1, traits=["COMPUTE_STATUS_DISABLED"])
     examples = cloud.disabled_in_use(world.snapshot(), 2)
-    assert (examples.count, [each.name for each, _ in examples.examples]) == (3, ["a", "b"])
+    assert (examples.count, [provider.name for provider, _ in examples.examples]) == (3, ["a", "b"])
 
 
-def test_the_own_tree_of_a_candidate_comes_before_those_of_sharing_providers():
+def test_the_own_tree_of_a_candidate_comes_before_the_trees_of_sharing_providers():
     world = World()
     world.host("a-pool", DISK_GB=100, traits=["MISC_SHARES_VIA_AGGREGATE"], aggregates=["x"])
     world.host("host", VCPU=4, aggregates=["x"])
     query = parse.search_query(Parameters([("resources", "VCPU:1,DISK_GB:1")]), mv.LATEST)
     snapshot = world.snapshot()
     [card] = candidates.cards(snapshot, find(query, snapshot).candidates)
-    assert [drawn.root.name for drawn in card.trees] == ["host", "a-pool"]
+    assert [drawing.root.name for drawing in card.trees] == ["host", "a-pool"]
 
 
 def test_the_sums_include_all_providers():
-    [level] = cloud.totals(a_rack())
+    [level] = cloud.totals(rack())
     assert level == ClassLevel("VCPU", 120, 0, 120, 66)
 
 
-def a_chain(length):
+def chain(length):
     world = World()
     world.host("p0000")
     for number in range(1, length):
@@ -166,17 +166,17 @@ def a_chain(length):
 
 
 def test_a_deep_tree_is_drawn_without_recursion():
-    snapshot = a_chain(700)
-    drawn = tree.draw(snapshot, snapshot.by_uuid["p0000"])
-    assert [provider.depth for provider in drawn.providers] == list(range(tree.MAX_PROVIDERS))
-    assert drawn.omitted == 700 - tree.MAX_PROVIDERS
+    snapshot = chain(700)
+    drawing = tree.draw(snapshot, snapshot.by_uuid["p0000"])
+    assert [provider.depth for provider in drawing.providers] == list(range(tree.MAX_PROVIDERS))
+    assert drawing.omitted == 700 - tree.MAX_PROVIDERS
 
 
 def test_a_provider_in_a_large_tree_is_drawn_with_its_ancestors():
-    snapshot = a_chain(700)
-    drawn = tree.draw(snapshot, snapshot.by_uuid["p0600"], max_providers=100)
-    assert [provider.name for provider in drawn.providers] == [f"p{number:04}" for number in range(601)]
-    assert drawn.omitted == 99
+    snapshot = chain(700)
+    drawing = tree.draw(snapshot, snapshot.by_uuid["p0600"], max_providers=100)
+    assert [provider.name for provider in drawing.providers] == [f"p{number:04}" for number in range(601)]
+    assert drawing.omitted == 99
 
 
 def test_children_are_drawn_below_their_parent_in_the_order_of_their_ids():
@@ -184,8 +184,8 @@ def test_children_are_drawn_below_their_parent_in_the_order_of_their_ids():
     for name, parent in (("c", None), ("z", "c"), ("a", "c"), ("y", "a"), ("b", "a"), ("other", None)):
         world.host(name, parent=parent, VCPU=1)
     snapshot = world.snapshot()
-    drawn = tree.draw(snapshot, snapshot.by_uuid["b"])
-    assert [(provider.name, provider.depth) for provider in drawn.providers] == [
+    drawing = tree.draw(snapshot, snapshot.by_uuid["b"])
+    assert [(provider.name, provider.depth) for provider in drawing.providers] == [
         ("c", 0), ("z", 1), ("a", 1), ("y", 2), ("b", 2)
     ]  # fmt: skip
 
@@ -199,15 +199,15 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_query_text_keeps_its_meaning(text):
+def test_a_query_survives_its_text_and_its_form(text):
     pairs = parse_text(text)
     assert parse_text(query_text.text(pairs)) == pairs
     assert parse_text(QueryForm.of(pairs).text) == pairs
 
 
-@pytest.mark.parametrize("pasted", ["a=1&b=2", "?a=1&b=2", "https://h/x?a=1&b=2", "a=1\n&b=2\r\n", "  a=1\n  &b=2"])
-def test_a_query_may_be_pasted_in_many_forms(pasted):
-    assert parse_text(pasted) == [("a", "1"), ("b", "2")]
+@pytest.mark.parametrize("text", ["a=1&b=2", "?a=1&b=2", "https://h/x?a=1&b=2", "a=1\n&b=2\r\n", "  a=1\n  &b=2"])
+def test_a_query_may_be_pasted_in_many_forms(text):
+    assert parse_text(text) == [("a", "1"), ("b", "2")]
 
 
 def test_empty_fields_are_omitted():

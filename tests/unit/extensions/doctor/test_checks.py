@@ -20,33 +20,33 @@ from tests.unit.extensions.doctor import test_configuration, test_galera
 
 TEXT = (Path(__file__).parents[4] / "docs/extensions/doctor.rst").read_text()
 MAKERS = {finding.error: Severity.ERROR, finding.warning: Severity.WARNING, finding.info: Severity.INFO}
-#: The modules that plant findings; ``plants`` recorded these during the imports.
+#: The modules that plant findings; ``plants`` records each finding during the import.
 PLANTING = (test_doctor, test_configuration, test_galera)
 
 
-def severities(function: types.FunctionType, seen: set[object]) -> Iterator[Severity]:
-    """Yield the severities of a check's findings, which the check and the functions that it calls name."""
-    seen.add(function)
-    for name in named(function.__code__):
+def severities(function: types.FunctionType, visited: set[object]) -> Iterator[Severity]:
+    """Yield the severities of the findings that a check, and the functions it calls, can make."""
+    visited.add(function)
+    for name in global_names(function.__code__):
         value = function.__globals__.get(name)
         assert value is not finding.Finding, f"{function.__name__}: make findings by error, warning and info"
         if isinstance(value, functools.partial) and value in MAKERS:
             yield MAKERS[value]
-        if not isinstance(value, types.FunctionType) or value in seen:
+        if not isinstance(value, types.FunctionType) or value in visited:
             continue
         if value.__module__.startswith("placement.extensions.doctor."):
-            yield from severities(value, seen)
+            yield from severities(value, visited)
 
 
-def named(code: types.CodeType) -> Iterator[str]:
+def global_names(code: types.CodeType) -> Iterator[str]:
     """Yield the global names in a function and its nested functions."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from named(constant)
+            yield from global_names(constant)
 
 
-def of(check: Any) -> set[Severity]:
+def severities_of(check: Any) -> set[Severity]:
     severities_ = set(severities(check.run, set()))
     assert severities_
     return severities_
@@ -65,8 +65,8 @@ def rows() -> Iterator[tuple[str, str, str]]:
 @pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.name)
 def test_every_finding_is_documented_and_planted(check):
     documented = {Severity[severity.upper()] for name, severity, _ in rows() if name == check.name}
-    assert documented == of(check)
-    assert {severity for name, severity in PLANTED if name == check.name} == of(check)
+    assert documented == severities_of(check)
+    assert {severity for name, severity in PLANTED if name == check.name} == severities_of(check)
 
 
 def test_only_existing_findings_are_documented_and_planted():

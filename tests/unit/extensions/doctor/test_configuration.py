@@ -24,10 +24,10 @@ NOAUTH = "[api]\nauth_strategy = noauth2\n"
 
 
 @pytest.fixture
-def configured(tmp_path):
-    """Return a function that writes a configuration and returns it as read by the service."""
+def configure(tmp_path):
+    """Return a function that writes a configuration file and returns the configuration that the service reads."""
 
-    def configured(text, mode=0o600, name="placement.conf"):
+    def write(text, mode=0o600, name="placement.conf"):
         path = tmp_path / name
         path.write_text(text)
         path.chmod(mode)
@@ -36,30 +36,30 @@ def configured(tmp_path):
         conf(["--config-file", str(path)], project=options.PROJECT, default_config_dirs=[])
         return conf
 
-    return configured
+    return write
 
 
-def examined(name, conf):
+def result_of(name, conf):
     """Return the result of a check."""
     (result,) = examine(Subject(conf, None, deploy.list_rules()), checks.CHECKS, [name]).results
     return result
 
 
 def findings(name, conf):
-    return list(examined(name, conf).findings)
+    return list(result_of(name, conf).findings)
 
 
 CONFIGURATION = [check.name for check in checks.CHECKS if check.about == checks.CONFIGURATION]
 
 
 @pytest.mark.parametrize("name", CONFIGURATION)
-def test_a_correct_configuration_has_no_finding(configured, name):
-    assert findings(name, configured(SECRET + NOAUTH)) == []
+def test_a_correct_configuration_has_no_finding(configure, name):
+    assert findings(name, configure(SECRET + NOAUTH)) == []
 
 
 @plants("options", Severity.WARNING)
-def test_unknown_options_are_found(configured):
-    [finding] = findings("options", configured(OPEN + "[placement]\nmax_request_group = 7\n[api]\nnonsense = 1\n"))
+def test_unknown_options_are_found(configure):
+    [finding] = findings("options", configure(OPEN + "[placement]\nmax_request_group = 7\n[api]\nnonsense = 1\n"))
     assert finding.severity is Severity.WARNING
     first, second = finding.where
     assert first.endswith("unknown option [placement]max_request_group; did you mean max_request_groups?")
@@ -77,84 +77,84 @@ def test_unknown_options_are_found(configured):
     ],
 )
 @plants("policy", Severity.WARNING, Severity.ERROR)
-def test_mistakes_in_the_policy_are_found(configured, tmp_path, text, severity, words):
+def test_mistakes_in_the_policy_are_found(configure, tmp_path, text, severity, words):
     (tmp_path / "policy.yaml").write_text(text)
-    [finding] = findings("policy", configured(OPEN + f"[oslo_policy]\npolicy_file = {tmp_path}/policy.yaml\n"))
+    [finding] = findings("policy", configure(OPEN + f"[oslo_policy]\npolicy_file = {tmp_path}/policy.yaml\n"))
     assert finding.severity is severity
     assert words in finding.where[0]
 
 
 @plants("policy_format", Severity.ERROR)
-def test_a_policy_in_json_is_found(configured, tmp_path):
+def test_a_policy_in_json_is_found(configure, tmp_path):
     (tmp_path / "policy.yaml").write_text('{"placement:traits:list": "role:admin"}')
-    conf = configured(OPEN + f"[oslo_policy]\npolicy_file = {tmp_path}/policy.yaml\n")
+    conf = configure(OPEN + f"[oslo_policy]\npolicy_file = {tmp_path}/policy.yaml\n")
     assert findings("policy", conf) == []
     [finding] = findings("policy_format", conf)
     assert (finding.severity, finding.where) == (Severity.ERROR, (f"{tmp_path}/policy.yaml",))
 
 
 @plants("keystone", Severity.WARNING)
-def test_an_identity_service_that_does_not_answer_is_found(configured):
+def test_an_identity_service_that_does_not_answer_is_found(configure):
     port = children.free_port()
     authtoken = (
         f"[keystone_authtoken]\nauth_type = password\nauth_url = http://127.0.0.1:{port}\nusername = placement\n"
     )
-    [finding] = findings("keystone", configured(OPEN + "[api]\nauth_strategy = keystone\n" + authtoken))
+    [finding] = findings("keystone", configure(OPEN + "[api]\nauth_strategy = keystone\n" + authtoken))
     assert finding.severity is Severity.WARNING, "the problem may be temporary"
     assert "The Identity service does not respond." in finding.what
 
 
 @pytest.mark.parametrize("mistake", ["auth_url = http://[::1\n", "cafile = /nonexistent/ca.pem\n"])
 @plants("keystone", Severity.ERROR)
-def test_a_login_that_cannot_be_attempted_is_found(configured, mistake):
+def test_a_login_that_cannot_be_attempted_is_found(configure, mistake):
     authtoken = "[keystone_authtoken]\nauth_type = password\nusername = placement\npassword = hidden\n"
     if "auth_url" not in mistake:
         authtoken += "auth_url = https://127.0.0.1:9/v3\n"
-    [finding] = findings("keystone", configured(OPEN + "[api]\nauth_strategy = keystone\n" + authtoken + mistake))
+    [finding] = findings("keystone", configure(OPEN + "[api]\nauth_strategy = keystone\n" + authtoken + mistake))
     assert finding.severity is Severity.ERROR
     assert "cannot be queried" in finding.what
     assert "hidden" not in finding.what
 
 
-def test_the_identity_service_is_contacted_only_if_it_is_used(configured):
-    assert examined("keystone", configured(OPEN + NOAUTH)).not_made == "[api]auth_strategy is not keystone."
+def test_the_identity_service_is_contacted_only_if_it_is_used(configure):
+    assert result_of("keystone", configure(OPEN + NOAUTH)).not_made == "[api]auth_strategy is not keystone."
 
 
-def test_an_unconfigured_service_needs_no_middleware(configured, monkeypatch):
+def test_an_unconfigured_service_needs_no_middleware(configure, monkeypatch):
     """Only the database is configured, in the environment, as by ``make serve``."""
     monkeypatch.setitem(sys.modules, "placement.middleware.keystone_check", None)
-    subject = configured(OPEN + "[api]\nauth_strategy = keystone\n")
-    assert "[keystone_authtoken] is not configured" in examined("keystone", subject).not_made
-    [finding] = findings("keystone", configured(OPEN + "[keystone_authtoken]\nauth_type = password\n"))
+    subject = configure(OPEN + "[api]\nauth_strategy = keystone\n")
+    assert "[keystone_authtoken] is not configured" in result_of("keystone", subject).not_made
+    [finding] = findings("keystone", configure(OPEN + "[keystone_authtoken]\nauth_type = password\n"))
     assert finding.fix == package.install("keystone")
 
 
 class TestMetrics:
-    def test_a_directory_that_can_be_created_is_sound(self, configured, tmp_path):
+    def test_a_directory_that_can_be_created_causes_no_finding(self, configure, tmp_path):
         directory = tmp_path / "run" / "metrics"
-        assert findings("metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {directory}\n")) == []
+        assert findings("metrics_directory", configure(OPEN + f"[metrics]\ndirectory = {directory}\n")) == []
         assert not directory.exists(), "the doctor does not create it: it would belong to another user"
         directory.mkdir(parents=True)
-        assert findings("metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {directory}\n")) == []
+        assert findings("metrics_directory", configure(OPEN + f"[metrics]\ndirectory = {directory}\n")) == []
 
     @plants("metrics_directory", Severity.ERROR)
-    def test_a_file_in_its_place_is_found(self, configured, tmp_path):
+    def test_a_file_in_place_of_the_directory_is_found(self, configure, tmp_path):
         (tmp_path / "metrics").write_text("")
-        [finding] = findings("metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {tmp_path}/metrics\n"))
+        [finding] = findings("metrics_directory", configure(OPEN + f"[metrics]\ndirectory = {tmp_path}/metrics\n"))
         assert (finding.severity, finding.where) == (Severity.ERROR, (f"{tmp_path}/metrics",))
         [finding] = findings(
-            "metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {tmp_path}/metrics/below\n")
+            "metrics_directory", configure(OPEN + f"[metrics]\ndirectory = {tmp_path}/metrics/below\n")
         )
         assert finding.what == "The metrics directory does not exist and cannot be created."
 
     @pytest.mark.parametrize("below", ["", "/below"])
-    def test_an_unwritable_directory_is_found(self, configured, tmp_path_factory, below):
+    def test_an_unwritable_directory_is_found(self, configure, tmp_path_factory, below):
         importlib.import_module("prometheus_client")  # the other user may be unable to read it
         directory = tmp_path_factory.mktemp("metrics")
         directory.chmod(0o555)
         above = [parent for parent in directory.parents if parent.is_relative_to(tmp_path_factory.getbasetemp().parent)]
         modes = {parent: parent.stat().st_mode for parent in above}
-        conf = configured(OPEN + f"[metrics]\ndirectory = {directory}{below}\n")
+        conf = configure(OPEN + f"[metrics]\ndirectory = {directory}{below}\n")
         for parent in above:
             parent.chmod(0o755)
         is_root = os.geteuid() == 0  # root may write everywhere
@@ -170,10 +170,10 @@ class TestMetrics:
         assert (finding.severity, finding.where) == (Severity.ERROR, (f"{directory}{below}",))
 
     @plants("metrics_directory", Severity.WARNING)
-    def test_a_directory_that_every_user_may_change_is_found(self, configured, tmp_path):
+    def test_a_directory_that_every_user_may_change_is_found(self, configure, tmp_path):
         (tmp_path / "metrics").mkdir()
         (tmp_path / "metrics").chmod(0o777)
-        [finding] = findings("metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {tmp_path}/metrics\n"))
+        [finding] = findings("metrics_directory", configure(OPEN + f"[metrics]\ndirectory = {tmp_path}/metrics\n"))
         assert (finding.severity, finding.fix) == (Severity.WARNING, f"chmod o-w {tmp_path}/metrics")
 
 
@@ -190,34 +190,34 @@ class TestMetrics:
     ],
 )
 @plants("secrets", Severity.ERROR)
-def test_secrets_that_others_may_read_are_found(configured, tmp_path, text):
-    assert findings("secrets", configured(text, 0o640)) == [], "the group is that of the service"
-    [finding] = findings("secrets", configured(text, 0o644))
+def test_secrets_that_others_may_read_are_found(configure, tmp_path, text):
+    assert findings("secrets", configure(text, 0o640)) == [], "the group may be the service's"
+    [finding] = findings("secrets", configure(text, 0o644))
     path = f"{tmp_path}/placement.conf"
     assert (finding.severity, finding.where, finding.fix) == (Severity.ERROR, (path,), f"chmod o-rwx {path}")
     assert "secret" not in finding.what
 
 
 @pytest.mark.parametrize("text", [OPEN, OPEN.replace("sqlite://", "postgresql://placement@db/placement")])
-def test_a_file_without_secrets_may_be_read(configured, text):
-    assert findings("secrets", configured(text + "[keystone_authtoken]\nusername = placement\n", 0o644)) == []
+def test_a_file_without_secrets_may_be_read(configure, text):
+    assert findings("secrets", configure(text + "[keystone_authtoken]\nusername = placement\n", 0o644)) == []
 
 
-def test_the_file_of_passwords_is_a_secret(configured, tmp_path):
+def test_the_password_file_is_a_secret(configure, tmp_path):
     users = tmp_path / "htpasswd"
     users.write_text("admin:$2b$04$x\n")
     users.chmod(0o604)
     strategy = "[api]\nauth_strategy = {}\n[oslo_middleware]\nhttp_basic_auth_user_file = " + str(users) + "\n"
-    [finding] = findings("secrets", configured(OPEN + strategy.format("http_basic")))
+    [finding] = findings("secrets", configure(OPEN + strategy.format("http_basic")))
     assert finding.where == (str(users),)
-    assert findings("secrets", configured(OPEN + strategy.format("noauth2"))) == []
+    assert findings("secrets", configure(OPEN + strategy.format("noauth2"))) == []
 
 
-def test_files_that_others_may_change_are_found(configured, tmp_path):
-    [finding] = findings("secrets", configured(OPEN, 0o602))
+def test_files_that_others_may_change_are_found(configure, tmp_path):
+    [finding] = findings("secrets", configure(OPEN, 0o602))
     assert finding.where == (f"{tmp_path}/placement.conf",)
     policy = tmp_path / "policy.yaml"
     policy.write_text('"placement:traits:list": "role:admin"\n')
     policy.chmod(0o646)
-    [finding] = findings("secrets", configured(OPEN + f"[oslo_policy]\npolicy_file = {policy}\n"))
+    [finding] = findings("secrets", configure(OPEN + f"[oslo_policy]\npolicy_file = {policy}\n"))
     assert finding.where == (str(policy),)

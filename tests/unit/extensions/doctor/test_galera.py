@@ -1,4 +1,4 @@
-"""Findings of the doctor about a node of a Galera cluster, from its variables and status (docs: doctor)."""
+"""The doctor's findings for a node of a Galera cluster, from its variables and status (docs: doctor)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOUND = {
 
 
 def findings(variables, status):
-    """Return what the check finds if the node has these variables and this status."""
+    """Return the findings of the check for a node with these variables and this status."""
     check = Check("galera", lambda _: node_findings(variables, status), checks.DATABASE, needs_tables=False)
     return [finding for _, finding in examine(Subject(None, None), [check]).findings]
 

@@ -1,14 +1,14 @@
-"""The metric of the doctor."""
+"""The doctor's metric, which counts findings."""
 
 from __future__ import annotations
 
 from placement.extensions.doctor import signals
 from placement.extensions.doctor.extension import EXTENSION
-from tests.unit.metrics.counted import counted, modes, samples
+from tests.unit.metrics.registries import counting_registry, modes, samples
 
 
 def test_findings_of_the_last_examination_are_shown():
-    with counted(EXTENSION) as registry:
+    with counting_registry(EXTENSION) as registry:
         signals.examined({("roots", "error"): 2, ("roots", "warning"): 0, ("leases", "warning"): 1})
         signals.examined({("leases", "warning"): 0})
     assert samples(registry, "doctor_findings") == {("roots", "error"): 2}

@@ -1,4 +1,4 @@
-"""The contents of a file, and the mistakes that are detected without a database."""
+"""The entries of a description file, and the mistakes found without a database."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def names(text):
 def findings(text):
     try:
         entries(text)
-    except InvalidFile as refused:
-        return [(finding.line, finding.text) for finding in refused.findings]
+    except InvalidFile as raised:
+        return [(finding.line, finding.text) for finding in raised.findings]
     return []
 
 
@@ -97,13 +97,13 @@ def test_parents_come_before_their_children():
 
 
 @given(st.permutations(["a", "a1", "a11", "a12", "b", "b1"]))
-def test_the_order_in_a_file_does_not_matter(ordered):
-    """Each provider is below the provider whose name is a prefix of its own."""
-    stated = [{"name": name, **({"parent": name[:-1]} if len(name) > 1 else {})} for name in ordered]
-    entries_ = entries(yaml.safe_dump({"providers": stated}))
-    assert {entry.name: entry.parent for entry in entries_} == {name: name[:-1] or None for name in ordered}
+def test_the_order_in_a_file_does_not_matter(order):
+    """Each provider is a child of the provider whose name lacks its last character."""
+    providers = [{"name": name, **({"parent": name[:-1]} if len(name) > 1 else {})} for name in order]
+    entries_ = entries(yaml.safe_dump({"providers": providers}))
+    assert {entry.name: entry.parent for entry in entries_} == {name: name[:-1] or None for name in order}
     places = {entry.name: place for place, entry in enumerate(entries_)}
-    assert all(places[name[:-1]] < places[name] for name in ordered if len(name) > 1)
+    assert all(places[name[:-1]] < places[name] for name in order if len(name) > 1)
 
 
 def test_each_unknown_key_is_a_finding():
@@ -149,7 +149,7 @@ def test_an_empty_file_is_a_mistake():
         (["- {name: a, parent: b}", "- {name: b, parent: a}"], 2, "a is its own ancestor: a < b"),
     ],
 )
-def test_a_mistake_is_reported_with_its_line(lines, line, words):
+def test_a_mistake_in_an_entry_is_reported_with_its_line(lines, line, words):
     (finding, *_) = findings("\n".join(["providers:", *lines]))
     assert finding[0] == line
     assert words in finding[1]
@@ -160,7 +160,7 @@ def test_values_of_other_types_are_refused(text):
     assert findings(text)
 
 
-def test_all_mistakes_are_found():
+def test_all_mistakes_in_entries_are_found():
     text = "providers:\n- {name: a, x: 1}\n- {name: b, inventories: {VCPU: -1}}\n- {name: c, uuid: d}\n"
     assert [line for line, _ in findings(text)] == [2, 3, 4]
 
@@ -172,6 +172,6 @@ def test_any_document_is_described_or_refused(document):
 
 def test_the_schema_is_valid_and_has_the_bounds_of_the_api():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    of_api = inventory.CREATE.render(mv.HISTORY.latest)["properties"]
+    api_properties = inventory.CREATE.render(mv.HISTORY.latest)["properties"]
     properties = SCHEMA["$defs"]["inventory"]["properties"]
-    assert properties == {name: of_api[name] for name in AMOUNTS}
+    assert properties == {name: api_properties[name] for name in AMOUNTS}

@@ -15,13 +15,13 @@ from tests.json_strategies import json_values
 def findings(text):
     try:
         YamlSource(text)
-    except InvalidFile as refused:
-        return [(finding.line, finding.text) for finding in refused.findings]
+    except InvalidFile as raised:
+        return [(finding.line, finding.text) for finding in raised.findings]
     return []
 
 
 @given(json_values())
-def test_a_text_has_the_values_of_the_library(value):
+def test_a_text_has_the_values_that_pyyaml_reads(value):
     text = yaml.safe_dump(value)
     assert YamlSource(text).value == yaml.safe_load(text)
 
@@ -47,25 +47,25 @@ def test_the_line_of_a_value_is_that_of_its_beginning():
         "{a: {<<: [{x: 1}, {x: 2}]}, b: {<<: []}}",
     ],
 )
-def test_merged_keys_have_the_values_of_the_library(text):
+def test_merged_keys_have_the_values_that_pyyaml_reads(text):
     assert YamlSource(text).value == yaml.safe_load(text)
 
 
-def _towers(first, each, levels):
-    """Return lines that each refer to the previous one many times."""
-    return "\n".join([first, *(each.format(n=n, many=", ".join([f"*a{n - 1}"] * 10)) for n in range(1, levels))])
+def _tower(first, template, levels):
+    """Return lines of YAML, each of which refers to the previous one ten times."""
+    return "\n".join([first, *(template.format(n=n, many=", ".join([f"*a{n - 1}"] * 10)) for n in range(1, levels))])
 
 
 def test_a_value_with_many_aliases_is_built_once():
-    source = YamlSource(_towers("a0: &a0 [x]", "a{n}: &a{n} [{many}]", 6))
+    source = YamlSource(_tower("a0: &a0 [x]", "a{n}: &a{n} [{many}]", 6))
     assert source.value["a5"][0] is source.value["a4"]
 
 
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        (_towers("a0: &a0 [x]", "a{n}: &a{n} [{many}]", 11), 8, "The file has more than 5,000,000 values"),
-        (_towers("a0: &a0 {x: 1}", "a{n}: &a{n} {{y{n}: [{many}]}}", 11), 8, "The file has more than 5,000,000 values"),
+        (_tower("a0: &a0 [x]", "a{n}: &a{n} [{many}]", 11), 8, "The file has more than 5,000,000 values"),
+        (_tower("a0: &a0 {x: 1}", "a{n}: &a{n} {{y{n}: [{many}]}}", 11), 8, "The file has more than 5,000,000 values"),
         ("\n".join(["- &a0 [x]", *(f"- &a{n} [*a{n - 1}]" for n in range(1, 1000))]), 101, "nested too deeply"),
     ],
     ids=["lists", "objects", "depth"],
@@ -78,12 +78,12 @@ def test_exponential_aliases_are_refused(text, line, words):
 
 def test_keys_that_are_repeatedly_merged_are_merged_once():
     """Repeated merging would build ten thousand million keys."""
-    source = YamlSource(_towers("a0: &a0 {x: 1}", "a{n}: &a{n} {{<<: [{many}]}}", 11))
+    source = YamlSource(_tower("a0: &a0 {x: 1}", "a{n}: &a{n} {{<<: [{many}]}}", 11))
     assert source.value["a10"] == {"x": 1}
 
 
 def test_merged_keys_are_counted(monkeypatch):
-    """Each object into which they are merged is a separate object."""
+    """Each object into which keys are merged contains its own copies."""
     monkeypatch.setattr(yaml_source, "MAX_VALUES", 1000)
     keys = ", ".join(f"k{n}: 1" for n in range(100))
     text = "\n".join([f"- &all {{{keys}}}", *["- {<<: *all}"] * 100])
@@ -119,13 +119,13 @@ def test_merged_keys_are_counted(monkeypatch):
         (f"a: {'9' * 10_000}\n", 1, f"'{'9' * 80}...' is not a number that can be stored"),
     ],
 )
-def test_a_mistake_is_reported_with_its_line(text, line, words):
+def test_a_mistake_in_yaml_is_reported_with_its_line(text, line, words):
     ((number, sentence),) = findings(text)
     assert number == line
     assert words in sentence
 
 
-def test_all_mistakes_are_found():
+def test_all_mistakes_in_yaml_are_found():
     assert [line for line, _ in findings("a: 1\na: 2\nb: .inf\nb: .inf\n")] == [2, 3, 4, 4]
 
 

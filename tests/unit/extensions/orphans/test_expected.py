@@ -55,7 +55,7 @@ def test_any_lines_are_uuids_or_refused(lines):
     assert all(len(uuid) == 36 and uuid == uuid.lower() for uuid in uuids)
 
 
-def test_the_recorded_replies_are_those_generated_from_the_schemas():
+def test_the_recorded_replies_are_generated_from_the_schemas():
     schemas = json.loads(record.SCHEMAS.read_text())
     assert record.replies(schemas) == RECORDED
     for key in ("servers", "migrations"):
@@ -109,5 +109,5 @@ def test_a_server_in_an_unknown_state_of_a_cell_that_answers_is_compared():
 def test_a_server_without_an_image_has_its_disk_on_a_volume():
     """nova sends an empty text; its schema also allows null."""
     document = next(server for server in RECORDED["servers"] if "flavor" in server and server["flavor"].get("disk"))
-    image, text, null = (NovaServer.of({**document, "image": each}).demand for each in ({"id": UUID}, "", None))
+    image, text, null = (NovaServer.of({**document, "image": image}).demand for image in ({"id": UUID}, "", None))
     assert text == null != image

@@ -11,8 +11,8 @@ SMALL = {"vcpus": 2, "ram": 512, "disk": 20, "ephemeral": 0, "swap": 0, "extra_s
 
 def demand(specs=None, *, boots_from_volume=False, **fields):
     flavor = {**SMALL, "extra_specs": specs or {}, **fields}
-    found = flavors.demand(flavor, boots_from_volume=boots_from_volume)
-    return dict(found.exact), dict(found.minimum)
+    result = flavors.demand(flavor, boots_from_volume=boots_from_volume)
+    return dict(result.exact), dict(result.minimum)
 
 
 def exactly(processors=2, memory=512, disk=20):

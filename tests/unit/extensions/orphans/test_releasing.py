@@ -1,4 +1,4 @@
-"""The age at which orphans are released, and the limits on their number."""
+"""The age from which orphans are released, and the numbers that are suspicious."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ def orphans(**numbers):
 def test_a_consumer_as_old_as_the_bound_is_old_enough():
     (orphan,) = orphans(INSTANCE=1)
     second = datetime.timedelta(seconds=1)
-    assert [orphan.is_older_than(orphan.age + more) for more in (-second, 0 * second, second)] == [True, True, False]
+    ages = [orphan.age + difference for difference in (-second, 0 * second, second)]
+    assert [orphan.is_older_than(age) for age in ages] == [True, True, False]
 
 
 @pytest.mark.parametrize(
-    ("compared", "chosen", "limit"),
+    ("compared", "chosen", "suspicious"),
     [
         ({"INSTANCE": 4}, {"INSTANCE": 2}, False),
         ({"INSTANCE": 4}, {"INSTANCE": 3}, True),
-        # Ten of a rare type are no sign of a wrong list.
+        # Up to ten consumers of a type do not suggest that the list is wrong.
         ({"INSTANCE": 100, "LEASE": 10}, {"LEASE": 10}, False),
         ({"INSTANCE": 100, "LEASE": 11}, {"LEASE": 11}, True),
         ({"INSTANCE": 100, "LEASE": 22}, {"LEASE": 11}, False),
         ({"INSTANCE": 100, "LEASE": 40}, {"INSTANCE": 11, "LEASE": 20}, False),
         ({"INSTANCE": 100, "LEASE": 40}, {"INSTANCE": 11, "LEASE": 21}, True),
-        # Each type has few, and all types together more than half.
+        # At most ten of each type, but more than half of all.
         ({"INSTANCE": 10, "LEASE": 10}, {"INSTANCE": 6, "LEASE": 5}, True),
         ({"INSTANCE": 4}, {}, False),
     ],
 )
-def test_more_than_half_of_all_or_of_a_type_are_too_many(compared, chosen, limit):
-    assert is_suspicious(Review(compared=Counter(compared)), orphans(**chosen)) is limit
+def test_more_than_half_of_all_or_of_a_type_are_too_many(compared, chosen, suspicious):
+    assert is_suspicious(Review(compared=Counter(compared)), orphans(**chosen)) is suspicious

@@ -19,11 +19,11 @@ def directory(tmp_path, monkeypatch):
     return tmp_path
 
 
-def located(*words, **environment):
+def find_address(*words, **environment):
     parser = argparse.ArgumentParser()
     address.add_arguments(parser)
-    place = address.find(parser.parse_args(words), environment)
-    return place.url, dict(place.headers)
+    service_address = address.find(parser.parse_args(words), environment)
+    return service_address.url, dict(service_address.headers)
 
 
 def basic(name, password):
@@ -32,31 +32,34 @@ def basic(name, password):
 
 def test_options_take_precedence_over_the_environment():
     environment = {"OS_ENDPOINT": "http://other", "OS_TOKEN": "other"}
-    assert located("--url", f"{URL}/", "--token", "t", **environment) == (URL, {"X-Auth-Token": "t"})
-    assert located(**environment) == ("http://other", {"X-Auth-Token": "other"})
+    assert find_address("--url", f"{URL}/", "--token", "t", **environment) == (URL, {"X-Auth-Token": "t"})
+    assert find_address(**environment) == ("http://other", {"X-Auth-Token": "other"})
 
 
-def test_without_a_token_none_is_sent():
-    assert located("--url", URL) == (URL, {})
+def test_without_a_token_no_credentials_are_sent():
+    assert find_address("--url", URL) == (URL, {})
 
 
 def test_a_service_of_this_directory_is_found(directory):
     (directory / "var").mkdir()
     (directory / address.ADDRESS_FILE).write_text(f"{URL}\n")
-    assert located() == (URL, {})
-    assert located("--token", "t") == (URL, {"X-Auth-Token": "t"})
-    assert located("--url", "http://other") == ("http://other", {})
+    assert find_address() == (URL, {})
+    assert find_address("--token", "t") == (URL, {"X-Auth-Token": "t"})
+    assert find_address("--url", "http://other") == ("http://other", {})
 
 
 def test_a_user_name_selects_http_basic():
-    assert located("--url", URL, "--username", "me", OS_PASSWORD="s\u00e9") == (URL, basic("me", "s\u00e9"))
+    assert find_address("--url", URL, "--username", "me", OS_PASSWORD="s\u00e9") == (URL, basic("me", "s\u00e9"))
     # Bytes that are not UTF-8 are sent unchanged.
-    assert located("--url", URL, "--username", "me", OS_PASSWORD="\udcff") == (URL, {"Authorization": "Basic bWU6/w=="})
+    assert find_address("--url", URL, "--username", "me", OS_PASSWORD="\udcff") == (
+        URL,
+        {"Authorization": "Basic bWU6/w=="},
+    )
     environment = {"OS_AUTH_TYPE": "http_basic", "OS_USERNAME": "me", "OS_PASSWORD": "s", "OS_ENDPOINT": URL}
-    assert located(**environment) == (URL, basic("me", "s"))
-    assert located("--token", "t", **environment) == (URL, {"X-Auth-Token": "t"})
-    # The name of another kind of authentication is not sent.
-    assert located(**{**environment, "OS_AUTH_TYPE": "password"}) == (URL, {})
+    assert find_address(**environment) == (URL, basic("me", "s"))
+    assert find_address("--token", "t", **environment) == (URL, {"X-Auth-Token": "t"})
+    # The user name of another type of authentication is not sent.
+    assert find_address(**{**environment, "OS_AUTH_TYPE": "password"}) == (URL, {})
 
 
 @pytest.mark.parametrize(
@@ -84,9 +87,9 @@ def test_a_user_name_selects_http_basic():
         (["--url", URL, "--username", "me", "--token", "t"], "--token and --username cannot be combined"),
     ],
 )
-def test_missing_settings_are_named(words, sentence):
+def test_missing_and_invalid_settings_are_reported(words, sentence):
     with pytest.raises(UsageError, match=sentence):
-        located(*words)
+        find_address(*words)
 
 
 def test_the_options_of_the_openstack_client_are_supported():
@@ -107,5 +110,5 @@ def test_the_options_of_the_openstack_client_are_supported():
 @pytest.mark.parametrize("seconds", ["0", "-1", "x", "nan", "inf", "1e9"])
 def test_a_timeout_is_a_number_of_seconds(seconds, capsys):
     with pytest.raises(SystemExit):
-        located("--url", URL, "--timeout", seconds)
+        find_address("--url", URL, "--timeout", seconds)
     assert "use a number of seconds" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The output for a count that is exact, between two bounds, or known only from below."""
+"""The output for a count that is exact, between two bounds, or has only a lower bound."""
 
 import argparse
 

@@ -16,30 +16,30 @@ from placement.extensions.v1.pick.strategy import Preference
 CONSUMER = "7c1f0a52-0b5e-4a0f-8f6b-2d3e4f5a6b7c"
 OTHER = "5a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11"
 OWNER = {"project_id": "red", "user_id": "ada"}
-ONE = {"consumer": CONSUMER, "consumer_type": "JOB", **OWNER, "query": "resources=VCPU:1"}
+REQUEST = {"consumer": CONSUMER, "consumer_type": "JOB", **OWNER, "query": "resources=VCPU:1"}
 HELD = {"consumer": CONSUMER, "consumer_type": "VOLUME", "project_id": "blue", "user_id": "bob"}
 HELD |= {"consumer_generation": 3, "allocations": {}, "mappings": None, "expires_at": None}
 
 
-def parsed(add, *words):
+def parse(add, *words):
     parser = argparse.ArgumentParser(exit_on_error=False)
     add(parser)
     return parser.parse_args(words)
 
 
 def body(*words, owner=OWNER):
-    return claiming.claim(parsed(claiming.add_claim, *words), owner, lambda consumer: {**HELD, "consumer": consumer})
+    return claiming.claim(parse(claiming.add_claim, *words), owner, lambda consumer: {**HELD, "consumer": consumer})
 
 
 def test_a_claim_names_its_consumer_and_its_owner():
-    assert body("resources=VCPU:1", "--consumer", CONSUMER) == {"requests": [ONE]}
+    assert body("resources=VCPU:1", "--consumer", CONSUMER) == {"requests": [REQUEST]}
     words = ("--resource", "VCPU=1", "--consumer", CONSUMER, "--type", "VM", "--project", "p", "--user", "u")
     (request,) = body(*words)["requests"]
-    assert request == {**ONE, "consumer_type": "VM", "project_id": "p", "user_id": "u"}
+    assert request == {**REQUEST, "consumer_type": "VM", "project_id": "p", "user_id": "u"}
 
 
 def test_the_strategies_are_those_of_the_service():
-    """The program does not import the strategies, so that it starts without numpy."""
+    """The command does not import the strategies of the service, so that it starts without numpy."""
     assert tuple(Preference) == claiming.STRATEGIES
 
 
@@ -64,13 +64,13 @@ def test_a_claim_without_a_consumer_gets_a_new_uuid():
         (["--dry-run"], {}),
     ],
 )
-def test_options_of_the_call_are_fields_of_the_body(words, expected):
-    assert body("resources=VCPU:1", "--consumer", CONSUMER, *words) == {"requests": [ONE], **expected}
+def test_options_for_all_requests_are_fields_of_the_body(words, expected):
+    assert body("resources=VCPU:1", "--consumer", CONSUMER, *words) == {"requests": [REQUEST], **expected}
 
 
 def test_the_count_is_a_field_of_the_request():
     (request,) = body("resources=VCPU:1", "--consumer", CONSUMER, "--count", "4")["requests"]
-    assert request == {**ONE, "count": 4}
+    assert request == {**REQUEST, "count": 4}
 
 
 def test_a_move_states_the_generation_and_keeps_the_owner():
@@ -87,15 +87,15 @@ def test_a_move_states_the_generation_and_keeps_the_owner():
 @pytest.mark.parametrize("content", [[{"consumer": CONSUMER}], {"requests": [{"consumer": CONSUMER}]}])
 def test_options_supply_fields_that_a_file_omits(tmp_path, content):
     (tmp_path / "jobs.json").write_text(json.dumps(content))
-    assert body("resources=VCPU:1", "--file", str(tmp_path / "jobs.json")) == {"requests": [ONE]}
+    assert body("resources=VCPU:1", "--file", str(tmp_path / "jobs.json")) == {"requests": [REQUEST]}
 
 
-def test_fields_of_a_request_in_a_file_override_options_and_options_override_the_call(tmp_path, monkeypatch):
-    request = {**ONE, "project_id": "blue", "query": {"groups": {"": {"resources": {"VCPU": 9}}}}, "count": 2}
-    call = {"requests": [request, ONE], "strategy": "pack", "expires_in": None, "all_or_nothing": True}
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(call)))
-    sent = body("resources=VCPU:7", "--file", "-", "--count", "3", "--project", "p", "--strategy", "random")
-    assert sent == {**call, "requests": [request, {**ONE, "count": 3}], "strategy": "random"}
+def test_requests_in_a_file_override_options_which_override_other_fields_of_the_file(tmp_path, monkeypatch):
+    request = {**REQUEST, "project_id": "blue", "query": {"groups": {"": {"resources": {"VCPU": 9}}}}, "count": 2}
+    file_body = {"requests": [request, REQUEST], "strategy": "pack", "expires_in": None, "all_or_nothing": True}
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(file_body)))
+    sent_body = body("resources=VCPU:7", "--file", "-", "--count", "3", "--project", "p", "--strategy", "random")
+    assert sent_body == {**file_body, "requests": [request, {**REQUEST, "count": 3}], "strategy": "random"}
 
 
 @pytest.mark.parametrize(
@@ -152,14 +152,14 @@ def test_a_dry_run_needs_no_owner():
         ["--move", CONSUMER, "--file", "-"],
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(words):
+def test_invalid_and_contradictory_arguments_are_refused(words):
     with pytest.raises(argparse.ArgumentError):
         body("resources=VCPU:1", *words)
 
 
-def test_an_extension():
-    assert claiming.extend(parsed(claiming.add_extend, CONSUMER, "90m")) == {"expires_in": 5400}
-    assert claiming.extend(parsed(claiming.add_extend, CONSUMER, "--forever")) == {"expires_in": None}
+def test_an_extension_has_a_duration_or_no_end():
+    assert claiming.extend(parse(claiming.add_extend, CONSUMER, "90m")) == {"expires_in": 5400}
+    assert claiming.extend(parse(claiming.add_extend, CONSUMER, "--forever")) == {"expires_in": None}
 
 
 @pytest.mark.parametrize(
@@ -171,5 +171,5 @@ def test_an_extension():
     ],
 )
 def test_a_request_without_a_reply_is_reported_with_advice(words, expected):
-    advice = claiming.retry_advice(parsed(claiming.add_claim, *words), {"requests": [ONE]})
+    advice = claiming.retry_advice(parse(claiming.add_claim, *words), {"requests": [REQUEST]})
     assert advice.startswith(f"The claim may or may not have been made: {expected}")

@@ -1,4 +1,4 @@
-"""The output for claims: amounts by provider, refusals with reasons, the remaining room, released consumers."""
+"""The output for claims: amounts by provider, refusals with reasons, free capacity, and released consumers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from placement.extensions.terminal.style import Style
 
 HOST, CARD = "5a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11", "6a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11"
 OTHER = "7a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11"
-TAKEN = {
+CLAIMED = {
     "consumer": "c1",
     "status": 200,
     "outcome": "claimed",
@@ -21,40 +21,40 @@ TAKEN = {
 }
 
 
-def refused(consumer, detail="Nothing fits: x.", **more):
+def refusal(consumer, detail="Nothing fits: x.", **fields):
     error = {"code": "placement.v1.no_room", "detail": detail}
-    return {"consumer": consumer, "status": 409, "outcome": "refused", "error": error, **more}
+    return {"consumer": consumer, "status": 409, "outcome": "refused", "error": error, **fields}
 
 
-def shown(document):
+def shown_lines(document):
     return [" ".join(line.split()) for line in claims.lines(document, Style())]
 
 
 def test_a_claim_is_a_row_for_each_provider():
-    document = {"results": [TAKEN], "claimed": 1}
+    document = {"results": [CLAIMED], "claimed": 1}
     assert claims.granted(document)
-    assert shown(document) == [
+    assert shown_lines(document) == [
         "consumer outcome until provider resources why",
         "c1 claimed 2026-11-22T13:00:00Z host1 4 VCPU, 512 MEMORY_MB",
         f"{CARD} 1 PGPU",
     ]
-    known = ("c1", "claimed", "2026-11-22T13:00:00Z")
-    assert list(claims.rows([TAKEN], everywhere=True)) == [
-        (*known, "host1", "4 VCPU, 512 MEMORY_MB", ""),
-        (*known, CARD, "1 PGPU", ""),
+    first_cells = ("c1", "claimed", "2026-11-22T13:00:00Z")
+    assert list(claims.rows([CLAIMED], everywhere=True)) == [
+        (*first_cells, "host1", "4 VCPU, 512 MEMORY_MB", ""),
+        (*first_cells, CARD, "1 PGPU", ""),
     ]
 
 
 def test_refusals_are_shown_with_each_reason_once_and_with_advice():
-    help_ = {
+    explanation = {
         "summary": "x.",
         "obstacle": None,
         "relaxations": [{"text": "without A", "query": "resources=B", "found": 2}],
     }
-    results = [TAKEN, refused("c2", explanation=help_), refused("c3"), refused("c4", "Held.")]
+    results = [CLAIMED, refusal("c2", explanation=explanation), refusal("c3"), refusal("c4", "Held.")]
     document = {"results": results, "claimed": 1}
     assert not claims.granted(document)
-    lines = shown(document)
+    lines = shown_lines(document)
     assert lines[0] == "1 of 4 claims are granted."
     assert lines[4:] == [
         *("c2 refused Nothing fits: x.", "c3 refused", "c4 refused Held."),
@@ -66,19 +66,19 @@ def test_refusals_are_shown_with_each_reason_once_and_with_advice():
 
 
 def test_a_dry_run_is_marked_and_shows_the_room():
-    body = {"results": [TAKEN], "claimed": 1}
+    body = {"results": [CLAIMED], "claimed": 1}
     room = {
         HOST: {"VCPU": {"capacity": 8, "used": 5, "free": 3}},
         "unknown": {"VGPU": {"capacity": 1, "used": 1, "free": 0}},
     }
-    lines = shown({"dry_run": {"status": 200, "headers": {}, "body": body}, "room": room})
+    lines = shown_lines({"dry_run": {"status": 200, "headers": {}, "body": body}, "room": room})
     assert lines[0] == "Dry run: nothing was written."
     assert lines[-3:] == ["provider class used capacity free", "host1 VCPU 5 8 3", "unknown VGPU 1 1 0"]
-    assert not claims.granted({"dry_run": {"status": 409, "body": {"results": [refused("c1")]}}, "room": {}})
+    assert not claims.granted({"dry_run": {"status": 409, "body": {"results": [refusal("c1")]}}, "room": {}})
 
 
 def test_the_room_after_a_release_is_named_after_the_released_provider():
-    body = {"results": [TAKEN], "claimed": 1}
+    body = {"results": [CLAIMED], "claimed": 1}
     room = {OTHER: {"VCPU": {"capacity": 8, "used": 0, "free": 8}}}
     before = [{"allocations": {OTHER: {"name": "host2", "resources": {"VCPU": 4}, "generation": 1}}}]
     document = {"dry_run": {"status": 200, "headers": {}, "body": body}, "room": room}
@@ -86,15 +86,15 @@ def test_the_room_after_a_release_is_named_after_the_released_provider():
     assert last.split() == ["host2", "VCPU", "0", "8", "8"]
 
 
-def test_a_machine_has_the_name_of_its_node():
-    held = {HOST: {"name": HOST, "node": "node1", "resources": {"CUSTOM_BM": 1}, "generation": 1}}
-    (row,) = claims.rows([{**TAKEN, "allocations": held}])
+def test_a_machine_in_a_claim_has_the_name_of_its_node():
+    allocations = {HOST: {"name": HOST, "node": "node1", "resources": {"CUSTOM_BM": 1}, "generation": 1}}
+    (row,) = claims.rows([{**CLAIMED, "allocations": allocations}])
     assert row[3:5] == ("node1", "1 CUSTOM_BM")
 
 
 def test_a_single_claim_is_shown():
     (_, first, _) = claims.claim_lines(
-        {name: TAKEN[name] for name in ("consumer", "allocations", "expires_at")}, Style()
+        {name: CLAIMED[name] for name in ("consumer", "allocations", "expires_at")}, Style()
     )
     assert first.split()[:4] == ["c1", "held", "2026-11-22T13:00:00Z", "host1"]
 
@@ -103,8 +103,8 @@ def test_released_consumers_are_listed():
     document = {"released": ["c1"], "missing": ["c2"], "complete": True, "dry_run": False}
     lines = [" ".join(line.split()) for line in claims.released_lines(document, Style())]
     assert lines == ["1 consumer is released.", "consumer outcome", "c1 released", "c2 missing"]
-    tried = {**document, "released": [], "missing": [], "complete": False, "dry_run": True}
-    assert list(claims.released_lines(tried, Style())) == [
+    dry_run = {**document, "released": [], "missing": [], "complete": False, "dry_run": True}
+    assert list(claims.released_lines(dry_run, Style())) == [
         "Dry run: nothing was written.",
         "0 consumers would be released.",
         "More consumers meet the conditions.",

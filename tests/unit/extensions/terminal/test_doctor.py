@@ -17,15 +17,15 @@ FINDING = {
     "fixable": True,
 }
 MADE = {"name": "roots", "seconds": 0.1, "not_made": None}
-LEFT_OUT = {"name": "keystone", "seconds": 0, "not_made": "It asks the Identity service."}
+SKIPPED = {"name": "keystone", "seconds": 0, "not_made": "It asks the Identity service."}
 
 
-def shown(findings, checks=(MADE,)):
+def shown_lines(findings, checks=(MADE,)):
     return list(doctor.lines({"findings": findings, "checks": list(checks)}, Style()))
 
 
 def test_a_finding_is_shown_with_its_fix():
-    lines = shown([FINDING])
+    lines = shown_lines([FINDING])
     assert lines[:3] == ["warning: lost_allocations", f"  {FINDING['what']}", "    consumer 0"]
     assert lines[22:24] == [
         "    and 5 more: placement-manage doctor --json prints all",
@@ -35,14 +35,14 @@ def test_a_finding_is_shown_with_its_fix():
 
 
 def test_the_absence_of_findings_is_reported():
-    assert shown([], [MADE, LEFT_OUT]) == [
+    assert shown_lines([], [MADE, SKIPPED]) == [
         "1 checks, 0 findings.",
         "skipped: keystone: It asks the Identity service.",
     ]
 
 
 def test_control_characters_of_names_do_not_reach_the_terminal():
-    lines = shown([FINDING | {"where": ["\x1b[31mred"], "count": 1}])
+    lines = shown_lines([FINDING | {"where": ["\x1b[31mred"], "count": 1}])
     assert not any("\x1b" in line for line in lines)
 
 

@@ -58,8 +58,8 @@ def options(name):
     return {option for action in COMMANDS[name]._actions for option in action.option_strings if option[:2] == "--"}
 
 
-def suffixed(pattern):
-    """Return the name of a parameter that may have a suffix."""
+def name_without_suffix(pattern):
+    """Return the name of a parameter, without its suffix, from the pattern that it matches."""
     return re.match(r"\^(\w+)\(", pattern)[1]
 
 
@@ -71,15 +71,18 @@ def test_every_command_has_a_route():
 def test_a_parameter_of_the_route_has_an_option(name):
     method, path = ROUTES[name]
     endpoint = TABLE[path][method]
-    schemas = [each.render(OLDEST) for each in (endpoint.query, endpoint.body) if each]
+    schemas = [declared.render(OLDEST) for declared in (endpoint.query, endpoint.body) if declared]
     parameters = {
         *properties(schemas),
-        *(suffixed(pattern) for each in schemas for pattern in each.get("patternProperties", ())),
+        *(name_without_suffix(pattern) for schema in schemas for pattern in schema.get("patternProperties", ())),
     }
     without = {part for command, part in WITHOUT if command == name}
     assert without <= parameters
     arguments = [action for action in COMMANDS[name]._actions if not action.option_strings]
-    offered = {*options(name), *(part for each in arguments for part in (each.dest, each.metavar.strip("<>")))}
+    offered = {
+        *options(name),
+        *(part for argument in arguments for part in (argument.dest, argument.metavar.strip("<>"))),
+    }
     names = {part: RENAMED.get(part, f"--{part.replace('_', '-')}") for part in parameters - without}
     assert [part for part, option in sorted(names.items()) if not {option, part} & offered] == []
 
@@ -87,7 +90,7 @@ def test_a_parameter_of_the_route_has_an_option(name):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_described_with_its_options(name):
     assert f"``{name}" in TEXT
-    assert f"``placement-ask {name}``" in TEXT  # precedes the command of openstack
+    assert f"``placement-ask {name}``" in TEXT  # the page names it before the command of openstack
     assert [option for option in sorted(options(name) - {"--help"}) if option not in TEXT] == []
     for action in COMMANDS[name]._actions:
         assert not action.choices or f"``{action.option_strings[0]} {'|'.join(action.choices)}``" in TEXT

@@ -1,4 +1,4 @@
-"""Lines that describe events with names."""
+"""Lines that describe events, with the names of objects."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def test_an_object_without_a_known_name_is_shown_by_its_uuid():
 
 
 def test_parent_and_root_are_named():
-    moved = event(changes={"parent": [None, OTHER], "root": [HOST, OTHER]}, names={HOST: "host1", OTHER: "rack1"})
-    assert event_lines.row(moved)[3] == "parent rack1, root host1 -> rack1"
+    document = event(changes={"parent": [None, OTHER], "root": [HOST, OTHER]}, names={HOST: "host1", OTHER: "rack1"})
+    assert event_lines.row(document)[3] == "parent rack1, root host1 -> rack1"
 
 
-def test_a_machine_has_the_name_of_its_node():
-    """The name of its provider is its uuid."""
+def test_a_machine_in_an_event_has_the_name_of_its_node():
+    """Its provider has its uuid as the name."""
     created = event(name=HOST, generation=[None, 0], changes={"name": [None, HOST]}, names={HOST: "node1"})
     assert event_lines.row(created)[2] == "provider node1 created"
 

@@ -1,4 +1,4 @@
-"""The requests of the command release: names in requests of bounded size; conditions until the release is complete."""
+"""The requests of the command release: uuids in batches, or conditions, repeated until the release is complete."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ HELD |= {"allocations": {"p": {"name": "host1", "resources": {"VCPU": 1}}}}
 
 
 class Service:
-    """A service that releases these consumers, one group for each request; the last reply is complete."""
+    """A service that releases one group of consumers for each request; the last response is complete."""
 
     def __init__(self, *released, consumers=()):
-        self.asked = []
+        self.queries = []
         self._released = list(released)
         self._consumers = consumers
 
     def delete(self, query):
-        self.asked.append(query)
+        self.queries.append(query)
         reply = {"released": self._released.pop(0), "missing": [], "complete": not self._released}
         return {"dry_run": {"status": 200, "body": reply}, "room": {}} if ("dry_run", "true") in query else reply
 
     def pages(self, path, query):
-        self.asked.append((path, query))
-        yield {"consumers": [{"uuid": each, **HELD} for each in self._consumers], "next": None}
+        self.queries.append((path, query))
+        yield {"consumers": [{"uuid": consumer, **HELD} for consumer in self._consumers], "next": None}
 
 
 class Terminal(io.StringIO):
@@ -47,7 +47,7 @@ def release(service, *words):
     return releasing.release(service.delete, service.pages, parser.parse_args(words), Style())
 
 
-def test_names_are_sent_in_requests_of_bounded_size():
+def test_uuids_are_sent_in_batches():
     service = Service()
     sizes = []
 
@@ -64,31 +64,31 @@ def test_names_are_sent_in_requests_of_bounded_size():
 def test_a_request_is_repeated_until_it_is_complete():
     service = Service(CONSUMERS[:2], CONSUMERS[2:3])
     result = release(service, "--project", "red", "--older-than", "1d", "--ends-within", "2h", "--yes")
-    assert service.asked == [[("project", "red"), ("older_than", "1d"), ("ends_within", "2h")]] * 2
+    assert service.queries == [[("project", "red"), ("older_than", "1d"), ("ends_within", "2h")]] * 2
     assert (result["released"], result["complete"]) == (CONSUMERS[:3], True)
 
 
 def test_a_repeated_request_names_the_remaining_consumers():
     service = Service(CONSUMERS[1:2], [CONSUMERS[0], CONSUMERS[2]])
     result = release(service, *CONSUMERS[:3])
-    assert service.asked[1] == [("consumer", CONSUMERS[0]), ("consumer", CONSUMERS[2])]
+    assert service.queries[1] == [("consumer", CONSUMERS[0]), ("consumer", CONSUMERS[2])]
     assert sorted(result["released"]) == CONSUMERS[:3]
 
 
 def test_a_request_that_releases_nothing_is_not_repeated():
     service = Service([], [])
     assert not release(service, "--project", "red", "--yes")["complete"]
-    assert len(service.asked) == 1
+    assert len(service.queries) == 1
 
 
 @pytest.mark.parametrize(
-    ("words", "sent"),
+    ("words", "pair"),
     [(["--dry-run"], ("dry_run", "true")), (["--limit", "7", "--yes"], ("limit", "7"))],
 )
-def test_a_dry_run_and_a_limited_one_are_sent_once(words, sent):
+def test_a_dry_run_and_a_limited_release_are_sent_once(words, pair):
     service = Service(CONSUMERS[:2], CONSUMERS[2:])
     result = release(service, "--user", "ada", *words)
-    assert service.asked == [[("user", "ada"), sent]]
+    assert service.queries == [[("user", "ada"), pair]]
     assert (result["released"], result["complete"], result["dry_run"]) == (CONSUMERS[:2], False, "--dry-run" in words)
 
 
@@ -104,8 +104,8 @@ def test_only_the_consumers_in_the_question_are_released(monkeypatch, capsys, an
     assert output.out == ""
     assert output.err.endswith("Release these 2 consumers? [y/N] ")
     assert output.err.count("host1") == 2
-    assert service.asked[0] == ("/consumers", [("project", "red"), ("limit", "1000")])
-    assert service.asked[1:] == ([[("consumer", each) for each in CONSUMERS[:2]]] if agreed else [])
+    assert service.queries[0] == ("/consumers", [("project", "red"), ("limit", "1000")])
+    assert service.queries[1:] == ([[("consumer", consumer) for consumer in CONSUMERS[:2]]] if agreed else [])
 
 
 def test_an_empty_selection_asks_no_question(monkeypatch, capsys):
@@ -119,7 +119,7 @@ def test_without_a_terminal_there_is_no_question(monkeypatch):
     service = Service(CONSUMERS)
     with pytest.raises(UsageError, match="no terminal"):
         release(service, "--project", "red")
-    assert service.asked == []
+    assert service.queries == []
 
 
 @pytest.mark.parametrize("words", [[], [CONSUMERS[0], "--project", "red"]])

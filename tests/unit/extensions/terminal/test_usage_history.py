@@ -20,7 +20,7 @@ def trend(*samples):
 
 
 def test_samples_are_positioned_by_their_time():
-    """A gap means that nothing was written, so the previous sample continues."""
+    """A gap means that nothing was written, so the previous sample applies."""
     assert trend(sample(0, 0), sample(12, 8), sample(24, 4)) == "▁" * 11 + "█" * 12 + "▅"
 
 

@@ -1,4 +1,4 @@
-"""Every route of the v1 API."""
+"""Unknown parameters on every route of the v1 API."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def app():
 @pytest.mark.parametrize("parameter", ["dryrun", "colour", "limit2"])
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 def test_an_unknown_parameter_is_refused(app, method, path, parameter):
-    named = path.format(consumer=CONSUMER, provider="host1", object="host1")
+    route = path.format(consumer=CONSUMER, provider="host1", object="host1")
     body = json.dumps(BODIES[path]).encode() if method == "POST" else None
     headers = {"content-type": "application/json"} if body else {}
-    answer = web.ask(app, method, f"/v1{named}?{parameter}=1", headers, body)
+    answer = web.ask(app, method, f"/v1{route}?{parameter}=1", headers, body)
     assert answer.status_int == 400
     [error] = answer.json["errors"]
     assert error["code"] == "placement.v1.invalid_field"

@@ -1,4 +1,4 @@
-"""The query of a claim: its two forms, text and object, and the canonical text that identifies equal queries."""
+"""The query of a claim: its two forms, text and object, and the canonical text of equivalent queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.world import World
 A, B = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"
 
 
-def parsed(given_query):
+def parse_query(given_query):
     snapshot, conf = World().snapshot(), made.configuration()
     if isinstance(given_query, str):
         return request_query.from_parameters(schema.query_parameters(given_query), snapshot, {}, conf)
@@ -57,8 +57,8 @@ def group(**fields):
         ),
     ],
 )
-def test_the_text_and_the_object_are_equal_queries(text, document):
-    assert parsed(text) == parsed(document)
+def test_the_text_and_the_object_are_equivalent_queries(text, document):
+    assert parse_query(text) == parse_query(document)
 
 
 @pytest.mark.parametrize(
@@ -93,15 +93,15 @@ def test_the_text_and_the_object_are_equal_queries(text, document):
 )
 def test_both_forms_are_refused_with_the_same_sentence(text, document):
     with pytest.raises(errors.BadRequest) as of_text:
-        parsed(text)
+        parse_query(text)
     with pytest.raises(type(of_text.value)) as of_document:
-        parsed(document)
+        parse_query(document)
     assert of_document.value.sentence == of_text.value.sentence
 
 
 def test_an_object_may_contain_any_amount_and_empty_groups():
     document = {"groups": {"": {"resources": {"VCPU": 10**30}}, "1": {}, "2": {"resources": {}, "required": []}}}
-    assert parsed(document).groups == (Group("", {"VCPU": TOO_MUCH}),)
+    assert parse_query(document).groups == (Group("", {"VCPU": TOO_MUCH}),)
 
 
 @pytest.mark.parametrize(
@@ -113,29 +113,27 @@ def test_an_unknown_parameter_and_invalid_text_are_refused(given_query):
 
 
 @given(worlds().flatmap(search_queries), st.randoms(use_true_random=False))
-def test_equal_queries_have_the_same_canonical_text(query, order):
+def test_equivalent_queries_have_the_same_canonical_text(query, order):
     """The order of groups, classes and traits does not matter; everything else does."""
-    shuffled = dataclasses.replace(query, groups=_shuffled(query.groups, order), limit=7)
+    shuffled = dataclasses.replace(query, groups=_shuffle_groups(query.groups, order), limit=7)
     assert shuffled.canonical == query.canonical
     first = query.groups[0]
-    more = dataclasses.replace(first, resources={**first.resources, "CUSTOM_MORE": 1})
-    for other in (
-        dataclasses.replace(query, groups=(more, *query.groups[1:])),
+    larger_group = dataclasses.replace(first, resources={**first.resources, "CUSTOM_MORE": 1})
+    for different_query in (
+        dataclasses.replace(query, groups=(larger_group, *query.groups[1:])),
         dataclasses.replace(query, isolate=not query.isolate),
         dataclasses.replace(query, same_subtrees=(*query.same_subtrees, frozenset({"_X"}))),
         dataclasses.replace(query, groups=(dataclasses.replace(first, in_tree="another"), *query.groups[1:])),
     ):
-        assert other.canonical != query.canonical
+        assert different_query.canonical != query.canonical
 
 
-def _shuffled(groups, order: random.Random):
-    groups = [
-        dataclasses.replace(group, resources=dict(_any_order(group.resources.items(), order))) for group in groups
-    ]
-    return tuple(_any_order(groups, order))
+def _shuffle_groups(groups, order: random.Random):
+    groups = [dataclasses.replace(group, resources=dict(_shuffle(group.resources.items(), order))) for group in groups]
+    return tuple(_shuffle(groups, order))
 
 
-def _any_order(items, order):
+def _shuffle(items, order):
     items = [*items]
     order.shuffle(items)
     return items

@@ -4,7 +4,7 @@ from placement.extensions.v1.claims.shared import OptimisticBackoff
 
 
 def optimistic_calls(backoff, placed, calls):
-    """Return the numbers of the optimistic calls, given whether each of them is placed."""
+    """Return the numbers of the optimistic calls; ``placed``: whether each of them is placed."""
     numbers = []
     for number in range(calls):
         if backoff.is_due():

@@ -54,7 +54,7 @@ def test_a_date_that_does_not_exist_is_refused(text):
     "text",
     ["", "30", "d", "-1d", "1.5h", "100000s", "30D", "1y", "20261120", "2026-11-20 08:11", "2026-11-20Z", "1d\n"],
 )
-def test_another_form_is_invalid(text):
+def test_a_date_in_another_format_is_invalid(text):
     with pytest.raises(errors.InvalidQuery):
         validate(text)
 

@@ -28,11 +28,11 @@ def schemas(schema):
 
 
 DECLARED = {
-    f"{served.handler.__module__}.{served.handler.__name__} {version}": document.render(version)
+    f"{endpoint.handler.__module__}.{endpoint.handler.__name__} {version}": document.render(version)
     for api, version in ((V1, OLDEST), (BAREMETAL, versions.HISTORY.latest))
     for methods in api.routes.values()
-    for _, served in endpoints_at(methods, version)
-    for document in (served.query, served.body)
+    for _, endpoint in endpoints_at(methods, version)
+    for document in (endpoint.query, endpoint.body)
     if document is not None
 }
 

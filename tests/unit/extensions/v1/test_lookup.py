@@ -18,7 +18,7 @@ ONE, TWO = "10000000-0000-4000-8000-000000000001", "20000000-0000-4000-8000-0000
 
 @pytest.fixture
 def snapshot():
-    """Three providers: one with a plain name, one with its uuid as its name, and one without a name."""
+    """Return a snapshot of three providers: "rack 1/node é", one named by the first's uuid, and one without a name."""
     world = World()
     for uuid in (ONE, TWO, "third"):
         world.host(uuid, VCPU=1)
@@ -35,13 +35,13 @@ def test_a_uuid_takes_precedence_over_an_equal_name(snapshot):
 
 def test_a_name_is_compared_exactly(snapshot):
     assert snapshot.provider(lookup.of_parameter(snapshot, made.empty(), "root", "rack 1/node é")).uuid == ONE
-    for other in ("Rack 1/node é", "rack 1/node e", "rack 1/node é ", "", "None"):
-        assert lookup.find(snapshot, other) is None
+    for name in ("Rack 1/node é", "rack 1/node e", "rack 1/node é ", "", "None"):
+        assert lookup.find(snapshot, name) is None
 
 
 def test_a_uuid_is_found_in_every_spelling(snapshot):
-    for spelled in (TWO.upper(), TWO.replace("-", ""), f"{{{TWO}}}", f"urn:uuid:{TWO}"):
-        assert snapshot.provider(lookup.of_path(snapshot, made.empty(), spelled)).uuid == TWO
+    for spelling in (TWO.upper(), TWO.replace("-", ""), f"{{{TWO}}}", f"urn:uuid:{TWO}"):
+        assert snapshot.provider(lookup.of_path(snapshot, made.empty(), spelling)).uuid == TWO
 
 
 class CountedProviders(list):

@@ -7,13 +7,13 @@ import pytest
 from placement.extensions.v1 import signals
 from placement.extensions.v1.extension import EXTENSION
 from placement.extensions.v1.history.event import KINDS
-from tests.unit.metrics.counted import counted, modes, samples
+from tests.unit.metrics.registries import counting_registry, modes, samples
 from tests.unit.metrics.test_definitions import DOCUMENT
 
 
 @pytest.fixture
 def registry():
-    with counted(EXTENSION) as registry:
+    with counting_registry(EXTENSION) as registry:
         yield registry
 
 
@@ -45,7 +45,7 @@ def test_readers_of_events_are_counted(registry):
 
 
 def test_multiprocess_modes_of_the_gauges(registry):
-    with counted() as of_the_core:
+    with counting_registry() as of_the_core:
         core = modes(of_the_core)
     assert modes(registry) == core | {
         "history_events": "mostrecent",

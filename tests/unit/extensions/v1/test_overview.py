@@ -1,4 +1,4 @@
-"""Trees of the overview: pieces of the document, pages, order and filters."""
+"""Trees of the overview: the pieces of the document, and the pages, order and filters of trees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.world import Stock, World
 
 @pytest.fixture(scope="module")
 def snapshot():
-    """2750 providers."""
+    """Return a snapshot of 2750 providers."""
     return forest(2500)
 
 
@@ -41,7 +41,7 @@ def test_the_pieces_form_one_document(snapshot):
 
 
 def test_pieces_are_generated_lazily(snapshot):
-    """A reply thus needs the memory of one piece, with any number of providers."""
+    """So a response needs the memory of one piece, whatever the number of providers."""
     slots = slots_of(snapshot, find_trees(snapshot, TreeFilter()))
     remaining = iter(slots)
     pieces = overview.pieces(snapshot, remaining, {}, None, {})
@@ -49,7 +49,7 @@ def test_pieces_are_generated_lazily(snapshot):
     assert [*remaining] == slots[1000:]
 
 
-def test_a_document_without_providers(snapshot):
+def test_a_document_without_providers_has_an_empty_list(snapshot):
     assert json.loads(b"".join(overview.pieces(snapshot, [], {}, None, {}))) == {"providers": [], "next": None}
 
 

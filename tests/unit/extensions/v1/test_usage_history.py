@@ -44,6 +44,6 @@ def test_with_many_classes_fewer_timestamps_are_read(limit, classes, timestamps)
         ({"from": "2999-01-01", "to": "3000-01-01"}, False),
     ],
 )
-def test_whether_a_period_includes_the_present(query, includes_present):
+def test_a_period_that_contains_the_current_time_includes_the_present(query, includes_present):
     parameters = usage_history.SHOW.validate([*query.items()], OLDEST)
     assert usage_history.period(parameters, NOW)[2] is includes_present

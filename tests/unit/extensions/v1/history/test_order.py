@@ -42,8 +42,8 @@ def history(number, objects, writers, seed):
     return commits
 
 
-def numbered(commits, times):
-    """Return the commits as transactions with the numbers of their writers and with these times, in seconds."""
+def number_transactions(commits, times):
+    """Return the commits as transactions, numbered by their writers, at the given times in seconds."""
     numbers = {}
     transactions = []
     for (writer, steps), second in zip(commits, times, strict=True):
@@ -53,7 +53,7 @@ def numbered(commits, times):
 
 
 def is_possible(order):
-    """Return whether the transactions can have been committed in this order: apply their steps one by one."""
+    """Whether the transactions can have been committed in this order: apply their steps one by one."""
     newest, states = {}, {}
     for transaction in order:
         if transaction.seq != newest.get(transaction.writer, 0) + 1:
@@ -102,7 +102,7 @@ SHORT_HISTORIES = st.builds(history, st.integers(1, 6), st.integers(1, 3), st.in
 @given(SHORT_HISTORIES, st.randoms(use_true_random=False))
 def test_the_order_is_the_possible_one_nearest_to_the_times(commits, chance):
     """Try all orders: permutations of the order by time come in lexicographic order, so the nearest comes first."""
-    transactions = numbered(commits, [chance.randint(0, 5) for _ in commits])
+    transactions = number_transactions(commits, [chance.randint(0, 5) for _ in commits])
     by_time = sorted(transactions, key=lambda transaction: (transaction.at, transaction.writer, transaction.seq))
     possible = (list(order) for order in itertools.permutations(by_time) if is_possible(order))
     assert topological_order(chance.sample(transactions, len(transactions))) == next(possible)
@@ -110,7 +110,7 @@ def test_the_order_is_the_possible_one_nearest_to_the_times(commits, chance):
 
 @given(HISTORIES, st.randoms(use_true_random=False))
 def test_the_order_is_possible_with_any_clocks(commits, chance):
-    transactions = numbered(commits, [chance.randint(0, 50) for _ in commits])
+    transactions = number_transactions(commits, [chance.randint(0, 50) for _ in commits])
     order = topological_order(chance.sample(transactions, len(transactions)))
     check_writers(order, transactions)
     assert is_possible(order)
@@ -118,24 +118,24 @@ def test_the_order_is_possible_with_any_clocks(commits, chance):
 
 @given(HISTORIES)
 def test_with_correct_clocks_the_order_is_the_order_of_the_commits(commits):
-    transactions = numbered(commits, range(len(commits)))
+    transactions = number_transactions(commits, range(len(commits)))
     assert topological_order(reversed(transactions)) == transactions
 
 
 @given(HISTORIES)
 def test_with_correct_clocks_row_ids_are_not_needed(commits):
     """Earlier releases recorded no row ids."""
-    transactions = numbered(without_rows(commits), range(len(commits)))
+    transactions = number_transactions(without_rows(commits), range(len(commits)))
     assert topological_order(reversed(transactions)) == transactions
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
 def test_without_row_ids_objects_that_are_never_deleted_need_no_clock(commits, chance):
     deleted = {step.object for _, steps in commits for step in steps if step.after is None}
-    kept = [
+    recorded = [
         (writer, tuple(step for step in steps if step.object not in deleted)) for writer, steps in without_rows(commits)
     ]
-    transactions = numbered(kept, [chance.randint(0, 50) for _ in kept])
+    transactions = number_transactions(recorded, [chance.randint(0, 50) for _ in recorded])
     order = topological_order(chance.sample(transactions, len(transactions)))
     check_writers(order, transactions)
     assert breaks(order) == []
@@ -145,7 +145,7 @@ def test_without_row_ids_objects_that_are_never_deleted_need_no_clock(commits, c
 def test_processes_of_two_releases_write_steps_with_and_without_row_ids(commits, chance):
     pairs = zip(commits, without_rows(commits), strict=True)
     mixed = [new if chance.random() < 0.5 else old for new, old in pairs]
-    transactions = numbered(mixed, range(len(mixed)))
+    transactions = number_transactions(mixed, range(len(mixed)))
     assert topological_order(chance.sample(transactions, len(transactions))) == transactions
 
 
@@ -153,37 +153,37 @@ def test_processes_of_two_releases_write_steps_with_and_without_row_ids(commits,
 def test_the_order_contains_all_transactions_even_if_chains_contradict_each_other(commits, chance):
     """Other implementations may write any rows."""
     all_steps = [step for _, steps in commits for step in steps]
-    wrong = [
+    contradictory = [
         (writer, tuple(chance.choice(all_steps)._replace(row=chance.choice([None, 1, 2])) for _ in steps))
         for writer, steps in commits
     ]
-    transactions = numbered(wrong, [chance.randint(0, 50) for _ in wrong])
+    transactions = number_transactions(contradictory, [chance.randint(0, 50) for _ in contradictory])
     check_writers(topological_order(transactions), transactions)
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
 def test_generations_increase_across_unrecorded_steps(commits, chance):
     """Some writers record no steps, but every deletion is recorded: without it, the order depends on the clocks."""
-    kept = [
+    recorded = [
         (writer, tuple(step for step in steps if step.after is None or chance.random() < 0.7))
         for writer, steps in commits
     ]
-    transactions = numbered(kept, [chance.randint(0, 50) for _ in kept])
+    transactions = number_transactions(recorded, [chance.randint(0, 50) for _ in recorded])
     order = topological_order(transactions)
     check_writers(order, transactions)
-    reached = {}
+    newest = {}
     for step in (step for transaction in order for step in transaction.steps):
         state = step.row, -1 if step.before is None else step.before
-        assert reached.get(step.object, state) <= state
-        reached[step.object] = state
+        assert newest.get(step.object, state) <= state
+        newest[step.object] = state
 
 
 def test_a_deletion_follows_its_creation_even_if_its_clock_is_behind():
     created = UnorderedTransaction(1, 1, at(10), (GenerationStep("a", 7, None, 1),))
     released = UnorderedTransaction(2, 1, at(5), (GenerationStep("a", 7, 1, None),))
     assert topological_order([released, created]) == [created, released]
-    again = UnorderedTransaction(1, 1, at(10), (GenerationStep("a", 8, None, 1),))
-    assert topological_order([released, again]) == [released, again]
+    later = UnorderedTransaction(1, 1, at(10), (GenerationStep("a", 8, None, 1),))
+    assert topological_order([released, later]) == [released, later]
 
 
 def test_many_lifetimes_are_ordered():
@@ -205,40 +205,42 @@ def test_many_lifetimes_are_ordered():
             generation += 1
         commits.append((chance.randrange(4), tuple(steps)))
     skew = {0: 0, 1: 0.005, 2: 0.01, 3: 0.02}
-    transactions = numbered(commits, [number / 1000 + skew[writer] for number, (writer, _) in enumerate(commits)])
+    transactions = number_transactions(
+        commits, [number / 1000 + skew[writer] for number, (writer, _) in enumerate(commits)]
+    )
     assert is_possible(topological_order(transactions))
 
 
 def test_an_object_is_deleted_before_it_is_created_again():
     """The clock of the second writer is an hour behind."""
-    first = [
+    first_lifetime = [
         UnorderedTransaction(1, 1, at(4000), (GenerationStep("a", 1, None, 0),)),
         UnorderedTransaction(1, 2, at(4001), (GenerationStep("a", 1, 0, None),)),
     ]
-    again = [
+    second_lifetime = [
         UnorderedTransaction(2, 1, at(401), (GenerationStep("a", 2, None, 0), GenerationStep("b", 1, 8, 9))),
         UnorderedTransaction(2, 2, at(402), (GenerationStep("a", 2, 0, 1),)),
     ]
-    assert topological_order([*again, *first]) == [*first, *again]
+    assert topological_order([*second_lifetime, *first_lifetime]) == [*first_lifetime, *second_lifetime]
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
 def test_with_correct_clocks_unrecorded_steps_do_not_change_the_order(commits, chance):
-    kept = [(writer, tuple(step for step in steps if chance.random() < 0.7)) for writer, steps in commits]
-    transactions = numbered(kept, range(len(kept)))
+    recorded = [(writer, tuple(step for step in steps if chance.random() < 0.7)) for writer, steps in commits]
+    transactions = number_transactions(recorded, range(len(recorded)))
     assert topological_order(chance.sample(transactions, len(transactions))) == transactions
 
 
 def test_the_present_lifetime_is_the_last_even_if_an_earlier_one_has_a_higher_row_id():
     """After the database assigned a claim's row id, and before it inserted the row, others claimed and released."""
-    other = [
+    earlier_lifetime = [
         UnorderedTransaction(1, 1, at(1), (GenerationStep("a", 11, None, 1),)),
         UnorderedTransaction(2, 1, at(2), (GenerationStep("a", 11, 1, None),)),
     ]
     claimed = UnorderedTransaction(3, 1, at(3), (GenerationStep("a", 10, None, 1),))
     grown = UnorderedTransaction(1, 2, at(4), (GenerationStep("a", 10, 1, 2),))
-    assert topological_order([grown, claimed, *other]) == [*other, claimed, grown]
-    assert topological_order([claimed, *other]) == [*other, claimed]
+    assert topological_order([grown, claimed, *earlier_lifetime]) == [*earlier_lifetime, claimed, grown]
+    assert topological_order([claimed, *earlier_lifetime]) == [*earlier_lifetime, claimed]
 
 
 def test_transactions_without_steps_are_ordered_by_time():
@@ -255,5 +257,7 @@ def test_rowids_decide_the_order_on_sqlite():
 def test_many_transactions_are_ordered(writers):
     """The clocks of every other writer are far ahead."""
     commits = history(3000, 200, writers, 1)
-    transactions = numbered(commits, [second + 20 * (writer % 2) for second, (writer, _) in enumerate(commits)])
+    transactions = number_transactions(
+        commits, [second + 20 * (writer % 2) for second, (writer, _) in enumerate(commits)]
+    )
     assert is_possible(topological_order(transactions))

@@ -1,4 +1,4 @@
-"""Waiting for events: one request reads the newest position, or a page, for all that wait."""
+"""Waiting for events: one request reads the newest position, or a page, for all waiting requests."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def watch(history):
     return EventWatch(history.read_newest)
 
 
-def waiting(watch, number, seconds=PATIENCE):
-    """Wait in a thread, and return it with a list, to which it appends its result."""
+def wait_in_thread(watch, number, seconds=PATIENCE):
+    """Wait in a thread; return the thread and a list, to which it appends the result."""
     results = []
     thread = threading.Thread(target=lambda: results.append(watch.wait(number, time.monotonic() + seconds)))
     thread.start()
@@ -76,9 +76,9 @@ def test_a_wait_ends_at_its_deadline_even_if_another_thread_is_reading(history):
         return history.read_newest()
 
     watch = EventWatch(read_newest)
-    reader, results = waiting(watch, 0)
+    reader, results = wait_in_thread(watch, 0)
     assert started.wait(PATIENCE)
-    other, other_results = waiting(watch, 0, seconds=0)
+    other, other_results = wait_in_thread(watch, 0, seconds=0)
     other.join(PATIENCE)
     assert other_results == [False]
     history.newest = 1
@@ -88,7 +88,7 @@ def test_a_wait_ends_at_its_deadline_even_if_another_thread_is_reading(history):
 
 
 def test_one_read_serves_all_waiting_requests(watch, history, monkeypatch):
-    crowd = [waiting(watch, 0) for _ in range(5)]
+    crowd = [wait_in_thread(watch, 0) for _ in range(5)]
     while history.reads < 20:
         time.sleep(0.01)
     history.newest = 1
@@ -97,7 +97,7 @@ def test_one_read_serves_all_waiting_requests(watch, history, monkeypatch):
     assert [results for _, results in crowd] == [[True]] * 5
     monkeypatch.setattr(waiting_room, "INTERVAL", PATIENCE)
     reads = history.reads
-    crowd = [waiting(watch, 0) for _ in range(5)]
+    crowd = [wait_in_thread(watch, 0) for _ in range(5)]
     for thread, _ in crowd:
         thread.join()
     assert history.reads == reads
@@ -107,11 +107,11 @@ def test_a_page_is_cached_until_the_next_event(watch, history):
     reads = []
 
     def page(key):
-        def read():
+        def read_page():
             reads.append(key)
             return len(reads)
 
-        return watch.page(key, read, time.monotonic() + PATIENCE)
+        return watch.page(key, read_page, time.monotonic() + PATIENCE)
 
     assert [page("a"), page("a"), page("b"), page("a")] == [1, 1, 2, 1]
     history.newest = 1
@@ -124,7 +124,7 @@ def test_a_page_is_cached_until_the_next_event(watch, history):
 
 def test_a_wait_continues_while_the_database_is_unavailable(watch, history):
     history.failing = True
-    thread, results = waiting(watch, 0)
+    thread, results = wait_in_thread(watch, 0)
     while history.reads < 3:
         time.sleep(0.01)
     history.failing, history.newest = False, 1

@@ -1,4 +1,4 @@
-"""The test layer that compares replies with the OpenAPI documents detects each kind of difference."""
+"""The test layer that compares responses with the OpenAPI documents detects each kind of difference."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def serve(monkeypatch, reply, *replies, since=OLDEST, api=PLACEMENT):
     things = endpoint(replies=replies, since=since)(lambda _req: reply)
     api = dataclasses.replace(api, routes={"/things": {"GET": things}})
     monkeypatch.setattr(reply_conformance, "APIS", (api,))
-    return Described(web.mounted(*{served.prefix: served for served in (PLACEMENT, api)}.values()))
+    return Described(web.mounted(*{mounted_api.prefix: mounted_api for mounted_api in (PLACEMENT, api)}.values()))
 
 
 def answer_of(monkeypatch, reply, *replies, api=PLACEMENT, version=mv.LATEST):
@@ -62,7 +62,7 @@ def ok_with(**headers):
         (lambda: ok({"count": 1}, NOW), SOMETIMES, mv.LATEST),
     ],
 )
-def test_a_declared_reply_passes(monkeypatch, reply, declared, version):
+def test_a_declared_response_passes(monkeypatch, reply, declared, version):
     assert answer_of(monkeypatch, reply(), declared, version=version).status_int == declared.status
 
 
@@ -88,7 +88,7 @@ def test_a_declared_reply_passes(monkeypatch, reply, declared, version):
         (lambda: ok({"count": 1}, UNDATED), DATED, "no header last-modified"),
     ],
 )
-def test_an_undeclared_reply_is_a_difference(monkeypatch, reply, declared, difference):
+def test_an_undeclared_response_is_a_difference(monkeypatch, reply, declared, difference):
     with pytest.raises(NotDescribed, match=f"GET /things at 1.39: .*{difference}"):
         answer_of(monkeypatch, reply(), declared)
 
@@ -98,7 +98,7 @@ def test_an_undeclared_field_is_a_difference_even_in_an_api_that_may_add_fields(
         answer_of(monkeypatch, ok({"count": 1, "more": 2}, NOW), DATED, api=V1)
 
 
-def test_a_reply_of_an_undocumented_operation_is_a_difference(monkeypatch):
+def test_a_response_of_an_undocumented_operation_is_a_difference(monkeypatch):
     app = serve(monkeypatch, ok({"count": 1}), COUNT)
     monkeypatch.setattr(reply_conformance, "_operation", lambda _api, _version, _path, _method: None)
     with pytest.raises(NotDescribed, match=r"GET /things at 1\.0: .*the operation is not described"):
@@ -106,7 +106,7 @@ def test_a_reply_of_an_undocumented_operation_is_a_difference(monkeypatch):
     assert web.ask(app, "DELETE", "/things", ADMIN).status_int == 405
 
 
-def test_compared_replies_are_counted(monkeypatch):
+def test_compared_responses_are_counted(monkeypatch):
     app = serve(monkeypatch, ok({"count": 1}), COUNT, since=mv.TRAITS)
     statuses = []
     for path, version in (("/things", "1.6"), ("/things", "1.5"), ("/nothing", "1.6"), ("/things", "9.9")):

@@ -37,7 +37,7 @@ def operations(document):
             yield method.upper(), path, operation
 
 
-def described(declared, version=mv.LATEST, path="/things/{name}", method="GET"):
+def operation_of(declared, version=mv.LATEST, path="/things/{name}", method="GET"):
     """Return the operation of an endpoint in a Placement API whose only route is this one."""
     api = dataclasses.replace(PLACEMENT, routes={path: {method: declared}})
     document = describe(api, version, label="1")
@@ -45,12 +45,12 @@ def described(declared, version=mv.LATEST, path="/things/{name}", method="GET"):
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
-def test_every_endpoint_declares_its_replies(api):
+def test_every_endpoint_declares_its_responses(api):
     endpoints = [
         (path, endpoint)
         for path, methods in api.routes.items()
-        for served in methods.values()
-        for endpoint in (served if isinstance(served, tuple) else (served,))
+        for declaration in methods.values()
+        for endpoint in (declaration if isinstance(declaration, tuple) else (declaration,))
     ]
     assert [(path, endpoint.handler) for path, endpoint in endpoints if not endpoint.replies] == []
 
@@ -111,19 +111,19 @@ def test_an_operation_is_in_the_versions_of_its_endpoint():
         """Show the thing."""
         return no_content()
 
-    shown = [str(version) for version in VERSIONS if described(show, version)]
-    assert shown == ["1.5", "1.6"]
-    assert described(show, Version(1, 5))["summary"] == "Show the thing"
+    matches = [str(version) for version in VERSIONS if operation_of(show, version)]
+    assert matches == ["1.5", "1.6"]
+    assert operation_of(show, Version(1, 5))["summary"] == "Show the thing"
 
 
-def test_replies_depend_on_the_version():
+def test_responses_depend_on_the_version():
     replies = (
         Success(201, location=True, until=Version(1, 20)),
         Success(200, Object(Field("new", string(), since=Version(1, 30))), since=Version(1, 20)),
     )
     declared = endpoint(replies=replies)(lambda _req, _name: no_content())
-    assert "location" in described(declared, Version(1, 19))["responses"]["201"]["headers"]
-    old, new = (described(declared, Version(1, minor))["responses"] for minor in (29, 30))
+    assert "location" in operation_of(declared, Version(1, 19))["responses"]["201"]["headers"]
+    old, new = (operation_of(declared, Version(1, minor))["responses"] for minor in (29, 30))
     assert "201" not in old
     assert [
         by_status["200"]["content"]["application/json"]["schema"].get("properties") for by_status in (old, new)
@@ -137,13 +137,13 @@ def test_parameters_of_groups_are_one_object_and_repeated_parameters_are_lists()
     need = PatternField("^need([1-9][0-9]*)?$", string(), repeated_since=Version(1, 10))
     query = Query(Object(Field("limit", string(), required=True), need))
     declared = endpoint(query=query, replies=ok(Object()))(lambda _req: no_content())
-    version, limit, need, groups = described(declared, path="/things")["parameters"]
+    version, limit, need, groups = operation_of(declared, path="/things")["parameters"]
     assert (version["in"], version["schema"]["enum"]) == ("header", ["placement 1.39"])
     assert (limit["name"], limit["required"], limit["schema"]) == ("limit", True, {"type": "string"})
     assert (need["name"], need["schema"]["type"], "required" in need) == ("need", "array", False)
     assert groups["schema"]["patternProperties"] == {"^need[1-9][0-9]*$": {"type": "string"}}
     assert (groups["style"], groups["explode"]) == ("form", True)
-    assert described(declared, Version(1, 9), "/things")["parameters"][2]["schema"] == {"type": "string"}
+    assert operation_of(declared, Version(1, 9), "/things")["parameters"][2]["schema"] == {"type": "string"}
 
 
 @pytest.mark.parametrize(
@@ -158,23 +158,23 @@ def test_parameters_of_groups_are_one_object_and_repeated_parameters_are_lists()
 )
 def test_failures_follow_from_the_declaration_of_the_endpoint(declaration, method, path, expected):
     declared = endpoint(**declaration)(lambda _req: no_content())
-    assert " ".join(described(declared, path=path, method=method)["responses"]) == expected
+    assert " ".join(operation_of(declared, path=path, method=method)["responses"]) == expected
 
 
 @each_document
 def test_every_parameter_of_a_query_has_a_description(api, version):
-    described_parameters = [
+    parameters = [
         (path, parameter["name"], parameter.get("description", ""))
         for _, path, operation in operations(describe(api, version, label="1"))
         for parameter in operation["parameters"]
         if parameter["in"] == "query"
     ]
-    assert [parameter for parameter in described_parameters if not parameter[2].endswith(".")] == []
+    assert [parameter for parameter in parameters if not parameter[2].endswith(".")] == []
 
 
 def test_a_write_that_supports_dry_runs_describes_their_parameters_and_response():
     declared = endpoint(replies=(Success(204),), dry_run=lambda _req: ())(lambda _req: no_content())
-    operation = described(declared, path="/things", method="PUT")
+    operation = operation_of(declared, path="/things", method="PUT")
     assert {parameter["name"] for parameter in operation["parameters"]} >= {"dry_run", "placement-dry-run"}
     assert operation["responses"]["200"]["content"]["application/json"]["schema"]["required"] == ["dry_run", "room"]
 
@@ -194,9 +194,9 @@ def test_records_of_an_api_without_versions_may_have_further_fields(api, version
                 yield from records(item)
 
     schemas = describe(api, version, label="1")["components"]["schemas"]
-    of_replies = [*records([schema for name, schema in schemas.items() if name.endswith("Reply")])]
-    assert len(of_replies) > 10
-    assert {record.get("additionalProperties", True) for record in of_replies} == {open_}
+    reply_records = [*records([schema for name, schema in schemas.items() if name.endswith("Reply")])]
+    assert len(reply_records) > 10
+    assert {record.get("additionalProperties", True) for record in reply_records} == {open_}
 
 
 def test_two_schemas_with_the_same_name_are_refused():
@@ -226,8 +226,8 @@ def test_an_api_lists_the_codes_of_its_own_failures():
         return items["properties"]["code"]["enum"]
 
     assert codes(PLACEMENT, 404) == ["placement.undefined_code"]
-    own = ["placement.v1.nothing_held", "placement.v1.nothing_known"]
-    assert codes(V1, 404) == [errors.PROVIDER_NOT_FOUND, "placement.undefined_code", *own]
+    own_codes = ["placement.v1.nothing_held", "placement.v1.nothing_known"]
+    assert codes(V1, 404) == [errors.PROVIDER_NOT_FOUND, "placement.undefined_code", *own_codes]
     declared = {
         kind for kind in vars(failures).values() if isinstance(kind, type) and kind.__module__ == failures.__name__
     }

@@ -15,13 +15,13 @@ from placement.routes import PLACEMENT
 from placement.version_history import OLDEST
 from tests import json_strategies
 
-#: The declared schemas of all bodies and replies.
+#: The declared schemas of all bodies, of requests and responses.
 DECLARED = [
     schema.render(version)
     for api, version in ((V1, OLDEST), (PLACEMENT, mv.LATEST))
     for methods in api.routes.values()
-    for served in methods.values()
-    for endpoint in (served if isinstance(served, tuple) else (served,))
+    for declaration in methods.values()
+    for endpoint in (declaration if isinstance(declaration, tuple) else (declaration,))
     for schema in (endpoint.body, *(success.document for success in endpoint.replies))
     if schema is not None
 ]
@@ -51,33 +51,35 @@ def test_data_is_not_rewritten(keyword, data):
 
 
 def test_a_property_may_have_the_name_of_a_keyword():
-    changed = portable({"properties": {"default": INTEGER, "enum": BY_EXPRESSION, "format": {"maximum": 1} | INTEGER}})
-    of_enum = {"propertyNames": {"pattern": "^a"}, "additionalProperties": LARGE}
-    assert changed == {"properties": {"default": LARGE, "enum": of_enum, "format": {"maximum": 1} | INTEGER}}
+    rewritten = portable(
+        {"properties": {"default": INTEGER, "enum": BY_EXPRESSION, "format": {"maximum": 1} | INTEGER}}
+    )
+    enum_schema = {"propertyNames": {"pattern": "^a"}, "additionalProperties": LARGE}
+    assert rewritten == {"properties": {"default": LARGE, "enum": enum_schema, "format": {"maximum": 1} | INTEGER}}
 
 
 def test_an_existing_pattern_of_names_is_kept():
     schema = {**BY_EXPRESSION, "propertyNames": {"pattern": "z$"}}
     assert portable(schema) == {**schema, "patternProperties": {"^a": LARGE}}
-    described = portable({**BY_EXPRESSION, "propertyNames": {"description": "Classes."}})
-    assert described["propertyNames"] == {"description": "Classes.", "pattern": "^a"}
+    rewritten = portable({**BY_EXPRESSION, "propertyNames": {"description": "Classes."}})
+    assert rewritten["propertyNames"] == {"description": "Classes.", "pattern": "^a"}
 
 
-def parts(schema):
+def subschemas(schema):
     """Yield a schema and all schemas in it."""
     if isinstance(schema, dict):
         yield schema
         for part in schema.values():
-            yield from parts(part)
+            yield from subschemas(part)
     elif isinstance(schema, list):
         for part in schema:
-            yield from parts(part)
+            yield from subschemas(part)
 
 
 def test_the_documents_contain_maps_and_large_integers():
     for api, version in ((V1, OLDEST), (PLACEMENT, mv.LATEST)):
         schemas = describe(api, version, label="1")["components"]["schemas"]
-        all_parts = [part for schema in schemas.values() for part in parts(schema)]
+        all_parts = [part for schema in schemas.values() for part in subschemas(schema)]
         closed = [part for part in all_parts if part.get("additionalProperties") is False]
         assert [part for part in closed if "patternProperties" in part and "properties" not in part] == []
         assert any("propertyNames" in part for part in all_parts)
@@ -97,5 +99,5 @@ def test_a_map_is_distinguished_from_a_record():
     record = {**amounts, "properties": {"a": {"type": "integer", "maximum": 9}}}
     assert portable(record)["patternProperties"].keys() == {"^[A-Z]+$"}
     assert portable(record)["properties"] == record["properties"]
-    described = {**amounts, "propertyNames": {"description": "classes"}}
-    assert portable(described)["propertyNames"] == {"description": "classes", "pattern": "^[A-Z]+$"}
+    with_description = {**amounts, "propertyNames": {"description": "classes"}}
+    assert portable(with_description)["propertyNames"] == {"description": "classes", "pattern": "^[A-Z]+$"}

@@ -21,8 +21,8 @@ def test_a_client_with_the_current_document_gets_304(app, path):
     first = web.ask(app, "GET", path)
     assert (first.status_int, first.content_type) == (200, "application/json")
     assert first.headers["Cache-Control"] == "no-cache", "clients revalidate with the ETag"
-    again = web.ask(app, "GET", path, {"If-None-Match": first.headers["ETag"]})
-    assert (again.status_int, again.body, again.headers["ETag"]) == (304, b"", first.headers["ETag"])
+    second = web.ask(app, "GET", path, {"If-None-Match": first.headers["ETag"]})
+    assert (second.status_int, second.body, second.headers["ETag"]) == (304, b"", first.headers["ETag"])
     assert web.ask(app, "GET", path, {"If-None-Match": '"other"'}).status_int == 200
 
 

@@ -1,8 +1,8 @@
 """Changes of each version in the OpenAPI documents of Placement, compared with a list written by hand.
 
 ``GET /x`` is an operation, ``?`` a parameter of the query (``*``: several values), ``<`` a field of the body, and ``>``
-a field of a reply.  ``!`` marks required parameters and fields, ``/*`` properties with any name, and ``[]`` the items
-of a list.  An added or removed operation is listed without its parts.
+a field of a response.  ``!`` marks required parameters and fields, ``/*`` properties with any name, and ``[]`` the
+items of a list.  An added or removed operation is listed without its parts.
 """
 
 from __future__ import annotations
@@ -178,8 +178,8 @@ def fields(schema, at=""):
         below = f"{at}/{name}{'!' if name in schema.get('required', ()) else ''}"
         yield below
         yield from fields(inner, below)
-    of_names = [schema["additionalProperties"]] if "propertyNames" in schema else []
-    for inner in (*schema.get("patternProperties", {}).values(), *of_names):
+    map_values = [schema["additionalProperties"]] if "propertyNames" in schema else []
+    for inner in (*schema.get("patternProperties", {}).values(), *map_values):
         yield f"{at}/*"
         yield from fields(inner, f"{at}/*")
 
@@ -195,7 +195,7 @@ def changes(before, after):
                 yield from (f"{after} {sign} {name} {part}" for part in present_parts - absent[name])
 
 
-def test_operations_of_the_first_version():
+def test_the_operations_of_the_first_version_are_listed():
     names = {name for name, _ in operations(mv.MINIMUM)}
     assert names == {
         "GET /",
@@ -214,12 +214,12 @@ def test_operations_of_the_first_version():
 
 @pytest.mark.parametrize(("before", "after"), [*itertools.pairwise(change.version for change in mv.HISTORY)], ids=str)
 def test_the_changes_of_each_version_are_listed(before, after):
-    listed = {line for line in CHANGES.splitlines() if line.startswith(f"{after} ")}
-    assert {*changes(before, after)} == listed
+    lines = {line for line in CHANGES.splitlines() if line.startswith(f"{after} ")}
+    assert {*changes(before, after)} == lines
 
 
 @pytest.mark.parametrize("version", [mv.NESTED, mv.CACHE_HEADERS, mv.LATEST], ids=str)
-def test_replies_with_a_document_or_about_one_trait_have_cache_headers(version):
+def test_responses_with_a_document_or_about_one_trait_have_cache_headers(version):
     """Except for responses that only a dry run has."""
     for name, operation in operations(version):
         for status, response in operation["responses"].items():

@@ -1,4 +1,4 @@
-"""Metrics in a separate registry."""
+"""Metrics of a test, in their own registry."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from placement.metrics.definitions import Metrics
 
 
 @contextlib.contextmanager
-def counted(*extensions: Extension) -> Iterator[CollectorRegistry]:
-    """Return a registry that counts the metrics of the service and these extensions."""
+def counting_registry(*extensions: Extension) -> Iterator[CollectorRegistry]:
+    """Provide a registry with the metrics of the service and the given extensions, which count within the block."""
     registry = CollectorRegistry()
     metrics = Metrics(lambda: None, extensions, registry)
     metrics.connect()
@@ -34,6 +34,6 @@ def samples(registry: CollectorRegistry, name: str) -> dict[tuple[str, ...], flo
 
 
 def modes(registry: CollectorRegistry) -> dict[str, str]:
-    """Return for each gauge which values of several processes are shown."""
+    """Return the multiprocess mode of each gauge, which selects among the values of several processes."""
     gauges = [metric for metric in registry._collector_to_names if metric._type == "gauge"]
     return {metric._name.removeprefix("placement_"): metric._multiprocess_mode for metric in gauges}
