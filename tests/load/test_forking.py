@@ -77,7 +77,7 @@ def looked_at(service, place):
     assert all(look["writing"] and look["reading"] for look in looks)
     provider = storm.provider(VCPU=100)
     assert statuses(storm.together(*(claim([provider]) for _ in range(12)))) == {204: 12}
-    assert storm.used(provider) == 12
+    assert storm.usage(provider) == 12
     return {look["process"] for look in looks}
 
 
@@ -102,4 +102,4 @@ def test_a_database_in_memory_is_served_by_one_process_however_it_is_started(bac
         storm = Storm(service.url)
         provider = storm.provider(VCPU=8)
         assert statuses(storm.together(*(claim([provider]) for _ in range(12)))) == {204: 8, 409: 4}
-        assert storm.used(provider) == 8
+        assert storm.usage(provider) == 8
