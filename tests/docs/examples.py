@@ -16,7 +16,7 @@ An example is two blocks, a request and its response::
        {"resource_providers": []}
 
 Long lines of a head are folded: an indented line continues the previous one.  ``HTTP/1.1`` after the path is optional,
-and ``...`` in place of a header stands for further headers.
+and ``...`` in place of a header represents further headers.
 
 The examples of a page run in order against a new service.  The headers of ``DEFAULTS`` are added to a request that does
 not show them, and ``Content-Type: application/json`` to one with a body.  The status line of a response, the headers

@@ -29,7 +29,7 @@ def releasing(consumers: Iterable[str]) -> Call:
 
 
 def results(answers: Iterable[Answer]) -> Iterator[dict[str, Any]]:
-    """Yield the results of all requests of these calls, all of which succeeded."""
+    """Yield the results of all requests of these calls; a call is 200 or 409."""
     for answer in answers:
         assert answer.status in (200, 409), answer
         assert answer.body["claimed"] == sum(result["status"] == 200 for result in answer.body["results"]), answer
@@ -37,7 +37,7 @@ def results(answers: Iterable[Answer]) -> Iterator[dict[str, Any]]:
 
 
 def refused_consumers(results: Iterable[dict[str, Any]]) -> set[str]:
-    """Return the consumers refused for lack of capacity; none may be refused for another reason."""
+    """Return the consumers refused for lack of capacity; raise AssertionError for any other refusal."""
     errors = {result["consumer"]: result["error"]["code"] for result in results if result["status"] != 200}
     assert set(errors.values()) <= NO_ROOM, errors
     return {*errors}

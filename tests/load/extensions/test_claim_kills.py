@@ -52,7 +52,7 @@ class ClaimClients:
         while (answer := self._ask(call)).status == 0:
             # A COMMIT of the killed worker may take effect between two reads; a partial write would remain partial.
             if all(len({self._amount_and_generation(consumer)[0] for consumer in together}) > 1 for _ in range(2)):
-                self.violations.append(("half done", together))
+                self.violations.append(("partial write", together))
         outcomes = [*results([answer])]
         if {consumer["status"] for consumer in outcomes} != {200} or not {
             consumer["outcome"] for consumer in outcomes
