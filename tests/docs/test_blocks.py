@@ -32,9 +32,13 @@ def test_every_entry_matches_blocks_that_no_earlier_entry_matches():
 
 def test_the_tests_that_run_blocks_name_their_pages():
     """Tests of many pages read all matching pages; docs/backup.rst has its own module."""
-    backups = (ROOT / "tests/backups.py").read_text()
+    backups_module = (ROOT / "tests/backups.py").read_text()
     pages = {(runs.test, runs.pages) for runs in run_by.RUN if "*" not in runs.pages}
-    assert [each for each in pages if each[1].removeprefix("docs/") not in (ROOT / each[0]).read_text() + backups] == []
+    assert [
+        (test, page)
+        for test, page in pages
+        if page.removeprefix("docs/") not in (ROOT / test).read_text() + backups_module
+    ] == []
     assert all((ROOT / runs.test).exists() for runs in run_by.RUN)
 
 
