@@ -16,12 +16,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from tests import children, galera
-from tests.docs.blocks import captioned
+from tests.docs.blocks import text_of
 from tests.namespaces import CLIENTS, GROUP, Host, Network
 
 PORT = 3306
 #: The recommended options of docs/deployment.rst (section "Galera"), of the server and of the provider.
-_ADVISED = dict(re.findall(r'^(\w+) = "?(.*?)"?$', captioned("docs/deployment.rst", "mariadb.cnf"), re.MULTILINE))
+_ADVISED = dict(re.findall(r'^(\w+) = "?(.*?)"?$', text_of("docs/deployment.rst", "mariadb.cnf"), re.MULTILINE))
 _EXPULSION = dict(option.split("=") for option in _ADVISED["wsrep_provider_options"].split("; "))
 #: Seconds after which a silent node is expelled, and by which nodes outside of the group have found each other if
 #: possible: evs.inactive_timeout.

@@ -26,9 +26,9 @@ def indices(history: History) -> list[Violation]:
 
 
 #: Inconsistency that a reduction of an inventory below its usage explains; the check of refusals judges each claim.
-_OVERUSED = "more used than there is"
+_OVERUSED = "usage above the capacity"
 #: Inconsistency that may be a wrong order: the database's clock orders changes that raise no generation.
-_FALSE_EVENT = "an event that is not true"
+_FALSE_EVENT = "an event that contradicts the tables"
 
 
 def soundness(history: History) -> list[Violation]:

@@ -79,7 +79,7 @@ def test_only_differing_members_are_named():
 
 def test_inconsistent_rows_are_violations():
     assert not violated(soundness, final={"soundness": {}})
-    over = {"soundness": {"more used than there is": [UUID]}}
+    over = {"soundness": {"usage above the capacity": [UUID]}}
     assert violated(soundness, stock(1, 8), stock(2, 8), final=over) == {"consistent rows"}
     # An inventory may be reduced below its usage, but not that of another provider.
     assert not violated(soundness, stock(1, 8), stock(2, 4), final=over)
@@ -90,15 +90,15 @@ def test_inconsistent_rows_are_violations():
 
 @pytest.mark.parametrize(("nemesis", "expected"), [("database-clock", set()), ("kill-worker", {"consistent rows"})])
 def test_an_event_may_be_misplaced_if_the_database_clock_jumped(nemesis, expected):
-    untrue = {"soundness": {"an event that is not true": ["'parent': ['a', 'b']"]}}
+    untrue = {"soundness": {"an event that contradicts the tables": ["'parent': ['a', 'b']"]}}
     assert violated(soundness, events=[Event(nemesis, 1, 2)], final=untrue) == expected
 
 
 def test_inconsistencies_of_earlier_runs_do_not_count():
-    left = {"flaws": {"more used than there is": ["7"]}}
-    assert not violated(soundness, **left, final={"soundness": {"more used than there is": ["7"]}})
-    assert violated(soundness, **left, final={"soundness": {"more used than there is": ["7", "8"]}})
-    assert violated(soundness, **left, final={"soundness": {"an allocation of no consumer": ["7"]}})
+    left = {"flaws": {"usage above the capacity": ["7"]}}
+    assert not violated(soundness, **left, final={"soundness": {"usage above the capacity": ["7"]}})
+    assert violated(soundness, **left, final={"soundness": {"usage above the capacity": ["7", "8"]}})
+    assert violated(soundness, **left, final={"soundness": {"an allocation of a missing consumer": ["7"]}})
 
 
 def test_numbers_lost_in_earlier_runs_are_not_gaps():

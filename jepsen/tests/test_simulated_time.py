@@ -100,7 +100,7 @@ def test_long_leases_expire_on_time_and_once(cluster, storms):
         # Concurrent searches on both services release expired leases.
         searches = [lambda storm=storm: storm.get(f"/allocation_candidates?{hosts.query()}") for storm in storms]
         first.together(*searches)
-        assert sum(hosts.used().values()) == len(left)
+        assert sum(hosts.usage().values()) == len(left)
         assert released_leases(cluster) - before == len(consumers) - len(left)
     assert first.ask("DELETE", f"/allocations/{forever}").status == 204
 

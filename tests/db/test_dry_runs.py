@@ -181,7 +181,7 @@ def test_dry_runs_predict_the_responses_of_random_writes(backend, database):
     conf = web.configuration(placement_database__connection=str(database.engine.url))
     call = compared_with_dry_runs(caller.inside(deploy.loadapp(conf, database)), database)
     # The model's own test compares the state after each write; here the rows are compared.
-    unread = {"all_is_as_the_model_says": lambda _machine: None}
+    unread = {"the_service_agrees_with_the_model": lambda _machine: None}
     run(Writers, call, 15 if backend.kind == servers.SQLite.kind else 5, **unread)
 
 

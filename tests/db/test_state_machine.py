@@ -17,9 +17,10 @@ from placement import deploy
 from tests import caller, extended, recorded, servers, web
 from tests.db import lease
 from tests.db.feed_audit import audited
-from tests.model.clients import Clients, body_of, clear, copied, record, records, when
+from tests.model.clients import Clients, body_of, clear, copy_of, record, records, when
 from tests.model.records import UNSAID, Inventory
 from tests.model.strategies import (
+    AMOUNTS,
     BELIEF,
     CLASSES,
     CONSUMER,
@@ -30,7 +31,6 @@ from tests.model.strategies import (
     NUMBER,
     OFF,
     OWNERS,
-    THINGS,
     TRAITS,
     WHICH,
     claims,
@@ -215,14 +215,14 @@ class Writers(Clients):
 
     # --- claims ---
 
-    @rule(number=CONSUMER, amounts=THINGS, belief=BELIEF, minor=minors(0, 8, 12, 28, 34, 38, 39), **WHO)
+    @rule(number=CONSUMER, amounts=AMOUNTS, belief=BELIEF, minor=minors(0, 8, 12, 28, 34, 38, 39), **WHO)
     def claim_alone(self, number, amounts, belief, minor, **who):
-        self.put(self.claim(self.uuid("c", number), self.held(amounts), minor, belief=belief, **who), minor)
+        self.put(self.claim(self.uuid("c", number), self.allocations_of(amounts), minor, belief=belief, **who), minor)
 
     @rule(number=CONSUMER, which=WHICH, which_class=WHICH, amount=st.integers(0, 2), minor=minors(28, 39), **WHO)
     def claim_a_little(self, number, which, which_class, amount, minor, **who):
         """Make a small claim, which mostly fits, or an empty one."""
-        held = self.held([(which % NOT_THERE, which_class % NOT_THERE, amount)]) if amount else {}
+        held = self.allocations_of([(which % NOT_THERE, which_class % NOT_THERE, amount)]) if amount else {}
         self.put(self.claim(self.uuid("c", number), held, minor, **who), minor)
 
     @rule(which=WHICH, index=WHICH, by=st.sampled_from((-1, 0, 0, 1)), minor=minors(1, 12, 28, 39), **WHO)
@@ -258,7 +258,7 @@ class Writers(Clients):
 
     def all_of(self, claims, minor, who):
         return [
-            self.claim(self.uuid("c", number), self.held(amounts), minor, belief=belief, **who)
+            self.claim(self.uuid("c", number), self.allocations_of(amounts), minor, belief=belief, **who)
             for number, amounts, belief in claims
         ]
 
@@ -275,8 +275,8 @@ class Writers(Clients):
     def leaves_ghosts(self, claims):
         """Whether the reference would keep consumers that it should delete."""
         new = [claim for claim in claims if claim.consumer not in self.model.consumers]
-        strange = any(uuid not in self.model.providers for claim in claims for uuid in claim.held)
-        return REFERENCE and any(strange or not claim.held for claim in new)
+        strange = any(uuid not in self.model.providers for claim in claims for uuid in claim.allocations)
+        return REFERENCE and any(strange or not claim.allocations for claim in new)
 
     # --- reshapes ---
 
@@ -301,8 +301,8 @@ class Writers(Clients):
         taken = {**self.model.providers[there].inventories, name: inventory}
         claims = []
         for consumer, known in sorted(self.model.consumers.items()):
-            if name in known.held.get(here, {}):
-                held = copied(known.held)
+            if name in known.allocations.get(here, {}):
+                held = copy_of(known.allocations)
                 held.setdefault(there, {})[name] = held[here].pop(name)
                 held = {uuid: amounts for uuid, amounts in held.items() if amounts}
                 claims.append(self.claim(consumer, held, minor, **who))

@@ -47,12 +47,12 @@ def blocks(text: str) -> Iterator[Block]:
         )
 
 
-def captioned(page: str, caption: str) -> str:
+def text_of(page: str, caption: str) -> str:
     """Return the text of the block with this caption."""
     (text,) = (block.text for block in blocks(PAGES[page]) if block.caption == caption)
     return text
 
 
-def unsupported(text: str) -> list[str]:
+def unsupported_lines(text: str) -> list[str]:
     """Return the lines of a page that begin a block in an unsupported form."""
     return [line for line in _BLOCK.sub("", text).splitlines() if _OTHER.match(line)]

@@ -68,7 +68,7 @@ def service_options(text: str, directory: Path) -> None:
     """Check a part of placement.conf: the service defines the options, and accepts their values."""
     path = directory / "placement.conf"
     path.write_text(text)
-    written = _written(path)
+    written = _values_in(path)
     conf = cfg.ConfigOpts()
     options.register(conf)
     log.register_options(conf)
@@ -89,11 +89,11 @@ def client_options(text: str, directory: Path) -> None:
     """Check the section with the address of the service in nova.conf."""
     path = directory / "nova.conf"
     path.write_text(text)
-    written = _written(path)
+    written = _values_in(path)
     options = {name: values[-1] for (_, name), values in written.items()}
-    known = {option.dest for option in _plugin_options(options)} | {"auth_type"}
-    if {group for group, _ in written} != {"placement"} or options.keys() - known:
-        raise Wrong(f"keystoneauth has other options: {sorted(known)}")
+    plugin_options = {option.dest for option in _plugin_options(options)} | {"auth_type"}
+    if {group for group, _ in written} != {"placement"} or options.keys() - plugin_options:
+        raise Wrong(f"keystoneauth has other options: {sorted(plugin_options)}")
 
 
 def _plugin_options(options: dict[str, str]) -> list[Any]:
@@ -101,7 +101,7 @@ def _plugin_options(options: dict[str, str]) -> list[Any]:
     return [*loading.get_auth_plugin_conf_options(options["auth_type"])] if "auth_type" in options else []
 
 
-def _written(path: Path) -> dict[tuple[str, str], list[str]]:
+def _values_in(path: Path) -> dict[tuple[str, str], list[str]]:
     """Return the values by section and option; raise Wrong for a comment after a value, which oslo.config includes."""
     sections: dict[str, dict[str, list[str]]] = {}
     cfg.ConfigParser(str(path), sections).parse()
@@ -132,13 +132,13 @@ def clouds(text: str, directory: Path) -> None:
             OpenStackConfig(config_files=[str(path)], load_envvars=False).get_one(name).get_auth()
 
 
-def scraped(text: str, _: Path) -> None:
+def prometheus(text: str, _: Path) -> None:
     """Check that Prometheus scrapes the port on which placement-metrics listens."""
     port = metrics._parser().get_default("port")
     (job,) = yaml.safe_load(text)["scrape_configs"]
     if job.keys() != {"job_name", "static_configs"}:
         raise Wrong(f"a job of Prometheus has other keys: {sorted(job)}")
-    for target in (target for each in job["static_configs"] for target in each["targets"]):
+    for target in (target for static_config in job["static_configs"] for target in static_config["targets"]):
         if not target.endswith(f":{port}"):
             raise Wrong(f"placement-metrics listens on port {port}, not at {target}")
 
@@ -205,7 +205,7 @@ CHECKS: dict[str, Callable[[str, Path], Any]] = {
     "/etc/placement/uwsgi.ini": part_of_sample,
     "policy.yaml": rules,
     "clouds.yaml": clouds,
-    "prometheus.yml": scraped,
+    "prometheus.yml": prometheus,
     "/etc/cron.d/placement": cron,
     "/etc/logrotate.d/placement": logrotate,
 }

@@ -160,7 +160,7 @@ def _simple(line: str) -> Iterator[list[str]]:
 # --- programs --------------------------------------------------------------------------------------------------------
 
 
-def _configured(add_commands: Callable[..., None]) -> Callable[[list[str]], None]:
+def _configured_parser(add_commands: Callable[..., None]) -> Callable[[list[str]], None]:
     """Return a parser of a command that reads the configuration."""
 
     def parse(words: list[str]) -> None:
@@ -235,7 +235,7 @@ def _python(words: list[str]) -> None:
         _expect(words[:2] == ["-m", "venv"] or words[0] == "book.py", "not known")
 
 
-def _named(group: str) -> Callable[[list[str]], None]:
+def _namespace_parser(group: str) -> Callable[[list[str]], None]:
     """Return a parser of a library's tools, which find this service by its name."""
 
     def parse(words: list[str]) -> None:
@@ -273,20 +273,20 @@ def _expect(condition: object, otherwise: str) -> None:
 _PROGRAMS: dict[str, Callable[[list[str]], object]] = {
     "placement-api": api._parser().parse_args,
     "placement-ask": ask.parser().parse_args,
-    "placement-manage": _configured(manage._add_commands),
+    "placement-manage": _configured_parser(manage._add_commands),
     "placement-metrics": metrics._parser().parse_args,
     "placement-serve": serve._parser().parse_args,
-    "placement-status": _configured(status._add_commands),
+    "placement-status": _configured_parser(status._add_commands),
     "a2enmod": _modules,
     "apt": _apt,
     "cp": _copy,
     "make": _make,
     "openstack": _openstack,
-    "oslo-config-generator": _named("oslo.config.opts"),
-    "oslopolicy-list-redundant": _named("oslo.policy.enforcer"),
-    "oslopolicy-policy-generator": _named("oslo.policy.enforcer"),
-    "oslopolicy-sample-generator": _named("oslo.policy.policies"),
-    "oslopolicy-validator": _named("oslo.policy.enforcer"),
+    "oslo-config-generator": _namespace_parser("oslo.config.opts"),
+    "oslopolicy-list-redundant": _namespace_parser("oslo.policy.enforcer"),
+    "oslopolicy-policy-generator": _namespace_parser("oslo.policy.enforcer"),
+    "oslopolicy-sample-generator": _namespace_parser("oslo.policy.policies"),
+    "oslopolicy-validator": _namespace_parser("oslo.policy.enforcer"),
     "pip": _pip,
     "pytest": _pytest,
     "python": _python,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from tests.docs.blocks import PAGES, blocks, captioned
+from tests.docs.blocks import PAGES, blocks, text_of
 
 
 def install(page: str, site: Path) -> None:
     """Put the modules of a page, and the entry points of its pyproject.toml, into a directory, as an installer does."""
-    declared = tomllib.loads(captioned(page, "pyproject.toml"))
+    declared = tomllib.loads(text_of(page, "pyproject.toml"))
     tools, project = declared["tool"]["setuptools"], declared["project"]
     for block in blocks(PAGES[page]):
         path = Path(block.caption)

@@ -1,6 +1,6 @@
 """Examples in the pages of docs/api: how they are written, run and compared.
 
-An example is two blocks, a request and the reply to it::
+An example is two blocks, a request and its response::
 
     .. code-block:: http
 
@@ -16,18 +16,18 @@ An example is two blocks, a request and the reply to it::
        {"resource_providers": []}
 
 Long lines of a head are folded: an indented line continues the previous one.  ``HTTP/1.1`` after the path is optional,
-and ``...`` in place of a header stands for further headers.
+and ``...`` in place of a header represents further headers.
 
 The examples of a page run in order against a new service.  The headers of ``DEFAULTS`` are added to a request that does
-not show them, and ``Content-Type: application/json`` to one with a body.  Of a reply, the status line, the headers that
-are shown and the body are compared.  In an expected reply ``...`` matches any text; the string ``"..."`` matches any
-value, any number of elements in a list, and, as a key, any further members of an object.
+not show them, and ``Content-Type: application/json`` to one with a body.  The status line of a response, the headers
+that the page shows, and the body are compared.  In an expected response ``...`` matches any text; the string ``"..."``
+matches any value, any number of elements in a list, and, as a key, any further members of an object.
 
 Comments in the page are directives that the rendered page does not show:
 
 - ``.. example-setup:`` with an indented block: requests that are sent here and must succeed, at the latest version
   unless they show another;
-- ``.. example-unordered:`` between a request and its reply: the order of list elements is not compared;
+- ``.. example-unordered:`` between a request and its response: the order of list elements is not compared;
 - ``.. example-none:`` with a reason: the page has no examples.
 """
 
@@ -58,7 +58,7 @@ class Malformed(ValueError):
 
 
 class Mismatch(AssertionError):
-    """A reply differs from the page; the message has the line of the example and the difference."""
+    """A response differs from the page; the message has the line of the example and the difference."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Example:
-    """A request and the reply that the page shows; a set-up request has no reply."""
+    """A request and the response that the page shows; a set-up request has no response."""
 
     request: Request
     reply: Reply | None = None
@@ -118,9 +118,9 @@ def parse(text: str) -> Page:
     ordered = True
     for block in _blocks(text):
         if pending is None and block.kind == "example-unordered":
-            raise Malformed(f"line {block.line}: example-unordered stands between a request and its reply")
+            raise Malformed(f"line {block.line}: example-unordered must be between a request and its response")
         if pending is not None and block.kind in ("example-setup", "example-none"):
-            raise Malformed(f"line {pending.line}: a request without a reply")
+            raise Malformed(f"line {pending.line}: a request without a response")
         if block.kind == "example-none":
             page.none = " ".join([block.argument, *block.content]).strip()
         elif block.kind == "example-setup":
@@ -133,9 +133,9 @@ def parse(text: str) -> Page:
             page.examples.append(Example(pending, _reply(block.line, block.content, ordered)))
             pending, ordered = None, True
     if pending is not None:
-        raise Malformed(f"line {pending.line}: a request without a reply")
+        raise Malformed(f"line {pending.line}: a request without a response")
     if page.none == "" or bool(page.none) == any(example.reply for example in page.examples):
-        raise Malformed("a page has examples, or says with example-none why not")
+        raise Malformed("a page needs examples, or the reason for having none in example-none")
     return page
 
 
@@ -151,14 +151,14 @@ def _blocks(text: str) -> Iterator[_Block]:
         indent = len(match[1])
         while number < len(lines) and _is_in_block(lines[number], indent):
             number += 1
-        yield _Block(start + 1, match[3] or "http", match[4], _dedented(lines[start + 1 : number]))
+        yield _Block(start + 1, match[3] or "http", match[4], _dedent(lines[start + 1 : number]))
 
 
 def _is_in_block(line: str, indent: int) -> bool:
     return not line.strip() or len(line) - len(line.lstrip()) > indent
 
 
-def _dedented(lines: list[str]) -> list[str]:
+def _dedent(lines: list[str]) -> list[str]:
     """Return the lines without common indentation, directive options, and blank lines at both ends."""
     margin = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
     cut = [line[margin:].rstrip() for line in lines]
@@ -191,7 +191,7 @@ def _reply(line: int, content: list[str], ordered: bool) -> Reply:
     head, body = _head_and_body(content, fold=" ")
     match = _STATUS_LINE.fullmatch(head[0]) if head else None
     if match is None:
-        raise Malformed(f"line {line}: a reply begins with a status line like 'HTTP/1.1 200 OK'")
+        raise Malformed(f"line {line}: a response begins with a status line like 'HTTP/1.1 200 OK'")
     return Reply(line, match[1], _headers(line, head[1:]), body, ordered)
 
 
@@ -214,7 +214,7 @@ def _headers(line: int, head: list[str]) -> dict[str, str]:
         if match is not None:
             headers[match[1]] = match[2]
         elif text != ANY:
-            raise Malformed(f"line {line}: no header: {text!r}")
+            raise Malformed(f"line {line}: not a header: {text!r}")
     return headers
 
 
@@ -222,10 +222,10 @@ def _headers(line: int, head: list[str]) -> dict[str, str]:
 
 
 def run(page: Page, application: Any) -> None:
-    """Send every request of the page to a WSGI application, and compare the replies.
+    """Send every request of the page to a WSGI application, and compare the responses.
 
     Raises:
-        Mismatch: A reply differs from the page, or a set-up request failed.
+        Mismatch: A response differs from the page, or a set-up request failed.
     """
     for example in page.examples:
         reply = _ask(application, example.request)
@@ -248,7 +248,7 @@ def _ask(application: Any, request: Request) -> webob.Response:
 
 
 def compare(expected: Reply, actual: webob.Response) -> None:
-    """Compare a reply with the expected one.
+    """Compare a response with the expected one.
 
     Raises:
         Mismatch: They differ.
@@ -259,7 +259,7 @@ def compare(expected: Reply, actual: webob.Response) -> None:
             _same(f"header {name}", value, actual.headers.get(name))
         _same_body(expected, actual)
     except Mismatch as mismatch:
-        raise Mismatch(f"line {expected.line}: {mismatch}\nthe reply:\n{_formatted(actual)}") from None
+        raise Mismatch(f"line {expected.line}: {mismatch}\nthe response:\n{_format(actual)}") from None
 
 
 def _same_body(expected: Reply, actual: webob.Response) -> None:
@@ -269,17 +269,17 @@ def _same_body(expected: Reply, actual: webob.Response) -> None:
     try:
         document = json.loads(expected.body)
     except ValueError as error:
-        raise Mismatch(f"the body that is shown is not JSON: {error}") from None
+        raise Mismatch(f"the body on the page is not JSON: {error}") from None
     if not matches(document, actual.json, expected.ordered):
         raise Mismatch("body")
 
 
 def _same(part: str, expected: str, actual: str | None) -> None:
     if actual is None or not _matches_text(expected, actual):
-        raise Mismatch(f"{part}: {expected!r} is shown, {actual!r} came")
+        raise Mismatch(f"{part}: the page shows {expected!r}, the service returned {actual!r}")
 
 
-def _formatted(reply: webob.Response) -> str:
+def _format(reply: webob.Response) -> str:
     headers = "\n".join(f"{name}: {value}" for name, value in reply.headers.items())
     body = json.dumps(reply.json, indent=2) if reply.content_type == "application/json" else reply.text
     return f"HTTP/1.1 {reply.status}\n{headers}\n\n{body}"
@@ -310,10 +310,10 @@ def _matches_object(expected: dict[str, Any], actual: dict[str, Any], ordered: b
 def _matches_list(expected: list[Any], actual: list[Any]) -> bool:
     if not expected:
         return not actual
-    first, *others = expected
+    first, *tail = expected
     if first == ANY:
-        return any(_matches_list(others, actual[skipped:]) for skipped in range(len(actual) + 1))
-    return bool(actual) and matches(first, actual[0]) and _matches_list(others, actual[1:])
+        return any(_matches_list(tail, actual[skipped:]) for skipped in range(len(actual) + 1))
+    return bool(actual) and matches(first, actual[0]) and _matches_list(tail, actual[1:])
 
 
 def _matches_set(expected: list[Any], actual: list[Any]) -> bool:
@@ -322,7 +322,9 @@ def _matches_set(expected: list[Any], actual: list[Any]) -> bool:
     for element in expected:
         if element == ANY:
             continue
-        position = next((index for index, each in enumerate(remaining) if matches(element, each, ordered=False)), None)
+        position = next(
+            (index for index, candidate in enumerate(remaining) if matches(element, candidate, ordered=False)), None
+        )
         if position is None:
             return False
         del remaining[position]

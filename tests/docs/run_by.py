@@ -1,4 +1,4 @@
-"""The tests that run the blocks of the pages, and the blocks that are only checked, with the reason.
+"""The tests that run the blocks of the pages, and the blocks that are only checked, each with the reason.
 
 Each block of commands, configuration or code matches one of two tables; a block ``text`` is output or a picture.
 """
@@ -21,7 +21,7 @@ class Runs(NamedTuple):
     test: str
     text: str = ""
 
-    def has(self, page: str, block: Block) -> bool:
+    def matches(self, page: str, block: Block) -> bool:
         """Whether this entry matches the block."""
         return fnmatch(block.kind, self.kind) and fnmatch(page, self.pages) and self.text in block.text
 
@@ -34,7 +34,7 @@ class Checked(NamedTuple):
     reason: str
     text: str = ""
 
-    has = Runs.has
+    matches = Runs.matches
 
 
 _WALK, _EXTENSIONS = "tests/live/test_pages.py", "tests/live/extensions/test_pages.py"
@@ -147,29 +147,36 @@ RUN = (
     Runs("text", "docs/upgrade.rst", "tests/live/test_comparing.py"),
 )
 
-_CLIENT = "the environments of the tests have the client"
+_CLIENT = "the environments of the tests include the client"
 
 CHECKED = (
     Checked("shell", "CONTRIBUTING.rst", "they are the gates, one of which runs this test"),
     Checked("shell", "client/README.rst", _CLIENT, "pip install"),
     Checked("shell", "docs/client.rst", _CLIENT, "pip install"),
     Checked("shell", "docs/tutorial.rst", _CLIENT, "pip install"),
-    Checked("shell", "docs/install.rst", "it makes a user of the system", "useradd"),
-    Checked("shell", "docs/configuration.rst", "htpasswd is of Apache's tools, and asks for a password", "htpasswd"),
+    Checked("shell", "docs/install.rst", "it creates a system user", "useradd"),
+    Checked(
+        "shell", "docs/configuration.rst", "htpasswd is one of Apache's tools, and prompts for a password", "htpasswd"
+    ),
     Checked("shell", "docs/testing-other-projects.rst", "it changes the environment of another project", "pip "),
     Checked("shell", "docs/testing-other-projects.rst", "nova's own tests take minutes", "make test-nova"),
     Checked(
-        "shell", "docs/containers.rst", "no cluster is here; kustomize is run, and the names are compared", "kubectl"
+        "shell", "docs/containers.rst", "there is no cluster; kustomize is run, and the names are compared", "kubectl"
     ),
     Checked("prometheus.yml", "docs/observability.rst", "no Prometheus is installed; the port is compared"),
-    Checked("/etc/placement/uwsgi.ini", "docs/observability.rst", "a comment of the sample, which is run", "-metrics"),
+    Checked(
+        "/etc/placement/uwsgi.ini",
+        "docs/observability.rst",
+        "it is a comment of the sample, which a test runs",
+        "-metrics",
+    ),
     Checked("*", "docs/swap/kolla.rst", _TOOL),
     Checked("*", "docs/swap/openstack-ansible.rst", _TOOL),
     Checked("*", "docs/swap/openstack-helm.rst", _TOOL),
-    Checked("shell", "docs/swap/debian.rst", "it changes what is installed on the system", "apt-mark"),
+    Checked("shell", "docs/swap/debian.rst", "it changes the packages of the system", "apt-mark"),
     Checked("shell", "docs/swap/debian.rst", "it needs systemd; its other commands are run", "runuser"),
-    Checked("shell", "docs/swap.rst", "it asks for a package in no index yet", "pip "),
-    Checked("shell", "docs/swap.rst", "it asks a deployment; tests/live/test_deployments.py asks for the first"),
+    Checked("shell", "docs/swap.rst", "the package is in no index yet", "pip "),
+    Checked("shell", "docs/swap.rst", "it queries a deployment; tests/live/test_deployments.py runs the first query"),
     Checked("/etc/logrotate.d/placement", "docs/deployment.rst", "logrotate depends on cron or systemd"),
 )
 
@@ -177,8 +184,8 @@ CHECKED = (
 def blocks_of(file: str, page: str, kind: str = "*", text: str = "") -> list[Block]:
     """Return the blocks of a page that the test in this file runs, of this kind and with this text."""
     test = str(Path(file).relative_to(ROOT))
-    mine = (block for block in blocks(PAGES[page]) if (entry := run_by(page, block)) and entry.test == test)
-    return [block for block in mine if fnmatch(block.kind, kind) and text in block.text]
+    own_blocks = (block for block in blocks(PAGES[page]) if (entry := run_by(page, block)) and entry.test == test)
+    return [block for block in own_blocks if fnmatch(block.kind, kind) and text in block.text]
 
 
 def options_of(block: Block) -> dict[str, dict[str, str]]:
@@ -190,9 +197,9 @@ def options_of(block: Block) -> dict[str, dict[str, str]]:
 
 def run_by(page: str, block: Block) -> Runs | None:
     """Return the first entry that matches this block, or None."""
-    return next((runs for runs in RUN if runs.has(page, block)), None)
+    return next((runs for runs in RUN if runs.matches(page, block)), None)
 
 
 def checked_for(page: str, block: Block) -> Checked | None:
     """Return the first entry that matches this block, or None."""
-    return next((each for each in CHECKED if each.has(page, block)), None)
+    return next((checked for checked in CHECKED if checked.matches(page, block)), None)

@@ -9,12 +9,12 @@ import unittest
 import pytest
 
 from tests.docs import checks, run_by
-from tests.docs.blocks import PAGES, ROOT, Block, blocks, unsupported
+from tests.docs.blocks import PAGES, ROOT, Block, blocks, unsupported_lines
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_of_a_page_is_run_or_checked(page, tmp_path):
-    assert unsupported(PAGES[page]) == []
+    assert unsupported_lines(PAGES[page]) == []
     wrong = []
     for block in blocks(PAGES[page]):
         try:
@@ -26,15 +26,19 @@ def test_every_block_of_a_page_is_run_or_checked(page, tmp_path):
 
 def test_every_entry_matches_blocks_that_no_earlier_entry_matches():
     blocks_ = [(page, block) for page in PAGES for block in blocks(PAGES[page])]
-    assert {run_by.run_by(*each) for each in blocks_} - {None} == {*run_by.RUN}
-    assert {run_by.checked_for(*each) for each in blocks_} - {None} == {*run_by.CHECKED}
+    assert {run_by.run_by(*page_and_block) for page_and_block in blocks_} - {None} == {*run_by.RUN}
+    assert {run_by.checked_for(*page_and_block) for page_and_block in blocks_} - {None} == {*run_by.CHECKED}
 
 
 def test_the_tests_that_run_blocks_name_their_pages():
     """Tests of many pages read all matching pages; docs/backup.rst has its own module."""
-    named = (ROOT / "tests/backups.py").read_text()
+    backups_module = (ROOT / "tests/backups.py").read_text()
     pages = {(runs.test, runs.pages) for runs in run_by.RUN if "*" not in runs.pages}
-    assert [each for each in pages if each[1].removeprefix("docs/") not in (ROOT / each[0]).read_text() + named] == []
+    assert [
+        (test, page)
+        for test, page in pages
+        if page.removeprefix("docs/") not in (ROOT / test).read_text() + backups_module
+    ] == []
     assert all((ROOT / runs.test).exists() for runs in run_by.RUN)
 
 
@@ -71,14 +75,14 @@ def test_the_test_of_another_project_passes():
     ],
 )
 def test_a_block_without_a_language_is_found(text):
-    assert unsupported(f"Title\n=====\n\n{text}") == [text.splitlines()[0]]
+    assert unsupported_lines(f"Title\n=====\n\n{text}") == [text.splitlines()[0]]
 
 
 def test_blocks_are_found_with_their_lines_and_captions():
     listed = "* a list\n\n  .. code-block:: yaml\n     :caption: a.yaml\n\n     a:\n\n       b: 1\n\n  more\n"
     text = f"{listed}\n.. code-block:: text\n\n   x"
     assert [*blocks(text)] == [Block(3, "yaml", "a.yaml", "a:\n\n  b: 1\n"), Block(12, "text", "", "x\n")]
-    assert unsupported(text) == []
+    assert unsupported_lines(text) == []
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def properties(schema: Any) -> Iterator[str]:
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_every_field_and_parameter_is_described(name):
     text = "".join(PAGES.values())
-    assert [each for each in sorted(set(properties(SCHEMAS[name]))) if f"``{each}``" not in text] == []
+    assert [field for field in sorted(set(properties(SCHEMAS[name]))) if f"``{field}``" not in text] == []
 
 
 #: The parameters of a search, which the page of GET /allocation_candidates describes.
@@ -68,7 +68,7 @@ SEARCH = {field.name for field in search.PARAMETERS} - {"limit"}
     ("path", "method"), [(path, method) for path in TABLE for method in TABLE[path]], ids=lambda part: part
 )
 def test_every_parameter_and_field_of_v1_is_described(path, method):
-    """Parameters of a request are described on the page of the route, fields of a reply on any page."""
+    """Parameters of a request are described on the page of the route, fields of a response on any page."""
     endpoint = TABLE[path][method]
     page = re.match(r"/(\w*)", path)[1]
     parameters = set(properties(endpoint.query.render(OLDEST))) - SEARCH if endpoint.query else set()

@@ -1,4 +1,4 @@
-"""Every example in docs/api and of explanations matches the replies of the service, and these its OpenAPI documents."""
+"""Every example in docs/api and docs/extensions/explain.rst matches the service and its OpenAPI documents."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tests.docs import commands
 from tools import distributions
 
 ROOT = Path(__file__).parents[2]
-#: The schemas, which check-jsonschema contains, by file pattern; the last match of a file counts.
+#: The schemas, which check-jsonschema includes, by file pattern; the last match of a file counts.
 SCHEMAS = {
     ".readthedocs.yaml": "vendor.readthedocs",
     ".github/dependabot.yml": "vendor.dependabot",
@@ -29,15 +29,15 @@ SCHEMAS = {
 FILES = {str(path.relative_to(ROOT)): schema for pattern, schema in SCHEMAS.items() for path in ROOT.glob(pattern)}
 WORKFLOWS = [name for name in FILES if "/workflows/" in name]
 ENVIRONMENTS = {"py3", *re.findall(r"^\[testenv:(\w+)\]", (ROOT / "tox.ini").read_text(), re.MULTILINE)}
-#: The texts for people on the forges.
+#: The texts for visitors of the forges.
 TEXTS = [*("SECURITY.md", "CODE_OF_CONDUCT.md"), *FILES, ".github/pull_request_template.md"]
 
 
-def loaded(name: str) -> Any:
+def load(name: str) -> Any:
     return yaml.safe_load((ROOT / name).read_text())
 
 
-def validated(path: Path, schema: str) -> subprocess.CompletedProcess[str]:
+def validate(path: Path, schema: str) -> subprocess.CompletedProcess[str]:
     """Validate a file, without the network."""
     argv = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, str(path)]
     return subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE, check=False)
@@ -45,7 +45,7 @@ def validated(path: Path, schema: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_conforms_to_the_schema_of_its_reader(name):
-    result = validated(ROOT / name, FILES[name])
+    result = validate(ROOT / name, FILES[name])
     assert result.returncode == 0, result.stdout + result.stderr
 
 
@@ -64,20 +64,20 @@ def steps(workflow: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_a_workflow_has_a_timeout_and_only_reads_unless_a_job_states_otherwise(name):
-    workflow = loaded(name)
+    workflow = load(name)
     assert workflow["permissions"] in ({}, {"contents": "read"})  # a job may have more rights
     assert all(0 < job["timeout-minutes"] < 360 for job in workflow["jobs"].values())
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_an_action_has_a_complete_version(name):
-    used = [step["uses"] for step in steps(loaded(name)) if "uses" in step]
-    assert [each for each in used if not re.fullmatch(r"[\w./-]+@(v\d+\.\d+\.\d+|[0-9a-f]{40})", each)] == []
+    actions = [step["uses"] for step in steps(load(name)) if "uses" in step]
+    assert [action for action in actions if not re.fullmatch(r"[\w./-]+@(v\d+\.\d+\.\d+|[0-9a-f]{40})", action)] == []
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_the_commands_and_files_of_a_workflow_exist(name):
-    workflow = loaded(name)
+    workflow = load(name)
     scripts = {row["run"] for job in workflow["jobs"].values() for row in _rows(job) if "run" in row}
     scripts |= {step["run"] for step in steps(workflow) if "run" in step}
     for line in "\n".join(scripts).splitlines():
@@ -94,13 +94,13 @@ def _rows(job: Any) -> list[Any]:
 
 
 def test_every_version_of_python_is_tested_each_night():
-    [job] = loaded(".github/workflows/nightly.yml")["jobs"].values()
+    [job] = load(".github/workflows/nightly.yml")["jobs"].values()
     tested = [row["python"] for row in _rows(job) if row["run"] == "make test"]
     assert tested == re.findall(r":: (3\.\d+)$", (ROOT / "setup.cfg").read_text(), re.MULTILINE)
 
 
-def test_a_release_is_tried_on_every_version_of_python_and_can_be_repeated():
-    jobs = loaded(".github/workflows/release.yml")["jobs"]
+def test_a_release_is_tested_on_every_version_of_python_and_can_be_repeated():
+    jobs = load(".github/workflows/release.yml")["jobs"]
     [build] = [step for step in jobs["build"]["steps"] if "make dist" in step.get("run", "")]
     assert build["run"].split()[-1] == "ARGS=--every-python"
     [set_up] = [step["with"] for step in jobs["build"]["steps"] if "python-version" in step.get("with", {})]

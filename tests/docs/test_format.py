@@ -68,19 +68,19 @@ Some text.
 
 
 def replying(status="200 OK", body=None, headers=()):
-    """Return an application with a fixed reply, and the list of requests that it receives."""
-    seen = []
+    """Return an application with a fixed response, and the list of requests that it receives."""
+    requests = []
 
     @webob.dec.wsgify
     def application(request):
-        seen.append(request)
+        requests.append(request)
         reply = webob.Response(status=status, headerlist=list(headers), body=b"")
         if body is not None:
             reply.content_type = "application/json"
             reply.body = json.dumps(body).encode()
         return reply
 
-    return application, seen
+    return application, requests
 
 
 def page(reply, request="GET / HTTP/1.1", between=""):
@@ -112,19 +112,19 @@ REPLY = ".. code-block:: http\n\n   HTTP/1.1 200 OK\n\n"
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("Only words.", "has examples, or says"),
-        (REQUEST + REPLY + ".. example-none: nothing to see\n", "has examples, or says"),
-        (".. example-none:\n", "has examples, or says"),
-        (".. example-setup:\n\n   PUT /traits/A\n", "has examples, or says"),
-        (REQUEST, "line 1: a request without a reply"),
-        (REQUEST + ".. example-setup:\n\n   PUT /traits/A\n\n" + REPLY, "line 1: a request without a reply"),
-        (REQUEST + REQUEST, "line 5: a reply begins with a status line"),
+        ("Only words.", "needs examples, or the reason"),
+        (REQUEST + REPLY + ".. example-none: nothing to see\n", "needs examples, or the reason"),
+        (".. example-none:\n", "needs examples, or the reason"),
+        (".. example-setup:\n\n   PUT /traits/A\n", "needs examples, or the reason"),
+        (REQUEST, "line 1: a request without a response"),
+        (REQUEST + ".. example-setup:\n\n   PUT /traits/A\n\n" + REPLY, "line 1: a request without a response"),
+        (REQUEST + REQUEST, "line 5: a response begins with a status line"),
         (REPLY, "line 1: the block does not begin with a request line"),
         (".. code-block:: http\n\nText\n", "line 1: the block does not begin with a request line"),
         (".. code-block:: http\n\n   FETCH / HTTP/1.1\n", "does not begin with a request line"),
-        (".. code-block:: http\n\n   GET / HTTP/1.1\n   {}\n", "line 1: no header: '{}'"),
+        (".. code-block:: http\n\n   GET / HTTP/1.1\n   {}\n", "line 1: not a header: '{}'"),
         (".. example-setup:\n\n   {}\n", "line 1: set-up requests begin"),
-        (".. example-unordered:\n\n" + REQUEST + REPLY, "line 1: example-unordered stands between"),
+        (".. example-unordered:\n\n" + REQUEST + REPLY, "line 1: example-unordered must be between"),
     ],
 )
 def test_a_malformed_page_is_refused(text, reason):
@@ -137,11 +137,11 @@ def test_a_page_without_examples_states_the_reason():
 
 
 def test_requests_are_sent_with_their_headers_and_the_defaults():
-    application, seen = replying(status="204 No Content")
+    application, requests = replying(status="204 No Content")
     text = ".. example-setup:\n\n   PUT /a?b=1\n\n   {}\n\n   GET /c\n   x-auth-token: other\n\n" + REQUEST + REPLY
     with pytest.raises(Mismatch):
         examples.run(examples.parse(text), application)
-    first, second, third = seen
+    first, second, third = requests
     assert (first.method, first.path_qs, first.body, first.content_type) == ("PUT", "/a?b=1", b"{}", "application/json")
     assert first.headers["X-Auth-Token"] == "admin"
     assert first.headers["X-Roles"] == "admin,service"
@@ -169,7 +169,7 @@ ACTUAL = {"status": "409 Conflict", "body": {"a": [1, 2], "id": "req-1"}, "heade
         'HTTP/1.1 409 Conflict\nAllow: ...\n\n{"...": "...", "a": "..."}',
     ],
 )
-def test_a_matching_reply_passes(reply):
+def test_a_matching_response_passes(reply):
     application, _ = replying(**ACTUAL)
     examples.run(page(reply), application)
 
@@ -177,17 +177,17 @@ def test_a_matching_reply_passes(reply):
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        ("HTTP/1.1 400 Bad Request", "status: '400 Bad Request' is shown, '409 Conflict' came"),
+        ("HTTP/1.1 400 Bad Request", "status: the page shows '400 Bad Request', the service returned '409 Conflict'"),
         ("HTTP/1.1 409 Trouble", "status"),
-        ("HTTP/1.1 409 Conflict\nAllow: GET", "header Allow: 'GET' is shown, 'GET, PUT' came"),
-        ("HTTP/1.1 409 Conflict\nLocation: ...", "header Location: '...' is shown, None came"),
-        ("HTTP/1.1 409 Conflict", "body: '' is shown"),
+        ("HTTP/1.1 409 Conflict\nAllow: GET", "header Allow: the page shows 'GET', the service returned 'GET, PUT'"),
+        ("HTTP/1.1 409 Conflict\nLocation: ...", "header Location: the page shows '...', the service returned None"),
+        ("HTTP/1.1 409 Conflict", "body: the page shows ''"),
         ("HTTP/1.1 409 Conflict\n\n{", "is not JSON"),
         ('HTTP/1.1 409 Conflict\n\n{"a": [2, 1], "id": "req-1"}', "body"),
         ('HTTP/1.1 409 Conflict\n\n{"a": [1, 2]}', "body"),
     ],
 )
-def test_a_different_reply_is_a_mismatch(reply, reason):
+def test_a_different_response_is_a_mismatch(reply, reason):
     application, _ = replying(**ACTUAL)
     with pytest.raises(Mismatch) as raised:
         examples.run(page(reply), application)
@@ -261,5 +261,5 @@ def test_different_values_do_not_match(expected, actual):
         ([4, "..."], [1, 2], False),
     ],
 )
-def test_unordered_lists_match_if_their_elements_do(expected, actual, same):
+def test_unordered_lists_match_if_their_elements_match_in_some_order(expected, actual, same):
     assert matches(expected, actual, ordered=False) is same

@@ -14,8 +14,8 @@ def test_the_generated_files_are_up_to_date():
 
 
 def test_the_examples_of_the_openapi_documents_are_those_of_the_pages():
-    kept = {path.name: path.read_text() for path in generate_examples.EXAMPLES.glob("*.json")}
-    if kept != generate_examples.generated():
+    stored = {path.name: path.read_text() for path in generate_examples.EXAMPLES.glob("*.json")}
+    if stored != generate_examples.generated():
         pytest.fail(
             "placement/extensions/v1/openapi/examples is stale: regenerate it with `python tools/generate_reference.py`"
         )

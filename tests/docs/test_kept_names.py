@@ -43,13 +43,17 @@ def option_names() -> Iterator[str]:
 
 
 def routes() -> Iterator[str]:
-    for each in apis.ALL:
-        if not each.has_pages:
-            yield from (f"{method} {each.prefix}{path}" for path, methods in each.routes.items() for method in methods)
+    for served_api in apis.ALL:
+        if not served_api.has_pages:
+            yield from (
+                f"{method} {served_api.prefix}{path}"
+                for path, methods in served_api.routes.items()
+                for method in methods
+            )
 
 
 def fields_of_v1() -> Iterator[str]:
-    """Yield the parameters and the fields of bodies and replies: ``GET /consumers reply consumers[].uuid``."""
+    """Yield the parameters and the fields of bodies and responses: ``GET /consumers reply consumers[].uuid``."""
     for path, methods in V1.routes.items():
         for method, endpoint in methods.items():
             documents = [("query", endpoint.query), ("body", endpoint.body)]
@@ -119,9 +123,9 @@ def _words(so_far: str, parser: argparse.ArgumentParser) -> Iterator[str]:
 def client_names() -> Iterator[str]:
     for name in placement_client.__all__:
         yield name
-        for each in inspect.getmro(getattr(placement_client, name)):
-            if each.__module__.startswith("placement_client"):
-                members = {*vars(each), *inspect.get_annotations(each)}
+        for class_ in inspect.getmro(getattr(placement_client, name)):
+            if class_.__module__.startswith("placement_client"):
+                members = {*vars(class_), *inspect.get_annotations(class_)}
                 yield from (f"{name}.{member}" for member in members if not member.startswith("_"))
 
 
@@ -130,8 +134,8 @@ def columns() -> Iterator[str]:
 
 
 def _tables() -> list[Any]:
-    added = extension.additions_of(extension.installed().values())
-    return [*tables.CORE, *(table for each in added for table in each.tables)]
+    additions = extension.additions_of(extension.installed().values())
+    return [*tables.CORE, *(table for addition in additions for table in addition.tables)]
 
 
 def modules() -> Iterator[str]:
@@ -169,26 +173,26 @@ KINDS: dict[str, Callable[[], Iterator[str]]] = {
 }
 
 
-def recorded() -> dict[str, list[str]]:
+def read_record() -> dict[str, list[str]]:
     return json.loads(RECORD.read_text())
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_name_of_a_release_still_exists(kind):
-    assert len(recorded()[kind]) > 5
-    assert sorted({*recorded()[kind]} - {*KINDS[kind]()}) == []
+    assert len(read_record()[kind]) > 5
+    assert sorted({*read_record()[kind]} - {*KINDS[kind]()}) == []
 
 
 def test_a_new_column_has_a_default_for_rows_of_the_previous_version():
     """Two versions serve one database during an upgrade."""
-    known = {*recorded()["columns"]}
-    of_old_tables = {name.partition(".")[0] for name in known}
-    new = [column for table in _tables() if table.name in of_old_tables for column in table.columns]
-    new = [column for column in new if f"{column.table.name}.{column.name}" not in known]
+    old_columns = {*read_record()["columns"]}
+    old_tables = {name.partition(".")[0] for name in old_columns}
+    new = [column for table in _tables() if table.name in old_tables for column in table.columns]
+    new = [column for column in new if f"{column.table.name}.{column.name}" not in old_columns]
     assert [str(column) for column in new if not column.nullable and column.server_default is None] == []
 
 
 if __name__ == "__main__":
-    kept = recorded() if RECORD.exists() else {}
-    kept = {kind: sorted({*kept.get(kind, ()), *names()}) for kind, names in KINDS.items()}
-    RECORD.write_text(json.dumps(kept, indent=1) + "\n")
+    record = read_record() if RECORD.exists() else {}
+    record = {kind: sorted({*record.get(kind, ()), *names()}) for kind, names in KINDS.items()}
+    RECORD.write_text(json.dumps(record, indent=1) + "\n")

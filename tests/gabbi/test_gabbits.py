@@ -42,15 +42,15 @@ IS_IRONIC = REFERENCE == "ironic"
 jsonpath_ng.ext.parse = functools.cache(jsonpath_ng.ext.parse)
 
 
-def parsed(text):
+def parse(text):
     """Parse a YAML text, with libyaml if PyYAML includes it, which takes a tenth of the time."""
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 DIVERGENCES = {
     name: requests
-    for each in sorted(HERE.rglob("divergences.yaml"))
-    for name, requests in parsed(each.read_text()).items()
+    for path in sorted(HERE.rglob("divergences.yaml"))
+    for name, requests in parse(path.read_text()).items()
 }
 
 
@@ -74,24 +74,24 @@ def has_document(gabbit):
 OVER_HTTP = [kind for kind in servers.KINDS if kind != servers.SQLite.kind]
 
 
-def enabled(gabbit):
+def enabled_groups(gabbit):
     """Return the option groups of the optional APIs to enable: all that are installed, except those with pages, which
     redirect browsers from /; only their own gabbits enable them."""
     return tuple(
-        each.name
-        for each in extension.installed().values()
-        if each.is_optional
-        and (not each.api().has_pages or gabbit.is_relative_to(DIRECTORY / "extensions" / each.name))
+        installed.name
+        for installed in extension.installed().values()
+        if installed.is_optional
+        and (not installed.api().has_pages or gabbit.is_relative_to(DIRECTORY / "extensions" / installed.name))
     )
 
 
-BY_NAME = {name_of(each): each for each in GABBIT_FILES}
+BY_NAME = {name_of(gabbit): gabbit for gabbit in GABBIT_FILES}
 each_gabbit = pytest.mark.parametrize("gabbit", GABBIT_FILES, ids=name_of)
 each_gabbit_or_third = pytest.mark.parametrize(
     "gabbit",
     [
-        pytest.param(each, marks=[pytest.mark.long] if zlib.crc32(name_of(each).encode()) % 3 else [])
-        for each in GABBIT_FILES
+        pytest.param(gabbit, marks=[pytest.mark.long] if zlib.crc32(name_of(gabbit).encode()) % 3 else [])
+        for gabbit in GABBIT_FILES
     ],
     ids=name_of,
 )
@@ -100,14 +100,14 @@ each_gabbit_or_third = pytest.mark.parametrize(
 def cases_of(gabbit, host, port=None, application=None):
     """Return the requests of a gabbit as gabbi's test cases, in order, for a server or for this application."""
     text = gabbit.read_text()
-    suite = parsed(ironic.spelled(text) if IS_IRONIC else text)
+    suite = parse(ironic.spelled(text) if IS_IRONIC else text)
     # There is no TLS here.  By default every request would load the certificates of the system.
     suite.setdefault("defaults", {})["cert_validate"] = False
     intercept = (lambda: application) if application else None
-    known = [handler() for handler in handlers.RESPONSE_HANDLERS]
+    response_handlers = [handler() for handler in handlers.RESPONSE_HANDLERS]
     loader = unittest.TestLoader()
     return suitemaker.test_suite_from_dict(
-        loader, name_of(gabbit), suite, str(gabbit.parent), host, port, None, intercept, handlers=known
+        loader, name_of(gabbit), suite, str(gabbit.parent), host, port, None, intercept, handlers=response_handlers
     )
 
 
@@ -154,7 +154,7 @@ else:
     @each_gabbit_or_third
     @pytest.mark.parametrize("backend", OVER_HTTP, indirect=True, scope="session")
     def test_gabbit_over_http(gabbit, services, subtests):
-        run_over_http(gabbit, services(enabled(gabbit)).url, subtests)
+        run_over_http(gabbit, services(enabled_groups(gabbit)).url, subtests)
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def application(database, gabbit):
     configuration.set_override("auth_strategy", "noauth2", group="api")
     configuration.set_override("connection", str(database.engine.url), group="placement_database")
     configuration.set_override("sync_on_startup", True, group="placement_database")
-    for group in enabled(gabbit):
+    for group in enabled_groups(gabbit):
         configuration.set_override("enabled", True, group=group)
     configuration([], project=conf.PROJECT, default_config_files=[])
     return reply_conformance.Described(deploy.loadapp(configuration, database))
@@ -178,12 +178,12 @@ def services(backend):
     with contextlib.ExitStack() as stack:
 
         @functools.cache
-        def started(groups):
+        def start(groups):
             url = backend.create_database()
             stack.callback(backend.drop_database, url)
             return stack.enter_context(running.uwsgi(url, options={group: {"enabled": True} for group in groups}))
 
-        yield started
+        yield start
 
 
 # --- rules for gabbits -----------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def test_every_route_has_a_gabbit_in_which_it_succeeds():
 def successes():
     """Yield the method and the URL of each request that is expected to succeed."""
     for gabbit in GABBIT_FILES:
-        for request in parsed(gabbit.read_text())["tests"]:
+        for request in parse(gabbit.read_text())["tests"]:
             if re.match("[23]", str(request.get("status", 200))):
                 yield from ((key, value) for key, value in request.items() if key.isupper())
 
@@ -239,4 +239,4 @@ def test_divergences_are_requests_of_gabbits():
 
 
 def requests_of(gabbit):
-    return [request["name"] for request in parsed(gabbit.read_text())["tests"]]
+    return [request["name"] for request in parse(gabbit.read_text())["tests"]]

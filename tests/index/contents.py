@@ -21,21 +21,21 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
     assert set(snapshot.free_slots).isdisjoint(slots)
     assert all(snapshot.providers[slot] is None for slot in snapshot.free_slots)
 
-    def uuids(of: Any) -> list[str]:
-        return sorted(uuid[int(slot)] for slot in of)
+    def uuids(numbers: Any) -> list[str]:
+        return sorted(uuid[int(slot)] for slot in numbers)
 
-    def masked(mask: Mask) -> list[str]:
+    def in_mask(mask: Mask) -> list[str]:
         assert len(mask) == size
         return uuids(np.flatnonzero(mask))
 
-    def members(of: SlotSet) -> list[str]:
-        assert of.is_sparse or of.size == size
-        assert [*of.slots()] == [*np.flatnonzero(of.mask(size))]
-        assert of.count == len(of.slots())
-        return uuids(of.slots())
+    def in_set(slot_set: SlotSet) -> list[str]:
+        assert slot_set.is_sparse or slot_set.size == size
+        assert [*slot_set.slots()] == [*np.flatnonzero(slot_set.mask(size))]
+        assert slot_set.count == len(slot_set.slots())
+        return uuids(slot_set.slots())
 
     forest = snapshot.forest
-    every = np.array(slots, dtype=np.intp)
+    all_slots = np.array(slots, dtype=np.intp)
     return {
         "providers": {
             uuid[slot]: (
@@ -59,19 +59,19 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
             for class_id, column in snapshot.columns.items()
         },
         "fitting": {
-            (class_id, amount): members(column.fitting(amount, SlotSet.dense(forest.alive)))
+            (class_id, amount): in_set(column.fitting(amount, SlotSet.dense(forest.alive)))
             for class_id, column in snapshot.columns.items()
             for amount in (1, 2, 3)
         },
         "fitting among all": {
-            (class_id, amount): members(column.fitting(amount, SlotSet.sparse(every)))
+            (class_id, amount): in_set(column.fitting(amount, SlotSet.sparse(all_slots)))
             for class_id, column in snapshot.columns.items()
             for amount in (1, 2, 3)
         },
-        "traits": {trait: members(snapshot.with_trait(trait)) for trait in snapshot.traits},
-        "aggregates": {name: members(snapshot.in_aggregate(name)) for name in snapshot.aggregates},
-        "alive": masked(forest.alive),
-        "roots": masked(forest.is_root),
+        "traits": {trait: in_set(snapshot.with_trait(trait)) for trait in snapshot.traits},
+        "aggregates": {name: in_set(snapshot.in_aggregate(name)) for name in snapshot.aggregates},
+        "alive": in_mask(forest.alive),
+        "roots": in_mask(forest.is_root),
         "children": uuids(forest.children),
         "classes": dict(snapshot.class_names),
         "trait ids": {trait: snapshot.trait_ids[trait] for trait in snapshot.traits},
@@ -86,8 +86,14 @@ def comparable(amounts: Amounts) -> Amounts:
 def meaning(snapshot: Snapshot) -> dict[str, Any]:
     """Return the contents without classes that no provider has any more: a snapshot may keep empty columns."""
     facts = contents(snapshot)
-    used = {class_id for class_id, column in facts["inventories"].items() if any(of.max_unit for of in column.values())}
-    facts["inventories"] = {class_id: of for class_id, of in facts["inventories"].items() if class_id in used}
+    used_classes = {
+        class_id
+        for class_id, column in facts["inventories"].items()
+        if any(amounts.max_unit for amounts in column.values())
+    }
+    facts["inventories"] = {
+        class_id: column for class_id, column in facts["inventories"].items() if class_id in used_classes
+    }
     for name in ("fitting", "fitting among all"):
-        facts[name] = {key: of for key, of in facts[name].items() if key[0] in used}
+        facts[name] = {key: uuids for key, uuids in facts[name].items() if key[0] in used_classes}
     return facts

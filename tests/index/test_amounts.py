@@ -15,7 +15,7 @@ from placement.index import build
 from placement.index.column import Totals
 from placement.index.edit import with_providers, with_usage
 from placement.index.snapshot import Snapshot
-from tests.index.test_edit import claimed, reshaped
+from tests.index.test_edit import change_providers, change_usage
 from tests.strategies import examples, worlds
 from tests.world import Stock, World
 
@@ -31,14 +31,14 @@ def inventories(snapshot: Snapshot) -> dict[str, dict[str, Stock]]:
         assert [*arrays.slots] == sorted(arrays.slots)
         assert all(len(array) == len(arrays.slots) for array in arrays)
         by_class[name] = {
-            snapshot.provider(int(slot)).uuid: Stock(total, reserved, least, most, step, ratio, used)
-            for slot, _, used, least, most, step, total, reserved, ratio in zip(
+            snapshot.provider(int(slot)).uuid: Stock(total, reserved, min_unit, max_unit, step, ratio, usage)
+            for slot, _, usage, min_unit, max_unit, step, total, reserved, ratio in zip(
                 *(array.tolist() for array in arrays), strict=True
             )
         }
         for slot, capacity in zip(arrays.slots.tolist(), arrays.capacity.tolist(), strict=True):
             assert capacity == column.amounts(slot).capacity
-    return {name: of for name, of in by_class.items() if of}
+    return {name: stock_by_provider for name, stock_by_provider in by_class.items() if stock_by_provider}
 
 
 def stocks(world: World) -> dict[str, dict[str, Stock]]:
@@ -53,29 +53,29 @@ def stocks(world: World) -> dict[str, dict[str, Stock]]:
 def totals(world: World) -> dict[str, Totals]:
     sums = {}
     for name in world.classes:
-        of_class = [member.stock[name] for member in world.members.values() if name in member.stock]
-        capacity = sum(math.floor((stock.total - stock.reserved) * stock.allocation_ratio) for stock in of_class)
-        used, reserved = sum(stock.used for stock in of_class), sum(stock.reserved for stock in of_class)
-        sums[name] = Totals(capacity, used, reserved)
+        class_stocks = [member.stock[name] for member in world.members.values() if name in member.stock]
+        capacity = sum(math.floor((stock.total - stock.reserved) * stock.allocation_ratio) for stock in class_stocks)
+        usage, reserved = sum(stock.used for stock in class_stocks), sum(stock.reserved for stock in class_stocks)
+        sums[name] = Totals(capacity, usage, reserved)
     return sums
 
 
-@pytest.mark.parametrize("room", [0, 64], ids=["dense columns", "sparse columns"])
+@pytest.mark.parametrize("spare_slots", [0, 64], ids=["dense columns", "sparse columns"])
 @examples(100)
 @given(data=st.data(), world=worlds())
-def test_amounts_equal_the_database(room: int, data: st.DataObject, world: World) -> None:
-    with mock.patch.object(build, "SPARE_SLOTS", room):
+def test_amounts_equal_the_database(spare_slots: int, data: st.DataObject, world: World) -> None:
+    with mock.patch.object(build, "SPARE_SLOTS", spare_slots):
         snapshot = world.snapshot()
         assert inventories(snapshot) == stocks(world)
         assert snapshot.totals() == totals(world)
         for _ in range(data.draw(st.integers(1, 3))):
             if world.members and data.draw(st.booleans()):
                 name = data.draw(st.sampled_from(sorted(world.members)))
-                claimed(data.draw, world, name)
+                change_usage(data.draw, world, name)
                 generations = {world.ids[name]: world.members[name].generation}
                 snapshot = with_usage(snapshot, generations, world.rows([name]).usages)
             else:
-                touched = reshaped(data.draw, world)
+                touched = change_providers(data.draw, world)
                 ids = {provider_id for _, provider_id in touched}
                 snapshot = with_providers(snapshot, ids, world.rows({name for name, _ in touched}))
             assert inventories(snapshot) == stocks(world)

@@ -27,7 +27,7 @@ OWNER = Owner("project", "user", "INSTANCE")
 NAMES = ("one", "two", "three", "four")
 
 
-def counted(index):
+def count_consumers(index):
     """Return the counts that are not 0, by provider id."""
     snapshot = index.current()
     counts = index.consumers.of(snapshot).tolist()
@@ -40,57 +40,57 @@ def test_the_counts_equal_the_database_after_any_write(database):
         for _ in range(150):
             for _ in range(writer.chance.choice((1, 1, 2, 5))):
                 writer.write()
-            assert counted(index) == database.read(distinct)
+            assert count_consumers(index) == database.read(count_distinct)
 
 
 def test_another_process_ends_a_consumer(database):
     """A deletion of all allocations advances no generation of a provider."""
     index = LiveIndex(database)
-    furnish(database)
+    create_providers(database)
     consumers = [claim(database, "one") for _ in range(3)]
-    assert [*counted(index).values()] == [3]
+    assert [*count_consumers(index).values()] == [3]
     with opened(str(database.engine.url.render_as_string(hide_password=False))) as other:
         other.write(lambda db: release.end_consumer(db, consumers[1]))
-    assert [*counted(index).values()] == [2]
+    assert [*count_consumers(index).values()] == [2]
 
 
 def test_several_consumers_replace_one_of_the_same_usage(database):
     """The usage does not change, but the generation does."""
     index = LiveIndex(database)
-    furnish(database)
+    create_providers(database)
     large = claim(database, "one", 2)
-    assert [*counted(index).values()] == [1]
+    assert [*count_consumers(index).values()] == [1]
     database.write(lambda db: release.end_consumer(db, large))
     claim(database, "one")
     claim(database, "one")
-    assert [*counted(index).values()] == [2]
+    assert [*count_consumers(index).values()] == [2]
 
 
 def test_a_new_provider_reuses_the_slot_of_a_deleted_one(database):
     """The new provider has the same generation and usage."""
     index = LiveIndex(database)
-    furnish(database, "old")
+    create_providers(database, "old")
     consumers = [claim(database, "old", 2), claim(database, "old")]
     database.write(lambda db: release.end_consumer(db, consumers[1]))
     snapshot = index.current()
-    assert [*counted(index).values()] == [1]
+    assert [*count_consumers(index).values()] == [1]
     database.write(lambda db: release.end_consumer(db, consumers[0]))
     database.write(lambda db: LockedProvider.lock(db, "old").delete())
-    furnish(database, "new")
+    create_providers(database, "new")
     for _ in range(2):
         claim(database, "new")
     slot = snapshot.by_uuid["old"]
     assert index.current().by_uuid == {"new": slot}
     assert index.current().generations[slot] == snapshot.generations[slot]
-    assert [*counted(index).values()] == [2]
+    assert [*count_consumers(index).values()] == [2]
 
 
 def test_a_provider_that_is_newer_than_the_snapshot_is_left_out(database):
     index = LiveIndex(database)
-    furnish(database, "old")
+    create_providers(database, "old")
     claim(database, "old")
     snapshot = index.current()
-    furnish(database, "new")
+    create_providers(database, "new")
     for _ in range(2):
         claim(database, "new")
     counts = index.consumers.of(snapshot)
@@ -99,60 +99,60 @@ def test_a_provider_that_is_newer_than_the_snapshot_is_left_out(database):
 
 @pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 def test_only_changed_providers_are_counted_again(database, monkeypatch):
-    furnish(database)
+    create_providers(database)
     for name in NAMES:
         claim(database, name)
-    read = []
+    counted_ids = []
     count = usage.count_by_provider
-    monkeypatch.setattr(usage, "count_by_provider", lambda db, ids: (read.append([*ids]), count(db, ids))[1])
+    monkeypatch.setattr(usage, "count_by_provider", lambda db, ids: (counted_ids.append([*ids]), count(db, ids))[1])
     index = LiveIndex(database)
-    assert [*counted(index).values()] == [1, 1, 1, 1]
-    counted(index)
-    assert [len(ids) for ids in read] == [4]
+    assert [*count_consumers(index).values()] == [1, 1, 1, 1]
+    count_consumers(index)
+    assert [len(ids) for ids in counted_ids] == [4]
     claim(database, "two")
-    assert [*counted(index).values()] == [1, 2, 1, 1]
-    assert [len(ids) for ids in read[1:]] == [1]
+    assert [*count_consumers(index).values()] == [1, 2, 1, 1]
+    assert [len(ids) for ids in counted_ids[1:]] == [1]
 
 
 def test_a_consumer_of_several_classes_counts_once(database):
     """If all allocations are of one class, the allocations are counted, otherwise the distinct consumers."""
-    furnish(database)
+    create_providers(database)
     both = ({"VCPU": 1, "DISK_GB": 1}, {"VCPU": 1}, {"DISK_GB": 1})
-    held = {"one": both[:1], "two": both[1:2] * 2, "three": both, "four": both[1:]}
-    for name, several in held.items():
-        for amounts in several:
+    claims_by_provider = {"one": both[:1], "two": both[1:2] * 2, "three": both, "four": both[1:]}
+    for name, claims in claims_by_provider.items():
+        for amounts in claims:
             claim(database, name, **amounts)
-    assert counted(LiveIndex(database)) == database.read(distinct)
-    assert [*database.read(distinct).values()] == [1, 2, 3, 2]
+    assert count_consumers(LiveIndex(database)) == database.read(count_distinct)
+    assert [*database.read(count_distinct).values()] == [1, 2, 3, 2]
 
 
-@pytest.mark.parametrize("wanted", [[], [1], [2, 3], [1, 4], [1, 2, 3, 4], [4, 99]])
+@pytest.mark.parametrize("positions", [[], [1], [2, 3], [1, 4], [1, 2, 3, 4], [4, 99]])
 @pytest.mark.parametrize("size", [1, 2, 999])
-def test_only_the_requested_providers_are_counted(database, monkeypatch, wanted, size):
+def test_only_the_requested_providers_are_counted(database, monkeypatch, positions, size):
     """Dense ids are a range in SQL, others a list."""
     monkeypatch.setattr(batches, "BATCH_SIZE", size)
-    furnish(database)
+    create_providers(database)
     for name in ("one", "three", "three", "four"):
         claim(database, name)
-    known = database.read(all_ids)
-    ids = [known[number - 1] if number < 9 else known[-1] + 95 for number in wanted]
-    expected = dict(zip(known, (1, 0, 2, 1), strict=True))
+    existing_ids = database.read(all_ids)
+    ids = [existing_ids[number - 1] if number < 9 else existing_ids[-1] + 95 for number in positions]
+    expected = dict(zip(existing_ids, (1, 0, 2, 1), strict=True))
     assert database.read(lambda db: usage.count_by_provider(db, ids)) == {
         provider_id: expected[provider_id] for provider_id in ids if expected.get(provider_id)
     }
 
 
-def distinct(db):
+def count_distinct(db):
     """Return the numbers of consumers by provider id, counted by one statement."""
-    on, consumer = allocations.c.resource_provider_id, allocations.c.consumer_id
-    return dict(db.execute(sa.select(on, sa.func.count(sa.distinct(consumer))).group_by(on)).all())
+    provider, consumer = allocations.c.resource_provider_id, allocations.c.consumer_id
+    return dict(db.execute(sa.select(provider, sa.func.count(sa.distinct(consumer))).group_by(provider)).all())
 
 
 def all_ids(db):
     return sorted(db.execute(sa.select(resource_providers.c.id)).scalars())
 
 
-def furnish(database, *names):
+def create_providers(database, *names):
     def work(db):
         for name in names or NAMES:
             inventories = [Inventory("VCPU", 8), Inventory("DISK_GB", 8)]
@@ -163,6 +163,6 @@ def furnish(database, *names):
 
 def claim(database, provider, amount=1, **amounts):
     consumer = str(uuid.uuid4())
-    wanted = {provider: amounts or {"VCPU": amount}}
-    database.write(lambda db: ClaimSet(db, [Claim(consumer, wanted, OWNER)]).place())
+    amounts_by_provider = {provider: amounts or {"VCPU": amount}}
+    database.write(lambda db: ClaimSet(db, [Claim(consumer, amounts_by_provider, OWNER)]).place())
     return consumer

@@ -21,14 +21,17 @@ from tests.strategies import NAMES, examples, members, worlds
 from tests.world import Stock, World
 
 
-def claimed(draw: st.DrawFn, world: World, name: str) -> None:
+def change_usage(draw: st.DrawFn, world: World, name: str) -> None:
     """Change the usage and the generation of a provider."""
     member = world.members[name]
-    stock = {class_: replace(of, used=draw(st.integers(0, of.total))) for class_, of in member.stock.items()}
+    stock = {
+        class_: replace(inventory, used=draw(st.integers(0, inventory.total)))
+        for class_, inventory in member.stock.items()
+    }
     world.members[name] = replace(member, stock=stock, generation=member.generation + 1)
 
 
-def reshaped(draw: st.DrawFn, world: World) -> set[tuple[str, int]]:
+def change_providers(draw: st.DrawFn, world: World) -> set[tuple[str, int]]:
     """Create, change, move or delete some providers; return the name and id of each provider to edit."""
     touched: set[tuple[str, int]] = set()
     for name in draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4)):
@@ -40,38 +43,38 @@ def reshaped(draw: st.DrawFn, world: World) -> set[tuple[str, int]]:
             continue
         draw(members(world, name))
         # A provider moves to another root with its subtree.
-        below = [other for other in world.members if name in world.ancestry(other)]
-        touched.update((other, world.ids[other]) for other in below)
+        subtree = [other for other in world.members if name in world.ancestry(other)]
+        touched.update((other, world.ids[other]) for other in subtree)
     return touched
 
 
-@pytest.mark.parametrize("room", [0, 64], ids=["wide columns", "sparse columns"])
+@pytest.mark.parametrize("spare_slots", [0, 64], ids=["wide columns", "sparse columns"])
 @examples(200)
 @given(data=st.data(), world=worlds())
-def test_edited_equals_built(room: int, data: st.DataObject, world: World) -> None:
+def test_edited_equals_built(spare_slots: int, data: st.DataObject, world: World) -> None:
     # The share of slots with the class decides whether a column has a row for every slot.
-    with mock.patch.object(build, "SPARE_SLOTS", room):
-        edited_equals_built(data, world)
+    with mock.patch.object(build, "SPARE_SLOTS", spare_slots):
+        check_edits(data, world)
 
 
-def edited_equals_built(data: st.DataObject, world: World) -> None:
+def check_edits(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
-    kept: list[tuple[Snapshot, dict[str, Any]]] = []
+    originals: list[tuple[Snapshot, dict[str, Any]]] = []
     for _ in range(data.draw(st.integers(1, 4))):
-        kept.append((snapshot, copy.deepcopy(contents(snapshot))))
+        originals.append((snapshot, copy.deepcopy(contents(snapshot))))
         if world.members and data.draw(st.booleans()):
             names = data.draw(st.lists(st.sampled_from(sorted(world.members)), min_size=1, max_size=3, unique=True))
             for name in names:
-                claimed(data.draw, world, name)
+                change_usage(data.draw, world, name)
             generations = {world.ids[name]: world.members[name].generation for name in names}
             snapshot = with_usage(snapshot, generations, world.rows(names).usages)
         else:
-            touched = reshaped(data.draw, world)
+            touched = change_providers(data.draw, world)
             ids = {provider_id for _, provider_id in touched}
             snapshot = with_providers(snapshot, ids, world.rows({name for name, _ in touched}))
         assert meaning(snapshot) == meaning(world.snapshot())
-    for original, its_contents in kept:
-        assert contents(original) == its_contents
+    for original, original_contents in originals:
+        assert contents(original) == original_contents
 
 
 def test_a_new_provider_reuses_the_slot_of_a_deleted_one() -> None:
@@ -103,9 +106,9 @@ def test_a_snapshot_grows_beyond_its_spare_slots() -> None:
     assert contents(snapshot) == contents(world.snapshot())
 
 
-@pytest.mark.parametrize("room", [0, 64], ids=["wide columns", "sparse columns"])
-def test_a_step_size_added_later_counts(room: int) -> None:
-    with mock.patch.object(build, "SPARE_SLOTS", room):
+@pytest.mark.parametrize("spare_slots", [0, 64], ids=["wide columns", "sparse columns"])
+def test_a_step_size_added_later_counts(spare_slots: int) -> None:
+    with mock.patch.object(build, "SPARE_SLOTS", spare_slots):
         world = World()
         world.host("first", DISK_GB=10)
         snapshot = world.snapshot()
@@ -121,11 +124,11 @@ def test_a_step_size_added_later_counts(room: int) -> None:
 
 def test_amounts_beyond_32_bits_are_clamped() -> None:
     """SQLite stores them."""
-    great = Stock(2**40, reserved=2**35, min_unit=2**33, max_unit=2**34, step_size=2**32)
+    large = Stock(2**40, reserved=2**35, min_unit=2**33, max_unit=2**34, step_size=2**32)
     world = World()
-    world.host("built", DISK_GB=great)
+    world.host("built", DISK_GB=large)
     snapshot = world.snapshot()
-    world.host("edited", DISK_GB=great)
+    world.host("edited", DISK_GB=large)
     snapshot = with_providers(snapshot, [world.ids["edited"]], world.rows(["edited"]))
     column = snapshot.column("DISK_GB")
     assert column is not None
@@ -141,10 +144,10 @@ def test_an_amount_beyond_32_bits_fits_nowhere() -> None:
     column, slots = snapshot.column("DISK_GB"), np.array([snapshot.by_uuid["host"]])
     assert column is not None
     everywhere = SlotSet.dense(snapshot.forest.alive)
-    for among in (SlotSet.sparse(slots), everywhere):
-        assert list(column.fitting(5, among).slots()) == list(slots)
+    for slot_set in (SlotSet.sparse(slots), everywhere):
+        assert list(column.fitting(5, slot_set).slots()) == list(slots)
         for amount in (2**31, 2**70):
-            assert not column.fitting(amount, among)
+            assert not column.fitting(amount, slot_set)
 
 
 def test_a_column_shows_huge_capacities_and_at_most_max_unit() -> None:

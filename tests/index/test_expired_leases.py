@@ -32,8 +32,8 @@ def consumer(database):
         lambda db: LockedProvider.create(db, uuid=HOST, name="host").replace_inventories([Inventory("VCPU", 8)])
     )
     consumer = str(uuid.uuid4())
-    wanted = Claim(consumer, {HOST: {"VCPU": 8}}, Owner("project", "user"))
-    database.write(lambda db: ClaimSet(db, [wanted]).place())
+    claim = Claim(consumer, {HOST: {"VCPU": 8}}, Owner("project", "user"))
+    database.write(lambda db: ClaimSet(db, [claim]).place())
     database.write(lambda db: leases.extend(db, consumer, 3600))
     return consumer
 
@@ -46,12 +46,12 @@ def hold_and_expire(database):
     lease.expire(database, other)
 
 
-def used(snapshot):
+def vcpu_usage(snapshot):
     slots, amounts = snapshot.column("VCPU").usage()
     return int(amounts[slots == snapshot.by_uuid[HOST]].sum())
 
 
-def used_in(database):
+def stored_vcpu_usage(database):
     return database.read(lambda db: Usage.of_provider(db, ResourceProvider.get(db, HOST)))["VCPU"]
 
 
@@ -67,25 +67,25 @@ def read_only(url):
 
 def test_a_search_releases_expired_leases_and_another_worker_sees_it(database, consumer):
     index, other = LiveIndex(database), LiveIndex(database)
-    assert (used(index.current()), used(other.current())) == (8, 8)
+    assert (vcpu_usage(index.current()), vcpu_usage(other.current())) == (8, 8)
     lease.expire(database, consumer)
-    assert used(index.current()) == 0
-    assert used_in(database) == 0
-    assert used(other.current()) == 0
+    assert vcpu_usage(index.current()) == 0
+    assert stored_vcpu_usage(database) == 0
+    assert vcpu_usage(other.current()) == 0
 
 
 def test_each_search_releases_the_leases_expired_by_then(database, consumer):
     index = LiveIndex(database)
     lease.expire(database, consumer)
-    assert used(index.current()) == 0
+    assert vcpu_usage(index.current()) == 0
     for _ in range(3):
         hold_and_expire(database)
-        assert used(index.current()) == 0
+        assert vcpu_usage(index.current()) == 0
 
 
 def test_the_first_search_releases_expired_leases(database, consumer):
     lease.expire(database, consumer)
-    assert used(LiveIndex(database).current()) == 0
+    assert vcpu_usage(LiveIndex(database).current()) == 0
 
 
 def test_finding_expired_leases_takes_no_extra_statement(database, consumer):
@@ -102,11 +102,11 @@ def test_a_search_releases_only_some_of_many_expired_leases(database, consumer, 
     monkeypatch.setattr(live, "SWEEP_TIME_LIMIT", 0)
     index = LiveIndex(database)
     lease.expire(database, consumer)
-    assert used(index.current()) == 0
+    assert vcpu_usage(index.current()) == 0
     for _ in range(2):
         hold_and_expire(database)
-    assert (used(index.current()), index.has_leases_left) == (2, True), "one of two"
-    assert (used(index.current()), index.has_leases_left) == (0, False)
+    assert (vcpu_usage(index.current()), index.has_leases_left) == (2, True), "one of two"
+    assert (vcpu_usage(index.current()), index.has_leases_left) == (0, False)
 
 
 def test_leases_released_by_others_are_not_awaited(database, consumer, monkeypatch):
@@ -120,7 +120,7 @@ def test_leases_released_by_others_are_not_awaited(database, consumer, monkeypat
     index.current()
     assert index.has_leases_left
     assert lease_sweep.sweep(database)
-    assert used(index.current()) == 0
+    assert vcpu_usage(index.current()) == 0
     assert not index.has_leases_left
 
 
@@ -128,14 +128,14 @@ def test_a_read_only_database_fails_no_search(database, consumer, monkeypatch):
     clock = Clock(1000.0)
     monkeypatch.setattr(lease_sweep, "time", clock)
     lease.expire(database, consumer)
-    with opened(read_only(database.url)) as reading:
-        index = LiveIndex(reading)
-        assert used(index.current()) == 8
-        tried = []
-        with sql_hooks.statements(reading.engine, tried.append):
-            assert used(index.current()) == 8
-            assert not tried, "the next sweep is due only after a few seconds"
+    with opened(read_only(database.url)) as read_only_database:
+        index = LiveIndex(read_only_database)
+        assert vcpu_usage(index.current()) == 8
+        statements = []
+        with sql_hooks.statements(read_only_database.engine, statements.append):
+            assert vcpu_usage(index.current()) == 8
+            assert not statements, "the next sweep is due only after a few seconds"
             clock.now += 60
-            assert used(index.current()) == 8
-            assert tried
-    assert used_in(database) == 8
+            assert vcpu_usage(index.current()) == 8
+            assert statements
+    assert stored_vcpu_usage(database) == 8

@@ -1,4 +1,4 @@
-"""A live index returns the state at the time of the call, whatever process wrote it and however many threads read."""
+"""A live index returns the state at the time of the call, whichever process wrote it and however many threads read."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def uuids(snapshot):
     return set(snapshot.by_uuid)
 
 
-def seen(snapshot, uuid):
+def generation_and_usage(snapshot, uuid):
     """Return the generation and the VCPU usage of a provider."""
     slot = snapshot.by_uuid[uuid]
     return int(snapshot.generations[slot]), int(snapshot.column("VCPU").amounts(slot).used)
@@ -95,77 +95,79 @@ def test_a_database_that_answers_each_statement_of_a_long_load_is_not_stalled(da
 
 def test_read_your_writes_through_any_process(database):
     """Threads claim through one database, and read the live indexes of two others, which they share."""
-    wrong, claims = [], 15
-    with opened(url_of(database)) as one, opened(url_of(database)) as two:
-        live_indexes = [LiveIndex(one), LiveIndex(two)]
+    stale_reads, claims = [], 15
+    with opened(url_of(database)) as first, opened(url_of(database)) as second:
+        live_indexes = [LiveIndex(first), LiveIndex(second)]
 
-        def claim_and_look(name):
+        def claim_and_read(name):
             create(database, name, VCPU=1000)
             owner = Owner("project", "user")
             for number in range(1, claims + 1):
                 claim = Claim(f"{name} {number}", {name: {"VCPU": 1}}, owner)
                 database.write(lambda db, claim=claim: ClaimSet(db, [claim]).place())
                 for live_index in live_indexes:
-                    if seen(live_index.current(), name) != (number + 1, number):
-                        wrong.append((name, number))
+                    if generation_and_usage(live_index.current(), name) != (number + 1, number):
+                        stale_reads.append((name, number))
 
-        threads = [threading.Thread(target=claim_and_look, args=(f"p{number}",)) for number in range(4)]
+        threads = [threading.Thread(target=claim_and_read, args=(f"p{number}",)) for number in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert not wrong
-        assert all(seen(live_index.current(), "p3") == (claims + 1, claims) for live_index in live_indexes)
+        assert not stale_reads
+        assert all(
+            generation_and_usage(live_index.current(), "p3") == (claims + 1, claims) for live_index in live_indexes
+        )
 
 
 @contextlib.contextmanager
-def held_up(database):
-    """Hold up the first thread after it has read the feed, until the test releases it; record the reads."""
-    asked, answered, go_on = [], threading.Event(), threading.Event()
+def block_first_reader(database):
+    """Block the first thread after it has read the feed until the test lets it continue; record the reading threads."""
+    readers, has_read, may_continue = [], threading.Event(), threading.Event()
 
     def after(connection, cursor, statement, parameters, context, executemany):
         if "change_writers" in statement:
-            asked.append(threading.get_ident())
-            if len(asked) == 1:
-                answered.set()
-                go_on.wait(PATIENCE)
+            readers.append(threading.get_ident())
+            if len(readers) == 1:
+                has_read.set()
+                may_continue.wait(PATIENCE)
 
     sa.event.listen(database.reading_engine, "after_cursor_execute", after)
     try:
-        yield asked, answered, go_on
+        yield readers, has_read, may_continue
     finally:
-        go_on.set()
+        may_continue.set()
         sa.event.remove(database.reading_engine, "after_cursor_execute", after)
 
 
 def waits(thread):
-    """Whether the thread waits for the lock of a live index, which has no separate frame."""
+    """Whether the thread waits for the lock of a live index: its frame is on the line that acquires the lock."""
     frame = sys._current_frames().get(thread.ident)
     return frame is not None and ", self._lock:" in linecache.getline(frame.f_code.co_filename, frame.f_lineno)
 
 
 def test_a_refresh_serves_only_calls_made_before_it_began(database):
-    read = []
+    results = []
     with opened(url_of(database)) as reading, contextlib.ExitStack() as stack:
         live_index = LiveIndex(reading)
         live_index.current()
-        asked, answered, go_on = stack.enter_context(held_up(reading))
+        readers, has_read, may_continue = stack.enter_context(block_first_reader(reading))
         early = threading.Thread(target=live_index.current)
         early.start()
-        assert answered.wait(PATIENCE)
+        assert has_read.wait(PATIENCE)
         # Too late for the running refresh.
         create(database, "new", VCPU=1)
-        late = [threading.Thread(target=lambda: read.append(uuids(live_index.current()))) for _ in range(5)]
+        late = [threading.Thread(target=lambda: results.append(uuids(live_index.current()))) for _ in range(5)]
         for thread in late:
             thread.start()
         until(lambda: all(map(waits, late)))
-        go_on.set()
+        may_continue.set()
         for thread in [early, *late]:
             thread.join()
-    assert read == [{"new"}] * 5
+    assert results == [{"new"}] * 5
     # One refresh serves all late threads: it reads the feed twice, before the snapshot and in it.
-    assert len(asked) == 3
-    assert len(set(asked)) == 2
+    assert len(readers) == 3
+    assert len(set(readers)) == 2
 
 
 def test_a_failed_refresh_fails_for_all_calls_that_waited_for_it(database):
@@ -181,21 +183,21 @@ def test_a_failed_refresh_fails_for_all_calls_that_waited_for_it(database):
     with opened(url_of(database)) as reading, contextlib.ExitStack() as stack:
         live_index = LiveIndex(reading)
         before = live_index.current()
-        _, answered, go_on = stack.enter_context(held_up(reading))
+        _, has_read, may_continue = stack.enter_context(block_first_reader(reading))
         early = threading.Thread(target=look)
         early.start()
-        assert answered.wait(PATIENCE)
+        assert has_read.wait(PATIENCE)
         late = [threading.Thread(target=look) for _ in range(4)]
         for thread in late:
             thread.start()
         until(lambda: all(map(waits, late)))
         plan = Plan(at=1, faults=[faults.lose], for_ever=True)
         planted(reading, plan)
-        go_on.set()
+        may_continue.set()
         for thread in [early, *late]:
             thread.join()
     assert outcomes.count(before) == 1, "the first thread had read the database already"
-    assert plan.injected == 2, "one thread has tried for all, twice because its connection was lost"
+    assert plan.injected == 2, "one thread tried for all, twice because it lost its connection"
     assert outcomes.count(None) == 4
 
 
@@ -331,7 +333,7 @@ def test_an_in_memory_database_is_indexed_too():
         assert uuids(live_index.current()) == {"host0", "host2"}
 
 
-# --- writers that leave nothing in the feed ---
+# --- writes that the feed does not record ---
 
 
 @pytest.fixture
@@ -358,20 +360,20 @@ def test_a_search_during_a_restore_in_one_transaction_sees_no_empty_database(dat
         restoring.exec_driver_sql(f"TRUNCATE {', '.join(tables)} CASCADE")
         for table in tables:
             restoring.exec_driver_sql(f"INSERT INTO {table} SELECT * FROM copy_of_{table}")
-        asked = pool.submit(index.current)
+        search = pool.submit(index.current)
         # The server has the databases of other tests, too.
         waiting = (
             "SELECT 1 FROM pg_locks WHERE NOT granted"
             " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
         )
-        while not asked.done() and not restoring.exec_driver_sql(waiting).all():
+        while not search.done() and not restoring.exec_driver_sql(waiting).all():
             time.sleep(0.01)
-        assert not asked.done(), "the search has to wait"
+        assert not search.done(), "the search has to wait"
         restoring.commit()
-        assert uuids(asked.result()) == {"a", "b"}
+        assert uuids(search.result()) == {"a", "b"}
 
 
-def by_hand(database, statement):
+def write_by_hand(database, statement):
     with database.engine.begin() as connection:
         connection.execute(statement)
 
@@ -388,11 +390,11 @@ def by_hand(database, statement):
 def test_the_next_verification_finds_foreign_writes(database, caplog, clock, statement):
     for uuid in ("one", "two"):
         create(database, uuid, VCPU=1)
-    by_hand(database, sa.update(resource_providers).values(root_provider_id=None))
+    write_by_hand(database, sa.update(resource_providers).values(root_provider_id=None))
     live_index, blind = LiveIndex(database, 60), LiveIndex(database)
     before = meaning(live_index.current())
     blind.current()
-    by_hand(database, statement)
+    write_by_hand(database, statement)
     clock.now = 61
     assert meaning(live_index.current()) == meaning(database.snapshot(loaded).snapshot) != before
     assert [record.levelname for record in caplog.records if "differs" in record.message] == ["ERROR"]
@@ -404,7 +406,7 @@ def test_a_database_with_another_identity_is_read_again(database):
     create(database, "one", VCPU=1)
     live_index = LiveIndex(database)
     live_index.current()
-    by_hand(database, sa.insert(resource_providers).values(uuid="two", name="two", generation=0))
+    write_by_hand(database, sa.insert(resource_providers).values(uuid="two", name="two", generation=0))
     assert uuids(live_index.current()) == {"one"}
     standard.renew(database)
     assert uuids(live_index.current()) == {"one", "two"}
@@ -432,7 +434,7 @@ def test_the_next_verification_finds_usage_missing_from_the_feed(database, caplo
         database.write(lambda db, claim=claim: ClaimSet(db, [claim]).place())
     live_index = LiveIndex(database, 60)
     before = meaning(live_index.current())
-    by_hand(database, statement)
+    write_by_hand(database, statement)
     clock.now = 61
     assert meaning(live_index.current()) == meaning(database.snapshot(loaded).snapshot) != before
     assert "differs" in caplog.text
@@ -446,12 +448,12 @@ def test_a_large_index_is_compared_in_sections_within_the_interval(database, cap
     live_index = LiveIndex(database, 60)
     live_index.current()
     for turn, name in enumerate([*names, *names]):
-        moved = sa.update(resource_providers).values(generation=turn + 9)
-        by_hand(database, moved.where(resource_providers.c.uuid == name))
-        needed = 0
-        while seen(live_index.current(), name)[0] != turn + 9 and needed < 5:
-            clock.now, needed = clock.now + 16, needed + 1
-        assert needed <= 4, "a quarter of the interval each"
+        advance = sa.update(resource_providers).values(generation=turn + 9)
+        write_by_hand(database, advance.where(resource_providers.c.uuid == name))
+        quarters = 0
+        while generation_and_usage(live_index.current(), name)[0] != turn + 9 and quarters < 5:
+            clock.now, quarters = clock.now + 16, quarters + 1
+        assert quarters <= 4, "a quarter of the interval each"
     assert caplog.text.count("differs") == 14
     caplog.clear()
     for _ in range(8):
@@ -471,14 +473,14 @@ def test_verification_accepts_ordinary_writes(database, caplog):
 
 
 def test_verification_runs_once_per_interval(database, clock):
-    live_index, asked = LiveIndex(database, 3600), []
+    live_index, verifications = LiveIndex(database, 3600), []
     live_index.current()
     for clock.now in (3599, 3601, 3602, 7200, 7202):
         statements = []
         with sql_hooks.statements(database.reading_engine, statements.append):
             live_index.current()
-        asked.append(any("resource_providers" in statement for statement in statements))
-    assert asked == [False, True, False, False, True]
+        verifications.append(any("resource_providers" in statement for statement in statements))
+    assert verifications == [False, True, False, False, True]
 
 
 def test_a_rarely_used_index_follows_a_feed_without_changes(database):
@@ -496,14 +498,14 @@ def test_a_rarely_used_index_follows_a_feed_without_changes(database):
 # --- forks and failures ---
 
 
-def fork_and_look(url):
+def fork_and_read(url):
     """Exit with 0 if a forked child can read the index while a thread of its parent refreshes it."""
     with opened(url) as database:
         live_index = LiveIndex(database)
         live_index.current()
-        with held_up(database) as (_, answered, _):
+        with block_first_reader(database) as (_, has_read, _):
             threading.Thread(target=live_index.current, daemon=True).start()
-            assert answered.wait(PATIENCE)
+            assert has_read.wait(PATIENCE)
             create(database, "new", VCPU=1)
             # As uWSGI forks: without Python's hooks.
             child = ctypes.CDLL(None).fork()
@@ -514,8 +516,8 @@ def fork_and_look(url):
 
 
 def test_a_forked_child_does_not_wait_for_a_refresh_of_its_parent(database):
-    done = preloaded.service().run([sys.executable, "-m", "tests.index.test_live", url_of(database)])
-    assert done.returncode == 0, done.stderr
+    result = preloaded.service().run([sys.executable, "-m", "tests.index.test_live", url_of(database)])
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
@@ -548,4 +550,4 @@ def test_a_database_that_was_down_is_followed_again(private_server):
 
 
 if __name__ == "__main__":
-    fork_and_look(sys.argv[1])
+    fork_and_read(sys.argv[1])

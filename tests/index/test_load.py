@@ -35,8 +35,16 @@ def write(database, world):
                 db, uuid=name, name=f"{name}\x07 \\'\", ü\U0001f427", parent_uuid=member.parent
             )
             records = [
-                Inventory(name, of.total, of.reserved, of.min_unit, of.most, of.step_size, of.allocation_ratio)
-                for name, of in member.stock.items()
+                Inventory(
+                    name,
+                    stock.total,
+                    stock.reserved,
+                    stock.min_unit,
+                    stock.most,
+                    stock.step_size,
+                    stock.allocation_ratio,
+                )
+                for name, stock in member.stock.items()
             ]
             provider.replace_inventories(records)
             provider.replace_traits(member.traits)
@@ -45,9 +53,9 @@ def write(database, world):
 
         world.ids[name] = database.write(work)
         for number in range(2):
-            used = {resource_class: of.used // 2 for resource_class, of in member.stock.items() if of.used}
-            if used:
-                claim = Claim(f"{name} {number}", {name: used}, owner)
+            amounts = {resource_class: stock.used // 2 for resource_class, stock in member.stock.items() if stock.used}
+            if amounts:
+                claim = Claim(f"{name} {number}", {name: amounts}, owner)
                 database.write(lambda db, claim=claim: ClaimSet(db, [claim]).place())
 
 
@@ -62,11 +70,11 @@ def world():
     return world
 
 
-def everything(database):
+def read_all(database):
     return database.snapshot(load.all_rows)
 
 
-def some(database, ids):
+def read_some(database, ids):
     return database.snapshot(lambda db: load.of_providers(db, ids))
 
 
@@ -80,24 +88,24 @@ def as_sets(rows):
 
 def test_loaded_rows_equal_written_ones(database, world):
     write(database, world)
-    rows, names = everything(database), database.snapshot(load.class_names)
+    rows, names = read_all(database), database.snapshot(load.class_names)
     loaded = contents(build(rows, names))
     ids = {name: class_id for class_id, name in names.items()}
     world.classes = {name: ids[name] for name in world.classes}
-    drawn = contents(world.snapshot())
+    expected = contents(world.snapshot())
     # A world has neither names nor generations of its writes; everything else is compared.
     assert set(names.values()) > set(world.classes)
-    for reported in (loaded, drawn):
+    for reported in (loaded, expected):
         reported["classes"] = reported["trait ids"] = None
-        reported["providers"] = {uuid: (of[0], *of[3:]) for uuid, of in reported["providers"].items()}
-    assert loaded == drawn
+        reported["providers"] = {uuid: (facts[0], *facts[3:]) for uuid, facts in reported["providers"].items()}
+    assert loaded == expected
     ids = database.read(lambda db: dict(db.execute(sa.select(traits.c.name, traits.c.id)).all()))
     assert rows.trait_ids == {name: ids[name] for _, name in rows.traits}
 
 
 def test_names_and_generations_are_loaded(database, world):
     write(database, world)
-    rows = {row[1]: (row[2], row[3]) for row in everything(database).providers}
+    rows = {row[1]: (row[2], row[3]) for row in read_all(database).providers}
     for uuid in world.members:
         provider = database.read(lambda db, uuid=uuid: ResourceProvider.get(db, uuid))
         assert rows[uuid] == (provider.name, provider.generation)
@@ -117,8 +125,8 @@ def test_ratios_are_read_as_claims_read_them(database):
         lambda db: dict(db.execute(sa.select(inventories.c.resource_provider_id, inventories.c.allocation_ratio)).all())
     )
     assert len(claimed) == len(ratios)
-    assert {row[0]: row[7] for row in everything(database).inventories} == claimed
-    assert {row[0]: row[7] for row in some(database, claimed).inventories} == claimed
+    assert {row[0]: row[7] for row in read_all(database).inventories} == claimed
+    assert {row[0]: row[7] for row in read_some(database, claimed).inventories} == claimed
 
 
 def test_rows_of_some_providers_equal_their_part_of_all_rows(database, world):
@@ -126,36 +134,36 @@ def test_rows_of_some_providers_equal_their_part_of_all_rows(database, world):
     writer = Writer(database, random.Random(5))
     for _ in range(100):
         writer.write()
-    rows = everything(database)
+    rows = read_all(database)
     for field in TABLES:
         assert len(getattr(rows, field)), f"there are no {field} to compare"
     ids = [row[0] for row in rows.providers]
-    assert as_sets(some(database, ids)) == as_sets(rows)
-    assert some(database, ids).trait_ids == rows.trait_ids
-    assert as_sets(some(database, ids[:1])) == {
-        name: [row for row in of if row[0] == ids[0]] for name, of in as_sets(rows).items()
+    assert as_sets(read_some(database, ids)) == as_sets(rows)
+    assert read_some(database, ids).trait_ids == rows.trait_ids
+    assert as_sets(read_some(database, ids[:1])) == {
+        name: [row for row in table_rows if row[0] == ids[0]] for name, table_rows in as_sets(rows).items()
     }
     generations, usages = database.snapshot(lambda db: load.usage(db, ids[1:]))
     assert generations == {row[0]: row[3] for row in rows.providers if row[0] != ids[0]}
     assert sorted(usages) == [row for row in as_sets(rows)["usages"] if row[0] != ids[0]]
 
 
-def test_more_rows_than_one_statement_or_one_pack_takes(database, monkeypatch):
+def test_rows_of_several_statements_and_packs_are_loaded(database, monkeypatch):
     providers = [{"uuid": f"u{n}", "name": f"n{n}", "generation": n} for n in range(3 * load._PACK)]
     with database.engine.begin() as connection:
         connection.execute(sa.insert(resource_providers), providers)
         ids = connection.execute(sa.select(resource_providers.c.id)).scalars().all()
         stock = dict.fromkeys(AMOUNTS, 1) | {"resource_class_id": 0}
         connection.execute(sa.insert(inventories), [stock | {"resource_provider_id": id_} for id_ in ids])
-        used = {"resource_class_id": 0, "used": 2**31 - 1}
-        holders = [used | {"resource_provider_id": id_, "consumer_id": name} for id_ in ids for name in "ab"]
-        connection.execute(sa.insert(allocations), holders)
-    rows = everything(database)
+        amount = {"resource_class_id": 0, "used": 2**31 - 1}
+        claims = [amount | {"resource_provider_id": id_, "consumer_id": name} for id_ in ids for name in "ab"]
+        connection.execute(sa.insert(allocations), claims)
+    rows = read_all(database)
     assert sorted(row[3] for row in rows.providers) == list(range(3 * load._PACK))
     assert sorted(row[0] for row in rows.inventories) == sorted(ids)
     assert as_sets(rows)["usages"] == [(id_, 0, 2 * (2**31 - 1)) for id_ in sorted(ids)]
     monkeypatch.setattr(load, "_BATCH_SIZE", 100)
-    assert as_sets(some(database, ids)) == as_sets(rows)
+    assert as_sets(read_some(database, ids)) == as_sets(rows)
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
@@ -166,11 +174,11 @@ def test_texts_truncated_by_the_server_lose_nothing(database, world, monkeypatch
     for number in range(5):
         with opened(database.url) as another:
             another.write(lambda db, number=number: LockedProvider.create(db, uuid=f"u{number}", name=f"n{number}"))
-    whole, position = everything(database), database.read(Position.now)
+    all_rows, position = read_all(database), database.read(Position.now)
     monkeypatch.setattr(dialects, "GROUP_CONCAT_MAX_LEN", max_len)
-    with opened(database.url) as cut:
-        assert as_sets(everything(cut)) == as_sets(whole)
-        assert cut.read(Position.now).newest == position.newest
+    with opened(database.url) as truncating:
+        assert as_sets(read_all(truncating)) == as_sets(all_rows)
+        assert truncating.read(Position.now).newest == position.newest
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
@@ -181,7 +189,7 @@ def test_texts_are_not_truncated_needlessly(database):
 
 def test_the_index_has_the_roots_of_the_database(database, world, caplog):
     write(database, world)
-    snapshot = build(everything(database), database.snapshot(load.class_names))
+    snapshot = build(read_all(database), database.snapshot(load.class_names))
     for uuid, slot in snapshot.by_uuid.items():
         provider = database.read(lambda db, uuid=uuid: ResourceProvider.get(db, uuid))
         assert snapshot.provider(snapshot.provider(slot).root).uuid == provider.root_uuid
@@ -195,8 +203,8 @@ def test_leftover_rows_of_a_deleted_provider_are_not_loaded(database, world):
     with database.engine.begin() as connection:
         stock = dict.fromkeys(AMOUNTS, 1) | {"resource_class_id": 0, "resource_provider_id": absent}
         connection.execute(sa.insert(inventories), stock)
-    assert as_sets(some(database, [absent])) == as_sets(some(database, []))
-    snapshot = build(everything(database), database.snapshot(load.class_names))
+    assert as_sets(read_some(database, [absent])) == as_sets(read_some(database, []))
+    snapshot = build(read_all(database), database.snapshot(load.class_names))
     assert absent not in snapshot.by_id
 
 
@@ -209,12 +217,12 @@ def test_no_usage_is_left_out_of_a_checksum():
 def test_the_checksum_covers_all_rows(database, world):
     assert database.snapshot(lambda db: load.checksum(db, 0, 2**31)) == (0, 0, 0, 0)
     write(database, world)
-    rows = everything(database)
+    rows = read_all(database)
     expected = (
         len(rows.providers),
         max(row[0] for row in rows.providers),
         sum(row[3] for row in rows.providers),
-        sum(int(used * load.weight(provider_id, class_id)) for provider_id, class_id, used in rows.usages),
+        sum(int(usage * load.weight(provider_id, class_id)) for provider_id, class_id, usage in rows.usages),
     )
     assert database.snapshot(lambda db: load.checksum(db, 0, 2**31)) == expected
     assert expected[2] > 0

@@ -31,7 +31,7 @@ from placement.index.refresh import agrees, loaded, refreshed
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.resource_class import ResourceClass
 from tests.children import PATIENCE
-from tests.index import rewound, writes
+from tests.index import rewind, writes
 from tests.index.contents import meaning
 from tests.index.reader import Reader
 from tests.index.writes import Writer
@@ -48,19 +48,19 @@ def maintain(database: Database, retention: float = feed.RETENTION) -> None:
             database._attempts.maintain(writer)
 
 
-class Play:
-    """Three writers and two readers of one database, which act one at a time."""
+class Scenario:
+    """Three writers and two readers of one database, which run one at a time."""
 
     def __init__(self, stack: contextlib.ExitStack, url: str, chance: random.Random) -> None:
         self.chance = chance
         self.databases = [stack.enter_context(opened(url)) for _ in range(3)]
         self.writers = [Writer(database, chance) for database in self.databases]
-        # A transaction that is left open does not collide, because it writes other providers.
-        self.apart = Writer(stack.enter_context(opened(url)), chance, "apart ")
-        self.alone = self.databases[0].url.get_backend_name() == "sqlite"
+        # The open transaction does not collide with the others, because it writes other providers.
+        self.open_writer = Writer(stack.enter_context(opened(url)), chance, "apart ")
+        self.single_writer = self.databases[0].url.get_backend_name() == "sqlite"
         self.readers = [Reader(self.databases[0]), Reader(self.databases[1])]
-        self.undisturbed = set(self.readers)
-        self.noted = rewound.noted(self.databases[0])
+        self.followers = set(self.readers)
+        self.saved_state = rewind.save(self.databases[0])
 
     def write(self) -> None:
         for _ in range(self.chance.randint(1, 6)):
@@ -68,77 +68,77 @@ class Play:
 
     def look(self) -> None:
         reader = self.chance.choice(self.readers)
-        reader.look(must_follow=reader in self.undisturbed)
-        self.undisturbed.add(reader)
+        reader.look(must_follow=reader in self.followers)
+        self.followers.add(reader)
 
     def leave_open(self) -> None:
         """Leave a transaction open during writes and refreshes of others, then commit it or roll it back."""
-        work, end = self.chance.choice(writes.LOCAL)(self.apart), self.chance.choice(["commit", "roll back"])
-        done, go_on = threading.Event(), threading.Event()
+        work, end = self.chance.choice(writes.LOCAL)(self.open_writer), self.chance.choice(["commit", "roll back"])
+        has_written, may_end = threading.Event(), threading.Event()
 
         def slowly(db: Transaction) -> None:
             try:
                 work(db)
             finally:
-                done.set()
-            go_on.wait(PATIENCE)
+                has_written.set()
+            may_end.wait(PATIENCE)
             if end == "roll back":
                 raise errors.ConsumerGenerationConflict(expected=1, given=2)
 
         def write() -> None:
             with contextlib.suppress(errors.Failure):
-                self.apart.database.write(slowly)
+                self.open_writer.database.write(slowly)
 
         thread = threading.Thread(target=write)
         thread.start()
         try:
-            assert done.wait(PATIENCE)
+            assert has_written.wait(PATIENCE)
             for _ in range(self.chance.randint(1, 3)):
-                if not self.alone and self.chance.randrange(2):
+                if not self.single_writer and self.chance.randrange(2):
                     self.chance.choice(self.writers).write()
                 else:
                     self.look()
         finally:
-            go_on.set()
+            may_end.set()
             thread.join()
 
-    def clear_rows(self) -> None:
-        """Prune the feed: readers that have not refreshed since may be unable to follow it, and read everything."""
+    def prune(self) -> None:
+        """Prune the feed: readers that have not refreshed since may be unable to follow it; they read everything."""
         maintain(self.chance.choice(self.databases), -1.0)
-        self.undisturbed.clear()
+        self.followers.clear()
 
     def forget_writers(self) -> None:
-        """End all writers: readers that refreshed just before miss nothing, the others have paused for too long."""
+        """End all writers: readers that refreshed just before miss nothing; the others have paused for too long."""
         for reader in self.readers:
             if self.chance.randrange(2):
                 reader.look()
-                self.undisturbed.add(reader)
+                self.followers.add(reader)
             else:
                 reader.age(feed.LIFETIME)
-                self.undisturbed.discard(reader)
-        by_hand(self.readers[0], sa.update(change_writers).values(seen_at=LONG_AGO))
+                self.followers.discard(reader)
+        write_by_hand(self.readers[0], sa.update(change_writers).values(seen_at=LONG_AGO))
         maintain(self.chance.choice(self.databases))
 
-    def note(self) -> None:
-        """Note the committed state, as a backup or the disk would."""
-        self.noted = rewound.noted(self.chance.choice(self.databases))
+    def save(self) -> None:
+        """Save the committed state, like a backup or the disk."""
+        self.saved_state = rewind.save(self.chance.choice(self.databases))
 
     def lose(self) -> None:
-        """Lose the commits since the noted state; some writers also lose their connections."""
-        rewound.put_back(self.databases[0], self.noted)
+        """Lose the commits since the saved state; some writers also lose their connections."""
+        rewind.restore(self.databases[0], self.saved_state)
         for database in self.databases:
             if self.chance.randrange(2):
                 database.writers.drop_idle()
-        self.undisturbed.clear()
+        self.followers.clear()
 
     def end(self) -> None:
         for reader in self.readers:
-            reader.look(must_follow=reader in self.undisturbed)
+            reader.look(must_follow=reader in self.followers)
 
 
-ACTS = (
-    *(Play.write, Play.write, Play.write, Play.look, Play.look, Play.leave_open, Play.clear_rows, Play.forget_writers),
-    *(Play.note, Play.lose),
+STEPS = (
+    *(Scenario.write, Scenario.write, Scenario.write, Scenario.look, Scenario.look, Scenario.leave_open),
+    *(Scenario.prune, Scenario.forget_writers, Scenario.save, Scenario.lose),
 )
 
 
@@ -147,13 +147,13 @@ ACTS = (
     max_examples=scaled(25),
     suppress_health_check=[*HealthCheck],  # the test itself empties the database
 )
-@given(chance=st.randoms(use_true_random=False), acts=st.lists(st.sampled_from(ACTS), min_size=3, max_size=12))
-def test_refreshed_equals_built(synced_database, chance, acts):
+@given(chance=st.randoms(use_true_random=False), steps=st.lists(st.sampled_from(STEPS), min_size=3, max_size=12))
+def test_refreshed_equals_built(synced_database, chance, steps):
     with contextlib.ExitStack() as stack:
-        play = Play(stack, synced_database.clean(), chance)
-        for act in acts:
-            act(play)
-        play.end()
+        scenario = Scenario(stack, synced_database.clean(), chance)
+        for step in steps:
+            step(scenario)
+        scenario.end()
 
 
 @pytest.mark.every_database
@@ -199,8 +199,8 @@ def reader(database):
     return Reader(database)
 
 
-def by_hand(reader, *statements):
-    """Write without the feed."""
+def write_by_hand(reader, *statements):
+    """Write without recording the change in the feed."""
     with reader.database.engine.begin() as connection:
         for statement in statements:
             connection.execute(statement)
@@ -214,7 +214,7 @@ def rename(reader, name):
 
 
 def test_only_providers_named_in_the_feed_are_read_again(reader):
-    by_hand(reader, RENAME)
+    write_by_hand(reader, RENAME)
     rename(reader, "renamed")
     before = reader.indexed.snapshot
     after = reader.database.snapshot(lambda db: refreshed(db, reader.indexed)).snapshot
@@ -235,13 +235,13 @@ def test_the_strongest_of_several_changes_of_a_provider_counts(reader, renamed_f
 
 
 def test_a_replaced_database_is_read_completely(reader):
-    by_hand(reader, RENAME, sa.update(feed_instance).values(uuid="another"))
+    write_by_hand(reader, RENAME, sa.update(feed_instance).values(uuid="another"))
     reader.look()
     assert not reader.followed
 
 
 def test_a_database_without_identity_is_read_completely_each_time(reader):
-    by_hand(reader, RENAME, sa.delete(feed_instance))
+    write_by_hand(reader, RENAME, sa.delete(feed_instance))
     reader.look()
     reader.look()
     assert not reader.followed
@@ -254,7 +254,7 @@ def test_a_feed_that_was_set_back_is_not_followed(reader):
     newest = sa.select(sa.func.max(provider_changes.c.seq)).scalar_subquery()
     seq = reader.database.read(lambda db: db.execute(sa.select(newest)).scalar())
     # As after a restore from a backup whose state the index has never read.
-    by_hand(reader, RENAME, sa.delete(provider_changes).where(provider_changes.c.seq == seq))
+    write_by_hand(reader, RENAME, sa.delete(provider_changes).where(provider_changes.c.seq == seq))
     reader.look()
     assert reader.followed == 1
 
@@ -263,10 +263,10 @@ def test_a_feed_that_was_set_back_is_not_followed(reader):
 def test_the_index_loses_a_commit_that_the_database_lost(reader, goes_on):
     """Its writer does not notice, and continues with the next number, while readers have seen the lost one."""
     rename(reader, "one")
-    state = rewound.noted(reader.database)
+    state = rewind.save(reader.database)
     rename(reader, "lost")
     reader.look(must_follow=True)
-    rewound.put_back(reader.database, state)
+    rewind.restore(reader.database, state)
     for number in range(goes_on):
         reader.database.write(lambda db, number=number: LockedProvider.lock(db, "other").rename(f"n{number}"))
     reader.look()
@@ -276,18 +276,18 @@ def test_the_index_loses_a_commit_that_the_database_lost(reader, goes_on):
 
 
 def test_the_loss_of_a_writers_registration_is_noticed(reader):
-    state = rewound.noted(reader.database)
+    state = rewind.save(reader.database)
     with opened(reader.database.url) as other:
         other.write(lambda db: LockedProvider.lock(db, "root").rename("lost"))
     reader.look(must_follow=True)
-    rewound.put_back(reader.database, state)
+    rewind.restore(reader.database, state)
     reader.look()
     assert reader.followed == 1
 
 
 def expire_writer(reader, writer):
     """Have another writer's maintenance find that this writer's lease has expired, and end the writer."""
-    by_hand(reader, sa.update(change_writers).where(change_writers.c.id == writer).values(seen_at=LONG_AGO))
+    write_by_hand(reader, sa.update(change_writers).where(change_writers.c.id == writer).values(seen_at=LONG_AGO))
     maintain(reader.database)
 
 
@@ -315,18 +315,18 @@ def test_the_loss_of_writes_of_ended_writers_is_noticed(reader, existed):
     with opened(reader.database.url) as other:
         if existed:
             other.write(lambda db: LockedProvider.lock(db, "root").rename("kept"))
-        state = rewound.noted(reader.database)
+        state = rewind.save(reader.database)
         other.write(lambda db: LockedProvider.lock(db, "root").rename("lost"))
         (writer,) = other.writers.idle
     reader.look(must_follow=True)
     expire_writer(reader, writer.id)
     reader.look(must_follow=True)
-    rewound.put_back(reader.database, state)
+    rewind.restore(reader.database, state)
     reader.look()
     assert reader.followed == 2
 
 
-def test_a_writer_ended_before_the_index_knew_it_is_noticed(reader):
+def test_a_writer_ended_before_the_index_has_read_it_is_noticed(reader):
     with opened(reader.database.url) as sleeper:
         sleeper.write(lambda db: LockedProvider.lock(db, "root").rename("one"))
         (writer,) = sleeper.writers.idle
@@ -336,14 +336,14 @@ def test_a_writer_ended_before_the_index_knew_it_is_noticed(reader):
 
 
 def test_a_reader_that_paused_for_too_long_reads_everything(reader):
-    by_hand(reader, RENAME)
+    write_by_hand(reader, RENAME)
     reader.age(feed.LIFETIME / 4)
     reader.look()
     assert not reader.followed
 
 
 def test_a_reader_reads_everything_after_the_clock_was_set_back_by_hours(reader):
-    by_hand(reader, RENAME)
+    write_by_hand(reader, RENAME)
     reader.age(-feed.LIFETIME / 4 - 60)
     reader.look()
     assert not reader.followed
@@ -386,8 +386,10 @@ def test_usage_beyond_32_bits_is_compared_in_full(reader):
     """Such usage is the sum of several consumers."""
     place = {"resource_provider_id": _id(reader, "root"), "resource_class_id": 0}
     amounts = dict.fromkeys(("total", "min_unit", "max_unit", "step_size", "allocation_ratio"), 1)
-    held = [{"consumer_id": f"consumer {number}", "used": 2**31 - 1, **place} for number in range(5)]
-    by_hand(reader, sa.insert(inventories).values(reserved=0, **amounts, **place), sa.insert(allocations).values(held))
+    rows = [{"consumer_id": f"consumer {number}", "used": 2**31 - 1, **place} for number in range(5)]
+    write_by_hand(
+        reader, sa.insert(inventories).values(reserved=0, **amounts, **place), sa.insert(allocations).values(rows)
+    )
     assert reader.database.snapshot(lambda db: agrees(db, loaded(db), 0, 1))
 
 
@@ -411,7 +413,7 @@ def test_a_small_index_follows_hundreds_of_changes(reader):
 
 
 def test_a_change_of_an_unknown_provider_causes_no_failure(reader):
-    by_hand(reader, sa.insert(resource_providers).values(uuid="by hand", name="by hand", generation=3))
+    write_by_hand(reader, sa.insert(resource_providers).values(uuid="by hand", name="by hand", generation=3))
     new = _id(reader, "by hand")
     reader.database.write(lambda db: db.changed(new, feed.USAGE))
     reader.look()
@@ -421,7 +423,7 @@ def test_a_change_of_an_unknown_provider_causes_no_failure(reader):
 @pytest.mark.parametrize("kind", [feed.USAGE, feed.SHAPE])
 def test_a_provider_without_a_generation_causes_no_failure(reader, kind):
     other = _id(reader, "other")
-    by_hand(reader, sa.update(resource_providers).where(resource_providers.c.id == other).values(generation=None))
+    write_by_hand(reader, sa.update(resource_providers).where(resource_providers.c.id == other).values(generation=None))
     reader.database.write(lambda db: db.changed(other, kind))
     reader.look(must_follow=True)
 
@@ -429,7 +431,7 @@ def test_a_provider_without_a_generation_causes_no_failure(reader, kind):
 def test_a_move_recorded_in_part_causes_no_failure(reader):
     root, child, other = (_id(reader, uuid) for uuid in ("root", "child", "other"))
     move = sa.update(resource_providers).values(root_provider_id=other)
-    by_hand(
+    write_by_hand(
         reader,
         move.where(resource_providers.c.id == root).values(parent_provider_id=other),
         move.where(resource_providers.c.id == child),
@@ -440,7 +442,7 @@ def test_a_move_recorded_in_part_causes_no_failure(reader):
 
 def test_a_provider_deleted_by_hand_causes_no_failure(reader):
     gone = _id(reader, "other")
-    by_hand(
+    write_by_hand(
         reader,
         sa.update(resource_providers).where(resource_providers.c.id == gone).values(root_provider_id=None),
         sa.delete(resource_providers).where(resource_providers.c.id == gone),

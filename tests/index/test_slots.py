@@ -40,22 +40,22 @@ def check(slots: SlotSet, expected: frozenset[int]) -> None:
 
 
 @pytest.mark.parametrize("operation", [operator.and_, operator.or_, operator.sub])
-@given(some=numbers, others=numbers)
-def test_operators_behave_like_set_operators(operation: Callable[[Any, Any], Any], some: Any, others: Any) -> None:
-    for left in forms(some):
-        for right in forms(others):
-            check(operation(left, right), operation(some, others))
-            check(left, some)
-            check(right, others)
+@given(first=numbers, second=numbers)
+def test_operators_behave_like_set_operators(operation: Callable[[Any, Any], Any], first: Any, second: Any) -> None:
+    for first_set in forms(first):
+        for second_set in forms(second):
+            check(operation(first_set, second_set), operation(first, second))
+            check(first_set, first)
+            check(second_set, second)
 
 
 @given(st.lists(numbers, max_size=4))
-def test_union_and_intersection_of_many(sets: list[frozenset[int]]) -> None:
+def test_union_and_intersection_of_several_sets(sets: list[frozenset[int]]) -> None:
     for form in range(3):
-        several = [forms(members)[form] for members in sets]
-        check(SlotSet.union(several, SIZE), frozenset().union(*sets))
+        sets_in_form = [forms(members)[form] for members in sets]
+        check(SlotSet.union(sets_in_form, SIZE), frozenset().union(*sets))
         if sets:
-            check(intersection(several), frozenset.intersection(*sets))
+            check(intersection(sets_in_form), frozenset.intersection(*sets))
 
 
 @given(numbers)
@@ -69,9 +69,7 @@ def test_the_compact_form_is_the_smaller_one(members: frozenset[int]) -> None:
 
 
 @given(numbers, numbers, st.integers(SIZE, 3 * SIZE))
-def test_an_edited_set_has_other_members_and_may_have_more_slots(
-    before: frozenset[int], after: frozenset[int], size: int
-) -> None:
+def test_an_edited_set_has_the_new_members_and_size(before: frozenset[int], after: frozenset[int], size: int) -> None:
     for slots in forms(before):
         edited = slots.edited(after - before, before - after, size)
         assert edited.slots().tolist() == sorted(after)
@@ -111,8 +109,8 @@ def forests(draw: st.DrawFn) -> tuple[Forest, list[int]]:
 
 
 @given(st.data(), forests())
-def test_roots_and_trees_of_a_set(data: st.DataObject, grown: tuple[Forest, list[int]]) -> None:
-    forest, roots = grown
+def test_roots_and_trees_of_a_set(data: st.DataObject, forest_and_roots: tuple[Forest, list[int]]) -> None:
+    forest, roots = forest_and_roots
     members = data.draw(st.frozensets(st.integers(0, len(roots) - 1)))
     tops = frozenset(roots[slot] for slot in members)
     for slots in forms(members):
@@ -123,8 +121,8 @@ def test_roots_and_trees_of_a_set(data: st.DataObject, grown: tuple[Forest, list
 
 
 @given(st.data(), forests())
-def test_trees_of_a_few_roots_among_many_slots(data: st.DataObject, grown: tuple[Forest, list[int]]) -> None:
-    roots = grown[1]
+def test_trees_of_a_few_roots_among_many_slots(data: st.DataObject, forest_and_roots: tuple[Forest, list[int]]) -> None:
+    roots = forest_and_roots[1]
     forest = Forest.of_roots(roots, 1000)
     tops = data.draw(st.frozensets(st.sampled_from(roots)))
     members = forest.trees_of(SlotSet.sparse(array(tops)))

@@ -62,8 +62,8 @@ class Writer:
 
     def some(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return up to three of the names, the first ones more often: custom names may not exist."""
-        drawn = [names[min(self.chance.randrange(len(names)), self.chance.randrange(len(names)))] for _ in range(3)]
-        return tuple(dict.fromkeys(drawn[self.chance.randrange(4) :]))
+        sample = [names[min(self.chance.randrange(len(names)), self.chance.randrange(len(names)))] for _ in range(3)]
+        return tuple(dict.fromkeys(sample[self.chance.randrange(4) :]))
 
     def create(self) -> Work:
         uuid, parent = self.provider(), self.chance.choice([None, self.provider()])
@@ -128,10 +128,12 @@ class Writer:
         return lambda db: LockedProvider.lock(db, uuid).replace_aggregates(names, advance=guarded)
 
     def claim(self) -> Claim:
-        wanted = {}
+        amounts_by_provider = {}
         for _ in range(self.chance.choice((1, 1, 2, 0))):
-            wanted[self.provider()] = {self.chance.choice(("VCPU", "DISK_GB", "CUSTOM_A")): self.chance.choice((1, 2))}
-        return Claim(self.chance.choice(self.consumers), wanted, Owner("project", "user"))
+            amounts_by_provider[self.provider()] = {
+                self.chance.choice(("VCPU", "DISK_GB", "CUSTOM_A")): self.chance.choice((1, 2))
+            }
+        return Claim(self.chance.choice(self.consumers), amounts_by_provider, Owner("project", "user"))
 
     def allocate(self) -> Work:
         claims = [self.claim()]
@@ -225,14 +227,14 @@ def _main(url: str, seed: int, number: int, then_hold: bool) -> None:
         for _ in itertools.count() if then_hold else ():
             work = writer.create_stocked() if writer.chance.randrange(2) else writer.allocate()
 
-            def held(db: Transaction, work: Work = work) -> None:
+            def work_and_hold(db: Transaction, work: Work = work) -> None:
                 work(db)
                 sys.stdout.write("holding\n")
                 sys.stdout.flush()
                 time.sleep(600)
 
             with contextlib.suppress(errors.Failure):
-                database.write(held)
+                database.write(work_and_hold)
     sys.stdout.write("done\n")
 
 

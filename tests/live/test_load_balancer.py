@@ -178,7 +178,7 @@ def test_a_reload_of_a_service_loses_no_request(first, second):
             proxy.wait_until(lambda: len(storm.history) > sent + 10)
     answered = statuses([event.answer for event in storm.history])
     assert set(answered) == {200, 204}, answered
-    assert Storm(first.url).used(provider) == answered[204]
+    assert Storm(first.url).usage(provider) == answered[204]
 
 
 def test_a_reload_of_haproxy_loses_no_request(first):

@@ -144,12 +144,12 @@ class Scenario:
         assert worker.ask("GET", f"/traits/{self.late_trait}").status == 404
         assert worker.ask("GET", f"/resource_classes/{self.kept_class}").status == 200
         assert worker.ask("GET", f"/traits/{self.kept_trait}").status == 204
-        assert worker.held(self.late_consumers[number]) == {}
-        assert worker.held(self.early[number]) == {self.changed[number]: {"VCPU": 1}}
+        assert worker.allocations(self.late_consumers[number]) == {}
+        assert worker.allocations(self.early[number]) == {self.changed[number]: {"VCPU": 1}}
         assert (
             worker.get(f"/resource_providers/{self.changed[number]}/inventories")["inventories"]["VCPU"]["total"] == 8
         )
-        assert worker.used(self.changed[number]) == 1
+        assert worker.usage(self.changed[number]) == 1
         # A generation of the lost state is refused, that of the backup is accepted.
         assert worker.ask(*stock(self.changed[number], self.lost_generations[number], VCPU=9)).status == 409
         generation = worker.generation(self.changed[number])

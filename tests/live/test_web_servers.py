@@ -278,7 +278,7 @@ def test_a_reload_loses_no_request(service, started, reload, request):
         service.wait_until(lambda: len(storm.history) > sent + 10)
     answered = statuses([event.answer for event in storm.history])
     assert set(answered) == {200, 204}, answered
-    assert storm.used(provider) == answered[204]
+    assert storm.usage(provider) == answered[204]
 
 
 @pytest.mark.parametrize("service", ["uwsgi"], indirect=True)

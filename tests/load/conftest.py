@@ -44,12 +44,12 @@ def storm(service):
 def counter(service):
     """Return a function that takes a sample's name and labels, and returns a function for its sum over all workers."""
 
-    def of(sample):
-        def asked():
+    def counter_of(sample):
+        def total():
             text, _ = Directory(str(service.metrics)).text()
             match = re.search(rf"^{re.escape(sample)} (\S+)".encode(), text, re.MULTILINE)
             return float(match[1]) if match else 0.0
 
-        return asked
+        return total
 
-    return of
+    return counter_of

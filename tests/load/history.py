@@ -1,4 +1,4 @@
-"""Contradictions in a recorded history, which no order of the requests explains."""
+"""Contradictions in a recorded history, which no order of its requests explains."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.load.storm import Event
 
 
 def contradictions(history: Sequence[Event]) -> list[str]:
-    """Yield violations of two rules: each generation is used once, and generations never decrease."""
+    """Return violations of the rules: no 5xx, each generation is used once, and generations never decrease."""
     return [*_server_errors(history), *_provider_generations(history), *_consumer_generations(history)]
 
 
@@ -24,26 +24,26 @@ def _server_errors(history: Sequence[Event]) -> Iterator[str]:
 
 
 def _provider_generations(history: Sequence[Event]) -> Iterator[str]:
-    taken = collections.Counter(
+    writers = collections.Counter(
         (_provider(event), event.call.body["resource_provider_generation"])
         for event in history
-        if event.answer.status == 200 and _is_guarded(event) and _advanced(event)
+        if event.answer.status == 200 and _is_guarded(event) and _advances_generation(event)
     )
-    yield from (f"two writers moved {provider} on from {g}" for (provider, g), number in taken.items() if number > 1)
-    seen = collections.defaultdict(list)
+    yield from (f"two writers advanced {provider} from {g}" for (provider, g), number in writers.items() if number > 1)
+    observations = collections.defaultdict(list)
     for event in history:
-        for provider, generation in _shown(event):
-            seen[provider].append((event.ended, event.began, generation))
-    for provider, sights in seen.items():
-        yield from _went_back(provider, sights)
+        for provider, generation in _shown_generations(event):
+            observations[provider].append((event.ended, event.began, generation))
+    for provider, provider_observations in observations.items():
+        yield from _decreases(provider, provider_observations)
 
 
-def _went_back(provider: str, sights: list[tuple[float, float, int]]) -> Iterator[str]:
+def _decreases(provider: str, observations: list[tuple[float, float, int]]) -> Iterator[str]:
     """Yield requests that show an older generation than one completed before they began."""
-    for ended, _, generation in sorted(sights):
-        later = min((g for _, began, g in sights if began > ended), default=generation)
+    for ended, _, generation in sorted(observations):
+        later = min((g for _, began, g in observations if began > ended), default=generation)
         if later < generation:
-            yield f"{provider} went back from {generation} to {later}"
+            yield f"the generation of {provider} decreased from {generation} to {later}"
 
 
 def _provider(event: Event) -> str:
@@ -54,14 +54,14 @@ def _is_guarded(event: Event) -> bool:
     return event.call.method == "PUT" and "resource_provider_generation" in (event.call.body or {})
 
 
-def _advanced(event: Event) -> bool:
-    """Yield writes of unchanged traits that changed the generation."""
-    given, shown = (body["resource_provider_generation"] for body in (event.call.body, event.answer.body))
-    assert shown in (given, given + 1), event
-    return bool(shown != given)
+def _advances_generation(event: Event) -> bool:
+    """Whether the write increased the generation; a write of unchanged traits does not."""
+    sent, returned = (body["resource_provider_generation"] for body in (event.call.body, event.answer.body))
+    assert returned in (sent, sent + 1), event
+    return bool(returned != sent)
 
 
-def _shown(event: Event) -> Iterator[tuple[str, int]]:
+def _shown_generations(event: Event) -> Iterator[tuple[str, int]]:
     body: Any = event.answer.body
     if event.answer.status != 200:
         return
@@ -86,15 +86,15 @@ def _generations(allocations: Any) -> Iterator[tuple[str, int]]:
 
 
 def _consumer_generations(history: Sequence[Event]) -> Iterator[str]:
-    used: dict[str, collections.Counter[int | None]] = collections.defaultdict(collections.Counter)
+    writers: dict[str, collections.Counter[int | None]] = collections.defaultdict(collections.Counter)
     ends: collections.Counter[str] = collections.Counter()
     for event in history:
         if event.answer.status == 204:
             for consumer, body in _claims(event):
                 if "consumer_generation" in body:
-                    used[consumer][body["consumer_generation"]] += 1
+                    writers[consumer][body["consumer_generation"]] += 1
                 ends[consumer] += not body["allocations"]
-    for consumer, generations in used.items():
+    for consumer, generations in writers.items():
         lives = 1 + ends[consumer]
         yield from (f"{n} writers of {consumer} from {g}" for g, n in generations.items() if n > lives)
 

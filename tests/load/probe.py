@@ -21,17 +21,17 @@ from placement.db.connect import connect
 from placement.db.database import Database
 from tests.patient import be_patient
 
-#: The key of the process that opened a connection.
-_OPENED: dict[int, tuple[Any, int]] = {}
+#: By the id of a connection, the connection and the process that opened it.
+_OPENERS: dict[int, tuple[Any, int]] = {}
 
 
-def _opened(connection: Any, _record: Any) -> None:
-    _OPENED[id(connection)] = (connection, os.getpid())
+def _record_connection(connection: Any, _record: Any) -> None:
+    _OPENERS[id(connection)] = (connection, os.getpid())
 
 
-def _made_here(connection: Any) -> bool:
+def _opened_here(connection: Any) -> bool:
     driver = connection.connection.driver_connection
-    return _OPENED[id(driver)][1] == os.getpid()
+    return _OPENERS[id(driver)][1] == os.getpid()
 
 
 class Probe:
@@ -44,21 +44,21 @@ class Probe:
         if environ["PATH_INFO"] != "/probe":
             return self._application(environ, start_response)
         start_response("200 OK", [("content-type", "application/json")])
-        return [json.dumps(self._look()).encode()]
+        return [json.dumps(self._read_and_write()).encode()]
 
-    def _look(self) -> dict[str, Any]:
-        database, made = self._database, {}
+    def _read_and_write(self) -> dict[str, Any]:
+        database, opened_here = self._database, {}
 
         def write(db: Any) -> None:
             db.changed(os.getpid(), feed.SHAPE)
-            made["writing"] = _made_here(db._connection)
+            opened_here["writing"] = _opened_here(db._connection)
 
         def read(db: Any) -> None:
-            made["reading"] = _made_here(db._connection)
+            opened_here["reading"] = _opened_here(db._connection)
 
         database.write(write)
         database.read(read)
-        return {"process": os.getpid(), **made}
+        return {"process": os.getpid(), **opened_here}
 
 
 def _probe(url: str) -> Probe:
@@ -66,7 +66,7 @@ def _probe(url: str) -> Probe:
     conf.set_override("connection", url, group="placement_database")
     database = connect(conf)
     for engine in {database.engine, database.reading_engine}:
-        sa.event.listen(engine, "connect", _opened)
+        sa.event.listen(engine, "connect", _record_connection)
     return Probe(deploy.loadapp(conf, database), database)
 
 

@@ -16,14 +16,14 @@ _ADDED = extended.modules("load", "soundness")
 _NOWHERE = {
     "a consumer that holds nothing": """
         SELECT uuid FROM consumers WHERE NOT EXISTS (SELECT * FROM allocations WHERE consumer_id = consumers.uuid)""",
-    "an allocation of no consumer": """
+    "an allocation of a missing consumer": """
         SELECT consumer_id FROM allocations
         WHERE NOT EXISTS (SELECT * FROM consumers WHERE uuid = allocations.consumer_id)""",
-    "a consumer of no project": """
+    "a consumer of a missing project": """
         SELECT uuid FROM consumers WHERE project_id NOT IN (SELECT id FROM projects)""",
-    "a consumer of no user": """
+    "a consumer of a missing user": """
         SELECT uuid FROM consumers WHERE user_id NOT IN (SELECT id FROM users)""",
-    "a consumer of an unknown type": """
+    "a consumer of a missing type": """
         SELECT uuid FROM consumers
         WHERE consumer_type_id IS NOT NULL AND consumer_type_id NOT IN (SELECT id FROM consumer_types)""",
     "the same allocation twice": """
@@ -33,30 +33,30 @@ _NOWHERE = {
         SELECT consumer_id FROM allocations WHERE NOT EXISTS (
             SELECT * FROM inventories WHERE resource_provider_id = allocations.resource_provider_id
             AND resource_class_id = allocations.resource_class_id)""",
-    "more used than there is": """
+    "usage above the capacity": """
         SELECT (SELECT uuid FROM resource_providers WHERE id = inventories.resource_provider_id)
         FROM inventories WHERE (total - reserved) * allocation_ratio < (
             SELECT SUM(used) FROM allocations WHERE resource_provider_id = inventories.resource_provider_id
             AND resource_class_id = inventories.resource_class_id)"""
-    + "".join(f" AND NOT {each.MAY_BE_OVERUSED}" for each in _ADDED),
-    "a claim of no consumer": """
+    + "".join(f" AND NOT {module.MAY_BE_OVERUSED}" for module in _ADDED),
+    "a claim of a missing consumer": """
         SELECT consumer_id FROM claims WHERE consumer_id NOT IN (SELECT id FROM consumers)""",
-    "a claim that wrote a generation which its consumer has not reached": """
+    "a claim with a generation above that of its consumer": """
         SELECT consumers.uuid FROM claims JOIN consumers ON consumers.id = claims.consumer_id
         WHERE claims.generation > consumers.generation""",
-    "inventory of no class": """
+    "an inventory of a missing class": """
         SELECT id FROM inventories WHERE resource_class_id NOT IN (SELECT id FROM resource_classes)""",
-    "inventory of no provider": """
+    "an inventory of a missing provider": """
         SELECT id FROM inventories WHERE resource_provider_id NOT IN (SELECT id FROM resource_providers)""",
-    "a trait of no provider": """
+    "a trait of a missing provider": """
         SELECT trait_id FROM resource_provider_traits
         WHERE resource_provider_id NOT IN (SELECT id FROM resource_providers)""",
-    "an unknown trait": """
+    "a provider with a missing trait": """
         SELECT trait_id FROM resource_provider_traits WHERE trait_id NOT IN (SELECT id FROM traits)""",
-    "an aggregate of no provider": """
+    "an aggregate of a missing provider": """
         SELECT aggregate_id FROM resource_provider_aggregates
         WHERE resource_provider_id NOT IN (SELECT id FROM resource_providers)""",
-    "an unknown aggregate": """
+    "a provider in a missing aggregate": """
         SELECT aggregate_id FROM resource_provider_aggregates
         WHERE aggregate_id NOT IN (SELECT id FROM placement_aggregates)""",
     "a root that is not its own root": """
@@ -65,10 +65,10 @@ _NOWHERE = {
     "a child in another tree than its parent": """
         SELECT child.uuid FROM resource_providers child JOIN resource_providers parent
         ON parent.id = child.parent_provider_id WHERE child.root_provider_id <> parent.root_provider_id""",
-    "a child of an unknown parent": """
+    "a child of a missing parent": """
         SELECT child.uuid FROM resource_providers child LEFT JOIN resource_providers parent
         ON parent.id = child.parent_provider_id WHERE child.parent_provider_id IS NOT NULL AND parent.id IS NULL""",
-    **{flaw: query for each in _ADDED for flaw, query in each.NOWHERE.items()},
+    **{flaw: query for module in _ADDED for flaw, query in module.NOWHERE.items()},
 }
 
 
@@ -76,7 +76,7 @@ def flaws(database: Database) -> dict[str, list[object]]:
     """Return the violated invariants, with their rows, and the events that contradict the tables."""
     violations = flaws_of_rows(database.engine)
     untrue: list[object] = [*recorded.untruths(database)]
-    return violations | {"an event that is not true": untrue} if untrue else violations
+    return violations | {"an event that contradicts the tables": untrue} if untrue else violations
 
 
 def flaws_of_rows(engine: sa.Engine) -> dict[str, list[object]]:

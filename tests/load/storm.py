@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tests import caller
 from tests.caller import Answer
 
-#: No response: the connection broke, or could not be opened.
+#: No response: the connection was lost, or could not be opened.
 NONE = Answer(0, None)
 
 
@@ -91,11 +91,11 @@ class Storm:
         generation: int = self.get(f"/resource_providers/{provider}")["generation"]
         return generation
 
-    def used(self, provider: str, resource_class: str = "VCPU") -> int:
-        used: int = self.get(f"/resource_providers/{provider}/usages")["usages"][resource_class]
-        return used
+    def usage(self, provider: str, resource_class: str = "VCPU") -> int:
+        usage: int = self.get(f"/resource_providers/{provider}/usages")["usages"][resource_class]
+        return usage
 
-    def held(self, consumer: str) -> dict[str, dict[str, int]]:
+    def allocations(self, consumer: str) -> dict[str, dict[str, int]]:
         """Return the allocations of a consumer: provider -> class -> amount."""
         allocations = self.get(f"/allocations/{consumer}")["allocations"]
         return {provider: entry["resources"] for provider, entry in allocations.items()}
@@ -119,10 +119,10 @@ def stock(provider: str, generation: int, **totals: int) -> Call:
 def holding(
     resources: Mapping[str, Mapping[str, int]] | Iterable[str], generation: int | None = None, owner: str = "p"
 ) -> dict[str, Any]:
-    """Return the body that claims resources by provider; one VCPU of each if only providers are named."""
+    """Return the body that claims resources by provider, or one VCPU of each provider if only providers are named."""
     amounts = resources if isinstance(resources, Mapping) else {provider: {"VCPU": 1} for provider in resources}
     return {
-        "allocations": {provider: {"resources": dict(held)} for provider, held in amounts.items()},
+        "allocations": {provider: {"resources": dict(by_class)} for provider, by_class in amounts.items()},
         "project_id": owner,
         "user_id": owner,
         "consumer_generation": generation,
@@ -131,7 +131,7 @@ def holding(
 
 
 def claim(resources: Any, generation: int | None = None, consumer: str | None = None, **more: Any) -> Call:
-    """Return a call that replaces the allocations of a consumer, new if not named, by these resources."""
+    """Return a call that replaces the allocations of a consumer, by default a new one, by these resources."""
     return Call("PUT", f"/allocations/{consumer or new()}", holding(resources, generation, **more))
 
 

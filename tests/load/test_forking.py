@@ -26,8 +26,8 @@ FLAGS = {
 }
 
 
-def ways(*short):
-    """Return the flags of each way to fork; in a short run only those with these names."""
+def fork_flags(*short):
+    """Return the flags of each way to fork; only those with these names are in the short run."""
     return [
         pytest.param(flags, id=name, marks=[] if name in short else [pytest.mark.long]) for name, flags in FLAGS.items()
     ]
@@ -46,11 +46,11 @@ def databases(request, subtests):
         yield urls
 
 
-@pytest.mark.parametrize("flags", ways("forked, threads", "lazy"))
+@pytest.mark.parametrize("flags", fork_flags("forked, threads", "lazy"))
 def test_workers_share_neither_connections_nor_writers(databases, flags):
     options = {"probe": {"databases": ",".join(databases)}, **OPTIONS}
     with running.uwsgi(databases[0], 2, options, module="tests.load.probe", flags=flags) as service:
-        workers = [looked_at(service, place) for place, _ in enumerate(databases)]
+        workers = [probe_workers(service, place) for place, _ in enumerate(databases)]
     assert_nothing_was_shared(databases, workers)
 
 
@@ -58,48 +58,48 @@ def test_processes_of_mod_wsgi_share_neither_connections_nor_writers(databases):
     options = {"probe": {"databases": ",".join(databases)}, **OPTIONS}
     script = Path(__file__).with_name("probe.py")
     with web_servers.mod_wsgi(databases[0], options, script=script) as service:
-        workers = [looked_at(service, place) for place, _ in enumerate(databases)]
+        workers = [probe_workers(service, place) for place, _ in enumerate(databases)]
     assert_nothing_was_shared(databases, workers)
 
 
-def looked_at(service, place):
+def probe_workers(service, place):
     """Return the workers that responded; each must have read and written over its own connections."""
     storm = Storm(f"{service.url}/{place}")
-    looks = []
+    reports = []
 
-    def several():
-        looks.extend(answer.body for answer in storm.together(*[Call("GET", "/probe")] * 36))
-        return len({look["process"] for look in looks}) > 1
+    def has_several_workers():
+        reports.extend(answer.body for answer in storm.together(*[Call("GET", "/probe")] * 36))
+        return len({report["process"] for report in reports}) > 1
 
     # Lazy workers become ready one after another: the first may serve all requests for a while.
-    service.wait_until(several)
-    assert {look["process"] for look in looks} <= set(service.workers)
-    assert all(look["writing"] and look["reading"] for look in looks)
+    service.wait_until(has_several_workers)
+    assert {report["process"] for report in reports} <= set(service.workers)
+    assert all(report["writing"] and report["reading"] for report in reports)
     provider = storm.provider(VCPU=100)
     assert statuses(storm.together(*(claim([provider]) for _ in range(12)))) == {204: 12}
-    assert storm.used(provider) == 12
-    return {look["process"] for look in looks}
+    assert storm.usage(provider) == 12
+    return {report["process"] for report in reports}
 
 
 def assert_nothing_was_shared(databases, workers):
-    for database_url, workers_of_it in zip(databases, workers, strict=True):
+    for database_url, its_workers in zip(databases, workers, strict=True):
         with opened(database_url) as database:
             assert flaws(database) == {}
             rows = database.read(lambda db: db.execute(sa.select(provider_changes)).all())
-        processes = collections.defaultdict(set)
+        processes_by_writer = collections.defaultdict(set)
         for row in rows:
-            if row.provider_id in workers_of_it:  # the probe returns its process id as the provider
-                processes[row.writer_id].add(row.provider_id)
-        assert processes
-        assert all(len(of) == 1 for of in processes.values()), processes
+            if row.provider_id in its_workers:  # the probe returns its process id as the provider
+                processes_by_writer[row.writer_id].add(row.provider_id)
+        assert processes_by_writer
+        assert all(len(writer_processes) == 1 for writer_processes in processes_by_writer.values()), processes_by_writer
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("flags", ways("lazy, threads"))
+@pytest.mark.parametrize("flags", fork_flags("lazy, threads"))
 def test_a_database_in_memory_is_served_by_one_process_however_it_is_started(backend, flags):
     """Each process would have its own database, so there is only one process."""
     with running.uwsgi("sqlite://", 1, OPTIONS, module=APPLICATION, flags=flags) as service:
         storm = Storm(service.url)
         provider = storm.provider(VCPU=8)
         assert statuses(storm.together(*(claim([provider]) for _ in range(12)))) == {204: 8, 409: 4}
-        assert storm.used(provider) == 8
+        assert storm.usage(provider) == 8

@@ -1,6 +1,6 @@
 """Workers and databases are killed at random: writes remain atomic, and the service recovers by itself.
 
-Responses are true.  Only without a response, or with one that says so, both outcomes are possible.
+The state matches the responses.  Both outcomes are possible only without a response, or with one that says so.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 from tests import running
 from tests.children import until
-from tests.load.allocation_ledger import Books
+from tests.load.allocation_ledger import AllocationLedger
 from tests.load.soundness import flaws
 from tests.load.storm import Storm
 from tests.made import opened
@@ -23,20 +23,20 @@ KILLS = 100 if LONG else 3
 CLIENTS = 6
 
 
-def opening(storm):
-    """Return the books of clients of four large providers."""
-    return Books(storm, [storm.provider(VCPU=10**6, DISK_GB=10**6) for _ in range(4)])
+def open_ledger(storm):
+    """Return the ledger of clients of four large providers."""
+    return AllocationLedger(storm, [storm.provider(VCPU=10**6, DISK_GB=10**6) for _ in range(4)])
 
 
-class Busy:
-    """Clients that keep books, each in its own thread, during a block."""
+class RunningClients:
+    """The clients of a ledger, each in its own thread, during a block."""
 
-    def __init__(self, books):
-        self._enough = threading.Event()
+    def __init__(self, ledger):
+        self._is_done = threading.Event()
         self._threads = [
-            threading.Thread(target=books.keep, args=(seed, self._enough.is_set)) for seed in range(CLIENTS)
+            threading.Thread(target=ledger.run_client, args=(seed, self._is_done.is_set)) for seed in range(CLIENTS)
         ]
-        self._books = books
+        self._ledger = ledger
 
     def __enter__(self):
         for thread in self._threads:
@@ -44,30 +44,30 @@ class Busy:
         return self
 
     def __exit__(self, *_):
-        self._enough.set()
+        self._is_done.set()
         for thread in self._threads:
             thread.join()
 
-    def get_on(self, number=50):
-        """Wait until ``more`` further requests have succeeded."""
-        goal = self._books.answers[204] + number
-        until(lambda: self._books.answers[204] >= goal)
+    def wait_for_successes(self, number=50):
+        """Wait until a number of further requests have succeeded."""
+        goal = self._ledger.answers[204] + number
+        until(lambda: self._ledger.answers[204] >= goal)
 
 
 def test_workers_killed_during_claims(database_url):
     with running.uwsgi(database_url, 3, OPTIONS, module=APPLICATION, flags=()) as service:
         storm = Storm(service.url)
-        books = opening(storm)
-        with Busy(books) as clients:
+        ledger = open_ledger(storm)
+        with RunningClients(ledger) as clients:
             for number in itertools.count(1):
-                clients.get_on(5)
+                clients.wait_for_successes(5)
                 killed = service.kill_worker()
                 service.wait_until(lambda killed=killed: killed not in service.workers)
-                if number >= KILLS and books.answers[0]:  # at least one client was hit
+                if number >= KILLS and ledger.answers[0]:  # at least one client was hit
                     break
-            clients.get_on()
-        assert set(books.answers) == {0, 204}
-        assert books.lies() == {}
+            clients.wait_for_successes()
+        assert set(ledger.answers) == {0, 204}
+        assert ledger.discrepancies() == {}
     with opened(database_url) as database:
         assert flaws(database) == {}
 
@@ -81,17 +81,17 @@ def test_a_database_killed_during_a_storm(private_server):
     with running.uwsgi(url, 2, OPTIONS, module=APPLICATION, flags=flags) as service:
         service.wait_until(lambda: len(service.workers) == 2)
         storm, workers = Storm(service.url), service.workers
-        books = opening(storm)
-        with Busy(books) as clients:
+        ledger = open_ledger(storm)
+        with RunningClients(ledger) as clients:
             for _ in range(5 if LONG else 1):
-                clients.get_on()
+                clients.wait_for_successes()
                 private_server.kill()
-                missed = books.answers[503]
-                until(lambda missed=missed: books.answers[503] > missed)
+                missed = ledger.answers[503]
+                until(lambda missed=missed: ledger.answers[503] > missed)
                 private_server.start()
-                clients.get_on()
-        assert service.workers == workers, "the service went on by itself"
-        assert set(books.answers) == {204, 503}
-        assert books.lies() == {}
+                clients.wait_for_successes()
+        assert service.workers == workers, "the service recovered without new workers"
+        assert set(ledger.answers) == {204, 503}
+        assert ledger.discrepancies() == {}
     with opened(url) as database:
         assert flaws(database) == {}

@@ -35,7 +35,7 @@ def test_as_many_claims_succeed_as_fit_the_capacity(storm, round_, total, claime
     answers = storm.together(*(claim([provider]) for _ in range(claimers)))
     wins = min(total, claimers)
     assert statuses(answers) == {204: wins, 409: claimers - wins}
-    assert storm.used(provider) == wins
+    assert storm.usage(provider) == wins
     assert all("exceed the capacity" in answer.error["detail"] for answer in answers if answer.status == 409)
 
 
@@ -45,7 +45,7 @@ def test_no_claim_is_refused_on_a_busy_provider_with_capacity(storm, round_):
     provider = storm.provider(VCPU=1000)
     answers = storm.together(*(claim([provider]) for _ in range(2 * CLIENTS)))
     assert statuses(answers) == {204: 2 * CLIENTS}
-    assert storm.used(provider) == 2 * CLIENTS
+    assert storm.usage(provider) == 2 * CLIENTS
     # A transaction increases the generation once, however many claims it writes.
     assert 1 < storm.generation(provider) <= 1 + 2 * CLIENTS
 
@@ -66,10 +66,10 @@ def test_each_claim_on_one_provider_has_its_own_result(storm, round_):
     answers = collections.defaultdict(list)
     for kind, answer in itertools.chain(*storm.together(*[lambda: [*work()]] * CLIENTS)):
         answers[kind].append(answer)
-    assert storm.used(provider) == CLIENTS * 6
-    taken = [statuses(answers[kind])[204] for kind in ("own", "rival")]
-    assert sum(taken) == CLIENTS * 6
-    assert taken[1] == sum(bool(storm.held(rival)) for rival in rivals)
+    assert storm.usage(provider) == CLIENTS * 6
+    successes = [statuses(answers[kind])[204] for kind in ("own", "rival")]
+    assert sum(successes) == CLIENTS * 6
+    assert successes[1] == sum(bool(storm.allocations(rival)) for rival in rivals)
     assert statuses(answers["large"]) == {409: CLIENTS * 6}
     for answer in itertools.chain(*answers.values()):
         assert answer.status == 204 or "exceed the capacity" in answer.error["detail"] or answer in answers["rival"]
@@ -86,8 +86,8 @@ def test_each_claim_on_different_providers_has_its_own_result(storm, round_):
         for consumer in consumers:
             yield storm.ask(*claim([provider], consumer=consumer, owner=consumer)).status
             yield storm.ask(*claim({provider: {"CUSTOM_NEVER": 1}})).status
-        yield storm.used(provider)
-        yield [*map(bool, map(storm.held, consumers))]
+        yield storm.usage(provider)
+        yield [*map(bool, map(storm.allocations, consumers))]
 
     answers = storm.together(*[lambda: [*work()]] * CLIENTS)
     assert answers == [[204, 400] * 4 + [409, 400] * 2 + [4, [True] * 4 + [False] * 2]] * CLIENTS
@@ -100,26 +100,28 @@ def test_no_claim_on_a_shared_and_an_unshared_provider_is_refused(storm, round_)
     own = [storm.provider(VCPU=1) for _ in range(CLIENTS)]
     answers = storm.together(*(claim([provider, shared]) for provider in own))
     assert statuses(answers) == {204: CLIENTS}
-    assert [storm.used(provider) for provider in (shared, *own)] == [CLIENTS] + [1] * CLIENTS
+    assert [storm.usage(provider) for provider in (shared, *own)] == [CLIENTS] + [1] * CLIENTS
 
 
 @rounds
 def test_no_claim_with_overlapping_providers_is_refused(storm, round_):
     ring = [storm.provider(VCPU=3) for _ in range(CLIENTS)]
-    triples = [[ring[at], ring[(at + 1) % CLIENTS], ring[(at + 5) % CLIENTS]] for at in range(CLIENTS)]
+    triples = [
+        [ring[position], ring[(position + 1) % CLIENTS], ring[(position + 5) % CLIENTS]] for position in range(CLIENTS)
+    ]
     answers = storm.together(*map(claim, triples))
     assert statuses(answers) == {204: CLIENTS}
-    assert [storm.used(provider) for provider in ring] == [3] * CLIENTS
+    assert [storm.usage(provider) for provider in ring] == [3] * CLIENTS
 
 
 @rounds
 def test_providers_may_be_named_in_any_order(storm, round_):
-    """70 of 96 were answered 500."""
+    """70 of 96 responses were 500."""
     providers = [storm.provider(VCPU=1000) for _ in range(4)]
     orders = random.Random(round_).sample([*itertools.permutations(providers)], CLIENTS)
     answers = storm.together(*map(claim, orders))
     assert statuses(answers) == {204: CLIENTS}
-    assert [storm.used(provider) for provider in providers] == [CLIENTS] * 4
+    assert [storm.usage(provider) for provider in providers] == [CLIENTS] * 4
 
 
 @rounds
@@ -129,7 +131,7 @@ def test_one_of_many_first_claims_of_a_consumer_wins(storm, round_):
     answers = storm.together(*(claim([provider], consumer=consumer) for provider in providers))
     assert statuses(answers) == {204: 1, 409: CLIENTS - 1}
     winner = providers[[answer.status for answer in answers].index(204)]
-    assert storm.held(consumer) == {winner: {"VCPU": 1}}
+    assert storm.allocations(consumer) == {winner: {"VCPU": 1}}
     assert storm.get(f"/allocations/{consumer}")["consumer_generation"] == 1
 
 
@@ -143,7 +145,7 @@ def test_one_of_many_writers_with_the_same_consumer_generation_wins(storm, round
     )
     assert statuses(answers) == {204: 1, 409: CLIENTS - 1}
     winner = providers[[answer.status for answer in answers].index(204)]
-    assert storm.held(consumer) == {winner: {"VCPU": 2}}
+    assert storm.allocations(consumer) == {winner: {"VCPU": 2}}
     assert storm.get(f"/allocations/{consumer}")["consumer_generation"] == 2
 
 
@@ -160,7 +162,7 @@ def test_all_writers_without_a_consumer_generation_succeed(storm, round_, existi
     ]
     answers = storm.together(*(Call("PUT", f"/allocations/{consumer}", body, 12) for body in bodies * 2))
     assert statuses(answers) == {204: 32}
-    assert sum(storm.used(provider) for provider in providers) == 1
+    assert sum(storm.usage(provider) for provider in providers) == 1
     assert storm.get(f"/allocations/{consumer}")["consumer_generation"] == 32 + existing
 
 
@@ -168,36 +170,38 @@ def test_all_writers_without_a_consumer_generation_succeed(storm, round_, existi
 def test_no_write_of_many_consumers_is_refused_while_others_create_and_end_them(storm, round_):
     """Before 1.28 each attempt met a consumer other than the one it had read: one request in twenty was refused."""
     consumers, provider = [new() for _ in range(6)], storm.provider(VCPU=1000)
-    held = {"allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u"}
+    document = {"allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u"}
 
     def write(chance):
         for _ in range(6):
             chosen = chance.sample(consumers, 5)
-            body = {consumer: held if chance.random() < 0.5 else held | {"allocations": {}} for consumer in chosen}
+            body = {
+                consumer: document if chance.random() < 0.5 else document | {"allocations": {}} for consumer in chosen
+            }
             yield storm.ask("POST", "/allocations", body, 20)
 
     writers = [random.Random(CLIENTS * round_ + number) for number in range(CLIENTS)]
     answers = storm.together(*(lambda chance=chance: [*write(chance)] for chance in writers))
     assert statuses([*itertools.chain(*answers)]) == {204: 6 * CLIENTS}
-    assert storm.used(provider) == sum(bool(storm.held(consumer)) for consumer in consumers)
+    assert storm.usage(provider) == sum(bool(storm.allocations(consumer)) for consumer in consumers)
 
 
 @rounds
-def test_consumers_of_full_providers_change_places(storm, round_):
-    """A POST swaps two consumers, again and again: neither provider ever fits both."""
-    here, there = storm.provider(VCPU=CLIENTS), storm.provider(VCPU=CLIENTS)
+def test_consumers_of_full_providers_can_be_swapped(storm, round_):
+    """A POST swaps two consumers, repeatedly: neither provider ever fits both."""
+    host1, host2 = storm.provider(VCPU=CLIENTS), storm.provider(VCPU=CLIENTS)
     pairs = [(new(), new()) for _ in range(CLIENTS)]
     for first, second in pairs:
-        assert storm.ask("POST", "/allocations", {first: holding([here]), second: holding([there])}).status == 204
+        assert storm.ask("POST", "/allocations", {first: holding([host1]), second: holding([host2])}).status == 204
 
-    def swap(left, right):
-        for generation, (first, second) in enumerate([(there, here), (here, there), (there, here)], start=1):
-            body = {left: holding([first], generation), right: holding([second], generation)}
+    def swap(first, second):
+        for generation, (to, other) in enumerate([(host2, host1), (host1, host2), (host2, host1)], start=1):
+            body = {first: holding([to], generation), second: holding([other], generation)}
             yield storm.ask("POST", "/allocations", body)
 
     answers = storm.together(*(lambda pair=pair: [*swap(*pair)] for pair in pairs))
     assert statuses([*itertools.chain(*answers)]) == {204: 3 * CLIENTS}
-    assert (storm.used(here), storm.used(there)) == (CLIENTS, CLIENTS)
+    assert (storm.usage(host1), storm.usage(host2)) == (CLIENTS, CLIENTS)
 
 
 @rounds
@@ -215,16 +219,16 @@ def test_concurrent_releases_and_claims_leave_all_or_nothing(storm, round_):
         calls += [Call("PUT", f"/allocations/{consumer}", unguarded, 12)] * 2
     answers = storm.together(*random.Random(round_).sample(calls, len(calls)))
     assert set(statuses(answers)) <= {204, 404, 409}
-    held = [storm.held(consumer) for consumer in consumers]
-    assert storm.used(provider) == 0
-    assert storm.used(other) == sum(allocations.get(other, {"VCPU": 0})["VCPU"] for allocations in held)
+    remaining = [storm.allocations(consumer) for consumer in consumers]
+    assert storm.usage(provider) == 0
+    assert storm.usage(other) == sum(allocations.get(other, {"VCPU": 0})["VCPU"] for allocations in remaining)
 
 
 # --- first use -------------------------------------------------------------------------------------------------------
 
 
 @rounds
-def test_many_may_be_the_first_of_a_project_a_user_and_a_consumer_type(storm, round_):
+def test_concurrent_first_claims_of_a_project_a_user_and_a_consumer_type_succeed(storm, round_):
     """story 2009159: the loser got 500."""
     providers, owner = [storm.provider(VCPU=10) for _ in range(CLIENTS)], new()
     bodies = [holding([provider], owner=owner) | {"consumer_type": name("T")} for provider in providers]
@@ -237,10 +241,10 @@ def test_many_may_be_the_first_of_a_project_a_user_and_a_consumer_type(storm, ro
 
 
 @rounds
-def test_many_may_be_the_first_of_an_aggregate(storm, round_):
+def test_concurrent_first_uses_of_an_aggregate_succeed(storm, round_):
     """LP 1786703, 1804453, 1818498"""
     providers, aggregates = [storm.provider() for _ in range(CLIENTS)], [new() for _ in range(4)]
-    orders = [random.Random(at).sample(aggregates, 4) for at in range(CLIENTS)]
+    orders = [random.Random(seed).sample(aggregates, 4) for seed in range(CLIENTS)]
     answers = storm.together(*(
         Call("PUT", f"/resource_providers/{provider}/aggregates", {
             "aggregates": order, "resource_provider_generation": 0,
@@ -252,7 +256,7 @@ def test_many_may_be_the_first_of_an_aggregate(storm, round_):
 
 
 @rounds
-def test_many_may_create_a_class_or_a_trait_and_each_class_has_its_own_id(storm, round_):
+def test_concurrent_creations_of_classes_and_traits_succeed_and_each_class_has_its_own_id(storm, round_):
     own = [name("C") for _ in range(CLIENTS)]
     same, trait = name("C"), name("T")
     calls = [Call("PUT", f"/resource_classes/{name}") for name in [*own, *[same] * 4]]
@@ -268,7 +272,7 @@ def test_many_may_create_a_class_or_a_trait_and_each_class_has_its_own_id(storm,
 
 @rounds
 def test_one_of_many_writers_with_the_same_provider_generation_wins(storm, round_):
-    """Traits and aggregates written with one generation answered 500, with SQL text in the body (LP 1664117)."""
+    """Concurrent writes of traits and aggregates with one generation got 500, with SQL in the body (LP 1664117)."""
     provider = storm.provider(VCPU=10)
     bodies = [
         ("traits", {"traits": ["HW_CPU_X86_AVX", "HW_CPU_X86_AVX2"]}),
@@ -286,19 +290,19 @@ def test_one_of_many_writers_with_the_same_provider_generation_wins(storm, round
     assert storm.generation(provider) == 2
 
 
-def until_done(storm, attempt, most=50):
+def until_done(storm, attempt, max_attempts=50):
     """Return the number of attempts of a client that reads the generation again after each conflict."""
-    for number in range(1, most + 1):
+    for number in range(1, max_attempts + 1):
         answer = attempt()
         if answer.status < 300:
             return number
         assert answer.status == 409, answer
         assert answer.error["code"] == "placement.concurrent_update"
-    raise AssertionError(f"refused {most} times")
+    raise AssertionError(f"refused {max_attempts} times")
 
 
 @rounds
-def test_inventory_grows_beside_claims(storm, round_):
+def test_an_inventory_can_grow_during_claims(storm, round_):
     provider = storm.provider(VCPU=1000)
 
     def grow():
@@ -306,7 +310,7 @@ def test_inventory_grows_beside_claims(storm, round_):
 
     _, *answers = storm.together(grow, *(claim([provider]) for _ in range(2 * CLIENTS)))
     assert statuses(answers) == {204: 2 * CLIENTS}
-    assert storm.used(provider) == 2 * CLIENTS
+    assert storm.usage(provider) == 2 * CLIENTS
     assert 2 < storm.generation(provider) <= 2 + 2 * CLIENTS
 
 
@@ -322,11 +326,11 @@ def test_inventory_is_never_deleted_while_it_is_claimed(storm, round_):
         assert statuses(answers) == {409: 4}
     else:
         assert (removed.status, removed.error["code"]) == (409, "placement.inventory.inuse")
-        assert storm.used(provider) == statuses(answers)[204] == 4
+        assert storm.usage(provider) == statuses(answers)[204] == 4
 
 
 @rounds
-def test_a_host_is_reshaped_beside_claims(storm, round_):
+def test_a_host_can_be_reshaped_during_claims(storm, round_):
     """LP 1783130 and the reshaper race: the VGPUs move to a child while clients claim the host's VCPUs."""
     host = storm.provider(VCPU=1000, VGPU=4)
     child = storm.provider(parent=host)
@@ -356,21 +360,21 @@ def test_a_host_is_reshaped_beside_claims(storm, round_):
 
 
 @rounds
-def test_children_created_while_their_parent_moves_move_along(storm, round_):
+def test_children_created_while_their_parent_moves_move_with_it(storm, round_):
     """LP 1779635, 1779818: descendants kept the old root."""
     old, new_root = storm.provider(), storm.provider()
     moving = storm.provider(parent=old)
     children = [new() for _ in range(CLIENTS)]
-    births = [
+    creations = [
         Call("POST", "/resource_providers", {"name": child, "uuid": child, "parent_provider_uuid": moving})
         for child in children
     ]
     move = Call("PUT", f"/resource_providers/{moving}", {"name": moving, "parent_provider_uuid": new_root})
-    moved, *born = storm.together(move, *births)
+    moved, *created = storm.together(move, *creations)
     assert moved.status == 200
-    assert statuses(born) == {200: CLIENTS}
+    assert statuses(created) == {200: CLIENTS}
     assert moved.body["root_provider_uuid"] == new_root
-    assert {answer.body["root_provider_uuid"] for answer in born} <= {old, new_root}
+    assert {answer.body["root_provider_uuid"] for answer in created} <= {old, new_root}
     tree = storm.get(f"/resource_providers?in_tree={new_root}")["resource_providers"]
     assert {provider["uuid"] for provider in tree} == {new_root, moving, *children}
 
@@ -379,8 +383,12 @@ def test_children_created_while_their_parent_moves_move_along(storm, round_):
 def test_providers_that_move_below_each_other_form_no_loop(storm, round_):
     ring = [storm.provider() for _ in range(4)]
     moves = [
-        Call("PUT", f"/resource_providers/{provider}", {"name": provider, "parent_provider_uuid": ring[(at + 1) % 4]})
-        for at, provider in enumerate(ring)
+        Call(
+            "PUT",
+            f"/resource_providers/{provider}",
+            {"name": provider, "parent_provider_uuid": ring[(position + 1) % 4]},
+        )
+        for position, provider in enumerate(ring)
     ]
     answers = storm.together(*moves)
     assert statuses(answers) == {200: 3, 400: 1}
@@ -389,7 +397,7 @@ def test_providers_that_move_below_each_other_form_no_loop(storm, round_):
 
 
 @rounds
-def test_no_move_of_one_provider_is_refused_for_the_others(storm, round_):
+def test_concurrent_moves_of_one_provider_all_succeed(storm, round_):
     """Moves collided with faster ones: of 12 clients without a pause, one move in ten was refused."""
     roots = [storm.provider() for _ in range(4)]
     moving = storm.provider(parent=roots[0])
@@ -413,23 +421,23 @@ def test_a_provider_is_deleted_only_without_claims(storm, round_):
     else:
         assert (deleted.status, deleted.error["code"]) == (409, "placement.resource_provider.inuse")
         assert statuses(answers) == {204: 1, 409: 2}, "they are claims of one consumer"
-        assert storm.used(provider) == 1
+        assert storm.usage(provider) == 1
 
 
 @rounds
 def test_a_provider_is_deleted_only_if_no_child_is_created(storm, round_):
     """LP 1770636, 1739571: foreign key errors, 500."""
     provider, children = storm.provider(), [new() for _ in range(3)]
-    births = [
+    creations = [
         Call("POST", "/resource_providers", {"name": child, "uuid": child, "parent_provider_uuid": provider})
         for child in children
     ]
-    deleted, *born = storm.together(Call("DELETE", f"/resource_providers/{provider}"), *births)
+    deleted, *created = storm.together(Call("DELETE", f"/resource_providers/{provider}"), *creations)
     if deleted.status == 204:
-        assert statuses(born) == {400: 3}
+        assert statuses(created) == {400: 3}
     else:
         assert (deleted.status, deleted.error["code"]) == (409, "placement.resource_provider.cannot_delete_parent")
-        assert statuses(born) == {200: 3}
+        assert statuses(created) == {200: 3}
 
 
 def test_writers_of_the_same_trees_are_not_refused_for_collisions(storm):
@@ -447,14 +455,14 @@ def test_writers_of_the_same_trees_are_not_refused_for_collisions(storm):
         while next(calls) < 5 or time.monotonic() < end:
             work(chance)
 
-    def bear(chance):
+    def create_and_delete(chance):
         child, parent = new(), chance.choice([*roots, *nodes, *busiest * 3])
         body = {"name": child, "parent_provider_uuid": parent}
         storm.ask("POST", "/resource_providers", body | {"uuid": child})
         storm.ask("PUT", f"/resource_providers/{child}", body | {"name": f"new {child}"})
         storm.ask("DELETE", f"/resource_providers/{child}")
 
-    def take(chance):
+    def claim_and_release(chance):
         consumer = new()
         storm.ask(*claim({*busiest, chance.choice(roots + nodes)}, consumer=consumer))
         storm.ask("DELETE", f"/allocations/{consumer}")
@@ -476,12 +484,13 @@ def test_writers_of_the_same_trees_are_not_refused_for_collisions(storm):
                 full: stock(full, storm.generation(full), VGPU=4).body,
                 empty: stock(empty, storm.generation(empty)).body,
             }
-            held = holding({full: {"VGPU": 1}, chance.choice(roots): {"VCPU": 1}}, next(generations))
-            storm.ask("POST", "/reshaper", {"inventories": inventories, "allocations": {consumer: held}})
+            claimed = holding({full: {"VGPU": 1}, chance.choice(roots): {"VCPU": 1}}, next(generations))
+            storm.ask("POST", "/reshaper", {"inventories": inventories, "allocations": {consumer: claimed}})
 
         return work
 
-    works = [bear, bear, take, take, take, take, *map(move, nodes[:3]), *itertools.starmap(reshape, hosts)]
+    works = [*[create_and_delete] * 2, *[claim_and_release] * 4]
+    works += [*map(move, nodes[:3]), *itertools.starmap(reshape, hosts)]
     storm.together(*(lambda work=work, seed=seed: repeat(work, seed) for seed, work in enumerate(works)))
     refused = [event for event in storm.history if event.answer.status not in (200, 204)]
     assert refused == []
@@ -504,24 +513,24 @@ def test_a_class_is_deleted_only_without_inventory(storm, round_):
         assert deleted.status == 409
         assert statuses(answers) == {200: 4}
     storm.together(*(Call("PUT", f"/resource_classes/{name('C')}") for _ in range(2)))
-    has = [storm.get(f"/resource_providers/{provider}/inventories")["inventories"] for provider in providers]
-    assert [set(inventories) for inventories in has] == [
+    remaining = [storm.get(f"/resource_providers/{provider}/inventories")["inventories"] for provider in providers]
+    assert [set(inventories) for inventories in remaining] == [
         {resource_class} if answer.status == 200 else set() for answer in answers
     ]
 
 
 @rounds
 def test_a_class_renamed_concurrently_keeps_its_inventories(storm, round_):
-    old, becomes = name("C"), name("D")
+    old, new_name = name("C"), name("D")
     assert storm.ask("PUT", f"/resource_classes/{old}").status == 201
     providers = [storm.provider(VCPU=1) for _ in range(4)]
     calls = [stock(provider, 1, **{old: 5}) for provider in providers]
-    renamed, *answers = storm.together(Call("PUT", f"/resource_classes/{old}", {"name": becomes}, 6), *calls)
+    renamed, *answers = storm.together(Call("PUT", f"/resource_classes/{old}", {"name": new_name}, 6), *calls)
     assert renamed.status == 200
     assert set(statuses(answers)) <= {200, 400}
-    has = [storm.get(f"/resource_providers/{provider}/inventories")["inventories"] for provider in providers]
-    assert [set(inventories) for inventories in has] == [
-        {becomes} if answer.status == 200 else {"VCPU"} for answer in answers
+    remaining = [storm.get(f"/resource_providers/{provider}/inventories")["inventories"] for provider in providers]
+    assert [set(inventories) for inventories in remaining] == [
+        {new_name} if answer.status == 200 else {"VCPU"} for answer in answers
     ]
 
 
@@ -545,33 +554,33 @@ def test_a_trait_is_deleted_only_without_providers(storm, round_):
 
 
 @rounds
-def test_all_kinds_of_writes_at_once(storm, round_):
+def test_the_history_of_concurrent_writes_of_all_kinds_is_consistent(storm, round_):
     """Random writes of all clients to a few providers and consumers; the history is checked."""
     providers, consumers = [storm.provider(VCPU=4, DISK_GB=10) for _ in range(3)], [new() for _ in range(4)]
 
     def client(seed):
         chance = random.Random(f"{round_} {seed}")
         for _ in range(8):
-            chance.choice([take, take, take, give_back, move, describe, look])(chance)
+            chance.choice([place, place, place, release, move, update, look])(chance)
 
-    def take(chance):
+    def place(chance):
         consumer = chance.choice(consumers)
-        known = storm.get(f"/allocations/{consumer}").get("consumer_generation")
-        wanted = chance.sample(providers, chance.randint(1, 3))
-        amounts = {provider: {"VCPU": chance.randint(1, 2), "DISK_GB": 1} for provider in wanted}
-        storm.ask(*claim(amounts, known, consumer))
+        generation = storm.get(f"/allocations/{consumer}").get("consumer_generation")
+        chosen = chance.sample(providers, chance.randint(1, 3))
+        amounts = {provider: {"VCPU": chance.randint(1, 2), "DISK_GB": 1} for provider in chosen}
+        storm.ask(*claim(amounts, generation, consumer))
 
     def move(chance):
         body = {}
         for consumer in chance.sample(consumers, 2):
-            known = storm.get(f"/allocations/{consumer}").get("consumer_generation")
-            body[consumer] = holding([chance.choice(providers)], known)
+            generation = storm.get(f"/allocations/{consumer}").get("consumer_generation")
+            body[consumer] = holding([chance.choice(providers)], generation)
         storm.ask("POST", "/allocations", body)
 
-    def give_back(chance):
+    def release(chance):
         storm.ask("DELETE", f"/allocations/{chance.choice(consumers)}")
 
-    def describe(chance):
+    def update(chance):
         provider = chance.choice(providers)
         body = {"resource_provider_generation": storm.generation(provider)}
         page, more = chance.choice([
@@ -588,5 +597,5 @@ def test_all_kinds_of_writes_at_once(storm, round_):
     storm.together(*(lambda seed=seed: client(seed) for seed in range(CLIENTS)))
     assert {event.answer.status for event in storm.history} <= {200, 204, 404, 409}
     for provider in providers:
-        held = [storm.held(consumer).get(provider, {"VCPU": 0})["VCPU"] for consumer in consumers]
-        assert storm.used(provider) == sum(held) <= 4
+        amounts = [storm.allocations(consumer).get(provider, {"VCPU": 0})["VCPU"] for consumer in consumers]
+        assert storm.usage(provider) == sum(amounts) <= 4

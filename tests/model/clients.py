@@ -14,11 +14,12 @@ import hypothesis
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from tests.caller import Caller
-from tests.model.records import UNKNOWN_OWNER, UNSAID, Claim, Held, Inventory, Refused
+from tests.model.records import UNKNOWN_OWNER, UNSAID, Allocations, Claim, Inventory, Refused
 from tests.model.service import Model
 from tests.model.strategies import CLASSES, CONSUMERS, CUSTOM_CLASSES, NO_SUCH_CLASS, NOT_THERE, TRAITS
 
-Things = list[tuple[int, int, int]]
+#: Numbers that choose a provider and a class, and an amount.
+Choices = list[tuple[int, int, int]]
 
 
 class Clients(RuleBasedStateMachine):
@@ -40,47 +41,53 @@ class Clients(RuleBasedStateMachine):
 
     def provider(self, which: int) -> str:
         """Return a provider, mostly an existing one."""
-        there = sorted(self.model.providers)
-        return self.uuid("a", 15) if which == NOT_THERE or not there else there[which % len(there)]
+        uuids = sorted(self.model.providers)
+        return self.uuid("a", 15) if which == NOT_THERE or not uuids else uuids[which % len(uuids)]
 
     def class_of(self, provider: str, which: int) -> str:
         """Return a class, mostly of the provider; otherwise one that it may lack, or that does not exist."""
-        known = self.model.providers.get(provider)
-        had = sorted(known.inventories) if known else []
+        state = self.model.providers.get(provider)
+        class_names = sorted(state.inventories) if state else []
         if which == NOT_THERE:
             return NO_SUCH_CLASS
-        if which == NOT_THERE - 1 or not had:
+        if which == NOT_THERE - 1 or not class_names:
             return CLASSES[which % len(CLASSES)]
-        return had[which % len(had)]
+        return class_names[which % len(class_names)]
 
-    def holder(self, which: int) -> tuple[str, Held]:
+    def holder(self, which: int) -> tuple[str, Allocations]:
         """Return an existing consumer, and a copy of its allocations."""
         consumers = sorted(self.model.consumers)
         consumer = consumers[which % len(consumers)]
-        return consumer, copied(self.model.consumers[consumer].held)
+        return consumer, copy_of(self.model.consumers[consumer].allocations)
 
-    def held(self, things: Things) -> Held:
+    def allocations_of(self, choices: Choices) -> Allocations:
         """Return the allocations that a client requests."""
-        held: Held = {}
-        for which, which_class, amount in things:
+        allocations: Allocations = {}
+        for which, which_class, amount in choices:
             provider = self.provider(which)
-            held.setdefault(provider, {})[self.class_of(provider, which_class)] = amount
-        return held
+            allocations.setdefault(provider, {})[self.class_of(provider, which_class)] = amount
+        return allocations
 
     def generation(self, provider: str, off: int = 0) -> int:
-        known = self.model.providers.get(provider)
-        return off + (known.generation if known else 0)
+        state = self.model.providers.get(provider)
+        return off + (state.generation if state else 0)
 
     def claim(
-        self, consumer: str, held: Held, minor: int, owner: tuple[str, str], type_: str, belief: str = "right"
+        self,
+        consumer: str,
+        allocations: Allocations,
+        minor: int,
+        owner: tuple[str, str],
+        type_: str,
+        belief: str = "right",
     ) -> Claim:
         """Return the claim of a client, as far as this version can express it."""
-        known = self.model.consumers.get(consumer)
-        actual = known.generation if known else None
-        believed = {"right": actual, "null": None, "off": (actual or 2) + 1}[belief]
+        state = self.model.consumers.get(consumer)
+        actual = state.generation if state else None
+        sent_generation = {"right": actual, "null": None, "off": (actual or 2) + 1}[belief]
         project, user = owner if minor >= 8 else (UNKNOWN_OWNER, UNKNOWN_OWNER)
-        type_said = type_ if minor >= 38 else None
-        return Claim(consumer, held, project, user, type_said, believed if minor >= 28 else UNSAID)
+        sent_type = type_ if minor >= 38 else None
+        return Claim(consumer, allocations, project, user, sent_type, sent_generation if minor >= 28 else UNSAID)
 
     # --- requests and comparisons ---
 
@@ -100,10 +107,12 @@ class Clients(RuleBasedStateMachine):
             assert any(phrase in answer.error["detail"] for phrase in predicted.phrases), (answer, predicted)
         else:
             assert answer.status == (status if isinstance(status, int) else status[predicted]), answer
-            assert answer.body is None or seen(answer.body) == {key: predicted[key] for key in seen(answer.body)}
+            assert answer.body is None or normalize(answer.body) == {
+                key: predicted[key] for key in normalize(answer.body)
+            }
 
     @invariant()
-    def all_is_as_the_model_says(self) -> None:
+    def the_service_agrees_with_the_model(self) -> None:
         model = self.model
         providers = self.get("/resource_providers")["resource_providers"]
         assert {provider["uuid"]: provider for provider in providers} == {p: model.provider(p) for p in model.providers}
@@ -119,7 +128,7 @@ class Clients(RuleBasedStateMachine):
             assert self.get(f"/allocations/{consumer}") == model.allocations(consumer)
         for project in ("project1", "project2", UNKNOWN_OWNER):
             assert self.get(f"/usages?project_id={project}") == model.usages_of_project(project)
-        classes = {shown["name"] for shown in self.get("/resource_classes")["resource_classes"]}
+        classes = {document["name"] for document in self.get("/resource_classes")["resource_classes"]}
         assert classes & {*CLASSES} == model.classes.keys() & {*CLASSES}
         assert set(self.get("/traits?name=startswith:CUSTOM_")["traits"]) == model.traits
 
@@ -143,11 +152,11 @@ def when(applies: Callable[[Any], Any]) -> Callable[[Callable[..., None]], Calla
 
     def decorated(function: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(function)
-        def where_it_applies(self: Any, *args: Any, **drawn: Any) -> None:
+        def wrapper(self: Any, *args: Any, **values: Any) -> None:
             if applies(self):
-                function(self, *args, **drawn)
+                function(self, *args, **values)
 
-        return where_it_applies
+        return wrapper
 
     return decorated
 
@@ -156,7 +165,7 @@ def get(call: Caller, path: str) -> Any:
     """Return the state of the service."""
     answer = call("GET", path)
     assert answer.status == 200, answer
-    return seen(answer.body)
+    return normalize(answer.body)
 
 
 def clear(call: Caller) -> None:
@@ -183,46 +192,47 @@ def outcome(model: Callable[[], Any]) -> Any:
         return refused
 
 
-def copied(held: Held) -> Held:
-    return {provider: dict(amounts) for provider, amounts in held.items()}
+def copy_of(allocations: Allocations) -> Allocations:
+    return {provider: dict(amounts) for provider, amounts in allocations.items()}
 
 
 def record(inventory: Inventory) -> dict[str, Any]:
     """Return the fields that a client must send: all except defaults."""
-    said = vars(inventory).items()
-    return {name: value for name, value in said if name == "total" or value != getattr(Inventory, name)}
+    fields = vars(inventory).items()
+    return {name: value for name, value in fields if name == "total" or value != getattr(Inventory, name)}
 
 
 def records(inventories: Mapping[str, Inventory], generation: int) -> dict[str, Any]:
     """Return the inventories of a provider in the form that a client sends."""
-    said = {name: record(inventory) for name, inventory in inventories.items()}
-    return {"resource_provider_generation": generation, "inventories": said}
+    bodies = {name: record(inventory) for name, inventory in inventories.items()}
+    return {"resource_provider_generation": generation, "inventories": bodies}
 
 
 def body_of(claim: Claim, minor: int) -> dict[str, Any]:
     """Return the body of the claim in this version."""
     body: dict[str, Any] = {
-        "allocations": {provider: {"resources": amounts} for provider, amounts in claim.held.items()}
+        "allocations": {provider: {"resources": amounts} for provider, amounts in claim.allocations.items()}
     }
     if minor < 12:
         body["allocations"] = [
-            {"resource_provider": {"uuid": provider}, "resources": amounts} for provider, amounts in claim.held.items()
+            {"resource_provider": {"uuid": provider}, "resources": amounts}
+            for provider, amounts in claim.allocations.items()
         ]
     if minor >= 8:
         body |= {"project_id": claim.project, "user_id": claim.user}
     if minor >= 28:
         body["consumer_generation"] = claim.generation
-    if minor >= 34 and claim.held:
-        body["mappings"] = {"": list(claim.held)}
+    if minor >= 34 and claim.allocations:
+        body["mappings"] = {"": list(claim.allocations)}
     if minor >= 38:
         body["consumer_type"] = claim.type
     return body
 
 
-def seen(value: Any) -> Any:
-    """Return the document without links and without the order of sets, which the model lacks."""
+def normalize(value: Any) -> Any:
+    """Return the document without links and with sorted sets, as in the model."""
     if isinstance(value, dict):
-        return {key: seen(inner) for key, inner in value.items() if key != "links"}
+        return {key: normalize(inner) for key, inner in value.items() if key != "links"}
     if isinstance(value, list):
-        return sorted(value) if all(isinstance(item, str) for item in value) else [seen(item) for item in value]
+        return sorted(value) if all(isinstance(item, str) for item in value) else [normalize(item) for item in value]
     return value

@@ -16,7 +16,7 @@ UNKNOWN_OWNER = "00000000-0000-0000-0000-000000000000"
 #: As a generation: the client sends none.  As a parent: the client does not change it.
 UNSAID = "unsaid"
 
-Held = dict[str, dict[str, int]]  # provider -> class -> amount
+Allocations = dict[str, dict[str, int]]  # provider -> class -> amount
 
 
 class Refused(Exception):
@@ -59,7 +59,7 @@ class Claim:
     """All allocations of a consumer; empty ends it."""
 
     consumer: str
-    held: Held
+    allocations: Allocations
     project: str = UNKNOWN_OWNER
     user: str = UNKNOWN_OWNER
     type: str | None = None
@@ -75,12 +75,12 @@ class Record:
     mappings: object = None
     #: The consumer's generation while the mappings are valid.
     generation: int = -1
-    ends: bool = False
+    has_expiry: bool = False
 
 
 @dataclass
 class Consumer:
-    held: Held
+    allocations: Allocations
     project: str
     user: str
     type: str

@@ -7,7 +7,7 @@ from typing import Any
 from tests.model.records import STANDARD_CLASSES, Consumer, Provider, Record
 
 
-class Seen:
+class Responses:
     """The state of the model, as GET requests show it."""
 
     def __init__(self) -> None:
@@ -32,13 +32,13 @@ class Seen:
 
     def inventories(self, uuid: str) -> Any:
         provider = self.providers[uuid]
-        shown = {name: dict(vars(inventory)) for name, inventory in provider.inventories.items()}
-        return {"resource_provider_generation": provider.generation, "inventories": shown}
+        by_class = {name: dict(vars(inventory)) for name, inventory in provider.inventories.items()}
+        return {"resource_provider_generation": provider.generation, "inventories": by_class}
 
     def usages(self, uuid: str) -> Any:
         provider = self.providers[uuid]
-        used = {name: self.used(uuid, name) for name in provider.inventories}
-        return {"resource_provider_generation": provider.generation, "usages": used}
+        by_class = {name: self.usage(uuid, name) for name in provider.inventories}
+        return {"resource_provider_generation": provider.generation, "usages": by_class}
 
     def traits_of_provider(self, uuid: str) -> Any:
         provider = self.providers[uuid]
@@ -49,55 +49,55 @@ class Seen:
         return {"resource_provider_generation": provider.generation, "aggregates": sorted(provider.aggregates)}
 
     def allocations_of_provider(self, uuid: str) -> Any:
-        here = {
-            consumer: {"resources": known.held[uuid], "consumer_generation": known.generation}
-            for consumer, known in self.consumers.items()
-            if uuid in known.held
+        entries = {
+            consumer: {"resources": state.allocations[uuid], "consumer_generation": state.generation}
+            for consumer, state in self.consumers.items()
+            if uuid in state.allocations
         }
-        return {"resource_provider_generation": self.providers[uuid].generation, "allocations": here}
+        return {"resource_provider_generation": self.providers[uuid].generation, "allocations": entries}
 
     def allocations(self, consumer: str) -> Any:
-        known = self.consumers.get(consumer)
-        if known is None:
+        state = self.consumers.get(consumer)
+        if state is None:
             return {"allocations": {}}
         return {
             "allocations": {
                 uuid: {"resources": amounts, "generation": self.providers[uuid].generation}
-                for uuid, amounts in known.held.items()
+                for uuid, amounts in state.allocations.items()
             },
-            "project_id": known.project,
-            "user_id": known.user,
-            "consumer_type": known.type,
-            "consumer_generation": known.generation,
+            "project_id": state.project,
+            "user_id": state.user,
+            "consumer_type": state.type,
+            "consumer_generation": state.generation,
         }
 
     def claim_of(self, consumer: str) -> Any:
         """Return the document of /v1/claims about a consumer with allocations, and only whether it has an expiry."""
-        known = self.consumers[consumer]
-        record = known.record or Record()
-        shown = self.allocations(consumer)
-        for uuid, allocation in shown["allocations"].items():
+        state = self.consumers[consumer]
+        record = state.record or Record()
+        response = self.allocations(consumer)
+        for uuid, allocation in response["allocations"].items():
             allocation["name"] = self.providers[uuid].name
         return {
             "consumer": consumer,
-            **shown,
-            "mappings": record.mappings if record.generation == known.generation else None,
-            "ends": record.ends,
+            **response,
+            "mappings": record.mappings if record.generation == state.generation else None,
+            "has_expiry": record.has_expiry,
         }
 
     def usages_of_project(self, project: str) -> Any:
-        shown: dict[str, dict[str, int]] = {}
+        by_type: dict[str, dict[str, int]] = {}
         for consumer in self.consumers.values():
             if consumer.project == project:
-                usage = shown.setdefault(consumer.type, {"consumer_count": 0})
+                usage = by_type.setdefault(consumer.type, {"consumer_count": 0})
                 usage["consumer_count"] += 1
-                for amounts in consumer.held.values():
+                for amounts in consumer.allocations.values():
                     for name, amount in amounts.items():
                         usage[name] = usage.get(name, 0) + amount
-        return {"usages": shown}
+        return {"usages": by_type}
 
-    def used(self, uuid: str, name: str) -> int:
-        return sum(consumer.held.get(uuid, {}).get(name, 0) for consumer in self.consumers.values())
+    def usage(self, uuid: str, name: str) -> int:
+        return sum(consumer.allocations.get(uuid, {}).get(name, 0) for consumer in self.consumers.values())
 
     def ancestry(self, uuid: str) -> list[str]:
         parent = self.providers[uuid].parent

@@ -25,14 +25,14 @@ from tests.model.records import (
     Provider,
     Refused,
 )
-from tests.model.responses import Seen
+from tests.model.responses import Responses
 
 
 def atomic(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Atomic: a refused write has no effect."""
+    """Make a method atomic: a refused write changes nothing."""
 
     @functools.wraps(method)
-    def whole(self: Model, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(self: Model, *args: Any, **kwargs: Any) -> Any:
         before = copy.deepcopy(vars(self))
         try:
             return method(self, *args, **kwargs)
@@ -40,10 +40,10 @@ def atomic(method: Callable[..., Any]) -> Callable[..., Any]:
             vars(self).update(before)
             raise
 
-    return whole
+    return wrapper
 
 
-class Model(Seen):
+class Model(Responses):
     """The state of the service, and its changes by writes."""
 
     # --- providers ---
@@ -99,8 +99,8 @@ class Model(Seen):
     @atomic
     def add_inventory(self, uuid: str, name: str, inventory: Inventory, *, may_be_full: bool) -> Any:
         provider = self._provider(uuid)
-        self._sound([inventory], may_be_full)
-        self._known([name])
+        self._require_capacity([inventory], may_be_full)
+        self._require_classes([name])
         if name in provider.inventories:
             raise Refused(409, "Update conflict", code=CONCURRENT_UPDATE)
         provider.inventories[name] = inventory
@@ -113,7 +113,7 @@ class Model(Seen):
     ) -> Any:
         provider = self._provider(uuid)
         self._expect(provider, generation)
-        self._sound([inventory], may_be_full)
+        self._require_capacity([inventory], may_be_full)
         if name not in self.classes:
             raise Refused(404, f"No such resource class {name}")
         if name not in provider.inventories:
@@ -126,8 +126,8 @@ class Model(Seen):
     def replace_inventories(self, uuid: str, generation: int, inventories: Inventories, *, may_be_full: bool) -> Any:
         provider = self._provider(uuid)
         self._expect(provider, generation)
-        self._sound(inventories.values(), may_be_full)
-        self._known(inventories)
+        self._require_capacity(inventories.values(), may_be_full)
+        self._require_classes(inventories)
         self._set_inventories(uuid, inventories)
         provider.generation += 1
         return self.inventories(uuid)
@@ -149,21 +149,23 @@ class Model(Seen):
         provider.generation += 1
 
     def _set_inventories(self, uuid: str, inventories: Inventories) -> None:
-        used = [name for name, amount in self.usages(uuid)["usages"].items() if amount and name not in inventories]
-        if used:
-            names = ", ".join(sorted(used, key=lambda name: self.classes[name]))
+        classes_in_use = [
+            name for name, amount in self.usages(uuid)["usages"].items() if amount and name not in inventories
+        ]
+        if classes_in_use:
+            names = ", ".join(sorted(classes_in_use, key=lambda name: self.classes[name]))
             raise Refused(409, f"Inventory for '{names}' on resource provider '{uuid}' in use", code=INVENTORY_IN_USE)
         self.providers[uuid].inventories = dict(inventories)
 
-    def _sound(self, inventories: Iterable[Inventory], may_be_full: bool) -> None:
+    def _require_capacity(self, inventories: Iterable[Inventory], may_be_full: bool) -> None:
         for inventory in inventories:
-            left = int(inventory.capacity)
-            if left < 0 and may_be_full:
+            capacity = int(inventory.capacity)
+            if capacity < 0 and may_be_full:
                 raise Refused(400, "The reserved value is greater than total.")
-            if left <= 0 and not may_be_full:
+            if capacity <= 0 and not may_be_full:
                 raise Refused(400, "The reserved value is greater than or equal to total.")
 
-    def _known(self, names: Iterable[str]) -> None:
+    def _require_classes(self, names: Iterable[str]) -> None:
         if unknown := [f"No such resource class {name}." for name in names if name not in self.classes]:
             raise Refused(400, *unknown)
 
@@ -199,8 +201,8 @@ class Model(Seen):
             self._expect(provider, int(generation), "generation already changed")
             provider.generation += 1
         provider.aggregates = set(aggregates)
-        shown = self.aggregates(uuid)
-        return shown if generation != UNSAID else {"aggregates": shown["aggregates"]}
+        response = self.aggregates(uuid)
+        return response if generation != UNSAID else {"aggregates": response["aggregates"]}
 
     # --- names ---
 
@@ -225,11 +227,11 @@ class Model(Seen):
         if new_name in self.classes and new_name != name:
             raise Refused(409, f"Resource class already exists: {new_name}")
         self.classes[new_name] = self.classes.pop(name)
-        everywhere = [provider.inventories for provider in self.providers.values()]
-        everywhere += [amounts for consumer in self.consumers.values() for amounts in consumer.held.values()]
-        for named in everywhere:
-            if name in named:
-                named[new_name] = named.pop(name)
+        mappings = [provider.inventories for provider in self.providers.values()]
+        mappings += [amounts for consumer in self.consumers.values() for amounts in consumer.allocations.values()]
+        for mapping in mappings:
+            if name in mapping:
+                mapping[new_name] = mapping.pop(name)
         return {"name": new_name}
 
     @atomic
@@ -274,8 +276,8 @@ class Model(Seen):
             if uuid not in self.providers:
                 raise Refused(400, "in inventories not found", code="placement.resource_provider.not_found")
             self._expect(self.providers[uuid], generation, "resource provider generation conflict for provider")
-        self._believed(claims)
-        self._known([name for _, new in inventories.values() for name in new])
+        self._check_references(claims)
+        self._require_classes([name for _, new in inventories.values() for name in new])
         for uuid, (_, new) in inventories.items():
             if new:
                 self.providers[uuid].inventories |= new
@@ -285,32 +287,34 @@ class Model(Seen):
             self._set_inventories(uuid, new)
             self.providers[uuid].generation += 1
 
-    def _believed(self, claims: list[Claim]) -> None:
+    def _check_references(self, claims: list[Claim]) -> None:
         """Refuse claims with a wrong generation, or on a provider that does not exist."""
         for claim in claims:
-            known = self.consumers.get(claim.consumer)
-            actual = known.generation if known else None
+            state = self.consumers.get(claim.consumer)
+            actual = state.generation if state else None
             if claim.generation not in (UNSAID, actual):
                 expected = "null" if actual is None else actual
                 phrase = f"consumer generation conflict - expected {expected} but got {claim.generation}"
                 raise Refused(409, phrase, code=CONCURRENT_UPDATE)
         for claim in claims:
-            if unknown := [uuid for uuid in claim.held if uuid not in self.providers]:
+            if unknown := [uuid for uuid in claim.allocations if uuid not in self.providers]:
                 raise Refused(400, *(f"Allocation for resource provider '{u}' that does not exist." for u in unknown))
 
     def _place(self, claims: list[Claim]) -> None:
-        self._believed(claims)
-        wanted = [(uuid, *item) for claim in claims for uuid, amounts in claim.held.items() for item in amounts.items()]
-        self._known([name for _, name, _ in wanted])
-        reasons = [self._against(uuid, name, amount, claims) for uuid, name, amount in wanted]
+        self._check_references(claims)
+        requested = [
+            (uuid, *item) for claim in claims for uuid, amounts in claim.allocations.items() for item in amounts.items()
+        ]
+        self._require_classes([name for _, name, _ in requested])
+        reasons = [self._reason_against(uuid, name, amount, claims) for uuid, name, amount in requested]
         if any(reasons):
             raise Refused(409, *filter(None, reasons))
-        touched = {uuid for uuid, _, _ in wanted}
+        touched = {uuid for uuid, _, _ in requested}
         for claim in claims:
             before = self.consumers.pop(claim.consumer, None)
-            if claim.held:
+            if claim.allocations:
                 self.consumers[claim.consumer] = Consumer(
-                    held=claim.held,
+                    allocations=claim.allocations,
                     project=claim.project,
                     user=claim.user,
                     type=claim.type or (before.type if before else "unknown"),
@@ -318,11 +322,11 @@ class Model(Seen):
                     record=before.record if before else None,
                 )
             elif before:
-                touched |= before.held.keys()
+                touched |= before.allocations.keys()
         for uuid in touched:
             self.providers[uuid].generation += 1
 
-    def _against(self, uuid: str, name: str, amount: int, claims: list[Claim]) -> str | None:
+    def _reason_against(self, uuid: str, name: str, amount: int, claims: list[Claim]) -> str | None:
         """Return the reason against this amount, or None."""
         inventory = self.providers[uuid].inventories.get(name)
         if inventory is None:
@@ -330,9 +334,11 @@ class Model(Seen):
         if not inventory.min_unit <= amount <= inventory.max_unit or amount % inventory.step_size:
             return "The requested amount would violate inventory constraints."
         claimants = {claim.consumer for claim in claims}
-        new = sum(claim.held.get(uuid, {}).get(name, 0) for claim in claims)
-        old = sum(c.held.get(uuid, {}).get(name, 0) for c_uuid, c in self.consumers.items() if c_uuid in claimants)
+        new = sum(claim.allocations.get(uuid, {}).get(name, 0) for claim in claims)
+        old = sum(
+            c.allocations.get(uuid, {}).get(name, 0) for c_uuid, c in self.consumers.items() if c_uuid in claimants
+        )
         # A consumer may keep or reduce its amounts after its inventory has shrunk.
-        if self.used(uuid, name) - old + new > inventory.capacity and new > old:
+        if self.usage(uuid, name) - old + new > inventory.capacity and new > old:
             return "The requested amount would exceed the capacity."
         return None

@@ -23,7 +23,7 @@ CONSUMER = st.integers(0, CONSUMERS - 1)
 OFF = st.sampled_from((0, 0, 0, 0, 0, 0, 0, 1, -1))
 BELIEF = st.sampled_from(("right",) * 8 + ("null", "off"))
 #: Provider, one of its classes, amount.
-THINGS = st.lists(
+AMOUNTS = st.lists(
     st.tuples(WHICH, WHICH, st.sampled_from((1, 1, 1, 2, 2, 3, 4, 8))),
     min_size=1,
     max_size=3,
@@ -46,7 +46,7 @@ def minors(*numbers: int) -> st.SearchStrategy[int]:
     return st.sampled_from(numbers)
 
 
-def claims(least: int, most: int) -> st.SearchStrategy[list[tuple[int, list[tuple[int, int, int]], str]]]:
+def claims(min_size: int, max_size: int) -> st.SearchStrategy[list[tuple[int, list[tuple[int, int, int]], str]]]:
     """Draw consumers, each with its claim and the generation that it sends."""
-    entry = st.tuples(CONSUMER, NOTHING | THINGS, BELIEF)
-    return st.lists(entry, min_size=least, max_size=most, unique_by=lambda claim: claim[0])
+    entry = st.tuples(CONSUMER, NOTHING | AMOUNTS, BELIEF)
+    return st.lists(entry, min_size=min_size, max_size=max_size, unique_by=lambda claim: claim[0])

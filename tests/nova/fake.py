@@ -1,6 +1,6 @@
-"""A fake nova: an HTTP service on the loopback interface whose replies conform to nova's published schemas.
+"""A fake nova: an HTTP service on the loopback interface whose responses conform to nova's published schemas.
 
-It serves the recorded replies (record.py) with the values of the test, and validates each reply before it is sent.  It
+It serves the recorded responses (record.py) with the values of the test, and validates each one before sending it.  It
 supports pages with links, versions, and failures requested by a test.
 """
 
@@ -37,9 +37,9 @@ class Fake:
     def __init__(self) -> None:
         self.servers: dict[str, dict[str, Any]] = {}
         self.migrations: list[dict[str, Any]] = []
-        #: Servers that no page shows: soft-deleted ones, or in a cell that does not answer.
+        #: Servers that no page shows: soft-deleted ones, or in a cell that does not respond.
         self.hidden: dict[str, dict[str, Any]] = {}
-        #: Servers that count as changed since any time.
+        #: Servers that count as changed after any point in time.
         self.changed: set[str] = set()
         self.page = 3
         self.url = ""
@@ -47,7 +47,7 @@ class Fake:
         #: By path, the number of the request that fails (from 1), and the status.
         self.failing: dict[str, tuple[int, int]] = {}
         self.requested: list[str] = []
-        #: Replies that violate the schemas.
+        #: Responses that violate the schemas.
         self.invalid: list[str] = []
         self._documents = itertools.cycle(server for server in RECORDED["servers"] if "flavor" in server)
         self._moves = itertools.cycle(RECORDED["migrations"])
@@ -101,9 +101,9 @@ class Fake:
         return {"id": "v2.1", "status": "CURRENT", "version": newest, "min_version": "2.1", "links": links, **more}
 
     def _failure(self, route: str) -> int | None:
-        at, status = self.failing.get(route, (0, 0))
+        number, status = self.failing.get(route, (0, 0))
         requests = sum(urllib.parse.urlsplit(path).path == f"/v2.1{route}" for path in self.requested)
-        return status if requests == at else None
+        return status if requests == number else None
 
     def _selected_servers(self, query: dict[str, str]) -> list[dict[str, Any]]:
         if query.get("all_tenants") not in ("1", "True", "true"):
@@ -143,7 +143,7 @@ class Fake:
 
 
 @contextlib.contextmanager
-def served() -> Iterator[Fake]:
+def serve() -> Iterator[Fake]:
     """Serve a nova without servers."""
     fake = Fake()
 

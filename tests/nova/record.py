@@ -1,4 +1,4 @@
-"""A recorder of the schemas of nova's replies, and of replies generated from them.
+"""A recorder of the schemas of nova's responses, and of responses generated from them.
 
 In an environment in which nova is installed (``pip install nova==34.0.0``), from the root of the repository::
 
@@ -8,8 +8,8 @@ and in the environment of the tests, after that::
 
     python tests/nova/record.py replies
 
-Both files are in the repository, so the tests need no nova.  The generator draws every property that a schema allows:
-optional properties are missing in some documents, and each alternative occurs in some.
+Both files are in the repository, so the tests do not need nova.  The generator draws every property that a schema
+allows: optional properties are missing in some documents, and each alternative occurs in some.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 
 DIRECTORY = Path(__file__).parent
 SCHEMAS, REPLIES = DIRECTORY / "schemas.json", DIRECTORY / "replies.json"
-#: The schemas of the replies of version 2.69: modules of nova, and names in them.
+#: The schemas of the responses of version 2.69: modules of nova, and names in them.
 PUBLISHED = {
     "servers": ("servers", "detail_response_v269"),
     "server": ("servers", "show_response_v269"),
@@ -70,8 +70,8 @@ class Generator:
         if "enum" in schema:
             return self._random.choice(schema["enum"])
         if "oneOf" in schema:
-            rest = {key: value for key, value in schema.items() if key != "oneOf"}
-            return self.value({**rest, **self._random.choice(schema["oneOf"])})
+            common = {key: value for key, value in schema.items() if key != "oneOf"}
+            return self.value({**common, **self._random.choice(schema["oneOf"])})
         kinds = schema["type"]
         kind = self._random.choice(kinds) if isinstance(kinds, list) else kinds
         return getattr(self, f"_{kind}")(schema)
@@ -79,12 +79,12 @@ class Generator:
     def _object(self, schema: dict[str, Any]) -> dict[str, Any]:
         required = schema.get("required", ())
         members = {
-            name: self.value(each)
-            for name, each in schema.get("properties", {}).items()
+            name: self.value(property_schema)
+            for name, property_schema in schema.get("properties", {}).items()
             if name in required or self._random.random() < 0.8
         }
-        for each in schema.get("patternProperties", {}).values():
-            members |= {self._text(1): self.value(each) for _ in range(self._random.randint(0, 3))}
+        for pattern_schema in schema.get("patternProperties", {}).values():
+            members |= {self._text(1): self.value(pattern_schema) for _ in range(self._random.randint(0, 3))}
         return members
 
     def _array(self, schema: dict[str, Any]) -> list[Any]:
@@ -99,8 +99,8 @@ class Generator:
             return uuid.UUID(int=self._random.getrandbits(128)).hex
         return self._text(schema.get("minLength", 0))
 
-    def _text(self, least: int) -> str:
-        return "".join(self._random.choices(_LETTERS, k=self._random.randint(least, 12)))
+    def _text(self, min_length: int) -> str:
+        return "".join(self._random.choices(_LETTERS, k=self._random.randint(min_length, 12)))
 
     def _integer(self, _: dict[str, Any]) -> int:
         return self._random.choice([0, 1, 2, 20, 512, 1024, 4095, 65536])
@@ -136,7 +136,7 @@ class Generator:
 
 
 def main(kind: str) -> None:
-    """Record the schemas or the replies."""
+    """Record the schemas or the responses."""
     path, document = (SCHEMAS, schemas()) if kind == "schemas" else (REPLIES, replies(json.loads(SCHEMAS.read_text())))
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 

@@ -18,7 +18,7 @@ from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.interleaving import just_before, wait_for_lock
 from tests.db.scenario_run import ScenarioRun
-from tests.index import rewound
+from tests.index import rewind
 from tests.made import opened
 
 
@@ -181,12 +181,12 @@ def test_a_commit_without_an_answer_replaces_all_writers_of_the_process(database
 
 def test_the_id_of_a_writer_whose_registration_was_lost_is_not_reused(database):
     """Its process may continue, and would share the id with another process."""
-    state = rewound.noted(database)
-    rewound.put_back(database, state)
+    state = rewind.save(database)
+    rewind.restore(database, state)
     with opened(database.url) as first, opened(database.url) as second:
         touch(first, 1)
         (lost,) = writers(database)
-        rewound.put_back(database, state)
+        rewind.restore(database, state)
         touch(second, 2)
         touch(first, 3)
     assert lost not in writers(database)

@@ -31,7 +31,7 @@ from placement.objects.locked_provider import LockedProvider
 from tests import caller, web
 from tests.db.in_process import placement
 from tests.index.contents import meaning
-from tests.index.rewound import unchecked
+from tests.index.rewind import without_foreign_keys
 from tests.reply_conformance import Described
 from tests.synced import NOWHERE
 
@@ -75,7 +75,7 @@ def insert_inconsistencies(database, kind):
 
     host = database.write(insert_host)
     now = datetime.datetime(2020, 1, 1)
-    with unchecked(database) as db:
+    with without_foreign_keys(database) as db:
         ids = {name: FIRST + number for number, name in enumerate(INCONSISTENT)}
         rows = {
             name: {"uuid": INCONSISTENT[name], "id": id_, "name": name, "generation": 1, "root_provider_id": id_}
@@ -282,7 +282,7 @@ def test_a_step_size_of_zero_or_a_missing_generation_prevents_no_claim(database,
 
 def test_a_class_that_never_existed_can_be_created(database, ids):
     call = placement(database)
-    with unchecked(database) as db:
+    with without_foreign_keys(database) as db:
         insert(db, resource_classes, {"id": NOWHERE, "name": "CUSTOM_LATE"})
     live_index = LiveIndex(database)
     assert "CUSTOM_LATE" in live_index.current().class_ids

@@ -109,7 +109,7 @@ def test_claims_through_both_services_never_exceed_an_inventory(composed):
             provider = storm.provider(VCPU=8)
             answered = statuses(storm.together(*(claim([provider]) for _ in range(12))))
             assert answered == {204: 8, 409: 4}
-            assert storm.used(provider) == 8
+            assert storm.usage(provider) == 8
     for container, claimed in zip((FIRST, SECOND), before, strict=True):
         assert composed.claims_of(container) > claimed
 
@@ -140,7 +140,7 @@ def test_claims_while_a_service_is_killed(composed):
         answered = statuses([event.answer for event in storm.history])
         lost = sum(answered.pop(status, 0) for status in (NONE.status, 502, 503))
         assert {*answered} <= {204, 409}, answered
-        assert answered[204] <= storm.used(provider) <= answered[204] + lost
+        assert answered[204] <= storm.usage(provider) <= answered[204] + lost
 
 
 def test_a_service_that_is_replaced_gets_requests_again(composed):
@@ -167,7 +167,7 @@ def test_a_new_version_replaces_the_old_one(composed):
     assert {*before}.isdisjoint(composed.engine.podman(*containers).split())
     wait(composed)
     with composed.storm() as storm:
-        assert storm.used(provider) == 1
+        assert storm.usage(provider) == 1
 
 
 def test_a_service_leaves_the_schema_of_a_server_to_the_job(composed):

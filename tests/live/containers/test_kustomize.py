@@ -6,7 +6,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from tests.docs.blocks import ROOT, captioned
+from tests.docs.blocks import ROOT, text_of
 from tests.docs.run_by import blocks_of
 
 pytestmark = pytest.mark.xdist_group("containers")
@@ -22,7 +22,7 @@ def applied(engine, tmp_path_factory):
     directory = tmp_path_factory.mktemp("overlay")
     (kustomization,) = blocks_of(__file__, PAGE, "kustomization.yaml")
     (directory / "kustomization.yaml").write_text(kustomization.text)
-    (directory / "placement.env").write_text(captioned(PAGE, "placement.env"))
+    (directory / "placement.env").write_text(text_of(PAGE, "placement.env"))
     mounts = (f"--volume={ROOT}/deploy/kubernetes:{BASE}:ro", f"--volume={directory}:/work/cloud:ro")
     made = engine.podman("run", "--rm", *mounts, "localhost/kustomize", "build", "/work/cloud")
     return [*yaml.safe_load_all(made)]

@@ -10,7 +10,7 @@ from placement_client import HeldOtherwise
 
 from placement.db.schema.tables import resource_providers
 from tests import ask_process, clients, made, servers
-from tests.docs.blocks import captioned
+from tests.docs.blocks import text_of
 from tests.docs.run_by import blocks_of
 from tests.made import opened
 
@@ -21,7 +21,7 @@ PAGE = "docs/extensions/batch.rst"
 
 @pytest.fixture(scope="module")
 def cluster(backend):
-    with ask_process.loaded(backend, captioned(PAGE, "cluster.yaml")) as loaded:
+    with ask_process.loaded(backend, text_of(PAGE, "cluster.yaml")) as loaded:
         yield loaded
 
 
@@ -36,13 +36,13 @@ def client(cluster):
 @pytest.fixture
 def controller():
     module = types.ModuleType("controller")
-    exec(compile(captioned(PAGE, "controller.py"), PAGE, "exec"), module.__dict__)
+    exec(compile(text_of(PAGE, "controller.py"), PAGE, "exec"), module.__dict__)
     return module
 
 
 def test_the_commands_of_the_page_load_the_cluster(backend, shell):
     (block,) = blocks_of(__file__, PAGE, "console")
-    (shell.directory / "cluster.yaml").write_text(captioned(PAGE, "cluster.yaml"))
+    (shell.directory / "cluster.yaml").write_text(text_of(PAGE, "cluster.yaml"))
     (shell.directory / "var").mkdir()
     url = f"sqlite:///{shell.directory}/var/placement.sqlite"
     with opened(url) as database:

@@ -13,7 +13,7 @@ import pytest
 from placement_client import Client, NothingHeld, Token
 
 from tests import ask_process, children, clients, servers, transcripts
-from tests.docs.blocks import captioned
+from tests.docs.blocks import text_of
 from tests.docs.run_by import blocks_of
 
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
@@ -25,7 +25,7 @@ SHOWN = "http://127.0.0.1:8778"
 
 @pytest.fixture
 def service(backend):
-    with ask_process.loaded(backend, captioned("docs/extensions/batch.rst", "cluster.yaml")) as loaded:
+    with ask_process.loaded(backend, text_of("docs/extensions/batch.rst", "cluster.yaml")) as loaded:
         yield loaded
 
 
@@ -100,7 +100,7 @@ def test_a_generated_client_for_go_is_compiled_and_called(service, tmp_path):
             raise servers.Missing(f"{program} is not installed: {how}")
     run(programs(PAGE), service.url)  # which add another host to the cluster
     (tmp_path / "job").mkdir()
-    (tmp_path / "job" / "main.go").write_text(captioned(PAGE, "main.go"))
+    (tmp_path / "job" / "main.go").write_text(text_of(PAGE, "main.go"))
     steps = [step for block in blocks_of(__file__, PAGE, "console") for step in transcripts.steps(block.text)]
     # The build stays in the directory, and downloads nothing.
     of_go = {"GOCACHE": str(tmp_path / "cache"), "GOPATH": str(tmp_path / "path"), "GOPROXY": "off", "PATH": path}

@@ -13,7 +13,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests import children, running
-from tests.docs.blocks import captioned
+from tests.docs.blocks import text_of
 from tests.live.test_metrics import Shown
 from tests.load.storm import Call, Storm, claim, new
 from tests.promql import Malformed, reads
@@ -21,7 +21,7 @@ from tests.promql import Malformed, reads
 DASHBOARD = json.loads((Path(__file__).parents[3] / "etc/grafana/placement.json").read_text())
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 QUERIES = [(panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]]
-RULES = captioned("docs/observability.rst", "alerts.yml")
+RULES = text_of("docs/observability.rst", "alerts.yml")
 ALERTS = [(rule["alert"], rule["expr"]) for group in yaml.safe_load(RULES)["groups"] for rule in group["rules"]]
 #: Prometheus adds these labels.
 ADDED = {"instance", "job"}

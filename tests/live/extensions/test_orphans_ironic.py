@@ -62,7 +62,7 @@ def test_a_consumer_without_a_node_is_an_orphan(cloud, ironic):
 
 def test_nova_and_ironic_together(cloud, ironic):
     url, allocated, instance = ironic
-    with fake.served() as nova:
+    with fake.serve() as nova:
         cloud.connect(there=url, here=nova.url)
         [server] = uuids(1)
         nova.add(server, "host1")

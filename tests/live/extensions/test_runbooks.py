@@ -57,7 +57,7 @@ def age(database, since=_AGE, *which):
 
 @pytest.fixture
 def nova(tmp_path):
-    with fake.served() as state:
+    with fake.serve() as state:
         clouds = {"mycloud": {"auth_type": "none", "auth": {"endpoint": state.url}}}
         (tmp_path / "clouds.yaml").write_text(yaml.safe_dump({"clouds": clouds}))
         yield state

@@ -12,7 +12,7 @@ import pytest
 
 from tests import transcripts
 from tests.docs import distribution
-from tests.docs.blocks import PAGES, ROOT, blocks, captioned
+from tests.docs.blocks import PAGES, ROOT, blocks, text_of
 
 PAGE = "docs/whole-extension.rst"
 SHOWN = [*blocks(PAGES[PAGE])]
@@ -104,4 +104,4 @@ def test_notes_are_not_lost_by_mistake(host):
 
 
 def test_its_own_test_passes(host):
-    host.python(captioned(PAGE, "test_notes.py") + "\nimport unittest\nunittest.main()\n")
+    host.python(text_of(PAGE, "test_notes.py") + "\nimport unittest\nunittest.main()\n")

@@ -1,4 +1,4 @@
-"""Calls of POST /v1/claims in a storm: their bodies, and hosts with a resource class unique to the storm."""
+"""Calls of /v1/claims in a storm, and hosts with a resource class unique to the storm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONCURRENT_UPDATE = "placement.concurrent_update"
 
 
 def request(query: str, consumer: str | None = None, **more: Any) -> dict[str, Any]:
-    """Return one request of a call: a consumer, new if not named, claims the resources of the query."""
+    """Return one request of a call: a consumer, by default a new one, claims the resources of the query."""
     owner = {"consumer_type": "INSTANCE", "project_id": "p", "user_id": "u"}
     return {"consumer": consumer or new(), **owner, "query": query, **more}
 
@@ -29,15 +29,15 @@ def releasing(consumers: Iterable[str]) -> Call:
 
 
 def results(answers: Iterable[Answer]) -> Iterator[dict[str, Any]]:
-    """Yield the results of all requests of these calls, all of which succeeded."""
+    """Yield the results of all requests of these calls; a call is 200 or 409."""
     for answer in answers:
         assert answer.status in (200, 409), answer
         assert answer.body["claimed"] == sum(result["status"] == 200 for result in answer.body["results"]), answer
         yield from answer.body["results"]
 
 
-def refused(results: Iterable[dict[str, Any]]) -> set[str]:
-    """Return the consumers refused for lack of capacity; none may be refused for another reason."""
+def refused_consumers(results: Iterable[dict[str, Any]]) -> set[str]:
+    """Return the consumers refused for lack of capacity; raise AssertionError for any other refusal."""
     errors = {result["consumer"]: result["error"]["code"] for result in results if result["status"] != 200}
     assert set(errors.values()) <= NO_ROOM, errors
     return {*errors}
@@ -54,21 +54,23 @@ class Hosts:
     def query(self, amount: int = 1) -> str:
         return f"resources={self.resource_class}:{amount}"
 
-    def used(self) -> dict[str, int]:
-        return {host: self._storm.used(host, self.resource_class) for host in self.totals}
+    def usage(self) -> dict[str, int]:
+        return {host: self._storm.usage(host, self.resource_class) for host in self.totals}
 
     def free(self) -> list[int]:
         """Return the free amount of each host, the largest first."""
-        used = self.used()
-        return sorted((total - used[host] for host, total in self.totals.items()), reverse=True)
+        usage = self.usage()
+        return sorted((total - usage[host] for host, total in self.totals.items()), reverse=True)
 
-    def held(self, consumer: str) -> int:
+    def amount_of(self, consumer: str) -> int:
         """Return the amount of this class that a consumer holds; it must hold nothing else."""
-        held = self._storm.held(consumer)
-        assert all(host in self.totals and {*amounts} == {self.resource_class} for host, amounts in held.items()), held
-        return sum(amounts[self.resource_class] for amounts in held.values())
+        allocations = self._storm.allocations(consumer)
+        for host, amounts in allocations.items():
+            assert host in self.totals, allocations
+            assert {*amounts} == {self.resource_class}, allocations
+        return sum(amounts[self.resource_class] for amounts in allocations.values())
 
     def host_of(self, consumer: str) -> str:
         """Return the only host of a consumer's allocations."""
-        [host] = self._storm.held(consumer)
+        [host] = self._storm.allocations(consumer)
         return host

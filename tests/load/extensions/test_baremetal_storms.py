@@ -1,7 +1,7 @@
 """Concurrent requests for nodes, beside Placement clients: no node is allocated twice, and no free node is refused.
 
 After each storm the `storm` fixture looks for 5xx in the responses, and for flaws in the database: a node with two
-holders, a holder by this API without its record, a unit that is reserved although its node is available.
+holders, a holder of type BAREMETAL without a record, a unit that is reserved although its node is available.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Machines:
         assert {allocation["state"] for allocation in allocations} <= {"active", "error"}
         return allocations
 
-    def got(self, requests):
+    def nodes_of(self, requests):
         """Return the nodes of the active allocations; each node must have the uuid of its allocation."""
         active = {
             allocation["uuid"]: allocation["node_uuid"]
@@ -75,8 +75,8 @@ class Machines:
 
     def holders(self):
         """Return the holders by node, which both APIs must show."""
-        shown = self.storm.get(f"{NODES}/detail?resource_class={self.resource_class}")["nodes"]
-        holders = {node["uuid"]: node["instance_uuid"] for node in shown if node["instance_uuid"]}
+        nodes = self.storm.get(f"{NODES}/detail?resource_class={self.resource_class}")["nodes"]
+        holders = {node["uuid"]: node["instance_uuid"] for node in nodes if node["instance_uuid"]}
         for node in self.nodes:
             answer = self.storm.ask("GET", f"/resource_providers/{node}/allocations")
             if answer.status == 200:
@@ -90,7 +90,7 @@ def test_as_many_requests_as_there_are_nodes_are_active(storm, round_, more):
     machines = Machines(storm, CLIENTS)
     requests = [machines.request() for _ in range(CLIENTS + more)]
     assert statuses(storm.together(*requests)) == {201: CLIENTS + more}
-    assert set(machines.got(requests).values()) == {*machines.nodes}
+    assert set(machines.nodes_of(requests).values()) == {*machines.nodes}
     in_error = [
         allocation["last_error"] for allocation in machines.outcomes(requests) if allocation["state"] == "error"
     ]
@@ -104,26 +104,29 @@ def test_a_request_fails_only_if_all_its_candidates_are_taken(storm, round_):
     chance = random.Random(round_)
     requests = [machines.request(candidate_nodes=chance.sample(machines.nodes, 3)) for _ in range(CLIENTS)]
     assert statuses(storm.together(*requests)) == {201: CLIENTS}
-    taken = set(machines.got(requests).values())
+    allocated_nodes = set(machines.nodes_of(requests).values())
     for allocation in machines.outcomes(requests):
         candidates = {*allocation["candidate_nodes"]}
-        assert allocation["node_uuid"] in candidates if allocation["state"] == "active" else candidates <= taken
+        assert (
+            allocation["node_uuid"] in candidates if allocation["state"] == "active" else candidates <= allocated_nodes
+        )
 
 
 @rounds
 def test_owners_get_only_their_nodes(storm, round_):
     machines = Machines(storm)
-    mine, yours = new(), new()
+    first_owner, second_owner = new(), new()
     owned = {
-        mine: [machines.add(owner=mine) for _ in range(3)] + [machines.add(owner=yours, lessee=mine)],
-        yours: [machines.add(owner=yours) for _ in range(3)],
+        first_owner: [machines.add(owner=first_owner) for _ in range(3)]
+        + [machines.add(owner=second_owner, lessee=first_owner)],
+        second_owner: [machines.add(owner=second_owner) for _ in range(3)],
     }
     machines.nodes = [*itertools.chain(*owned.values())]
     requests = [machines.request(owner=owner) for owner, nodes in owned.items() for _ in range(len(nodes) + 1)]
     assert statuses(storm.together(*requests)) == {201: len(requests)}
-    got = machines.got(requests)
+    nodes_by_allocation = machines.nodes_of(requests)
     # A node owned by one project and leased to the other may go to either.
-    assert len(got) == len(machines.nodes)
+    assert len(nodes_by_allocation) == len(machines.nodes)
     for allocation in machines.outcomes(requests):
         if allocation["state"] == "active":
             node = storm.get(f"{NODES}/{allocation['node_uuid']}")
@@ -162,7 +165,7 @@ def test_clients_of_both_apis_share_the_nodes(storm, round_):
 
 
 @rounds
-def test_one_of_many_holders_by_hand_wins(storm, round_):
+def test_one_of_many_writers_sets_the_holder_of_a_node(storm, round_):
     """Clients set the instance of one node by instance_uuid, a claim and an allocation."""
     machines = Machines(storm, 1)
     [node] = machines.nodes
@@ -171,9 +174,9 @@ def test_one_of_many_holders_by_hand_wins(storm, round_):
     claims = [claim({node: {machines.unit: 1}}) for _ in range(4)]
     requests = [machines.request() for _ in range(4)]
     answers = storm.together(*patches, *claims, *requests)
-    won = [answer.status for answer in answers[:8]].count(200) + [answer.status for answer in answers].count(204)
+    successes = [answer.status for answer in answers[:8]].count(200) + [answer.status for answer in answers].count(204)
     active = [allocation for allocation in machines.outcomes(requests) if allocation["state"] == "active"]
-    assert won + len(active) == 1
+    assert successes + len(active) == 1
     assert len(machines.holders()) == 1
 
 
@@ -205,31 +208,31 @@ class Churn:
     def __init__(self, machines, seconds):
         self.machines, self.storm, self.end = machines, machines.storm, time.monotonic() + seconds
         self.names = [f"n{new()}" for _ in range(3)]
-        self.made = []
+        self.allocations = []
 
     def run(self, *works):
         """Run each client until the end; return the number of writes by kind and status."""
-        done = collections.Counter()
+        writes = collections.Counter()
 
-        def goes_on():
+        def continues():
             now = time.monotonic()
-            # On a slow machine there are few, and most writes of some kinds are refused, or need others beside them.
-            misses = not all(succeeded(done, kind) for kind in self.NEEDED)
-            return now < self.end or (misses and now < self.end + PATIENCE)
+            # A slow machine makes few writes, and most writes of some kinds are refused or need others beside them.
+            is_incomplete = not all(has_succeeded(writes, kind) for kind in self.NEEDED)
+            return now < self.end or (is_incomplete and now < self.end + PATIENCE)
 
         def repeat(work, seed):
             chance = random.Random(seed)
-            while goes_on():
-                done[work.__name__, work(chance).status] += 1
+            while continues():
+                writes[work.__name__, work(chance).status] += 1
 
         self.storm.together(*(lambda work=work, seed=seed: repeat(work, seed) for seed, work in enumerate(works)))
-        return done
+        return writes
 
     def node(self, chance):
         return f"{NODES}/{chance.choice(self.machines.nodes)}"
 
     def allocation(self, chance):
-        return f"{ALLOCATIONS}/{chance.choice([*self.names, *self.made[-6:]] or self.names)}"
+        return f"{ALLOCATIONS}/{chance.choice([*self.names, *self.allocations[-6:]] or self.names)}"
 
     def allocate(self, chance):
         columns = {}
@@ -238,7 +241,7 @@ class Churn:
         if chance.random() < 0.5:
             columns["candidate_nodes"] = chance.sample(self.machines.nodes, 2)
         request = self.machines.request(**columns)
-        self.made.append(request.body["uuid"])
+        self.allocations.append(request.body["uuid"])
         return self.storm.ask(*request)
 
     def delete(self, chance):
@@ -277,8 +280,8 @@ class Churn:
 
     def steal(self, chance):
         """Delete or move the holder of a node as a Placement client."""
-        held = self.storm.ask("GET", f"/resource_providers/{chance.choice(self.machines.nodes)}/allocations").body
-        consumers = [*held.get("allocations", {})]
+        document = self.storm.ask("GET", f"/resource_providers/{chance.choice(self.machines.nodes)}/allocations").body
+        consumers = [*document.get("allocations", {})]
         if not consumers:
             return self.storm.ask("GET", "/")
         if chance.random() < 0.5:
@@ -298,9 +301,11 @@ class Churn:
         return answer
 
 
-def succeeded(done, kind):
+def has_succeeded(writes, kind):
     """Whether a write of a kind succeeded."""
-    return any(number for (done_kind, status), number in [*done.items()] if done_kind == kind and 200 <= status < 300)
+    return any(
+        number for (write_kind, status), number in [*writes.items()] if write_kind == kind and 200 <= status < 300
+    )
 
 
 def test_concurrent_writes_of_both_apis_leave_a_consistent_state(service):
@@ -308,30 +313,32 @@ def test_concurrent_writes_of_both_apis_leave_a_consistent_state(service):
     storm = Storm(service.url)
     machines = Machines(storm, 5)
     churn = Churn(machines, 60 if LONG else 2.5)
-    done = churn.run(
+    writes = churn.run(
         *[churn.allocate] * 4,
         *[churn.delete] * 2,
         *[churn.provision] * 2,
         *(churn.rename, churn.maintain, churn.reclassify, churn.associate, churn.claim, churn.steal, churn.replace),
     )
-    assert all(succeeded(done, kind) for kind in churn.NEEDED), done
-    check_truth(storm, machines)
+    assert all(has_succeeded(writes, kind) for kind in churn.NEEDED), writes
+    check_both_directions(storm, machines)
     assert [event for event in storm.history if event.answer.status >= 500] == []
     with opened(service.database_url) as database:
         assert flaws(database) == {}
 
 
-def check_truth(storm, machines):
-    """Check that active allocations and the nodes that name them match in both directions."""
-    shown = {allocation["uuid"]: allocation for allocation in storm.get(ALLOCATIONS)["allocations"]}
-    assert {allocation["state"] for allocation in shown.values()} <= {"active", "error"}
+def check_both_directions(storm, machines):
+    """Check that active allocations and the nodes that name them agree in both directions."""
+    records = {allocation["uuid"]: allocation for allocation in storm.get(ALLOCATIONS)["allocations"]}
+    assert {allocation["state"] for allocation in records.values()} <= {"active", "error"}
     nodes = {
         allocation["uuid"]: allocation
         for allocation in storm.get(f"{NODES}/detail")["nodes"]
         if allocation["uuid"] in machines.nodes
     }
     active = {
-        uuid: allocation["node_uuid"] for uuid, allocation in shown.items() if allocation["node_uuid"] in machines.nodes
+        uuid: allocation["node_uuid"]
+        for uuid, allocation in records.items()
+        if allocation["node_uuid"] in machines.nodes
     }
     assert {
         allocation["allocation_uuid"]: uuid for uuid, allocation in nodes.items() if allocation["allocation_uuid"]
@@ -342,83 +349,83 @@ def check_truth(storm, machines):
         assert allocation["allocation_uuid"] in (None, allocation["instance_uuid"])
 
 
-class Keepers:
+class AllocationClients:
     """Clients that each create and delete one allocation at a time, while workers are killed."""
 
     def __init__(self, machines):
         self.machines, self.storm = machines, machines.storm
-        self.enough, self.lies, self.seen = threading.Event(), [], collections.Counter()
+        self.is_done, self.violations, self.statuses = threading.Event(), [], collections.Counter()
 
-    def keep(self, by_placement):
+    def run_client(self, by_placement):
         """Create allocations, and delete them by one of the two APIs."""
-        while not self.enough.is_set():
+        while not self.is_done.is_set():
             request = self.machines.request()
             path = f"{ALLOCATIONS}/{request.body['uuid']}"
-            made = self.storm.ask(*request).status
-            self.seen["POST", made] += 1
+            status = self.storm.ask(*request).status
+            self.statuses["POST", status] += 1
             # A client that lost its connection reads its allocation, and sends nothing else while it holds a node.
             state = self.until(path, 200, 404).body.get("state")
-            if not made and not state:
+            if not status and not state:
                 # A COMMIT that the killed worker has sent may still take effect: the same request waits for it.
                 self.until(ALLOCATIONS, 201, 409, method="POST", body=request.body)
                 state = self.until(path, 200, 404).body.get("state")
-            if made and state != "active":
-                self.lies.append((request, made, state))
+            if status and state != "active":
+                self.violations.append((request, status, state))
             if state:
                 self.end(path, f"/allocations/{request.body['uuid']}" if by_placement else path)
 
-    def end(self, path, way):
-        ended = self.storm.ask("DELETE", way).status
-        self.seen["DELETE", ended] += 1
-        if not ended:
-            self.until(way, 204, 404, method="DELETE")
+    def end(self, path, deleted_path):
+        status = self.storm.ask("DELETE", deleted_path).status
+        self.statuses["DELETE", status] += 1
+        if not status:
+            self.until(deleted_path, 204, 404, method="DELETE")
         if self.until(path, 200, 404).status != 404:
-            self.lies.append((path, "is still there"))
+            self.violations.append((path, "still exists"))
 
-    def until(self, path, *wanted, method="GET", body=None):
+    def until(self, path, *statuses, method="GET", body=None):
         """Repeat a request until there is a response; return it."""
         answers = []
 
-        def answered():
+        def send():
             answers.append(self.storm.ask(method, path, body))
-            assert answers[-1].status in (0, *wanted), answers[-1]
+            assert answers[-1].status in (0, *statuses), answers[-1]
             return answers[-1].status
 
-        until(answered, f"{method} {path} has no answer")
+        until(send, f"{method} {path} got no response")
         return answers[-1]
 
     @property
-    def cut_off(self):
-        return sum(number for (_, status), number in self.seen.items() if status == 0)
+    def lost_responses(self):
+        return sum(number for (_, status), number in self.statuses.items() if status == 0)
 
-    def get_on(self, number):
-        """Wait until ``more`` further requests have succeeded."""
-        goal = self.seen["POST", 201] + number
-        until(lambda: self.seen["POST", 201] >= goal)
+    def wait_for_allocations(self, number):
+        """Wait until a number of further allocations have been created."""
+        goal = self.statuses["POST", 201] + number
+        until(lambda: self.statuses["POST", 201] >= goal)
 
 
 def test_a_killed_worker_leaves_no_partial_write(database_url):
     """Each allocation exists with its node, or neither exists and the node is free."""
     options = {"baremetal": {"enabled": True}, **OPTIONS}
     with running.uwsgi(database_url, 3, options, module=APPLICATION, flags=()) as service:
-        keepers = Keepers(Machines(Storm(service.url), 4))
-        threads = [threading.Thread(target=keepers.keep, args=(number % 2,)) for number in range(4)]
+        clients = AllocationClients(Machines(Storm(service.url), 4))
+        threads = [threading.Thread(target=clients.run_client, args=(number % 2,)) for number in range(4)]
         for thread in threads:
             thread.start()
         try:
             for number in itertools.count(1):
-                keepers.get_on(5)
+                clients.wait_for_allocations(5)
                 killed = service.kill_worker()
                 service.wait_until(lambda killed=killed: killed not in service.workers)
-                if number >= (50 if LONG else 3) and keepers.cut_off:
+                if number >= (50 if LONG else 3) and clients.lost_responses:
                     break
         finally:
-            keepers.enough.set()
+            clients.is_done.set()
             for thread in threads:
                 thread.join()
-        assert keepers.lies == []
-        assert {status for _, status in keepers.seen} == {0, 201, 204}, keepers.seen
-        assert keepers.machines.holders() == {}
-        check_truth(keepers.storm, keepers.machines)
+        assert clients.violations == []
+        assert {status for _, status in clients.statuses} == {0, 201, 204}, clients.statuses
+        assert clients.machines.holders() == {}
+        check_both_directions(clients.storm, clients.machines)
     with opened(database_url) as database:
         assert flaws(database) == {}

@@ -11,7 +11,7 @@ from tests import running
 from tests.load.extensions.claiming import Hosts, claiming, releasing, request, results
 from tests.load.soundness import flaws
 from tests.load.storm import Storm, new
-from tests.load.test_kills import Busy
+from tests.load.test_kills import RunningClients
 from tests.made import opened
 from tests.patient import APPLICATION, OPTIONS
 from tests.run_length import LONG
@@ -20,59 +20,61 @@ KILLS = 60 if LONG else 3
 CONSUMERS = 6
 
 
-class Callers:
+class ClaimClients:
     """Clients whose calls always fit, and are repeated until they succeed."""
 
     def __init__(self, storm, hosts):
         self._storm, self._hosts = storm, hosts
         self.answers = {0: 0, 200: 0, 204: 0}
         #: The violations found.
-        self.lies = []
+        self.violations = []
 
-    def keep(self, seed, enough):
-        """Run a client: it claims for several, moves them, and releases some."""
+    def run_client(self, seed, is_done):
+        """Run a client, which claims for several consumers, moves them, and releases some."""
         for number in itertools.count(seed):
-            if enough():
+            if is_done():
                 return
             consumers = [new() for _ in range(CONSUMERS)]
             at_once = number % 2 == 0
             requests = [request(self._hosts.query(), consumer) for consumer in consumers]
-            self._until_answered(claiming(*requests, all_or_nothing=at_once), consumers if at_once else [], "claimed")
-            moved = [consumer | {"keep": False, "consumer_generation": 1} for consumer in requests]
-            self._until_answered(claiming(*moved, all_or_nothing=at_once, strategy="random"), [], "moved")
+            self._repeat_until_answered(
+                claiming(*requests, all_or_nothing=at_once), consumers if at_once else [], "claimed"
+            )
+            moves = [consumer | {"keep": False, "consumer_generation": 1} for consumer in requests]
+            self._repeat_until_answered(claiming(*moves, all_or_nothing=at_once, strategy="random"), [], "moved")
             self._check(consumers, 1, 2)
             self._release(consumers[:-1])
             self._check(consumers[:-1], 0, None)
             self.answers[204] += 1
 
-    def _until_answered(self, call, together, outcome):
+    def _repeat_until_answered(self, call, together, outcome):
         """Repeat the call until it succeeds; the consumers ``together`` must be placed together or not at all."""
         while (answer := self._ask(call)).status == 0:
             # A COMMIT of the killed worker may take effect between two reads; a partial write would remain partial.
-            if all(len({self._held(consumer)[0] for consumer in together}) > 1 for _ in range(2)):
-                self.lies.append(("half done", together))
+            if all(len({self._amount_and_generation(consumer)[0] for consumer in together}) > 1 for _ in range(2)):
+                self.violations.append(("partial write", together))
         outcomes = [*results([answer])]
         if {consumer["status"] for consumer in outcomes} != {200} or not {
             consumer["outcome"] for consumer in outcomes
         } <= {outcome, "held"}:
-            self.lies.append((outcome, outcomes))
+            self.violations.append((outcome, outcomes))
 
     def _release(self, consumers):
         while (answer := self._ask(releasing(consumers))).status == 0:
             pass
         if {*answer.body["released"], *answer.body["missing"]} != {*consumers}:
-            self.lies.append(("released", answer))
+            self.violations.append(("released", answer))
 
     def _check(self, consumers, amount, generation):
         for consumer in consumers:
-            if self._held(consumer) != (amount, generation):
-                self.lies.append((consumer, amount, generation))
+            if self._amount_and_generation(consumer) != (amount, generation):
+                self.violations.append((consumer, amount, generation))
 
-    def _held(self, consumer):
-        """Return the allocations of a consumer, and its generation."""
+    def _amount_and_generation(self, consumer):
+        """Return the amount that a consumer holds, and its generation."""
         while (answer := self._storm.ask("GET", f"/allocations/{consumer}")).status != 200:
             pass
-        amounts = [sum(held["resources"].values()) for held in answer.body["allocations"].values()]
+        amounts = [sum(allocation["resources"].values()) for allocation in answer.body["allocations"].values()]
         return sum(amounts), answer.body.get("consumer_generation")
 
     def _ask(self, call):
@@ -84,16 +86,16 @@ class Callers:
 def test_workers_killed_during_calls(database_url):
     with running.uwsgi(database_url, 3, OPTIONS, module=APPLICATION, flags=()) as service:
         storm = Storm(service.url)
-        callers = Callers(storm, Hosts(storm, *[10**6] * 8))
-        with Busy(callers) as clients:
+        claim_clients = ClaimClients(storm, Hosts(storm, *[10**6] * 8))
+        with RunningClients(claim_clients) as clients:
             for number in itertools.count(1):
-                clients.get_on(4)
+                clients.wait_for_successes(4)
                 killed = service.kill_worker()
                 service.wait_until(lambda killed=killed: killed not in service.workers)
-                if number >= KILLS and callers.answers[0]:  # at least one client was hit
+                if number >= KILLS and claim_clients.answers[0]:  # at least one client was hit
                     break
-            clients.get_on(4)
-        assert callers.lies == []
-        assert {*callers.answers} == {0, 200, 204}
+            clients.wait_for_successes(4)
+        assert claim_clients.violations == []
+        assert {*claim_clients.answers} == {0, 200, 204}
     with opened(database_url) as database:
         assert flaws(database) == {}

@@ -19,7 +19,7 @@ from placement.http.endpoint import endpoint
 from placement.http.response import no_content
 from placement.metrics import definitions
 from tests import web
-from tests.docs.blocks import captioned
+from tests.docs.blocks import text_of
 from tests.unit.metrics.registries import counting_registry, modes, samples
 
 ADMIN = {"x-auth-token": "admin"}
@@ -222,7 +222,7 @@ def test_every_label_value_is_documented(word):
 
 
 def test_the_documented_alerts_are_valid_rules():
-    [group] = yaml.safe_load(captioned("docs/observability.rst", "alerts.yml"))["groups"]
+    [group] = yaml.safe_load(text_of("docs/observability.rst", "alerts.yml"))["groups"]
     assert len(group["rules"]) >= 5
     for rule in group["rules"]:
         assert rule.keys() <= {"alert", "expr", "for"}

@@ -219,7 +219,7 @@ class Clients(RuleBasedStateMachine):
             if fitting:
                 assert now["state"] == "active", (now, fitting)
                 assert now["node_uuid"] in fitting
-                self.model.got(uuid, now["node_uuid"])
+                self.model.assign_node(uuid, now["node_uuid"])
 
     @rule(
         uuid=st.none() | st.none() | CONSUMER,

@@ -44,7 +44,7 @@ from tests.db import lease
 from tests.db.extensions.doctor.findings import PLANTED, plants
 from tests.db.extensions.event_rows import following
 from tests.db.in_process import placement
-from tests.index.rewound import unchecked
+from tests.index.rewind import without_foreign_keys
 from tests.made import opened
 from tests.synced import NOWHERE
 
@@ -354,7 +354,7 @@ def is_possible(name, kind):
 @pytest.fixture
 def plant(database, backend, world):
     def plant(*planted):
-        with unchecked(database) as db:
+        with without_foreign_keys(database) as db:
             for name in planted:
                 PLANTS[name][0](db, world)
 
@@ -601,7 +601,7 @@ def before_the_lock(engine, work):
 def test_an_idle_consumer_that_claims_meanwhile_keeps_its_allocations(database, world, call):
     """The rows are locked and read again before they are deleted."""
     claimant, idler = (str(uuid.UUID(int=number)) for number in (1001, 1002))
-    with unchecked(database) as db:
+    with without_foreign_keys(database) as db:
         owner = {"project_id": _project(db), "user_id": _user(db)}
         db.execute(sa.insert(consumers), [{"uuid": consumer, **owner} for consumer in (claimant, idler)])
 
@@ -617,7 +617,7 @@ def test_an_idle_consumer_that_claims_meanwhile_keeps_its_allocations(database, 
 
 def test_consumers_that_claim_while_idle_ones_are_deleted_keep_their_allocations(database, world, call):
     many = [str(uuid.UUID(int=1000 + number)) for number in range(60)]
-    with unchecked(database) as db:
+    with without_foreign_keys(database) as db:
         owner = {"project_id": _project(db), "user_id": _user(db)}
         db.execute(sa.insert(consumers), [{"uuid": consumer, **owner} for consumer in many])
         db.execute(sa.update(tables.inventories).values(total=1000, max_unit=1000))
@@ -643,11 +643,11 @@ def test_consumers_that_claim_while_idle_ones_are_deleted_keep_their_allocations
 
 def test_a_consumer_that_claims_meanwhile_loses_only_its_lost_allocations(database, world, call):
     many = [str(uuid.UUID(int=1000 + number)) for number in range(40)]
-    with unchecked(database) as db:
+    with without_foreign_keys(database) as db:
         db.execute(sa.update(tables.inventories).values(total=1000, max_unit=1000))
     for consumer in many:
         assert call("PUT", f"/allocations/{consumer}", 39, claim(HOST)).status == 204
-    with unchecked(database) as db:
+    with without_foreign_keys(database) as db:
         db.execute(sa.insert(allocations), [allocation(consumer, NOWHERE) for consumer in many])
     answers = {}
 
@@ -687,7 +687,7 @@ def test_roots_are_corrected_while_providers_move(database, world, call):
     for number in range(1000):
         if number >= 15 and 200 in statuses:
             break
-        with unchecked(database) as db:
+        with without_foreign_keys(database) as db:
             _set(db, GRANDCHILD, root_provider_id=None)
         sum(fixes._correct_roots(subject))
     stop.set()
@@ -700,7 +700,7 @@ def test_roots_are_corrected_while_providers_move(database, world, call):
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_move_between_the_check_and_the_lock_is_respected(database, world, call):
-    with unchecked(database) as db:
+    with without_foreign_keys(database) as db:
         _set(db, GRANDCHILD, root_provider_id=None)
 
     def move():
@@ -1140,7 +1140,7 @@ class TestCommand:
         assert names(examined(database)) == ["allocations_without_consumer", "lost_allocations"]
 
     def test_the_table_shows_twenty_places_and_json_all_of_them(self, database, doctor, world):
-        with unchecked(database) as db:
+        with without_foreign_keys(database) as db:
             owner = {"project_id": _project(db), "user_id": _user(db)}
             many = [{"uuid": str(uuid.UUID(int=1000 + number)), **owner} for number in range(21)]
             db.execute(sa.insert(consumers), many)

@@ -26,7 +26,7 @@ SQLITE = pytest.mark.parametrize("backend", ["sqlite"], indirect=True, scope="se
 
 @pytest.fixture
 def nova():
-    with fake.served() as state:
+    with fake.serve() as state:
         yield state
 
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from placement.objects.claims import leases
 from tests.db import lease
 from tests.db.galera_pair import either_first, met
-from tests.load.extensions.claiming import claiming, refused, releasing, request, results
+from tests.load.extensions.claiming import claiming, refused_consumers, releasing, request, results
 from tests.load.storm import Call, Storm, claim, name, new, statuses
 
 pytestmark = [pytest.mark.xdist_group("galera"), pytest.mark.long]
@@ -173,7 +173,7 @@ def test_a_storm_at_both_nodes(pair):
     )
     pair.settle()
     remaining = claiming(*(request(hosts.query) for _ in hosts.uuids))
-    without_place = refused(results([pair.ask(remaining)]))
+    without_place = refused_consumers(results([pair.ask(remaining)]))
     holders = hosts.holders()
     assert len(holders) == len({*holders}) == 12
     assert not without_place & {*holders}

@@ -16,7 +16,7 @@ from os_resource_classes import normalize_name
 
 from tests.model.records import Refused
 
-Held = dict[str, dict[str, int]]
+Allocations = dict[str, dict[str, int]]
 
 UNCLASSIFIED = "CUSTOM_BAREMETAL_UNCLASSIFIED"
 ENROLL, MANAGEABLE, AVAILABLE, ACTIVE = "enroll", "manageable", "available", "active"
@@ -77,10 +77,10 @@ class Record:
 
 
 def atomic(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Atomic: a refused write has no effect."""
+    """Make a method atomic: a refused write changes nothing."""
 
     @functools.wraps(method)
-    def whole(self: Model, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(self: Model, *args: Any, **kwargs: Any) -> Any:
         before = copy.deepcopy(vars(self))
         try:
             result = method(self, *args, **kwargs)
@@ -90,7 +90,7 @@ def atomic(method: Callable[..., Any]) -> Callable[..., Any]:
         self._end_records()
         return result
 
-    return whole
+    return wrapper
 
 
 class Model:
@@ -100,15 +100,15 @@ class Model:
         self.nodes: dict[str, Node] = {}
         self.providers: dict[str, Provider] = {}
         self.records: dict[str, Record] = {}
-        self.consumers: dict[str, Held] = {}
+        self.consumers: dict[str, Allocations] = {}
         #: The traits that the last allocation of a node requested; a deployment requires them.
         self.instance_traits: dict[str, set[str]] = {}
 
     # --- state ---
 
     def holder(self, node: str) -> str | None:
-        """Return the consumer with allocations on the node; the clients of the test never make it two."""
-        holders = [consumer for consumer, held in self.consumers.items() if node in held]
+        """Return the consumer with allocations on the node; the clients of the test never create two."""
+        holders = [consumer for consumer, allocations in self.consumers.items() if node in allocations]
         assert len(holders) <= 1
         return holders[0] if holders else None
 
@@ -288,7 +288,7 @@ class Model:
             return f"none of the requested nodes are available and match the resource class {record.resource_class}"
         return f"no available nodes match the resource class {record.resource_class}"
 
-    def got(self, uuid: str, node: str) -> None:
+    def assign_node(self, uuid: str, node: str) -> None:
         """Record that the request has got this node."""
         self.records[uuid].node = node
         self.instance_traits[node] = {*self.records[uuid].traits}
@@ -301,13 +301,13 @@ class Model:
         node = self._node(node_uuid, 400)
         holder = self.holder(node_uuid)
         chosen = uuid or holder or "new"
-        refused = node.provision_state != ACTIVE or not {*record.traits} <= self._traits(node_uuid)
-        refused = refused or (record.resource_class or node.resource_class) != node.resource_class
-        taken = holder not in (None, chosen)
-        elsewhere = holder is None and any(other in self.nodes for other in self.consumers.get(chosen, {}))
-        if not (refused or taken or elsewhere):
+        does_not_match = node.provision_state != ACTIVE or not {*record.traits} <= self._traits(node_uuid)
+        does_not_match = does_not_match or (record.resource_class or node.resource_class) != node.resource_class
+        held_by_another = holder not in (None, chosen)
+        holds_another_node = holder is None and any(other in self.nodes for other in self.consumers.get(chosen, {}))
+        if not (does_not_match or held_by_another or holds_another_node):
             self._check_record(chosen, record.name)
-        elif refused or taken or elsewhere or chosen in self.live():
+        elif does_not_match or held_by_another or holds_another_node or chosen in self.live():
             raise Refused(409, "")
         self._vacate(chosen, record.name, node_uuid)
         record.node, record.resource_class = node_uuid, node.resource_class
@@ -368,7 +368,7 @@ class Model:
                 record.ended = True
 
     def may_return(self) -> Iterator[str]:
-        """Return the ended records whose consumers hold their nodes again: they are shown if their rows still exist."""
+        """Yield the ended records whose consumers hold their nodes again: they are shown if their rows still exist."""
         for uuid, record in self.records.items():
             if record.ended and record.node in self.consumers.get(uuid, {}):
                 yield uuid
@@ -376,16 +376,20 @@ class Model:
     # --- writes of Placement clients ---
 
     @atomic
-    def claim(self, consumer: str, held: Held) -> None:
-        for provider, amounts in held.items():
+    def claim(self, consumer: str, allocations: Allocations) -> None:
+        for provider, amounts in allocations.items():
             for unit in amounts:
                 if unit in self.consumers.get(consumer, {}).get(provider, {}):
                     continue  # a consumer may keep its amounts, even of a reserved unit
                 inventories = self.providers[provider].inventories if provider in self.providers else {}
-                others = [other for other, of in self.consumers.items() if unit in of.get(provider, {})]
-                if inventories.get(unit, 1) != 0 or [other for other in others if other != consumer]:
+                other_consumers = [
+                    other
+                    for other, other_allocations in self.consumers.items()
+                    if unit in other_allocations.get(provider, {})
+                ]
+                if inventories.get(unit, 1) != 0 or [other for other in other_consumers if other != consumer]:
                     raise Refused(409, "")
-        self.consumers[consumer] = copy.deepcopy(held)
+        self.consumers[consumer] = copy.deepcopy(allocations)
 
     @atomic
     def release(self, consumer: str) -> None:
@@ -396,14 +400,14 @@ class Model:
     @atomic
     def change_inventory(self, provider: str, unit: str, reserved: int | None) -> None:
         """Set whether the unit is reserved; None removes it."""
-        known = self.providers[provider]
+        state = self.providers[provider]
         if reserved is None:
-            if any(unit in held.get(provider, {}) for held in self.consumers.values()):
+            if any(unit in allocations.get(provider, {}) for allocations in self.consumers.values()):
                 raise Refused(409, "")
-            del known.inventories[unit]
+            del state.inventories[unit]
         else:
-            known.inventories[unit] = reserved
-        known.changed = True
+            state.inventories[unit] = reserved
+        state.changed = True
 
     @atomic
     def delete_provider(self, provider: str) -> None:

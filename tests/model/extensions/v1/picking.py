@@ -17,8 +17,8 @@ from hypothesis.stateful import invariant, rule
 
 from placement.extensions.v1.pick.strategy import Preference
 from placement.search.query.query import Group, NameCondition, SearchQuery
-from tests.model.clients import Clients, seen, when
-from tests.model.extensions.v1.placing import Judge, Options, Wish
+from tests.model.clients import Clients, normalize, when
+from tests.model.extensions.v1.placing import ClaimRequest, Options, ResultChecker
 from tests.model.records import Record
 from tests.model.service import Model
 from tests.model.strategies import BELIEF, CONSUMER, CONSUMERS, OWNERS, WHICH
@@ -33,10 +33,10 @@ STRATEGY = st.sampled_from(
     )
 )
 COUNT = st.sampled_from((*[1] * 6, 2, 2, 3))
-AT_ONCE = st.sampled_from((False,) * 3 + (True,))
+ALL_OR_NOTHING = st.sampled_from((False,) * 3 + (True,))
 #: The index of a request that is a dry run, and whether the whole call is one.
-DRY = st.sampled_from((None, None, 0, 0, 1))
-TRIED = st.sampled_from((False,) * 4 + (True,))
+DRY_REQUEST = st.sampled_from((None, None, 0, 0, 1))
+DRY_CALL = st.sampled_from((False,) * 4 + (True,))
 #: The numbers of the consumers in apart_from and together_with of a call.
 CONDITIONS = st.sampled_from(
     (
@@ -45,11 +45,11 @@ CONDITIONS = st.sampled_from(
         *(((), (0,)), ((), (1, 2)), ((0,), (3,))),
     )
 )
-#: An expiry after some seconds, no expiry, and an omitted one.
-ENDS = st.sampled_from(({}, {"expires_in": None}, {"expires_in": 3600}))
+#: No change of the expiry, no expiry, and an expiry after some seconds.
+EXPIRIES = st.sampled_from(({}, {"expires_in": None}, {"expires_in": 3600}))
 WHO = {"owner": st.sampled_from(OWNERS), "type_": st.sampled_from(("INSTANCE", "MIGRATION"))}
 #: Different consumers, each with the number of its query, and its number of copies.
-WANTED = st.lists(st.tuples(CONSUMER, SHAPE, COUNT), min_size=1, max_size=4, unique_by=lambda wish: wish[0])
+REQUESTS = st.lists(st.tuples(CONSUMER, SHAPE, COUNT), min_size=1, max_size=4, unique_by=lambda choice: choice[0])
 
 
 class Pickers(Clients):
@@ -59,25 +59,34 @@ class Pickers(Clients):
     expire: Callable[[str], None]
 
     @rule(
-        wanted=WANTED,
+        requests=REQUESTS,
         moved=st.booleans(),
-        dry_run=DRY,
+        dry_request=DRY_REQUEST,
         conditions=CONDITIONS,
         strategy=STRATEGY,
-        at_once=AT_ONCE,
-        tried=TRIED,
-        end=ENDS,
+        all_or_nothing=ALL_OR_NOTHING,
+        dry_call=DRY_CALL,
+        expiry=EXPIRIES,
         **WHO,
     )
-    def claims_places(self, wanted, moved, dry_run, conditions, strategy, at_once, tried, end, owner, type_):
-        """Claim for several consumers in one call; consumers with allocations are moved, or refused."""
-        wishes = []
-        for place, (number, shape, count) in enumerate(wanted):
+    def claims_places(
+        self, requests, moved, dry_request, conditions, strategy, all_or_nothing, dry_call, expiry, owner, type_
+    ):
+        """Claim for several consumers in one call; consumers with allocations are moved or refused."""
+        claim_requests = []
+        for place, (number, shape, count) in enumerate(requests):
             consumer = self.uuid("c", number)
-            known = self.model.consumers.get(consumer)
-            move = {"keep": False, "consumer_generation": known.generation} if known and moved else {}
-            wishes.append(self._wish(consumer, shape, count, owner, type_, move, dry_run=place == dry_run))
-        self._claim(wishes, conditions, {"strategy": strategy, "all_or_nothing": at_once, **end}, tried=tried)
+            state = self.model.consumers.get(consumer)
+            move = {"keep": False, "consumer_generation": state.generation} if state and moved else {}
+            claim_requests.append(
+                self._request(consumer, shape, count, owner, type_, move, dry_run=place == dry_request)
+            )
+        self._claim(
+            claim_requests,
+            conditions,
+            {"strategy": strategy, "all_or_nothing": all_or_nothing, **expiry},
+            dry_run=dry_call,
+        )
 
     @rule(
         which=WHICH,
@@ -86,36 +95,38 @@ class Pickers(Clients):
         strategy=STRATEGY,
         belief=BELIEF,
         conditions=CONDITIONS,
-        end=ENDS,
+        expiry=EXPIRIES,
         again=st.booleans(),
         **WHO,
     )
     @when(lambda self: self.model.consumers)
-    def moves_to_a_place(self, which, shape, count, strategy, belief, conditions, end, again, owner, type_):
+    def moves_to_a_place(self, which, shape, count, strategy, belief, conditions, expiry, again, owner, type_):
         consumer, _ = self.holder(which)
-        believed = self.model.consumers[consumer].generation + (belief == "off")
-        move = {"keep": False, "consumer_generation": believed}
-        wish = self._wish(consumer, shape, count, owner, type_, move)
+        sent_generation = self.model.consumers[consumer].generation + (belief == "off")
+        move = {"keep": False, "consumer_generation": sent_generation}
+        request = self._request(consumer, shape, count, owner, type_, move)
         for _ in range(1 + again):
-            self._claim([wish], conditions, {"strategy": strategy, **end})
+            self._claim([request], conditions, {"strategy": strategy, **expiry})
 
     @rule(number=CONSUMER, seconds=st.sampled_from((None, 3600)))
-    def gives_an_end(self, number, seconds):
+    def sets_or_clears_an_expiry(self, number, seconds):
         consumer = self.uuid("c", number)
         answer = self.call("POST", f"/v1/claims/{consumer}/extend", 39, {"expires_in": seconds})
-        known = self.model.consumers.get(consumer)
-        assert answer.status == (200 if known else 404), answer
-        if known:
-            if known.record or seconds:
-                known.record = known.record or Record()
-                known.record.ends = seconds is not None
-            assert _ended(answer.body) == seen(self.model.claim_of(consumer))
+        state = self.model.consumers.get(consumer)
+        assert answer.status == (200 if state else 404), answer
+        if state:
+            if state.record or seconds:
+                state.record = state.record or Record()
+                state.record.has_expiry = seconds is not None
+            assert _with_expiry_flag(answer.body) == normalize(self.model.claim_of(consumer))
 
     @rule(which=WHICH)
-    @when(lambda self: any(known.record and known.record.ends for known in self.model.consumers.values()))
-    def reaches_an_end(self, which):
+    @when(lambda self: any(state.record and state.record.has_expiry for state in self.model.consumers.values()))
+    def lets_a_lease_expire(self, which):
         """Make a lease expire; the next search notices it and releases the allocations."""
-        leased = sorted(uuid for uuid, known in self.model.consumers.items() if known.record and known.record.ends)
+        leased = sorted(
+            uuid for uuid, state in self.model.consumers.items() if state.record and state.record.has_expiry
+        )
         consumer = leased[which % len(leased)]
         self.expire(consumer)
         assert self.call("GET", f"/v1/claims/{consumer}").status == 404
@@ -124,23 +135,23 @@ class Pickers(Clients):
 
     @rule(numbers=st.lists(CONSUMER, min_size=1, max_size=3, unique=True))
     def releases_several(self, numbers):
-        named = [self.uuid("c", number) for number in numbers]
+        consumers = [self.uuid("c", number) for number in numbers]
         self._release(
-            "&".join(f"consumer={each}" for each in named),
-            [each for each in named if each in self.model.consumers],
-            named,
+            "&".join(f"consumer={consumer}" for consumer in consumers),
+            [consumer for consumer in consumers if consumer in self.model.consumers],
+            consumers,
         )
 
     @rule(owner=st.sampled_from(OWNERS))
     def releases_all_of_an_owner(self, owner):
         project, user = owner
-        theirs = [c for c, known in self.model.consumers.items() if (known.project, known.user) == owner]
-        self._release(f"project={project}&user={user}", theirs, theirs)
+        consumers = [c for c, state in self.model.consumers.items() if (state.project, state.user) == owner]
+        self._release(f"project={project}&user={user}", consumers, consumers)
 
     def _release(self, query, expected, named):
         answer = self.call("DELETE", f"/v1/claims?{query}")
         missing = sorted({*named} - {*expected})
-        assert seen(answer.body) == {"released": sorted(expected), "missing": missing, "complete": True}, answer
+        assert normalize(answer.body) == {"released": sorted(expected), "missing": missing, "complete": True}, answer
         for consumer in expected:
             self.model.release(consumer)
 
@@ -150,7 +161,7 @@ class Pickers(Clients):
             consumer = self.uuid("c", number)
             answer = self.call("GET", f"/v1/claims/{consumer}")
             if consumer in self.model.consumers:
-                assert _ended(answer.body) == seen(self.model.claim_of(consumer))
+                assert _with_expiry_flag(answer.body) == normalize(self.model.claim_of(consumer))
             else:
                 assert answer.status == 404, answer
 
@@ -179,7 +190,7 @@ class Pickers(Clients):
             "query": query_string(query),
         }
 
-    def _wish(
+    def _request(
         self,
         consumer: str,
         shape: int,
@@ -189,70 +200,74 @@ class Pickers(Clients):
         move: dict[str, Any],
         *,
         dry_run: bool = False,
-    ) -> Wish:
+    ) -> ClaimRequest:
         query = self._query(shape)
-        return Wish(consumer, query, self._content(consumer, query, owner, type_) | {"count": count, **move}, dry_run)
+        return ClaimRequest(
+            consumer, query, self._content(consumer, query, owner, type_) | {"count": count, **move}, dry_run
+        )
 
     def _claim(
         self,
-        wishes: Sequence[Wish],
+        requests: Sequence[ClaimRequest],
         conditions: tuple[Sequence[int], Sequence[int]],
-        said: dict[str, Any],
+        parameters: dict[str, Any],
         *,
-        tried: bool = False,
+        dry_run: bool = False,
     ) -> None:
         """Send a call, compare its results with the possible ones, and apply them to the model."""
         apart, together = ([self.uuid("c", number) for number in numbers] for numbers in conditions)
         document = {
-            "requests": [wish.entry for wish in wishes],
+            "requests": [request.entry for request in requests],
             **({"apart_from": apart} if apart else {}),
             **({"together_with": together} if together else {}),
-            **said,
+            **parameters,
         }
         options = Options(
             frozenset(apart),
             frozenset(together),
-            said.get("all_or_nothing", False),
-            said["expires_in"] is not None if "expires_in" in said else None,
-            tried,
+            parameters.get("all_or_nothing", False),
+            parameters["expires_in"] is not None if "expires_in" in parameters else None,
+            dry_run,
         )
-        answer = self.call("POST", "/v1/claims" + "?dry_run=true" * tried, 39, document)
+        answer = self.call("POST", "/v1/claims" + "?dry_run=true" * dry_run, 39, document)
         status, body = answer.status, answer.body
-        if tried:
+        if dry_run:
             assert status == 200, answer
             status, body = body["dry_run"]["status"], body["dry_run"]["body"]
         results = body["results"]
-        assert [result["consumer"] for result in results] == [wish.consumer for wish in wishes]
+        assert [result["consumer"] for result in results] == [request.consumer for request in requests]
         claimed = sum(result["status"] == 200 for result in results)
         assert (status, body["claimed"]) == (200 if claimed else 409, claimed), answer
         for result in results:
             hypothesis.event(f"claim: {result['outcome']} {result.get('error', {}).get('code', '')}")
-        present = self.model
-        if tried:
-            self.model = copy.deepcopy(present)
-        touched = Judge(self.model, wishes, options).see(results)
+        unchanged = self.model
+        if dry_run:
+            self.model = copy.deepcopy(unchanged)
+        touched = ResultChecker(self.model, requests, options).check(results)
         for result in results:
-            self._see_result(result)
-        if tried:
-            left = {uuid for wish in wishes for uuid in _left(present, self.model, wish.consumer)}
-            assert answer.body["room"] == {uuid: self._room(uuid) for uuid in {*touched, *left}}, answer
-            self.model = present
+            self._check_result(result)
+        if dry_run:
+            former = {
+                uuid for request in requests for uuid in _former_providers(unchanged, self.model, request.consumer)
+            }
+            assert answer.body["room"] == {uuid: self._room(uuid) for uuid in {*touched, *former}}, answer
+            self.model = unchanged
         else:
-            self._see_generations(touched, options)
+            self._adopt_generations(touched, options)
 
-    def _see_generations(self, touched: Counter[str], options: Options) -> None:
+    def _adopt_generations(self, touched: Counter[str], options: Options) -> None:
         """Take the generations of providers with new claims from the service: each transaction increases them.
 
         The model has increased each by one.
         """
         for uuid, claims in touched.items():
             if claims > 1 and not options.one_transaction:
-                shown = self.get(f"/resource_providers/{uuid}")["generation"]
-                least = self.model.providers[uuid].generation
-                assert least <= shown < least + claims
-                self.model.providers[uuid].generation = shown
+                generation = self.get(f"/resource_providers/{uuid}")["generation"]
+                min_generation = self.model.providers[uuid].generation
+                assert min_generation <= generation < min_generation + claims
+                self.model.providers[uuid].generation = generation
 
-    def _see_result(self, result: Any) -> None:
+    def _check_result(self, result: Any) -> None:
         """Compare a result with the allocations of its consumer."""
         if result["status"] == 200 and result["outcome"] != "found":
             claim = self.model.claim_of(result["consumer"])
@@ -260,25 +275,33 @@ class Pickers(Clients):
                 for allocation in document["allocations"].values():
                     # Other claims of the same call may have increased the generation since.
                     del allocation["generation"]
-            shown = _ended({name: of for name, of in result.items() if name not in ("status", "outcome")})
-            assert shown == seen({name: claim[name] for name in shown}), (result, claim)
+            response = _with_expiry_flag(
+                {name: value for name, value in result.items() if name not in ("status", "outcome")}
+            )
+            assert response == normalize({name: claim[name] for name in response}), (result, claim)
 
     def _room(self, uuid: str) -> Any:
         """Return the part of a dry run about a provider."""
         room = {}
         for name, inventory in self.model.providers[uuid].inventories.items():
-            capacity, used = math.floor(inventory.capacity), self.model.used(uuid, name)
-            room[name] = {"capacity": capacity, "used": used, "free": max(0, capacity - used)}
+            capacity, usage = math.floor(inventory.capacity), self.model.usage(uuid, name)
+            room[name] = {"capacity": capacity, "used": usage, "free": max(0, capacity - usage)}
         return room
 
 
-def _left(before: Model, after: Model, consumer: str) -> set[str]:
+def _former_providers(before: Model, after: Model, consumer: str) -> set[str]:
     """Return the providers that the consumer has left."""
-    held = [model.consumers[consumer].held if consumer in model.consumers else {} for model in (before, after)]
-    return {*held[0]} - {*held[1]}
+    before_and_after = [
+        model.consumers[consumer].allocations if consumer in model.consumers else {} for model in (before, after)
+    ]
+    return {*before_and_after[0]} - {*before_and_after[1]}
 
 
-def _ended(body: Any) -> Any:
+def _with_expiry_flag(body: Any) -> Any:
     """Return a document with its expiry replaced by whether there is one."""
-    shown = dict(body)
-    return seen(shown | {"ends": shown.pop("expires_at") is not None}) if "expires_at" in shown else shown
+    document = dict(body)
+    return (
+        normalize(document | {"has_expiry": document.pop("expires_at") is not None})
+        if "expires_at" in document
+        else document
+    )

@@ -31,8 +31,8 @@ _TABLES = (
     *(resource_providers, inventories, allocations, consumers, resource_classes, traits, resource_provider_traits),
     *(resource_provider_aggregates, change_writers, provider_changes),
 )
-_COUNTED = (resource_providers, change_writers)
-_UNCHECKED = {
+_TABLES_WITH_NEXT_ID = (resource_providers, change_writers)
+_FOREIGN_KEY_CHECKS = {
     "sqlite": ("PRAGMA foreign_keys = OFF", "PRAGMA foreign_keys = ON"),
     "mysql": ("SET SESSION foreign_key_checks = 0", "SET SESSION foreign_key_checks = 1"),
     "postgresql": ("SET session_replication_role = replica", "SET session_replication_role = origin"),
@@ -41,7 +41,7 @@ _UNCHECKED = {
 State = dict[str, list[dict[str, Any]]]
 
 
-def noted(database: Database) -> State:
+def save(database: Database) -> State:
     """Return the committed state."""
 
     def rows(db: Connection, table: sa.Table) -> list[dict[str, Any]]:
@@ -50,31 +50,33 @@ def noted(database: Database) -> State:
     return database.snapshot(lambda db: {table.name: rows(db, table) for table in _TABLES})
 
 
-def put_back(database: Database, state: State) -> None:
+def restore(database: Database, state: State) -> None:
     """Restore the saved state, in one transaction."""
-    with unchecked(database) as connection:
+    with without_foreign_keys(database) as connection:
         for table in _TABLES:
             connection.execute(sa.delete(table).where(_changing(table)))
             if state[table.name]:
                 connection.execute(sa.insert(table), state[table.name])
     with database.engine.connect() as connection:
-        for table in _COUNTED:
-            _count_from(connection, table)
+        for table in _TABLES_WITH_NEXT_ID:
+            _reset_next_id(connection, table)
 
 
 @contextlib.contextmanager
-def unchecked(database: Database) -> Iterator[Connection]:
+def without_foreign_keys(database: Database) -> Iterator[Connection]:
     """Provide a transaction without checks of foreign keys, as if rows had been lost later."""
-    off, on = _UNCHECKED["mysql" if database.engine.dialect.name == "mariadb" else database.engine.dialect.name]
+    disable, enable = _FOREIGN_KEY_CHECKS[
+        "mysql" if database.engine.dialect.name == "mariadb" else database.engine.dialect.name
+    ]
     with database.engine.connect() as connection:
-        driver = connection.connection.cursor()  # outside of any transaction
-        driver.execute(off)
+        cursor = connection.connection.cursor()  # outside of any transaction
+        cursor.execute(disable)
         connection.connection.commit()
         try:
             with connection.begin():
                 yield connection
         finally:
-            driver.execute(on)
+            cursor.execute(enable)
             connection.connection.commit()
 
 
@@ -84,15 +86,15 @@ def _changing(table: sa.Table) -> sa.ColumnElement[bool]:
     return table.c.name.startswith("CUSTOM_", autoescape=True) if standard else sa.true()
 
 
-def _count_from(connection: Connection, table: sa.Table) -> None:
-    """Set the next id to its value at the time of the saved state."""
+def _reset_next_id(connection: Connection, table: sa.Table) -> None:
+    """Set the next id to the one after the highest id, as in the saved state."""
     with connection.begin():
         # PostgreSQL's sequence does not see ids that were inserted explicitly.
         highest = connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0
-        name, after = table.name, max(highest, 0) + 1
+        name, next_id = table.name, max(highest, 0) + 1
         if connection.dialect.name == "postgresql":
-            connection.exec_driver_sql(f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), {after}, false)")
+            connection.exec_driver_sql(f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), {next_id}, false)")
         elif connection.dialect.name != "sqlite":
-            connection.exec_driver_sql(f"ALTER TABLE {name} AUTO_INCREMENT = {after}")
+            connection.exec_driver_sql(f"ALTER TABLE {name} AUTO_INCREMENT = {next_id}")
         elif table is change_writers:
-            connection.exec_driver_sql(f"UPDATE sqlite_sequence SET seq = {after - 1} WHERE name = '{name}'")
+            connection.exec_driver_sql(f"UPDATE sqlite_sequence SET seq = {next_id - 1} WHERE name = '{name}'")
