@@ -45,10 +45,10 @@ def has_copies(world: World, query: SearchQuery, copies: int, anchors: list[str]
     )
 
 
-def has_joined(world: World, wanted: list[tuple[SearchQuery, list[Amount]]], anchor: str) -> bool:
+def has_joined(world: World, consumers: list[tuple[SearchQuery, list[Amount]]], anchor: str) -> bool:
     """Whether candidates of one tree for different consumers fit together, each with the amounts it releases."""
-    if not wanted:
+    if not consumers:
         return True
-    query, own = wanted[0]
-    placements = {amounts for amounts, _ in places(use(world, own), query, [anchor]).get(anchor, ())}
-    return any(has_joined(use(world, amounts), wanted[1:], anchor) for amounts in placements)
+    query, released = consumers[0]
+    placements = {amounts for amounts, _ in places(use(world, released), query, [anchor]).get(anchor, ())}
+    return any(has_joined(use(world, amounts), consumers[1:], anchor) for amounts in placements)

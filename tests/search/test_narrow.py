@@ -129,6 +129,6 @@ def test_a_subset_of_the_trees_is_narrowed_like_the_whole(data: st.DataObject, w
     within = narrow(query, snapshot, Budget(), Refusals(), subset)
     assert within.roots.slots().tolist() == (everywhere.roots & subset).slots().tolist()
     if within.roots:
-        of_all, of_subset = (TreeProblems(each, None, Budget()) for each in (everywhere, within))
+        of_all, of_subset = (TreeProblems(narrowed, None, Budget()) for narrowed in (everywhere, within))
         for root in within.roots.slots().tolist():
             assert of_subset.alone(root).domains == of_all.alone(root).domains

@@ -16,7 +16,9 @@ from tests.world import World
 
 def names(snapshot: Snapshot, refusal: Refusal) -> tuple[set[str], set[str]]:
     """Return the providers before and after a rule."""
-    before, after = ({snapshot.provider(slot).uuid for slot in of.slots()} for of in (refusal.before, refusal.after))
+    before, after = (
+        {snapshot.provider(slot).uuid for slot in slot_set.slots()} for slot_set in (refusal.before, refusal.after)
+    )
     return before, after
 
 

@@ -49,7 +49,7 @@ def random_problem(chance: random.Random) -> TreeProblem:
         tuple(
             provider
             for provider in chance.choice(some_domains)
-            if all(facts[provider].available[name] >= of for name, of in demand.amounts.items())
+            if all(facts[provider].available[name] >= amount for name, amount in demand.amounts.items())
         )
         for demand in demands
     ]

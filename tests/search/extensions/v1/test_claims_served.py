@@ -24,7 +24,7 @@ from tests.strategies import scaled, search_queries, worlds
 from tests.world import World
 
 Amounts = Counter[tuple[str, str]]
-STRATEGIES = (*(each.value for each in Preference), {"spread_over": "root"}, {"spread_over": "aggregate"})
+STRATEGIES = (*(preference.value for preference in Preference), {"spread_over": "root"}, {"spread_over": "aggregate"})
 OWNER = {"consumer_type": "INSTANCE", "project_id": "p", "user_id": "u"}
 
 
@@ -56,14 +56,14 @@ class Judge:
             assert result["error"]["code"] == "placement.v1.no_room", result
             assert possible == [], (wish, result)
             return
-        taken = Counter({
+        amounts = Counter({
             (self._names[provider], name): amount
-            for provider, held in result["allocations"].items()
-            for name, amount in held["resources"].items()
+            for provider, allocation in result["allocations"].items()
+            for name, amount in allocation["resources"].items()
         })  # fmt: skip
-        mapped = sorted(sorted(self._mapping(copy)) for copy in result["mappings"])
-        assert (taken, mapped) in possible, (wish, result, possible)
-        self._take(taken)
+        mappings = sorted(sorted(self._mapping(copy)) for copy in result["mappings"])
+        assert (amounts, mappings) in possible, (wish, result, possible)
+        self._take(amounts)
 
     def _mapping(self, copy: Any) -> Iterator[tuple[str, list[str]]]:
         return ((suffix, sorted(self._names[provider] for provider in providers)) for suffix, providers in copy.items())
@@ -81,7 +81,10 @@ class Judge:
                     oracle.sum_fits(world.members[provider], name, amount)
                     for (provider, name), amount in amounts.items()
                 ):
-                    yield amounts, sorted(sorted((s, sorted(by)) for s, by in mapped) for _, mapped in answers)
+                    yield (
+                        amounts,
+                        sorted(sorted((s, sorted(providers)) for s, providers in mappings) for _, mappings in answers),
+                    )
 
     def _take(self, amounts: Amounts) -> None:
         for (provider, name), amount in amounts.items():

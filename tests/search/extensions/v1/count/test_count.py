@@ -45,18 +45,18 @@ def compare(world: World, query: SearchQuery) -> Count:
     try:
         by_anchor = {anchor: oracle.answers_of(world, query, anchor) for anchor in oracle.anchors(world, query)}
         greatest = most(world, set().union(*by_anchor.values()))
-        each = {anchor: most(world, answers) for anchor, answers in by_anchor.items()}
+        by_tree = {anchor: most(world, answers) for anchor, answers in by_anchor.items()}
         inside = {
             aggregate: most(world, set().union(*(by_anchor[root] for root in roots & by_anchor.keys())))
             for aggregate, roots in trees_in_aggregates(world).items()
         }
     except TooManyError:
         return counted
-    positive = {root: times for root, times in each.items() if times}
+    positive = {root: times for root, times in by_tree.items() if times}
     assert counted.count <= greatest <= counted.at_most
     assert bool(counted.count) == bool(greatest)
     assert by_root(counted).keys() == positive.keys()
-    assert all(times <= each[root] for root, times in by_root(counted).items())
+    assert all(times <= by_tree[root] for root, times in by_root(counted).items())
     aggregates = dict(counted.aggregates)
     assert all(times <= inside[name] for name, times in aggregates.items())
     if ordinary(world):
@@ -103,7 +103,7 @@ def test_hosts_of_sixteen_devices_and_four_groups_are_exact(seed: int) -> None:
     world, query = device_host(random.Random(seed))
     counted = count(query, world.snapshot())
     assert counted.count == counted.at_most
-    devices = [{name: of.total for name, of in member.stock.items()} for member in world.members.values()]
+    devices = [{name: stock.total for name, stock in member.stock.items()} for member in world.members.values()]
     groups = [group.resources for group in query.groups]
     assert fit_on_devices(devices, groups, query.isolate, counted.count)
     assert not fit_on_devices(devices, groups, query.isolate, counted.count + 1)
@@ -120,24 +120,24 @@ def test_dealing_gives_a_lower_and_an_upper_bound_of_the_count() -> None:
 def compare_on_devices(totals: list[tuple[int, ...]], amounts: list[tuple[int, ...]], isolate: bool) -> None:
     """Compare the bounds of a count with the brute force."""
     names = "PGPU", "VGPU"
-    groups = [{name: amount for name, amount in zip(names, each, strict=True) if amount} for each in amounts]
+    groups = [{name: amount for name, amount in zip(names, demand, strict=True) if amount} for demand in amounts]
     devices = tuple((device, 9) for device in range(len(totals)))
     times_of = Counter(tuple(group.items()) for group in groups)
-    block: Block = (tuple(Item(taken, devices, isolate, times) for taken, times in times_of.items()),)
+    block: Block = (tuple(Item(demand, devices, isolate, times) for demand, times in times_of.items()),)
     free = {
-        name: np.array([[total[place] for total in each] for each in (totals, totals[::-1])])
+        name: np.array([[total[place] for total in ordering] for ordering in (totals, totals[::-1])])
         for place, name in enumerate(names)
     }
     fits = [
-        fit_on_devices([dict(zip(names, each, strict=True)) for each in totals], groups, isolate, times)
+        fit_on_devices([dict(zip(names, total, strict=True)) for total in totals], groups, isolate, times)
         for times in range(sum(map(sum, totals)) + 2)
     ]
-    most = fits.index(False) - 1
-    dealt = greedy_count(block, free, np.full(2, 99))
-    assert (dealt.low <= most).all()
-    assert (dealt.high >= most).all()
+    greatest = fits.index(False) - 1
+    bounds = greedy_count(block, free, np.full(2, 99))
+    assert (bounds.low <= greatest).all()
+    assert (bounds.high >= greatest).all()
     solved = tighten(block, free, CountRange(np.zeros(2, np.int64), np.full(2, len(fits))), Budget())
-    assert [solved.low.tolist(), solved.high.tolist()] == [[most] * 2] * 2
+    assert [solved.low.tolist(), solved.high.tolist()] == [[greatest] * 2] * 2
 
 
 def test_devices_are_dealt_in_several_orders_if_one_does_not_suffice() -> None:
@@ -166,10 +166,10 @@ def test_a_count_between_two_bounds_is_reported_as_such(monkeypatch: pytest.Monk
     world, query = gpus(5, 4, 6), SearchQuery((group("1", PGPU=2), group("2", PGPU=3)), isolate=True)
     everything = count(query, world.snapshot())
     monkeypatch.setattr(shape_counter, "EFFORT", 10**9)
-    some = count(query, world.snapshot())
-    assert some.at_most is not None
-    assert some.count <= everything.count <= some.at_most
-    assert (some.count < some.at_most, some.exact, some.reason) == (True, False, "combinations")
+    partial = count(query, world.snapshot())
+    assert partial.at_most is not None
+    assert partial.count <= everything.count <= partial.at_most
+    assert (partial.count < partial.at_most, partial.exact, partial.reason) == (True, False, "combinations")
 
 
 def test_one_provider_of_a_subtree_is_an_ancestor_of_the_others() -> None:
@@ -221,7 +221,7 @@ def jobs(counts: list[int], copies: int) -> int:
         [times - (tree in trees) for tree, times in enumerate(counts)]
         for trees in itertools.combinations([tree for tree, times in enumerate(counts) if times], copies)
     ]
-    return max((1 + jobs(sorted(left), copies) for left in ways), default=0)
+    return max((1 + jobs(sorted(remaining), copies) for remaining in ways), default=0)
 
 
 @examples(100)
@@ -323,16 +323,18 @@ def test_the_number_of_placements_depends_on_the_choice_of_candidates() -> None:
     """The count is the maximum over all choices: using the small devices together spares the large one."""
     world, query = gpus(2, 1, 1), SearchQuery((group("1", PGPU=1), group("2", PGPU=1)), isolate=True)
 
-    def left_after(*pairs: tuple[str, str]) -> int:
-        after = World({**world.members}, world.classes, world.ids, world.trait_ids)
+    def count_after(*pairs: tuple[str, str]) -> int:
+        later_world = World({**world.members}, world.classes, world.ids, world.trait_ids)
         for pair in pairs:
-            assert pair in {tuple(sorted(name for name, _, _ in used)) for used, _ in oracle.answers(after, query)}
-            place(after, frozenset((name, "PGPU", 1) for name in pair))
-        return count(query, after.snapshot()).count
+            assert pair in {
+                tuple(sorted(name for name, _, _ in amounts)) for amounts, _ in oracle.answers(later_world, query)
+            }
+            place(later_world, frozenset((name, "PGPU", 1) for name in pair))
+        return count(query, later_world.snapshot()).count
 
-    assert left_after() == 2
-    assert left_after(("gpu0", "gpu1")) == left_after(("gpu0", "gpu2")) == 1
-    assert left_after(("gpu1", "gpu2")) == 0
+    assert count_after() == 2
+    assert count_after(("gpu0", "gpu1")) == count_after(("gpu0", "gpu2")) == 1
+    assert count_after(("gpu1", "gpu2")) == 0
 
 
 @examples(100)
@@ -342,13 +344,13 @@ def test_the_right_candidate_reduces_the_count_by_one_and_none_by_less(data: st.
     query: SearchQuery = data.draw(crowded_queries())
     assume(query.resource_classes <= world.classes.keys())
     counted = count(query, world.snapshot())
-    left = set()
+    later_counts = set()
     for amounts in {amounts for amounts, _ in oracle.answers(world, query)}:
-        after = World({**world.members}, world.classes, world.ids, world.trait_ids)
-        place(after, amounts)
-        left.add(count(query, after.snapshot()).count)
+        later_world = World({**world.members}, world.classes, world.ids, world.trait_ids)
+        place(later_world, amounts)
+        later_counts.add(count(query, later_world.snapshot()).count)
     assume(counted.exact)
-    assert max(left, default=-1) == counted.count - 1
+    assert max(later_counts, default=-1) == counted.count - 1
 
 
 # --- until, budget ---
@@ -373,10 +375,10 @@ def test_a_count_ends_at_until(data: st.DataObject, world: World) -> None:
 def test_a_count_that_is_cut_short_is_a_lower_bound(data: st.DataObject, world: World, operations: int) -> None:
     query: SearchQuery = data.draw(search_queries(world))
     everything = count(query, world.snapshot())
-    some = count(query, world.snapshot(), Settings(operations=operations))
-    assert some.count <= everything.count
-    assert some.reason in (everything.reason, "operations")
-    assert not some.complete or some == replace(everything, snapshot=some.snapshot)
+    partial = count(query, world.snapshot(), Settings(operations=operations))
+    assert partial.count <= everything.count
+    assert partial.reason in (everything.reason, "operations")
+    assert not partial.complete or partial == replace(everything, snapshot=partial.snapshot)
 
 
 # --- worked examples ---
@@ -577,9 +579,9 @@ def test_many_pools_of_many_hosts_are_counted_in_batches_of_trees(monkeypatch: p
     assert count(QUERY, snapshot) == everything
     assert sum(lengths) >= 41 * 50
     assert max(lengths) <= 400
-    some = count(QUERY, snapshot, Settings(operations=1900))
-    assert (some.reason, some.complete, some.obstacle) == ("operations", False, "")
-    assert 0 < some.count < 410
+    partial = count(QUERY, snapshot, Settings(operations=1900))
+    assert (partial.reason, partial.complete, partial.obstacle) == ("operations", False, "")
+    assert 0 < partial.count < 410
     first = count(QUERY, snapshot, until=5)
     assert len(first.roots) < 50
     assert (first.count, first.reason) == (5, "until")
@@ -646,8 +648,8 @@ def test_aggregates_do_not_cut_a_count_short() -> None:
     everything = count(query, snapshot)
     assert (everything.count, everything.complete, len(everything.aggregates)) == (400, True, 201)
     assert everything.aggregates[:2] == [("A", 400), ("A0", 4)]
-    some = count(query, snapshot, Settings(operations=150))
-    assert (some.count, some.exact, some.complete, some.aggregates) == (400, True, False, [])
+    partial = count(query, snapshot, Settings(operations=150))
+    assert (partial.count, partial.exact, partial.complete, partial.aggregates) == (400, True, False, [])
     until_one = count(query, snapshot, Settings(operations=150), until=1)
     assert (until_one.count, until_one.reason, until_one.complete, until_one.aggregates) == (1, "until", True, [])
 

@@ -72,8 +72,8 @@ def test_either_of_two_aggregates_is_removed_if_root_and_child_are_in_one_each()
     world = World()
     world.host("h1", aggregates=["b"])
     world.host("c1", parent="h1", A=5, aggregates=["a"])
-    both = NameCondition((frozenset("a"), frozenset("b")))
-    explanation = explained(world, Group("", {"A": 5}, aggregates=both))
+    condition = NameCondition((frozenset("a"), frozenset("b")))
+    explanation = explained(world, Group("", {"A": 5}, aggregates=condition))
     assert texts(explanation) == ["without member_of=a", "without member_of=b"]
     assert len({query_string(relaxation.query) for relaxation in explanation.relaxations}) == 2
     assert [lack.text for lack in explanation.near_misses[0].missing] == [

@@ -89,8 +89,8 @@ def test_trees_are_equivalent_if_their_canonical_forms_are_equal(case: tuple[Wor
     kinds = [equal.of_classes([kind]).slots().tolist() for kind in range(len(equal.first))]
     assert kinds == [*forms.values()]
     assert equal.first.tolist() == [trees[0] for trees in kinds]
-    others = [root for trees in kinds[1:] for root in trees[1:]]
-    assert equal.others([0]).slots().tolist() == sorted(others)
+    other_roots = [root for trees in kinds[1:] for root in trees[1:]]
+    assert equal.others([0]).slots().tolist() == sorted(other_roots)
 
 
 def test_trees_of_many_providers_are_not_compared() -> None:
@@ -154,10 +154,10 @@ def test_few_of_many_equivalent_trees_are_searched() -> None:
 def hard_hosts(number: int) -> World:
     """Return hosts where ``EVEN`` groups do not fit, which only trials show, and one where they fit."""
     world = World()
-    each = sum(EVEN) // 4
+    capacity = sum(EVEN) // 4
     for host in range(number + 1):
         world.host(f"h{host}")
-        free = (each - 2 * host, each + 2 * host, each, each) if host < number else (5_000,) * 4
+        free = (capacity - 2 * host, capacity + 2 * host, capacity, capacity) if host < number else (5_000,) * 4
         for device, amount in enumerate(free):
             world.host(f"h{host}-{device}", parent=f"h{host}", VGPU=amount)
     return world
@@ -216,4 +216,4 @@ def test_equal_groups_are_relaxed_once() -> None:
         world.host(f"gpu-{number}", parent="host", PGPU=2)
     query = SearchQuery(tuple(Group(f"_{number}", {"PGPU": 2}) for number in range(4)), isolate=True)
     relaxations = explain(query, world.snapshot()).relaxations
-    assert [(each.text, each.found) for each in relaxations] == [("without resources_0=PGPU:2", 6)]
+    assert [(relaxation.text, relaxation.found) for relaxation in relaxations] == [("without resources_0=PGPU:2", 6)]

@@ -12,10 +12,10 @@ def use(allowance: Allowance, operations: int, *, placed: bool = False) -> int |
     if not allowance.grant(budget):
         assert budget.shortage == "operations"
         return None
-    given = budget.operations
+    granted = budget.operations
     budget.operations -= operations
     allowance.charge(budget, placed=placed)
-    return given
+    return granted
 
 
 def test_one_request_has_all_operations() -> None:
@@ -54,11 +54,11 @@ def test_explanations_use_the_operations_left_by_searches() -> None:
 
 def test_explanations_do_not_use_the_reserve_of_requests() -> None:
     allowance = Allowance(1_000_000, 25)
-    taken = 0
-    while left := allowance.for_explanation():
-        allowance.explained(left)
-        taken += left
-    assert taken == 1_125_000
+    total = 0
+    while operations := allowance.for_explanation():
+        allowance.explained(operations)
+        total += operations
+    assert total == 1_125_000
 
 
 def test_operations_of_explanations_are_not_left_for_searches() -> None:
