@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.world import Member, World
 
-#: (provider, resource class, amount), all of them.
+#: All (provider, resource class, amount) of a candidate.
 Amounts = frozenset[tuple[str, str, int]]
-#: (suffix, the providers that serve it), all of them.
+#: All (suffix, the providers that serve it) of a candidate.
 Mappings = frozenset[tuple[str, frozenset[str]]]
 Answer = tuple[Amounts, Mappings]
 #: The supply of one group: (provider, class, amount), and (provider, None, 0) for a group without resources.

@@ -33,7 +33,7 @@ def assignment(candidate: Candidate) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("module", [canonical_form, combine_module, matching], ids=lambda module: module.__name__)
-def test_the_examples_in_the_docstrings(module: types.ModuleType) -> None:
+def test_the_examples_in_the_docstrings_are_right(module: types.ModuleType) -> None:
     result = doctest.testmod(module)
     assert (result.failed, result.attempted > 0) == (0, True)
 
@@ -315,7 +315,7 @@ def test_the_deepest_refusal_is_reported() -> None:
     assert refusals(problem) == {"same_subtree": 1}
 
 
-def test_each_of_several_equal_trees_is_reported() -> None:
+def test_each_of_several_equivalent_trees_is_reported_as_refused() -> None:
     problems = [devices(3, 2, root=root)._replace(tree=root) for root in (100, 200, 300)]
     refused: list[tuple[int, str]] = []
     assert not choose(problems, refused=lambda *refusal: refused.append(refusal))

@@ -120,7 +120,7 @@ def test_a_tree_whose_eligible_providers_lack_a_required_trait_is_removed() -> N
 
 @examples(100)
 @given(data=st.data(), world=worlds())
-def test_a_subset_of_the_trees_is_narrowed_like_the_whole(data: st.DataObject, world: World) -> None:
+def test_a_subset_of_the_trees_is_narrowed_like_all_trees(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
     query: SearchQuery = data.draw(search_queries(world))
     roots = snapshot.forest.all_roots.slots()

@@ -68,7 +68,7 @@ def test_a_tree_is_recorded_under_the_constraint_that_refused_it_last() -> None:
     assert pairs(7, amount=2).refusals.combining == {"resources:VGPU": 7}
 
 
-def test_some_of_the_trees_are_kept_as_examples() -> None:
+def test_a_recorded_rule_has_at_most_five_trees_as_examples() -> None:
     result = pairs(7, isolate=True)
     roots = [result.snapshot.provider(slot).uuid for slot in result.refusals.examples["group_policy"]]
     assert roots == ["cn0", "cn1", "cn2", "cn3", "cn4"]

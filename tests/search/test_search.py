@@ -59,7 +59,9 @@ def test_the_search_finds_the_candidates_of_the_brute_force(data: st.DataObject,
 
 @examples(400)
 @given(data=st.data(), world=crowds())
-def test_the_search_finds_them_where_capacity_is_short(data: st.DataObject, world: World) -> None:
+def test_the_search_finds_the_candidates_of_the_brute_force_where_capacity_is_short(
+    data: st.DataObject, world: World
+) -> None:
     snapshot = world.snapshot()
     for _ in range(QUERIES):
         query: SearchQuery = data.draw(crowded_queries())
@@ -111,7 +113,7 @@ def packing(capacities: Iterable[int], amounts: Iterable[int]) -> tuple[World, S
     return world, SearchQuery(tuple(groups))
 
 
-def test_very_many_groups_have_fewer_candidates() -> None:
+def test_a_search_of_two_hundred_groups_returns_fewer_than_a_thousand_candidates() -> None:
     """Ten thousand candidates of two hundred groups took gigabytes."""
     world, query = packing([100, 100], [1] * 200)
     result = find(query, world.snapshot(), Settings(10_000))
@@ -124,7 +126,7 @@ def test_very_many_groups_have_fewer_candidates() -> None:
     assert (len(more.candidates), more.limited, more.shortage) == (len(result.candidates), False, "memory")
 
 
-def test_up_to_twelve_groups_have_ten_thousand_candidates() -> None:
+def test_a_search_of_up_to_twelve_groups_returns_up_to_ten_thousand_candidates() -> None:
     for groups in (1, 2, 8, 12):
         world, query = packing([100] * 12, [1] * groups)
         result = find(query, world.snapshot(), Settings(10_000))

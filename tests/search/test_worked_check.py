@@ -60,7 +60,7 @@ def world() -> World:
         ({"DISK_GB": 10, "SRIOV_NET_VF": 4}, None, None, 28, 8, 6),
     ],
 )
-def test_the_worked_example_has_these_numbers(
+def test_the_numbers_of_the_worked_example_are_right(
     world: World,
     resources: dict[str, int],
     required: str | None,
@@ -79,7 +79,7 @@ def test_the_worked_example_has_these_numbers(
     assert len(body["provider_summaries"]) == summaries
 
 
-def test_the_five_candidates_of_three_classes(world: World) -> None:
+def test_a_request_for_three_classes_has_five_candidates(world: World) -> None:
     result = find(SearchQuery((Group(resources=THREE_CLASSES),)), world.snapshot())
     users = [{result.snapshot.provider(slot).uuid for slot in candidate.amounts} for candidate in result.candidates]
     assert sorted(map(sorted, users)) == [["cn1", "ss"], ["cn1", "ss2"], ["cn2"], ["cn2", "ss"], ["cn2", "ss2"]]

@@ -1,4 +1,4 @@
-"""One request body with several claims has a result that separate requests could have: none too many, none too few.
+"""One request body with several claims gets results that separate requests could get: no place too many, none too few.
 
 The brute force checks the results one by one, in a world with the usage of the earlier ones, for any query.
 """

@@ -109,7 +109,7 @@ def test_hosts_of_sixteen_devices_and_four_groups_are_exact(seed: int) -> None:
     assert not fit_on_devices(devices, groups, query.isolate, counted.count + 1)
 
 
-def test_dealing_gives_a_lower_and_an_upper_bound_of_the_count() -> None:
+def test_the_greedy_count_gives_a_lower_and_an_upper_bound() -> None:
     for seed in range(scaled(800)):
         order = random.Random(seed)
         totals = [(order.randint(1, 5), order.randint(0, 2)) for _ in range(order.randint(1, 4))]
@@ -140,7 +140,7 @@ def compare_on_devices(totals: list[tuple[int, ...]], amounts: list[tuple[int, .
     assert [solved.low.tolist(), solved.high.tolist()] == [[greatest] * 2] * 2
 
 
-def test_devices_are_dealt_in_several_orders_if_one_does_not_suffice() -> None:
+def test_devices_are_used_in_several_orders_if_one_does_not_suffice() -> None:
     """An order that uses the large devices first ends at six."""
     query = SearchQuery((group("1", PGPU=2), group("2", PGPU=3)), isolate=True)
     counted = count(query, gpus(5, 3, 5, 5, 5, 3, 5, 4).snapshot())
@@ -162,7 +162,7 @@ def test_two_subtrees_on_different_nodes_are_exact() -> None:
 
 
 def test_a_count_between_two_bounds_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without an exhaustive search, the dealt number is below the bound."""
+    """Without dynamic programming, the greedy count is below the upper bound."""
     world, query = gpus(5, 4, 6), SearchQuery((group("1", PGPU=2), group("2", PGPU=3)), isolate=True)
     everything = count(query, world.snapshot())
     monkeypatch.setattr(shape_counter, "EFFORT", 10**9)
@@ -205,7 +205,7 @@ def test_an_isolated_demand_and_another_do_not_exceed_max_unit() -> None:
     assert compare(world, query).count
 
 
-def test_a_placement_is_found_even_if_no_order_of_dealing_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_placement_is_found_even_if_no_greedy_order_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """5 + 3 + 2 and 4 + 3 + 3 are 10 each, but a greedy order combines 5 and 4."""
     monkeypatch.setattr(shape_counter, "EFFORT", 10**9)
     query = SearchQuery(tuple(group(str(number), PGPU=amount) for number, amount in enumerate((5, 4, 3, 3, 3, 2))))
@@ -339,7 +339,7 @@ def test_the_number_of_placements_depends_on_the_choice_of_candidates() -> None:
 
 @examples(100)
 @given(data=st.data(), world=crowds())
-def test_the_right_candidate_reduces_the_count_by_one_and_none_by_less(data: st.DataObject, world: World) -> None:
+def test_the_best_candidate_reduces_the_count_by_one_and_no_other_by_less(data: st.DataObject, world: World) -> None:
     """So placing the right candidate each time reaches the count."""
     query: SearchQuery = data.draw(crowded_queries())
     assume(query.resource_classes <= world.classes.keys())
@@ -409,7 +409,9 @@ def gpus(*totals: int) -> World:
         ((0, 0), 2, 0),
     ],
 )
-def test_equal_groups_on_different_devices_are_dealt_out(totals: tuple[int, ...], groups: int, times: int) -> None:
+def test_equal_groups_on_different_devices_are_counted_exactly(
+    totals: tuple[int, ...], groups: int, times: int
+) -> None:
     """No placement uses a device twice: if one has more free capacity than all others, the others limit the count."""
     query = SearchQuery(tuple(group(str(number), PGPU=1) for number in range(groups)), isolate=True)
     counted = count(query, gpus(*totals).snapshot())
@@ -446,7 +448,7 @@ def test_a_count_names_the_rule_that_limits_it(query: SearchQuery, rule: str) ->
     assert count(query, world.snapshot()).limiting_rule == rule
 
 
-def test_the_limit_of_a_count_is_that_of_most_trees() -> None:
+def test_a_count_names_the_limiting_rule_of_most_trees() -> None:
     world = World()
     world.host("odd", VCPU=100, MEMORY_MB=1)
     for number in range(2):

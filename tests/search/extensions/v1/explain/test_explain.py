@@ -38,7 +38,7 @@ def test_aggregates_of_the_root_are_offered_to_the_unsuffixed_group() -> None:
     assert texts(world, SearchQuery((Group("1", {"VCPU": 1}, aggregates=in_a),))) == ["without member_of1=A"]
 
 
-def test_twenty_changes_are_offered_the_smallest_ones() -> None:
+def test_the_twenty_smallest_changes_are_offered() -> None:
     world = World()
     world.host("host", A=sum(range(2, 24)) - 1)
     query = SearchQuery(tuple(Group(f"_{number}", {"A": number}) for number in range(2, 24)))
@@ -149,7 +149,7 @@ def test_a_condition_that_the_root_does_not_meet_is_missing() -> None:
     )
 
 
-def test_each_kind_of_condition_has_a_text() -> None:
+def test_each_kind_of_missing_condition_has_a_text() -> None:
     """No provider is named for a condition on several providers, or if none is usable."""
     world = World()
     world.host("host", traits=["OLD"], aggregates=["A", "B"])

@@ -81,7 +81,7 @@ def test_the_largest_amount_is_suggested() -> None:
     )
 
 
-def test_amounts_that_no_provider_can_serve_together() -> None:
+def test_amounts_that_no_provider_can_serve_together_are_a_mistake() -> None:
     world = World()
     world.host("cn0", VCPU=4)
     world.host("cn1", DISK_GB=4)
@@ -90,7 +90,7 @@ def test_amounts_that_no_provider_can_serve_together() -> None:
     assert explained(world, Group("", {"VCPU": 1, "DISK_GB": 1})).mistakes == ()
 
 
-def test_the_obstacles_of_an_amount() -> None:
+def test_a_step_counts_the_obstacles_of_an_amount_by_property() -> None:
     world = World()
     world.host("none")
     world.host("small", VCPU=4)
@@ -141,7 +141,7 @@ def test_unused_names_are_compared_with_used_names() -> None:
     ]
 
 
-def test_an_unused_class_an_empty_aggregate_and_an_unknown_tree() -> None:
+def test_an_unused_class_an_empty_aggregate_and_an_unknown_tree_are_mistakes() -> None:
     world = World()
     world.classes["PGPU"] = 0
     world.host("cn0", VCPU=4)

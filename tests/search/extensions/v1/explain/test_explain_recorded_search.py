@@ -1,4 +1,4 @@
-"""Searches for explanations have the results of any search, although they examine one of equivalent trees."""
+"""Searches for explanations have the results of any search, although they examine one of several equivalent trees."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_rows_with_large_numbers_are_distinguished() -> None:
     assert rows.numbers.max() < rows.bound
 
 
-def test_few_of_many_equivalent_trees_are_searched() -> None:
+def test_only_one_of_many_equivalent_trees_is_searched() -> None:
     world = World()
     for number in range(400):
         world.host(f"h{number}")
@@ -176,7 +176,7 @@ def test_an_explanation_finds_a_candidate_where_the_search_does() -> None:
     assert (explain(query, snapshot, settings).found, explain(query, snapshot, settings).complete) == (0, False)
 
 
-def test_a_patient_search_counts_one_candidate_of_more() -> None:
+def test_a_search_with_the_full_budget_stops_at_the_first_candidate() -> None:
     world = World()
     world.host("host", VCPU=1)
     outcome = full_budget_search(SearchQuery((Group("", {"VCPU": 1}),)), world.snapshot(), Settings())
@@ -195,7 +195,7 @@ def test_a_count_that_is_cut_short_is_limited() -> None:
     assert (explanation.limited, explanation.complete) == (True, False)
 
 
-def test_slots_of_trees_stay_sorted_sets() -> None:
+def test_equivalent_trees_are_sorted_even_if_their_first_roots_are_not() -> None:
     """Sets of slots are searched by bisection, so equivalent trees are sorted even if their first roots are not."""
     world = World()
     for number in range(6):

@@ -32,7 +32,9 @@ def test_an_explanation_agrees_with_the_brute_force(case: tuple[World, SearchQue
 
 @examples(200)
 @given(case=explained(), forbidden=st.booleans())
-def test_it_agrees_if_a_trait_does_not_exist(case: tuple[World, SearchQuery], forbidden: bool) -> None:
+def test_an_explanation_agrees_with_the_brute_force_if_a_trait_does_not_exist(
+    case: tuple[World, SearchQuery], forbidden: bool
+) -> None:
     world, query = case
     first, *other_groups = query.groups
     unknown, traits = frozenset({"UNKNOWN"}), first.traits
@@ -211,7 +213,7 @@ def subtree(*suffixes: str) -> tuple[frozenset[str], ...]:
         pytest.param(World(), SearchQuery((Group("", {"A": 1}),)), [], id="an empty cloud"),
     ],
 )
-def test_sufficient_changes(world: World, query: SearchQuery, expected: list[str]) -> None:
+def test_the_oracle_finds_every_sufficient_single_change(world: World, query: SearchQuery, expected: list[str]) -> None:
     changes = sorted(Expected(world, query).singles, key=lambda change: (change.size, change.place))
     assert [change.text or change.kind for change in changes] == expected
 
@@ -221,7 +223,7 @@ def together(world: World, query: SearchQuery) -> list[set[str]]:
     return [{query_string(change.query) for change in ways} for ways in Expected(world, query).several]
 
 
-def test_two_changes_together_change_nothing_else() -> None:
+def test_combinations_of_two_changes_contain_no_further_change() -> None:
     query = SearchQuery((Group("_1", {"A": 4}), Group("_2", {"A": 4})), isolate=True)
     assert together(hosts(1, A=3), query) == [
         {"resources_1=A:3&group_policy=isolate", "resources_2=A:3&group_policy=isolate"}

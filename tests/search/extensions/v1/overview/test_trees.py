@@ -1,4 +1,4 @@
-"""The overview shows the trees of its definition, in its order, over random forests."""
+"""The overview of a random forest contains the trees that its definition selects, in the defined order."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def either(*values: object) -> st.SearchStrategy:
 
 @given(st.data())
 @examples(400)
-def test_the_overview_shows_the_trees_of_the_definition(data):
+def test_the_overview_contains_the_selected_trees_in_order(data):
     world = data.draw(worlds())
     snapshot = world.snapshot()
     root = data.draw(either(*sorted({world.root(name) for name in world.members})))

@@ -1,4 +1,4 @@
-"""Each pick of a place is one that the brute force allows, and none is missing if the brute force finds one."""
+"""Each pick is a place that the brute force allows, and a consumer without a pick has no place by brute force either."""
 
 from __future__ import annotations
 

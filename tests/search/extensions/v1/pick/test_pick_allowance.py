@@ -22,7 +22,7 @@ def test_one_request_has_all_operations() -> None:
     assert use(Allowance(1_000_000, 1), 0) == 1_000_000
 
 
-def test_hard_requests_leave_some_to_others_until_all_are_used_up() -> None:
+def test_hard_requests_leave_operations_to_others_until_all_are_used_up() -> None:
     allowance = Allowance(1_000_000, 100)
     assert use(allowance, 1_000_000) == 880_000
     assert [use(allowance, 10_000) for _ in range(24)] == [5_000] * 24
@@ -36,7 +36,7 @@ def test_the_reserve_of_a_hard_request_is_not_taken_by_earlier_ones() -> None:
     assert use(allowance, 5_000) == 5_000
 
 
-def test_a_found_place_counts_only_its_operations_above_the_reserve() -> None:
+def test_a_request_with_a_place_is_charged_only_its_operations_above_the_reserve() -> None:
     allowance = Allowance(10_000, 1)
     assert [use(allowance, 900, placed=True) for _ in range(1_000)] == [10_000] * 1_000
     assert use(allowance, 7_000, placed=True) == 10_000

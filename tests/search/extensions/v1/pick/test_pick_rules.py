@@ -39,7 +39,7 @@ def test_copies_are_in_different_trees() -> None:
     ]
 
 
-def test_copies_take_a_sum_of_a_shared_pool() -> None:
+def test_the_copies_of_a_consumer_take_the_sum_of_their_amounts_from_a_shared_pool() -> None:
     amounts = {"VCPU": 1, "DISK_GB": 10}
     for pool, max_copies in (
         (Stock(100), 3),

@@ -55,7 +55,7 @@ def test_spread_takes_the_least_used_trees() -> None:
     assert roots(world, Picker(world.snapshot(), seed=1).pick([TWO] * 6)) == {"host2": 3, "host5": 3}
 
 
-def test_the_used_share_of_a_tree_is_that_of_its_most_used_class() -> None:
+def test_the_used_share_of_a_tree_is_the_share_of_its_most_used_class() -> None:
     world = World()
     world.host("processors", VCPU=Stock(8, used=6), MEMORY_MB=8, DISK_GB=8)
     world.host("memory", VCPU=Stock(8, used=2), MEMORY_MB=Stock(8, used=2), DISK_GB=8)
