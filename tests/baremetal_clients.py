@@ -45,14 +45,14 @@ class Commands:
         words = [*self.options, *(["baremetal"] if self._program == "openstack" else []), *shlex.split(command)]
         start = f"sys.argv[0] = {str(path)!r}; runpy.run_path(sys.argv[0], run_name='__main__')"
         code = f"{self._first}\nimport runpy, sys; {start}"
-        outside = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
-        return preloaded.client().run([sys.executable, "-c", code, *words], outside | self._variables)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+        return preloaded.client().run([sys.executable, "-c", code, *words], environment | self._variables)
 
     def do(self, command: str) -> str:
         """Run a command that succeeds, and return its output."""
-        done = self.run(command)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        completed = self.run(command)
+        assert completed.returncode == 0, completed.stderr
+        return completed.stdout.strip()
 
     def show(self, command: str) -> Any:
         """Run a command that succeeds, and return its output as data."""
@@ -60,9 +60,9 @@ class Commands:
 
     def refused(self, command: str) -> str:
         """Run a command that fails, and return its error message."""
-        done = self.run(command)
-        assert done.returncode == 1, done
-        return done.stderr.strip()
+        completed = self.run(command)
+        assert completed.returncode == 1, completed
+        return completed.stderr.strip()
 
 
 class Clients:
@@ -94,8 +94,8 @@ class Clients:
             import openstack
         except ImportError:
             raise Missing("openstacksdk is not installed: pip install openstacksdk") from None
-        known: dict[str, Any] = {"auth_type": "none", "endpoint": self.url}
-        return openstack.connect(**known | {"load_envvars": False, "load_yaml_config": False} | options)
+        defaults: dict[str, Any] = {"auth_type": "none", "endpoint": self.url}
+        return openstack.connect(**defaults | {"load_envvars": False, "load_yaml_config": False} | options)
 
     def enrolled(self, resource_class: str, **fields: Any) -> Any:
         """Return a new node that is not a candidate yet."""
@@ -121,5 +121,5 @@ class Clients:
 
     def allocated(self, resource_class: str | None = None, **fields: Any) -> Any:
         """Return a new allocation once it is active."""
-        made = self.baremetal.create_allocation(resource_class=resource_class, **fields)
-        return self.baremetal.wait_for_allocation(made, timeout=60)
+        allocation = self.baremetal.create_allocation(resource_class=resource_class, **fields)
+        return self.baremetal.wait_for_allocation(allocation, timeout=60)

@@ -77,7 +77,7 @@ def pytest_configure(config):
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job ignores it, and so do its children
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # Variables of the caller would make services of the tests send traces.
-    for name in [each for each in os.environ if each.startswith("OTEL_")]:
+    for name in [variable for variable in os.environ if variable.startswith("OTEL_")]:
         del os.environ[name]
     # A proxy of the caller does not reach the services on this machine.
     for name in ("NO_PROXY", "no_proxy"):
@@ -99,8 +99,8 @@ def pytest_unconfigure(config):
 
 def pytest_generate_tests(metafunc):
     """Run a test with a database once per kind, unless it names its kinds itself."""
-    named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
-    if "backend" in metafunc.fixturenames and "backend" not in named:
+    parametrized = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    if "backend" in metafunc.fixturenames and "backend" not in parametrized:
         metafunc.parametrize("backend", chosen(metafunc.config), indirect=True, scope="session")
 
 
@@ -124,7 +124,9 @@ def pytest_collection(session):
 
 def _import_from_another_file_on(config):
     """Import the tests, each worker starting at another file: otherwise each would compile all files of a new clone."""
-    files = sorted(file for each in config.args if os.path.isdir(each) for file in Path(each).rglob("test_*.py"))
+    files = sorted(
+        file for directory in config.args if os.path.isdir(directory) for file in Path(directory).rglob("test_*.py")
+    )
     number, count = int(config.workerinput["workerid"].removeprefix("gw")), config.workerinput["workercount"]
     first = len(files) * number // count
     for file in files[first:] + files[:first]:
@@ -179,8 +181,8 @@ def _of_a_short_run(items):
             tickets = [f"{kind} {item.nodeid.replace(kind, '')} {number}" for number in range(_TICKETS.get(kind, 1))]
             drawn = max(hashlib.sha256(ticket.encode()).digest() for ticket in tickets)
             kinds[item.nodeid.replace(kind, "")].append((drawn, item))
-    for several in kinds.values():
-        yield max(several, key=lambda pair: pair[0])[1]
+    for variants in kinds.values():
+        yield max(variants, key=lambda pair: pair[0])[1]
 
 
 def is_long():
@@ -231,8 +233,10 @@ def in_process(capfd, restored_log, restored_signals):
 
 def _levels():
     """Return the state of all loggers, the root's under the name None."""
-    named = logging.root.manager.loggerDict.items()
-    return {None: logging.root.level} | {name: each.level for name, each in named if isinstance(each, logging.Logger)}
+    loggers = logging.root.manager.loggerDict.items()
+    return {None: logging.root.level} | {
+        name: logger.level for name, logger in loggers if isinstance(logger, logging.Logger)
+    }
 
 
 #: The property of a report with the name of the missing program.
@@ -259,7 +263,7 @@ def pytest_runtest_makereport(item, call):
 
 def pytest_terminal_summary(terminalreporter):
     """Print why tests were skipped, a line for each reason, missing programs first."""
-    programs, others = Counter(), Counter()
+    programs, other_reasons = Counter(), Counter()
     for (
         category,
         reports,
@@ -269,8 +273,8 @@ def pytest_terminal_summary(terminalreporter):
             if program is not None and report.skipped:
                 programs[program] += 1
             elif category == "skipped":
-                others[report.longrepr[2].removeprefix("Skipped: ")] += 1
-    for title, reasons in (("skipped for lack of programs", programs), ("skipped", others)):
+                other_reasons[report.longrepr[2].removeprefix("Skipped: ")] += 1
+    for title, reasons in (("skipped for lack of programs", programs), ("skipped", other_reasons)):
         if reasons:
             terminalreporter.section(title)
             for reason, count in reasons.most_common():
@@ -306,10 +310,10 @@ def _new_database(backend):
 @pytest.fixture(scope="session")
 def synced_databases():
     """The databases of `synced_database`, by kind: a fixture that uses `backend` is torn down when the kind changes."""
-    kept = {}
-    yield kept
-    for each in kept.values():
-        each.drop()
+    databases = {}
+    yield databases
+    for database in databases.values():
+        database.drop()
 
 
 @pytest.fixture(scope="session")

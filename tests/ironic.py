@@ -33,9 +33,9 @@ def wait_for_the_effect(request) -> None:
 TRANSITION = ("target_provision_state", "target_power_state", "reservation")
 
 
-def _wait(request, path, done):
+def _wait(request, path, is_done):
     end = time.monotonic() + LONGEST_WAIT
-    while not done(_show(request, path)):
+    while not is_done(_show(request, path)):
         assert time.monotonic() < end, path
         time.sleep(0.05)
 

@@ -64,13 +64,13 @@ def _arrays(schema):
 
 
 def _objects(schema):
-    named = {name: conforming(inner) for name, inner in schema.get("properties", {}).items()}
-    mandatory = {name: named.pop(name) for name in schema.get("required", ())}
+    properties = {name: conforming(inner) for name, inner in schema.get("properties", {}).items()}
+    mandatory = {name: properties.pop(name) for name in schema.get("required", ())}
     matching = [
         st.dictionaries(_matching(expression), conforming(inner), min_size=schema.get("minProperties", 0), max_size=2)
         for expression, inner in schema.get("patternProperties", {}).items()
     ]
-    parts = st.tuples(*matching, st.fixed_dictionaries(mandatory, optional=named))
+    parts = st.tuples(*matching, st.fixed_dictionaries(mandatory, optional=properties))
     return parts.map(lambda parts: {name: value for part in parts for name, value in part.items()})
 
 

@@ -19,7 +19,9 @@ from placement.db.upkeep import sweep
 #: The tables of all extensions.
 ADDITIONS = extension.additions_of(extension.installed().values())
 #: The names of all tables that OpenStack Placement lacks.
-OURS = frozenset(table.name for table in (*tables.OURS, *(table for each in ADDITIONS for table in each.tables)))
+OURS = frozenset(
+    table.name for table in (*tables.OURS, *(table for addition in ADDITIONS for table in addition.tables))
+)
 
 
 def sync(engine: sa.Engine, revision: str = "head") -> None:
@@ -35,11 +37,11 @@ def release(engine: sa.Engine, revision: str = schema.COMMON_HEADS[0], **options
 @functools.cache
 def configuration() -> cfg.ConfigOpts:
     """Return the default options; not to be changed."""
-    made = cfg.ConfigOpts()
-    conf.register(made)
-    made.set_override("connection", "sqlite://", group="placement_database")
-    made([], project=conf.PROJECT, default_config_files=[], default_config_dirs=[], use_env=False)
-    return made
+    options = cfg.ConfigOpts()
+    conf.register(options)
+    options.set_override("connection", "sqlite://", group="placement_database")
+    options([], project=conf.PROJECT, default_config_files=[], default_config_dirs=[], use_env=False)
+    return options
 
 
 @functools.cache
@@ -113,6 +115,6 @@ def opened(
 def swept(database: Database, grace: float = sweep.GRACE) -> list[sweep.Swept]:
     """Sweep like ``placement-manage db sweep``."""
     findings = sweep.sweep(database, grace)
-    for each in extension.installed().values():
-        findings += each.swept(database) if each.swept else ()
+    for installed in extension.installed().values():
+        findings += installed.swept(database) if installed.swept else ()
     return findings

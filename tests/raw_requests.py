@@ -26,7 +26,7 @@ class Reply(NamedTuple):
 
     def header(self, name: str) -> str:
         """Return the value of a header; raise StopIteration if it is missing."""
-        return next(value for known, value in self.headers if known.lower() == name.lower())
+        return next(value for header_name, value in self.headers if header_name.lower() == name.lower())
 
 
 def send(port: int, request: bytes, seconds: float = PATIENCE) -> Reply:

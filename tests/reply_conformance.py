@@ -43,14 +43,14 @@ class Described:
         self.compared = 0
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
-        started: list[Any] = []
-        pieces = self._application(environ, lambda *answer: started.append(answer))
+        heads: list[Any] = []
+        pieces = self._application(environ, lambda *answer: heads.append(answer))
         content = b"".join(pieces)
         if close := getattr(pieces, "close", None):
             close()
-        status, headers = started[0][:2]
+        status, headers = heads[0][:2]
         self.compared += check(environ, status, _combined(headers), content)
-        start_response(*started[0])
+        start_response(*heads[0])
         return [content]
 
 
@@ -146,7 +146,7 @@ def _document(api: Api, version: Version) -> dict[str, Any]:
 def resolved(part: Any, document: dict[str, Any]) -> Any:
     """Return a document, or part of it, with its references resolved."""
     if isinstance(part, list):
-        return [resolved(each, document) for each in part]
+        return [resolved(item, document) for item in part]
     if not isinstance(part, dict):
         return part
     if "$ref" in part:
@@ -158,7 +158,7 @@ def resolved(part: Any, document: dict[str, Any]) -> Any:
 def closed(part: Any) -> Any:
     """Return the schemas of a document, or a schema, without additional properties."""
     if isinstance(part, list):
-        return [closed(each) for each in part]
+        return [closed(item) for item in part]
     if not isinstance(part, dict):
         return part
     return {

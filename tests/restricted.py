@@ -47,8 +47,8 @@ def allowed_calls(unit: Path) -> set[str]:
     groups = _groups()
     allowed: set[str] = set()
     for value in (value for name, value in settings(unit) if name == "SystemCallFilter"):
-        named = set(_members(value.removeprefix("~").split(), groups))
-        allowed = allowed - named if value.startswith("~") else allowed | named
+        names = set(_members(value.removeprefix("~").split(), groups))
+        allowed = allowed - names if value.startswith("~") else allowed | names
     assert allowed, f"{unit} filters no system call"
     return allowed
 

@@ -189,9 +189,11 @@ class ServerProcess(Server):
         return False
 
     def _run(self, argv: list[str]) -> None:
-        done = subprocess.run(argv, capture_output=True, text=True, cwd="/", env=self._environment, **self._identity)
-        if done.returncode:
-            raise RuntimeError(f"{argv!r} failed:\n{done.stdout}{done.stderr}")
+        completed = subprocess.run(
+            argv, capture_output=True, text=True, cwd="/", env=self._environment, **self._identity
+        )
+        if completed.returncode:
+            raise RuntimeError(f"{argv!r} failed:\n{completed.stdout}{completed.stderr}")
 
     @property
     def _environment(self) -> dict[str, str]:

@@ -55,17 +55,17 @@ class Shell:
         """Run the commands of a block, with texts replaced; each must exit with one of the codes."""
         for old, new in replaced.items():
             text = text.replace(old, new)
-        done = [self._run(command) for command in lines(text)]
-        assert done
-        for each in done:
-            assert each.code in codes, each
-        return done
+        completed = [self._run(command) for command in lines(text)]
+        assert completed
+        for command in completed:
+            assert command.code in codes, command
+        return completed
 
     def _run(self, command: str) -> Done:
         if match := re.fullmatch(r"([^|>]*?) *> *(\S+)(?: *#.*)?", command):
-            done = self._run(match[1])
-            (self.directory / match[2]).write_text(done.out)
-            return done._replace(out="")
+            completed = self._run(match[1])
+            (self.directory / match[2]).write_text(completed.out)
+            return completed._replace(out="")
         path, *words = shlex.split(command.removeprefix(_AS_USER), comments=True)
         program = Path(path).name
         if path == "export":
@@ -79,21 +79,21 @@ class Shell:
         if re.search(r"[|>$;]", re.sub(r"'.*?'", "", command)):
             return self._by_bash(command, command)
         if program == "openstack":
-            ended = self._openstack(words, **self.variables)
+            process = self._openstack(words, **self.variables)
         elif program in transcripts.COMMANDS:
             argv[1:2] = ["-m", transcripts.COMMANDS[program]]
-            ended = preloaded.service().run(argv, self.environment, self.directory)
+            process = preloaded.service().run(argv, self.environment, self.directory)
         elif program.startswith("oslo"):
-            ended = preloaded.service().run(argv, self.environment, self.directory)
+            process = preloaded.service().run(argv, self.environment, self.directory)
         else:
             return self._by_bash(command, command.removeprefix(_AS_USER).replace(path, program, 1))
-        return Done(command, ended.returncode, ended.stdout, ended.stderr)
+        return Done(command, process.returncode, process.stdout, process.stderr)
 
-    def _by_bash(self, shown: str, command: str) -> Done:
+    def _by_bash(self, text: str, command: str) -> Done:
         (out, code), err = transcripts.run(
             [f"{{ {command}\n}}; code=$?", "echo $code"], self.directory, self.environment
         )
-        return Done(shown, int(code), out, err)
+        return Done(text, int(code), out, err)
 
 
 def lines(text: str) -> Iterator[str]:

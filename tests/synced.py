@@ -49,10 +49,13 @@ class Kept:
             for table in (provider_changes, change_writers):
                 connection.execute(sa.delete(table))
             self._at_first = {table: _rows(connection, table) for table in metadata.sorted_tables}
-        others = [table for table, rows in self._at_first.items() if not rows]
+        empty_tables = [table for table, rows in self._at_first.items() if not rows]
         #: The names of the initially empty tables that contain rows.
         self._filled = sa.union_all(
-            *(sa.select(sa.literal(table.name)).where(sa.exists(sa.select(1).select_from(table))) for table in others)
+            *(
+                sa.select(sa.literal(table.name)).where(sa.exists(sa.select(1).select_from(table)))
+                for table in empty_tables
+            )
         )
 
     def _empty(self) -> bool:

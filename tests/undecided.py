@@ -68,16 +68,20 @@ def _results(config: pytest.Config) -> tuple[list[str], int]:
     return _lines(judged), most(len(judged))
 
 
-def _recorded(config: pytest.Config, wanted: str) -> list[tuple[str, object]]:
+def _recorded(config: pytest.Config, property_name: str) -> list[tuple[str, object]]:
     """Return the tests that recorded a property, each with its value; workers have no results."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    reports = [report for of in reporter.stats.values() for report in of] if reporter else []
+    reports = (
+        [report for reports_of_category in reporter.stats.values() for report in reports_of_category]
+        if reporter
+        else []
+    )
     return [
         (report.nodeid, value)
         for report in reports
         if isinstance(report, pytest.TestReport) and report.when == "call"
         for name, value in report.user_properties
-        if name == wanted
+        if name == property_name
     ]
 
 

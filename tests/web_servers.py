@@ -223,7 +223,7 @@ def package_root() -> Path:
 
 def _is_open(path: Path) -> bool:
     """Return whether the unprivileged user can enter a directory without the capability."""
-    return os.geteuid() != 0 or all(each.stat().st_mode & 0o001 for each in (path, *path.parents))
+    return os.geteuid() != 0 or all(directory.stat().st_mode & 0o001 for directory in (path, *path.parents))
 
 
 def _python() -> tuple[str, list[str]]:

@@ -1,4 +1,4 @@
-"""Each pick is a place that the brute force allows, and a consumer without a pick has no place by brute force either."""
+"""Each pick is a place that the brute force allows, and without a pick the brute force finds no place either."""
 
 from __future__ import annotations
 
