@@ -32,7 +32,7 @@ def require_command(command: str) -> None:
 
 
 @contextlib.contextmanager
-def loaded(backend: Any, providers: str) -> Iterator[running.Service]:
+def service_with_providers(backend: Any, providers: str) -> Iterator[running.Service]:
     """Run a service whose database contains the providers of a file (docs: load)."""
     url = backend.create_database()
     with running.embedded(url) as service:

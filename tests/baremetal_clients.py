@@ -58,7 +58,7 @@ class Commands:
         """Run a command that succeeds, and return its output as data."""
         return json.loads(self.do(f"{command} -f json"))
 
-    def refused(self, command: str) -> str:
+    def error_of(self, command: str) -> str:
         """Run a command that fails, and return its error message."""
         completed = self.run(command)
         assert completed.returncode == 1, completed
@@ -97,16 +97,16 @@ class Clients:
         defaults: dict[str, Any] = {"auth_type": "none", "endpoint": self.url}
         return openstack.connect(**defaults | {"load_envvars": False, "load_yaml_config": False} | options)
 
-    def enrolled(self, resource_class: str, **fields: Any) -> Any:
+    def enrolled_node(self, resource_class: str, **fields: Any) -> Any:
         """Return a new node that is not a candidate yet."""
         owner = fields.pop("owner", None)
         node = self.baremetal.create_node(**{"driver": DRIVER, "resource_class": resource_class} | fields)
         # Ironic without projects refuses an owner for a new node.
         return self.baremetal.update_node(node, owner=owner) if owner else node
 
-    def available(self, resource_class: str, traits: tuple[str, ...] = (), **fields: Any) -> Any:
+    def available_node(self, resource_class: str, traits: tuple[str, ...] = (), **fields: Any) -> Any:
         """Return a new node that is a candidate."""
-        node = self.enrolled(resource_class, **fields)
+        node = self.enrolled_node(resource_class, **fields)
         if traits:
             self.baremetal.set_node_traits(node, list(traits))
         for target in "manage", "provide":
@@ -114,12 +114,12 @@ class Clients:
         self.baremetal.set_node_power_state(node, "power on", wait=True, timeout=60)
         return self.baremetal.get_node(node.id)
 
-    def deployed(self, resource_class: str, **fields: Any) -> Any:
+    def deployed_node(self, resource_class: str, **fields: Any) -> Any:
         """Return a new node in use without an allocation."""
-        node = self.available(resource_class, **fields)
+        node = self.available_node(resource_class, **fields)
         return self.baremetal.set_node_provision_state(node, "active", wait=True, timeout=60)
 
-    def allocated(self, resource_class: str | None = None, **fields: Any) -> Any:
+    def active_allocation(self, resource_class: str | None = None, **fields: Any) -> Any:
         """Return a new allocation once it is active."""
         allocation = self.baremetal.create_allocation(resource_class=resource_class, **fields)
         return self.baremetal.wait_for_allocation(allocation, timeout=60)

@@ -320,7 +320,7 @@ def synced_databases():
 def synced_database(backend, synced_databases):
     """The database that the fixture `database` provides to one test after another."""
     if backend.kind not in synced_databases:
-        synced_databases[backend.kind] = synced.Kept(backend)
+        synced_databases[backend.kind] = synced.ReusedDatabase(backend)
     return synced_databases[backend.kind]
 
 

@@ -61,7 +61,7 @@ class Engine:
         check_installed()
         self.directory = directory
         directory.mkdir()
-        self._environment = _configured(directory)
+        self._environment = _write_configuration(directory)
         # The first process of the namespace adopts orphans, and bash reaps them.
         argv = ["unshare", *_NAMESPACES, "--kill-child", "bash"]
         self._namespace_holder = children.Child([*argv, "-c", "sleep infinity & wait"], directory / "namespaces.log")
@@ -220,7 +220,7 @@ def _enter(namespace: int) -> None:
         raise OSError(ctypes.get_errno(), "setns")
 
 
-def _configured(directory: Path) -> dict[str, str]:
+def _write_configuration(directory: Path) -> dict[str, str]:
     """Write the configuration of podman; return the environment with which its commands use it."""
     limits = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1] for name in ("nofile", "nproc")}
     # podman's own limits may be higher than those of this process, which may be unable to raise them.

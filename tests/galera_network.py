@@ -46,7 +46,7 @@ class Node(galera.Node):
     def group_address(self) -> str:
         return self.host.address[GROUP]
 
-    def recovered(self) -> str:
+    def recovered_position(self) -> str:
         """Return the group and the number of the last transaction in the data of a stopped node, "UUID:NUMBER"."""
         argv = [*self._command(), "--wsrep-recover", "--disable-log-error", "--skip-networking"]
         completed = subprocess.run(
@@ -113,7 +113,7 @@ class Node(galera.Node):
         """Return the option that Debian's unit adds by galera_recovery; without it a killed node transfers all data."""
         state = self._state_file
         killed = state.exists() and re.search(r"^seqno: +-1$", state.read_text(), re.MULTILINE)
-        return [f"--wsrep-start-position={self.recovered()}"] if killed else []
+        return [f"--wsrep-start-position={self.recovered_position()}"] if killed else []
 
     @property
     def _state_file(self) -> Path:
@@ -214,7 +214,7 @@ class Cluster:
 
     def begin_again(self) -> None:
         """Start all nodes after all of them have stopped, the one with the last transaction first."""
-        first, *other_nodes = sorted(self.nodes, key=lambda node: -int(node.recovered().rpartition(":")[2]))
+        first, *other_nodes = sorted(self.nodes, key=lambda node: -int(node.recovered_position().rpartition(":")[2]))
         first.allow_beginning()
         self.begin(first)
         self.join(other_nodes)

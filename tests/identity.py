@@ -138,7 +138,7 @@ class Keystone:
         """Revoke the token."""
         self.ask("DELETE", "/auth/tokens", token=self._admin_token, subject=token)
 
-    def expiring(self, token: str, seconds: float) -> str:
+    def with_expiry(self, token: str, seconds: float) -> str:
         """Return the token with its expiry changed to ``seconds`` from now, which may be negative."""
         import msgpack
         from cryptography.fernet import Fernet

@@ -14,7 +14,7 @@ VERSION = {"X-OpenStack-Ironic-API-Version": "1.115"}
 LONGEST_WAIT = 60
 
 
-def spelled(text: str) -> str:
+def without_prefix(text: str) -> str:
     """Return the text of a gabbit with Ironic's paths, which have no prefix."""
     return PREFIX.sub("", text).replace("GET: /baremetal\n", "GET: /\n")
 

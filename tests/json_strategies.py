@@ -83,18 +83,18 @@ def nearly(draw, values):
     """Draw a value with up to two parts replaced, added or removed."""
     value = copy.deepcopy(draw(values))
     for _ in range(draw(st.integers(0, 2))):
-        value = _mangled(draw, value)
+        value = _mangle(draw, value)
     return value
 
 
-def _mangled(draw, value):
+def _mangle(draw, value):
     if not isinstance(value, dict | list) or not value or draw(st.integers(0, 4)) == 0:
         return draw(json_values())
     keys = list(value) if isinstance(value, dict) else list(range(len(value)))
     key = draw(st.sampled_from(keys))
     change = draw(st.sampled_from(["inside", "inside", "remove", "add"]))
     if change == "inside":
-        value[key] = _mangled(draw, value[key])
+        value[key] = _mangle(draw, value[key])
     elif change == "remove":
         del value[key]
     elif isinstance(value, dict):

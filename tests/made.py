@@ -45,14 +45,14 @@ def configuration() -> cfg.ConfigOpts:
 
 
 @functools.cache
-def empty() -> Database:
+def empty_database() -> Database:
     """Return a database in memory with empty tables; not to be changed."""
     database = Database("sqlite://")
     sync(database.engine)
     return database
 
 
-def attached(database: Database) -> Database:
+def attach_extensions(database: Database) -> Database:
     """Return the database, once the extensions are attached to it."""
     extension.attach(database, configuration())
     return database
@@ -104,7 +104,7 @@ def opened(
     """
     with databases.opened(url, **options) as database:
         if recorded is not False:
-            attached(database)
+            attach_extensions(database)
         if recorded and database.recorder is None:
             database.recorder = NoRecord()
         if history is not None:
@@ -112,7 +112,7 @@ def opened(
         yield database
 
 
-def swept(database: Database, grace: float = sweep.GRACE) -> list[sweep.Swept]:
+def sweep_database(database: Database, grace: float = sweep.GRACE) -> list[sweep.Swept]:
     """Sweep like ``placement-manage db sweep``."""
     findings = sweep.sweep(database, grace)
     for installed in extension.installed().values():

@@ -253,8 +253,8 @@ class World:
 
     def ask(self, caller: Caller, row: Row) -> int:
         """Return the status of the response to a request of the table; undo changes that affect the others."""
-        document = _filled(DOCUMENTS[row.document], self._names)
-        status, _ = caller.ask(row.method, _filled(row.path, self._names), document)
+        document = _fill_in(DOCUMENTS[row.document], self._names)
+        status, _ = caller.ask(row.method, _fill_in(row.path, self._names), document)
         if status < 300 and (row.method == "DELETE" or row.document in _LASTING):
             self.put_back()
         return status
@@ -265,13 +265,13 @@ class World:
         return answer
 
 
-def _filled(value: Any, ids: Mapping[str, str]) -> Any:
+def _fill_in(value: Any, ids: Mapping[str, str]) -> Any:
     """Return a value of the table with the ids of projects and nodes filled in."""
     if isinstance(value, str):
         return re.sub(r"\{(\w+)\}", lambda match: ids[match[1]], value)
     if isinstance(value, dict):
-        return {name: _filled(member, ids) for name, member in value.items()}
-    return [_filled(member, ids) for member in value] if isinstance(value, list) else value
+        return {name: _fill_in(member, ids) for name, member in value.items()}
+    return [_fill_in(member, ids) for member in value] if isinstance(value, list) else value
 
 
 def check(world: World, caller: Caller, kind: str) -> None:

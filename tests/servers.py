@@ -135,7 +135,7 @@ class ServerProcess(Server):
         try:
             for pid in stopped:
                 children.send(pid, signal.SIGSTOP)
-            while not all(children.stopped(pid) for pid in stopped):
+            while not all(children.is_stopped(pid) for pid in stopped):
                 time.sleep(0.01)
             yield
         finally:

@@ -16,14 +16,14 @@ from tests.world import Stock, World
 _EXAMPLES = settings().max_examples
 
 
-def scaled(number: int) -> int:
+def scale(number: int) -> int:
     """Scale a number of examples from a profile of 100 to the active profile; return at least 1."""
     return max(1, number * _EXAMPLES // 100)
 
 
 def examples(number: int) -> settings:
     """Return settings with this number of examples, scaled by the profile."""
-    return settings(max_examples=scaled(number))
+    return settings(max_examples=scale(number))
 
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
@@ -35,7 +35,7 @@ NAMES = tuple(f"p{number}" for number in range(9))
 RATIOS = (1.0, 1.0, 1.5, 0.5)
 
 
-def some(names: tuple[str, ...], bits: int) -> list[str]:
+def names_at_bits(names: tuple[str, ...], bits: int) -> list[str]:
     """Return the names whose bit is set."""
     return [name for place, name in enumerate(names) if bits >> place & 1]
 
@@ -67,20 +67,20 @@ def members(draw: st.DrawFn, world: World, name: str) -> None:
     world.host(
         name,
         parent=roots_or_parents[place] if place >= 0 else None,
-        traits=some(TRAITS, traits) + ([SHARES] if traits >> len(TRAITS) == 3 else []),
-        aggregates=some(AGGREGATES, draw(st.integers(0, 2 ** len(AGGREGATES) - 1))),
+        traits=names_at_bits(TRAITS, traits) + ([SHARES] if traits >> len(TRAITS) == 3 else []),
+        aggregates=names_at_bits(AGGREGATES, draw(st.integers(0, 2 ** len(AGGREGATES) - 1))),
         generation=draw(st.integers(0, 3)),
-        **{class_: draw(stocks()) for class_ in some(CLASSES, having)},
+        **{class_: draw(stocks()) for class_ in names_at_bits(CLASSES, having)},
     )
 
 
 @st.composite
-def worlds(draw: st.DrawFn, most: int = 7) -> World:
+def worlds(draw: st.DrawFn, max_providers: int = 7) -> World:
     """Draw a forest with a maximum number of providers."""
     world = World()
     for class_ in CLASSES:
         world.classes[class_] = len(world.classes)
-    for name in NAMES[: draw(st.integers(1, most))]:
+    for name in NAMES[: draw(st.integers(1, max_providers))]:
         draw(members(world, name))
     return world
 
@@ -90,7 +90,7 @@ def worlds(draw: st.DrawFn, most: int = 7) -> World:
 
 def any_of(source: tuple[str, ...], bits: int) -> tuple[frozenset[str], ...]:
     """Return one or two sets of up to three names, from nine bits."""
-    sets = [frozenset(some(source, bits & 7)), frozenset(some(source, bits >> 3 & 7))]
+    sets = [frozenset(names_at_bits(source, bits & 7)), frozenset(names_at_bits(source, bits >> 3 & 7))]
     return tuple(dict.fromkeys(names for names in sets[: 1 + (bits >> 6) // 5] if names))
 
 
@@ -110,7 +110,7 @@ def groups(draw: st.DrawFn, world: World, suffix: str, resources: dict[str, int]
         rules = {"required"}
     required = any_of(TRAITS, draw(st.integers(1, 511))) if "required" in rules else ()
     forbidden = draw(st.integers(1, 7)) if "forbidden" in rules else 0
-    forbidden_traits = frozenset(some(TRAITS, forbidden))
+    forbidden_traits = frozenset(names_at_bits(TRAITS, forbidden))
     return Group(
         suffix,
         resources,
@@ -118,7 +118,7 @@ def groups(draw: st.DrawFn, world: World, suffix: str, resources: dict[str, int]
         traits=NameCondition(tuple(names for names in required if not names <= forbidden_traits), forbidden_traits),
         aggregates=NameCondition(
             any_of(AGGREGATES, draw(st.integers(1, 511))) if "member_of" in rules else (),
-            frozenset(some(AGGREGATES, draw(st.integers(1, 7)) if "not_member_of" in rules else 0)),
+            frozenset(names_at_bits(AGGREGATES, draw(st.integers(1, 7)) if "not_member_of" in rules else 0)),
         ),
         in_tree=draw(st.sampled_from([*world.members, "unknown"])) if "in_tree" in rules else None,
     )
@@ -130,22 +130,24 @@ GROUP_BITS = (1, 3, 6, 1, 2, 3, 5, 6, 7, 7, 10, 11, 14, 15)
 
 
 @st.composite
-def search_queries(draw: st.DrawFn, world: World, most: int = 4) -> SearchQuery:
+def search_queries(draw: st.DrawFn, world: World, max_suffixed: int = 4) -> SearchQuery:
     """Draw a query for small amounts, which mostly has candidates."""
-    suffixes = ["", *SUFFIXES][: most + 1]
+    suffixes = ["", *SUFFIXES][: max_suffixed + 1]
     group_bits = draw(st.sampled_from(GROUP_BITS)) & (2 ** len(suffixes) - 1) or 1
     favourite = draw(st.sampled_from((*RULES, "none", "none")))
     query_groups = []
-    for suffix in some(tuple(suffixes), group_bits):
+    for suffix in names_at_bits(tuple(suffixes), group_bits):
         having = draw(st.sampled_from(CLASS_BITS if suffix else CLASS_BITS[:-1]))
         amounts = draw(st.integers(0, 2**6 - 1))
-        resources = {name: 1 + (amounts >> 2 * place & 3) // 2 for place, name in enumerate(some(CLASSES, having))}
+        resources = {
+            name: 1 + (amounts >> 2 * place & 3) // 2 for place, name in enumerate(names_at_bits(CLASSES, having))
+        }
         query_groups.append(draw(groups(world, suffix, resources, favourite)))
     if not any(group.resources for group in query_groups):
         query_groups[0] = replace(query_groups[0], resources={CLASSES[0]: 1})
     subtrees = []
     for names in draw(st.lists(st.integers(1, 7), max_size=2)):
-        members = frozenset(group.suffix for group in query_groups if group.suffix) & {*some(SUFFIXES, names)}
+        members = frozenset(group.suffix for group in query_groups if group.suffix) & {*names_at_bits(SUFFIXES, names)}
         subtrees.append(members)
     idle = frozenset(group.suffix for group in query_groups if not group.resources)
     if idle and not any(idle <= members for members in subtrees):
@@ -157,8 +159,8 @@ def search_queries(draw: st.DrawFn, world: World, most: int = 4) -> SearchQuery:
         isolate=draw(st.booleans()),
         same_subtrees=tuple(dict.fromkeys(members for members in subtrees if members)),
         root_traits=NameCondition(
-            tuple(frozenset({trait}) for trait in some(TRAITS, required & ~forbidden)),
-            frozenset(some(TRAITS, forbidden)),
+            tuple(frozenset({trait}) for trait in names_at_bits(TRAITS, required & ~forbidden)),
+            frozenset(names_at_bits(TRAITS, forbidden)),
         ),
         nested=draw(st.integers(0, 5)) < 5,
     )
@@ -179,7 +181,7 @@ def crowds(draw: st.DrawFn) -> World:
         world.host(
             name,
             parent=NAMES[place] if place >= 0 else None,
-            traits=some(TRAITS, draw(st.sampled_from((1, 2, 3, 0)))),
+            traits=names_at_bits(TRAITS, draw(st.sampled_from((1, 2, 3, 0)))),
             aggregates=["A0"] if place < 0 else [],
             **({"VCPU": Stock(total, max_unit=max_unit)} if total else {}),
             **({"MEMORY_MB": Stock(1)} if draw(st.booleans()) else {}),
@@ -198,7 +200,7 @@ def crowded_queries(draw: st.DrawFn) -> SearchQuery:
     for suffix in suffixes:
         kind = draw(st.integers(0, 15))
         resources = {"VCPU": 2 if kind == 1 else 1} if kind < 13 else {"MEMORY_MB": 1}
-        required = (frozenset(some(TRAITS, 1 + kind % 2)),) if kind in (4, 5) else ()
+        required = (frozenset(names_at_bits(TRAITS, 1 + kind % 2)),) if kind in (4, 5) else ()
         query_groups.append(Group(suffix, {} if kind == 12 else resources, NameCondition(required)))
     if draw(st.integers(0, 2)) == 2:
         resources = draw(st.sampled_from(({"VCPU": 1}, {"VCPU": 1, "MEMORY_MB": 1}, {"MEMORY_MB": 1})))
@@ -207,7 +209,7 @@ def crowded_queries(draw: st.DrawFn) -> SearchQuery:
     if not any(group.resources for group in query_groups):
         query_groups[0] = Group(suffixes[0], {"VCPU": 1})
     subtrees = draw(st.lists(st.sampled_from((3, 5, 6, 7)), max_size=2, unique=True))
-    sets = [frozenset(some(SUFFIXES, names)) & {*suffixes} for names in subtrees]
+    sets = [frozenset(names_at_bits(SUFFIXES, names)) & {*suffixes} for names in subtrees]
     idle = frozenset(group.suffix for group in query_groups if not group.resources)
     return SearchQuery(
         tuple(query_groups),
@@ -218,13 +220,13 @@ def crowded_queries(draw: st.DrawFn) -> SearchQuery:
 
 
 @st.composite
-def explained(draw: st.DrawFn) -> tuple[World, SearchQuery]:
+def explanation_cases(draw: st.DrawFn) -> tuple[World, SearchQuery]:
     """Draw a world, and a query that often has no candidate in it; each of its groups is in its text."""
     if draw(st.integers(0, 2)) == 0:
         world, query = draw(crowds()), draw(crowded_queries())
     else:
         world = draw(worlds())
-        query = draw(search_queries(world, most=2))
+        query = draw(search_queries(world, max_suffixed=2))
     factors = st.sampled_from((1, 1, 2, 3, 5))
     groups = tuple(
         replace(group, resources={name: amount * draw(factors) for name, amount in group.resources.items()})
@@ -236,11 +238,11 @@ def explained(draw: st.DrawFn) -> tuple[World, SearchQuery]:
 
 
 @st.composite
-def similar_trees(draw: st.DrawFn, most: int = 4) -> World:
+def similar_trees(draw: st.DrawFn, max_copies: int = 4) -> World:
     """Draw copies of one or two small trees; in some copies a provider has other traits, amounts or parent."""
     original = draw(crowds())
     members = [member for member in original.members.values() if SHARES not in member.traits]
-    copies = draw(st.integers(2, most))
+    copies = draw(st.integers(2, max_copies))
     changes = {copy: draw(st.integers(0, 4 * len(members) - 1)) for copy in range(copies)}
     world = World(classes=dict(original.classes))
     places = [(copy, place) for copy in range(copies) for place in range(len(members))]

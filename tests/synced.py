@@ -17,7 +17,7 @@ from tests.servers import Server
 NOWHERE = 777_777
 
 
-class Kept:
+class ReusedDatabase:
     """A database that is like new for each test, except that the id counters of MariaDB and PostgreSQL continue."""
 
     def __init__(self, server: Server) -> None:
@@ -42,7 +42,7 @@ class Kept:
 
     def _make(self) -> None:
         self.url = self._server.create_database()
-        self.database = made.attached(Database(self.url))
+        self.database = made.attach_extensions(Database(self.url))
         made.sync(self.database.engine)
         standard.insert(self.database)
         with self.database.engine.begin() as connection:

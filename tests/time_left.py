@@ -34,7 +34,7 @@ class TimeLeft:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config, self._cache = config, getattr(config, "cache", None)
-        self._rest = Rest(self._cache.get(_CACHED, {}) if self._cache else {})
+        self._rest = RemainingTests(self._cache.get(_CACHED, {}) if self._cache else {})
         self._durations: Counter[str] = Counter()
         #: When the tests began, and when the last line was written.
         self._began_at = self._last_line_at = 0.0
@@ -66,7 +66,7 @@ class TimeLeft:
             self._cache.set(_CACHED, self._rest.mean_seconds | self._rest.per_test(self._durations))
 
 
-class Rest:
+class RemainingTests:
     """The unfinished tests of a run, weighted by the seconds per test of each file."""
 
     def __init__(self, mean_seconds: Mapping[str, float]) -> None:

@@ -70,7 +70,7 @@ def install_in_checkout(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def made(command: str, directory: Path, port: int) -> Iterator[str]:
+def run_make(command: str, directory: Path, port: int) -> Iterator[str]:
     """Run a ``make`` that starts a service on a port; provide its URL."""
     service = children.Child(shlex.split(command), directory / "log", cwd=directory, env=environment())
     try:

@@ -23,7 +23,7 @@ class Stock:
     used: int = 0
 
     @property
-    def most(self) -> int:
+    def effective_max_unit(self) -> int:
         """The largest amount of one allocation."""
         return self.total if self.max_unit is None else self.max_unit
 
@@ -106,7 +106,7 @@ class World:
                 for m in members
             ],
             inventories=[
-                (id_, class_, s.total, s.reserved, s.min_unit, s.most, s.step_size, s.allocation_ratio)
+                (id_, class_, s.total, s.reserved, s.min_unit, s.effective_max_unit, s.step_size, s.allocation_ratio)
                 for id_, class_, s in stocks
             ],
             usages=[(id_, class_, s.used) for id_, class_, s in stocks if s.used],

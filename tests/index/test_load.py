@@ -35,7 +35,9 @@ def write(database, world):
                 db, uuid=name, name=f"{name}\x07 \\'\", ü\U0001f427", parent_uuid=member.parent
             )
             records = [
-                Inventory(name, of.total, of.reserved, of.min_unit, of.most, of.step_size, of.allocation_ratio)
+                Inventory(
+                    name, of.total, of.reserved, of.min_unit, of.effective_max_unit, of.step_size, of.allocation_ratio
+                )
                 for name, of in member.stock.items()
             ]
             provider.replace_inventories(records)

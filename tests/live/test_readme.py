@@ -34,7 +34,7 @@ def make(tmp_path):
         shown = f"{command} ARGS='--port 9000'"
         assert begun.strip() == command
         assert comment in ("", f" another port: {shown}\n", f" another port: {shown}")
-        return transcripts.made(shown.replace("9000", str(port)), tmp_path, port)
+        return transcripts.run_make(shown.replace("9000", str(port)), tmp_path, port)
 
     return run
 

@@ -19,7 +19,7 @@ class TooManyError(Exception):
     """The program is too large to be solved by brute force."""
 
 
-def most(world: World, answers: Iterable[Answer]) -> int:
+def max_placements(world: World, answers: Iterable[Answer]) -> int:
     """Return the greatest number of candidates, including repeated ones, that fit together.
 
     Placements free no capacity, and a candidate depends only on free capacity.  So the order does not matter:

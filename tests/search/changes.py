@@ -16,7 +16,7 @@ from placement.search.query.query import UNSUFFIXED, AnyOf, Group, NameCondition
 Place = tuple[int, int, int]
 
 #: Maximum number of groups that an amount is spread over.
-MOST_GROUPS = 16
+MAX_GROUPS = 16
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ class Expected:
 
     def _spread(self, condition: Condition) -> Iterator[Change]:
         served_trees: frozenset[str] = frozenset()
-        for number in range(2, changes.MOST_GROUPS + 1):
+        for number in range(2, changes.MAX_GROUPS + 1):
             if condition.amount % number:
                 continue
             relaxed = changes.spread(self.query, condition, number)
@@ -352,7 +352,7 @@ def _violated(trials: Trials, query: SearchQuery, combination: tuple[oracle.Matc
     for suffixes in query.same_subtrees:
         if not trials.subtree_holds(frozenset().union(*(used[suffix] for suffix in suffixes))):
             yield "same_subtree"
-    sums = oracle.summed(combination)
+    sums = oracle.sum_amounts(combination)
     members = trials.world.members
     if not all(oracle.sum_fits(members[name], class_, amount) for (name, class_), amount in sums.items()):
         yield "resources"

@@ -198,7 +198,7 @@ def blocking(world: World, class_: str, amount: int, removed: frozenset[str]) ->
             count("reserved")
         elif stock.used + amount > capacity:
             count("used")
-        if amount > stock.most:
+        if amount > stock.effective_max_unit:
             count("max_unit")
         if amount < stock.min_unit:
             count("min_unit")
@@ -207,7 +207,7 @@ def blocking(world: World, class_: str, amount: int, removed: frozenset[str]) ->
     return counts
 
 
-def most(world: World, class_: str, providers: frozenset[str], bound: int = 64) -> int:
+def largest_amount(world: World, class_: str, providers: frozenset[str], bound: int = 64) -> int:
     """Return the largest amount up to a bound that fits on one of the providers, or 0."""
     amounts = range(1, bound + 1)
     return max((n for n in amounts for name in providers if fits(world.members[name], class_, n)), default=0)

@@ -9,7 +9,7 @@ from placement.index.edit import with_providers
 from placement.search.find import find_providers
 from placement.search.query.query import Group, NameCondition, ProviderFilter
 from tests.search import oracle
-from tests.strategies import CLASS_BITS, CLASSES, NAMES, RULES, examples, groups, some, worlds
+from tests.strategies import CLASS_BITS, CLASSES, NAMES, RULES, examples, groups, names_at_bits, worlds
 from tests.world import Member, World
 
 
@@ -27,7 +27,9 @@ def matches(world: World, member: Member, conditions: ProviderFilter) -> bool:
 
 @st.composite
 def filters(draw: st.DrawFn, world: World) -> ProviderFilter:
-    resources = {class_: draw(st.integers(1, 2)) for class_ in some(CLASSES, draw(st.sampled_from(CLASS_BITS)))}
+    resources = {
+        class_: draw(st.integers(1, 2)) for class_ in names_at_bits(CLASSES, draw(st.sampled_from(CLASS_BITS)))
+    }
     group = draw(groups(world, "", resources, draw(st.sampled_from((*RULES, "none")))))
     choice = draw(st.integers(0, 15))
     return ProviderFilter(

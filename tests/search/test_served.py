@@ -14,7 +14,7 @@ from tests.caller import NEW_CONSUMER, Caller
 from tests.db.in_process import placement
 from tests.search import oracle
 from tests.search.query import query_string
-from tests.strategies import AGGREGATES, TRAITS, scaled, search_queries, worlds
+from tests.strategies import AGGREGATES, TRAITS, scale, search_queries, worlds
 from tests.world import Member, Stock, World
 
 #: Candidates of one response that are claimed.
@@ -121,7 +121,7 @@ def inventory(stock: Stock) -> dict[str, Any]:
         "total": stock.total,
         "reserved": stock.reserved,
         "min_unit": stock.min_unit,
-        "max_unit": stock.most,
+        "max_unit": stock.effective_max_unit,
         "step_size": stock.step_size,
         "allocation_ratio": stock.allocation_ratio,
     }
@@ -134,7 +134,7 @@ def expressible(query: SearchQuery) -> bool:
     )
 
 
-@settings(max_examples=scaled(12), suppress_health_check=[*HealthCheck])
+@settings(max_examples=scale(12), suppress_health_check=[*HealthCheck])
 @given(data=st.data(), world=worlds())
 def test_every_candidate_can_be_claimed_unchanged(database: Database, data: st.DataObject, world: World) -> None:
     mirror = Mirror(placement(database), world)
@@ -154,6 +154,6 @@ def compare(mirror: Mirror, data: st.DataObject, world: World) -> None:
         expected = oracle.answers(world, query)
         assert set(answers) == expected
         assert {*reply["provider_summaries"]} == {
-            mirror.name(name) for name in oracle.summarised(world, query, expected)
+            mirror.name(name) for name in oracle.summarized_providers(world, query, expected)
         }
         mirror.try_all(reply)

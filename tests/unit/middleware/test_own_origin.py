@@ -31,7 +31,7 @@ def serve(tmp_path, **options):
     file = tmp_path / "passwords"
     file.write_text(f"u:{bcrypt.hashpw(b'p', bcrypt.gensalt(4)).decode()}\n")
     options |= {"api__auth_strategy": "http_basic", "oslo_middleware__http_basic_auth_user_file": str(file)}
-    return web.mounted(*APIS, conf=web.configuration(**options))
+    return web.mount(*APIS, conf=web.configuration(**options))
 
 
 @pytest.mark.parametrize("path", ["/thing", "/other/thing"])
@@ -65,7 +65,7 @@ def test_a_page_of_an_allowed_origin_may_write(tmp_path, allowed, status):
 
 
 def test_no_browser_adds_a_token_by_itself():
-    app = web.mounted(*APIS)
+    app = web.mount(*APIS)
     for path in ("/thing", "/other/thing"):
         assert web.ask(app, "POST", path, {"x-auth-token": "admin", **FOREIGN}).status_int == 200
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tests.time_left import Rest
+from tests.time_left import RemainingTests
 
 A, B = "tests/load/test_a.py", "tests/gabbi/test_b.py"
 IDS = [f"{A}::one", f"{A}::two", f"{B}::one", f"{B}::two"]
 
 
 def rest(known, *finished):
-    rest_ = Rest(known)
+    rest_ = RemainingTests(known)
     rest_.collected(IDS)
     for name in finished:
         rest_.finished(name)

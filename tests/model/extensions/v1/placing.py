@@ -245,7 +245,7 @@ class Judge:
             return False
         wanted = [(wish.query, amounts_of(self._held(wish.consumer), -1)) for wish in self._open]
         trees = set[str].intersection(*({*self._allowed(wish)} for wish in self._open))
-        return any(pick_oracle.has_joined(world_of(self.model), wanted, tree) for tree in sorted(trees))
+        return any(pick_oracle.fit_together(world_of(self.model), wanted, tree) for tree in sorted(trees))
 
     def _may_be_refused(self) -> bool:
         """Whether some choice of places for earlier requests leaves one of the requests without a place."""

@@ -20,7 +20,7 @@ from tests.db.in_process import placement
 from tests.search import oracle
 from tests.search.query import query_string
 from tests.search.test_served import Mirror, expressible
-from tests.strategies import scaled, search_queries, worlds
+from tests.strategies import scale, search_queries, worlds
 from tests.world import World
 
 Amounts = Counter[tuple[str, str]]
@@ -111,10 +111,10 @@ WISHES = st.lists(
 )
 
 
-@settings(max_examples=scaled(25), suppress_health_check=[*HealthCheck])
-@given(data=st.data(), world=worlds(most=5), wishes=WISHES, strategy=st.sampled_from(STRATEGIES))
+@settings(max_examples=scale(25), suppress_health_check=[*HealthCheck])
+@given(data=st.data(), world=worlds(max_providers=5), wishes=WISHES, strategy=st.sampled_from(STRATEGIES))
 def test_each_result_of_a_body_is_possible_for_a_separate_request(database, data, world, wishes, strategy):
-    drawn = [data.draw(search_queries(world, most=2).filter(expressible)) for _ in range(6)]
+    drawn = [data.draw(search_queries(world, max_suffixed=2).filter(expressible)) for _ in range(6)]
     # Requests with candidates come first.
     queries = sorted(drawn, key=lambda query: not oracle.answers(world, query))[:2]
     call = placement(database)

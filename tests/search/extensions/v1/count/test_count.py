@@ -23,8 +23,8 @@ from placement.search.budget import Budget
 from placement.search.find import Settings, find
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.search import oracle
-from tests.search.capacity_oracle import TooManyError, fit_on_devices, most
-from tests.strategies import crowded_queries, crowds, device_host, examples, scaled, search_queries, worlds
+from tests.search.capacity_oracle import TooManyError, fit_on_devices, max_placements
+from tests.strategies import crowded_queries, crowds, device_host, examples, scale, search_queries, worlds
 from tests.world import Stock, World
 
 QUERIES = 3
@@ -44,10 +44,10 @@ def compare(world: World, query: SearchQuery) -> Count:
     assert counted.exact == (counted.count == counted.at_most)
     try:
         by_anchor = {anchor: oracle.answers_of(world, query, anchor) for anchor in oracle.anchors(world, query)}
-        greatest = most(world, set().union(*by_anchor.values()))
-        by_tree = {anchor: most(world, answers) for anchor, answers in by_anchor.items()}
+        greatest = max_placements(world, set().union(*by_anchor.values()))
+        by_tree = {anchor: max_placements(world, answers) for anchor, answers in by_anchor.items()}
         inside = {
-            aggregate: most(world, set().union(*(by_anchor[root] for root in roots & by_anchor.keys())))
+            aggregate: max_placements(world, set().union(*(by_anchor[root] for root in roots & by_anchor.keys())))
             for aggregate, roots in trees_in_aggregates(world).items()
         }
     except TooManyError:
@@ -71,7 +71,9 @@ def ordinary(world: World) -> bool:
     """Whether no provider shares or limits the amount of one consumer."""
     members = world.members.values()
     limits = any(
-        stock.most < stock.total * stock.allocation_ratio for member in members for stock in member.stock.values()
+        stock.effective_max_unit < stock.total * stock.allocation_ratio
+        for member in members
+        for stock in member.stock.values()
     )
     return not limits and not any(oracle.SHARES in member.traits for member in members)
 
@@ -98,7 +100,7 @@ def test_a_count_is_right_where_capacity_is_short(data: st.DataObject, world: Wo
         compare(world, data.draw(crowded_queries()))
 
 
-@pytest.mark.parametrize("seed", range(scaled(200)))
+@pytest.mark.parametrize("seed", range(scale(200)))
 def test_hosts_of_sixteen_devices_and_four_groups_are_exact(seed: int) -> None:
     world, query = device_host(random.Random(seed))
     counted = count(query, world.snapshot())
@@ -110,7 +112,7 @@ def test_hosts_of_sixteen_devices_and_four_groups_are_exact(seed: int) -> None:
 
 
 def test_the_greedy_count_gives_a_lower_and_an_upper_bound() -> None:
-    for seed in range(scaled(800)):
+    for seed in range(scale(800)):
         order = random.Random(seed)
         totals = [(order.randint(1, 5), order.randint(0, 2)) for _ in range(order.randint(1, 4))]
         amounts = [(order.randint(1, 3), order.randint(0, 1)) for _ in range(order.randint(1, 3))]

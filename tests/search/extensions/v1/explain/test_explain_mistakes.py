@@ -39,7 +39,7 @@ def numa_hosts() -> World:
 
 
 @examples(200)
-@given(case=strategies.explained())
+@given(case=strategies.explanation_cases())
 def test_an_amount_that_no_inventory_allows_is_a_mistake(case: tuple[World, SearchQuery]) -> None:
     world, query = case
     explanation = explain(query, world.snapshot())
@@ -63,7 +63,7 @@ def ever(member: object, class_: str, amount: int) -> bool:
     if stock is None:
         return False
     capacity = (stock.total - stock.reserved) * stock.allocation_ratio
-    allowed = (n for n in range(amount, 65) if n <= capacity and stock.min_unit <= n <= stock.most)
+    allowed = (n for n in range(amount, 65) if n <= capacity and stock.min_unit <= n <= stock.effective_max_unit)
     return any(n % stock.step_size == 0 for n in allowed)
 
 
@@ -232,7 +232,7 @@ def test_a_subtree_is_not_a_mistake_if_its_last_group_fits_nowhere() -> None:
 
 
 @examples(200)
-@given(case=strategies.explained())
+@given(case=strategies.explanation_cases())
 def test_a_subtree_is_a_mistake_if_no_provider_is_an_ancestor_of_the_others(
     case: tuple[World, SearchQuery],
 ) -> None:

@@ -30,7 +30,7 @@ from placement.search.solver.canonical_form import canonical_form
 from placement.search.solver.constraints import NotOnlyShared
 from placement.search.solver.problem import Requirements
 from tests.search.test_combine import EVEN
-from tests.strategies import crowded_queries, examples, explained, search_queries, similar_trees
+from tests.strategies import crowded_queries, examples, explanation_cases, search_queries, similar_trees
 from tests.world import World
 
 
@@ -58,13 +58,13 @@ def check_search(world: World, query: SearchQuery) -> None:
 
 
 @examples(200)
-@given(case=explained())
+@given(case=explanation_cases())
 def test_a_recorded_search_equals_any_search(case: tuple[World, SearchQuery]) -> None:
     check_search(*case)
 
 
 @examples(200)
-@given(case=similar() | explained())
+@given(case=similar() | explanation_cases())
 def test_a_search_of_equivalent_trees_equals_any_search(case: tuple[World, SearchQuery]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recorded_search, "FRUITLESS", 0)

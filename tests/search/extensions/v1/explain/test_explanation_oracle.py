@@ -18,12 +18,12 @@ from tests.search import oracle
 from tests.search.explanation_judge import judge
 from tests.search.explanation_oracle import Expected, mistakes
 from tests.search.trials import Trials
-from tests.strategies import examples, explained
+from tests.strategies import examples, explanation_cases
 from tests.world import Stock, World
 
 
 @examples(600)
-@given(case=explained())
+@given(case=explanation_cases())
 def test_an_explanation_agrees_with_the_brute_force(case: tuple[World, SearchQuery]) -> None:
     world, query = case
     explanation = explain(query, world.snapshot())
@@ -31,7 +31,7 @@ def test_an_explanation_agrees_with_the_brute_force(case: tuple[World, SearchQue
 
 
 @examples(200)
-@given(case=explained(), forbidden=st.booleans())
+@given(case=explanation_cases(), forbidden=st.booleans())
 def test_an_explanation_agrees_with_the_brute_force_if_a_trait_does_not_exist(
     case: tuple[World, SearchQuery], forbidden: bool
 ) -> None:
@@ -47,7 +47,7 @@ def test_an_explanation_agrees_with_the_brute_force_if_a_trait_does_not_exist(
 
 
 @examples(200)
-@given(case=explained())
+@given(case=explanation_cases())
 def test_trials_and_brute_force_have_the_same_candidates(case: tuple[World, SearchQuery]) -> None:
     world, query = case
     trials = Trials(world)

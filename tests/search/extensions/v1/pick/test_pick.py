@@ -144,7 +144,7 @@ def pick_and_check(data: st.DataObject, world: World, queries: list[SearchQuery]
 @examples(250)
 @given(data=st.data(), world=worlds())
 def test_picks_agree_with_the_brute_force(data: st.DataObject, world: World) -> None:
-    pick_and_check(data, world, [data.draw(search_queries(world, most=2)) for _ in range(2)])
+    pick_and_check(data, world, [data.draw(search_queries(world, max_suffixed=2)) for _ in range(2)])
 
 
 @examples(120)
@@ -157,7 +157,7 @@ def test_picks_agree_with_the_brute_force_where_capacity_is_short(data: st.DataO
 @given(data=st.data(), world=crowds() | worlds())
 def test_joined_picks_are_in_one_tree_that_fits_all(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
-    queries = [data.draw(search_queries(world, most=1)) for _ in range(2)]
+    queries = [data.draw(search_queries(world, max_suffixed=1)) for _ in range(2)]
     requests = [
         PickRequest(
             data.draw(st.sampled_from(queries)),
@@ -172,7 +172,7 @@ def test_joined_picks_are_in_one_tree_that_fits_all(data: st.DataObject, world: 
     if None in picks:
         assert set(picks) == {None}
         roots = [name for name, member in world.members.items() if member.parent is None]
-        assert not any(pick_oracle.has_joined(world, consumers, root) for root in roots)
+        assert not any(pick_oracle.fit_together(world, consumers, root) for root in roots)
         return
     assert len({pick.roots for pick in picks if pick}) == 1
     together = world
@@ -185,4 +185,4 @@ def test_joined_picks_are_in_one_tree_that_fits_all(data: st.DataObject, world: 
     # Places of dry runs take no capacity.
     [last] = picker.pick([PickRequest(queries[0])])
     roots = [name for name, member in world.members.items() if member.parent is None]
-    assert (last is not None) == any(pick_oracle.has_joined(world, [(queries[0], [])], root) for root in roots)
+    assert (last is not None) == any(pick_oracle.fit_together(world, [(queries[0], [])], root) for root in roots)
