@@ -66,7 +66,7 @@ class Collector:
         with self._lock:
             self._spans += _spans(ExportTraceServiceRequest.FromString(content))
 
-    def of(self, trace: str) -> list[Span]:
+    def spans_of(self, trace: str) -> list[Span]:
         """Return the spans of a trace received so far."""
         with self._lock:
             return [span for span in self._spans if span.trace == trace]
@@ -80,8 +80,8 @@ class Collector:
     def wait_for(self, trace: str, complete: Callable[[list[Span]], object] | None = None) -> list[Span]:
         """Return the spans of a trace, once they are complete: with the span of a request."""
         complete = complete or (lambda spans: any(span.kind == "SERVER" for span in spans))
-        until(lambda: complete(self.of(trace)), f"the trace {trace} is not complete")
-        return self.of(trace)
+        until(lambda: complete(self.spans_of(trace)), f"the trace {trace} is not complete")
+        return self.spans_of(trace)
 
 
 def _spans(request: ExportTraceServiceRequest) -> Iterator[Span]:

@@ -5,11 +5,11 @@ package that it tests, and the name of a module or a behaviour.
 
 gabbi      requests and responses: gabbits/, in process on SQLite and over HTTP
 unit       one module without a database: rules, formats, schemas, permissions
-search     the search on snapshots: answers equal those of a brute force
+search     the search on snapshots: its candidates equal the candidates of a brute force
 index      the index in memory equals the content of the database
 db         rows, transactions, locks and faults, which no response shows; a short run has most tests on one database
 load       many clients at once in real processes: safety and liveness
-live       processes started and used like those of operators: web servers, commands, clients, restores
+live       processes started and used as operators do: web servers, commands, clients, restores
 docs       examples and blocks of the documents
 histories  bounded runs of jepsen/, which contains the long ones
 projects   fixtures for the tests of other projects
@@ -85,7 +85,9 @@ def pytest_configure(config):
     statement_cache.share()
     unknown = set(chosen(config)) - set(servers.KINDS)
     if unknown:
-        raise pytest.UsageError(f"--databases: {', '.join(sorted(unknown))} is none of {', '.join(servers.KINDS)}")
+        raise pytest.UsageError(
+            f"--databases: unknown: {', '.join(sorted(unknown))}; the kinds are {', '.join(servers.KINDS)}"
+        )
     if not hasattr(config, "workerinput"):
         children.begin_run()
         config.pluginmanager.register(TimeLeft(config))

@@ -47,7 +47,7 @@ def check_installed() -> None:
     """Raise Missing if a program is missing, or the right to run containers."""
     for program in _PROGRAMS:
         if shutil.which(program, path=_PATH) is None:
-            raise Missing(f"{program} is not installed: `make servers` installs what containers need")
+            raise Missing(f"{program} is not installed: `make servers` installs the programs for containers")
     trial = subprocess.run(["unshare", *_NAMESPACES, "true"], capture_output=True, text=True)
     if trial.returncode:
         raise Missing(f"containers need root with CAP_SYS_ADMIN: {trial.stderr.strip()}")
@@ -186,7 +186,7 @@ class Engine:
         volumes = pip_configuration(self.directory / "pip.conf")
         completed = self.run(["make", "image", f"ARGS={' '.join(arguments + volumes)}"], outside=True, check=False)
         if "Failed to establish a new connection" in completed.stderr:
-            raise Missing("no package index is reached, from which pip installs what the image has")
+            raise Missing("no package index is reachable for pip, which installs the packages of the image")
         assert completed.returncode == 0, f"{completed.stdout}{completed.stderr[-4000:]}"
 
     def _make_base(self) -> None:
@@ -223,7 +223,7 @@ def _enter(namespace: int) -> None:
 def _write_configuration(directory: Path) -> dict[str, str]:
     """Write the configuration of podman; return the environment with which its commands use it."""
     limits = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1] for name in ("nofile", "nproc")}
-    # podman's own limits may be higher than those of this process, which may be unable to raise them.
+    # podman's own limits may be higher than the limits of this process, which may be unable to raise them.
     ulimits = [f"{name}={hard}:{hard}" for name, hard in limits.items() if hard != resource.RLIM_INFINITY]
     (directory / "containers.conf").write_text(f"""\
 [containers]

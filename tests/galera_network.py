@@ -81,8 +81,8 @@ class Node(galera.Node):
 
     def _initialise(self) -> None:
         super()._initialise()
-        with (self.directory / "start.sql").open("a") as first_words:
-            first_words.write(
+        with (self.directory / "start.sql").open("a") as init_file:
+            init_file.write(
                 f"CREATE USER placement@'%' IDENTIFIED BY '{self.password}';\n"
                 "GRANT ALL ON *.* TO placement@'%' WITH GRANT OPTION;\n"
                 "CREATE USER haproxy@'%';\n"

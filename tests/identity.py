@@ -48,7 +48,7 @@ class Refused(Exception):
 
 
 class Keystone:
-    """A running Keystone: `url` is that of its version 3, and all its users have the same `PASSWORD`.
+    """A running Keystone: `url` is the URL of its v3 API, and all its users have the same `PASSWORD`.
 
     It contains the user "admin" with all rights, the projects "admin" and "service", and the user "placement", with
     which the service validates tokens.

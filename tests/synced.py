@@ -25,7 +25,7 @@ class ReusedDatabase:
         self._make()
 
     def clean(self) -> str:
-        """Remove all other rows than those of a new database, and return the URL."""
+        """Remove all rows that a new database would not contain, and return the URL."""
         try:
             intact = self._empty()
         except exc.DBAPIError:  # a test left a lock, or dropped a table

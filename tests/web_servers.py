@@ -255,4 +255,6 @@ def mod_wsgi_module() -> Path:
     module = MODULES / "mod_wsgi.so-{}.{}".format(*sys.version_info)
     if module.exists():
         return module
-    raise Missing("mod_wsgi is not installed: `pip install mod_wsgi` compiles it; `make servers` gets what that needs")
+    raise Missing(
+        "mod_wsgi is not installed: `pip install mod_wsgi` compiles it; `make servers` installs the requirements"
+    )

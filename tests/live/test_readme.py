@@ -154,7 +154,7 @@ def installed(tmp_path_factory):
         ["bash", "-euc", command], cwd=files, env=clean_environment(), capture_output=True, text=True, timeout=900
     )
     if "Failed to establish a new connection" in done.stderr:
-        raise servers.Missing("no package index is reached, from which pip installs what production needs")
+        raise servers.Missing("no package index is reachable for pip, which installs the extra `production`")
     assert done.returncode == 0, done.stdout + done.stderr
     return home
 

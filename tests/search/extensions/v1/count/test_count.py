@@ -228,7 +228,7 @@ def jobs(counts: list[int], copies: int) -> int:
 
 @examples(100)
 @given(data=st.data(), counts=st.lists(st.integers(0, 3), min_size=1, max_size=5), copies=st.integers(1, 3))
-def test_copies_are_in_different_trees(data: st.DataObject, counts: list[int], copies: int) -> None:
+def test_counted_copies_are_in_different_trees(data: st.DataObject, counts: list[int], copies: int) -> None:
     world = World()
     for number, times in enumerate(counts):
         world.host(f"host{number}", VCPU=1 + times, aggregates=[f"A{data.draw(st.integers(0, 1))}"])

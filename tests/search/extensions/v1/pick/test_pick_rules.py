@@ -28,7 +28,7 @@ def with_pool(hosts: int, pool: Stock) -> World:
     return world
 
 
-def test_copies_are_in_different_trees() -> None:
+def test_picked_copies_are_in_different_trees() -> None:
     world = World()
     for name in ("a", "b"):
         world.host(name, VCPU=8)
