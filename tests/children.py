@@ -105,11 +105,11 @@ def _take_block() -> Sequence[int]:
     raise RuntimeError(f"all ports from {_PORTS.start} to {_PORTS.stop} are taken")
 
 
-def until(ready: Callable[[], object], what: str = "") -> None:
+def until(ready: Callable[[], object], problem: str = "") -> None:
     """Wait until ``ready()`` is true; raise AssertionError, with a sentence, if it never is."""
     deadline = time.monotonic() + PATIENCE
     while not ready():
-        assert time.monotonic() < deadline, what or f"not true after {PATIENCE:.0f} s"
+        assert time.monotonic() < deadline, problem or f"not true after {PATIENCE:.0f} s"
         time.sleep(0.02)
 
 

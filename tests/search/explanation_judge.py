@@ -36,8 +36,8 @@ def judge(
     judges = (judge_found, judge_steps, judge_obstacle, judge_combinations, judge_mistakes)
     faults = [fault for check in judges for fault in check(expected, explanation)]
     if expected.number:
-        named = (explanation.obstacle, *explanation.relaxations, *explanation.near_misses)
-        return [*faults, *(["explained: there are candidates"] if any(named) else [])]
+        reasons = (explanation.obstacle, *explanation.relaxations, *explanation.near_misses)
+        return [*faults, *(["explained: there are candidates"] if any(reasons) else [])]
     return [*faults, *judge_relaxations(expected, explanation), *judge_near_misses(expected, explanation)]
 
 

@@ -67,8 +67,8 @@ class Expected:
 
     def key_as_written(self, query: SearchQuery) -> str:
         """Return a canonical form, equal for queries that are equivalent in any world."""
-        named = frozenset().union(query.trait_names, *(group.aggregates.names for group in query.groups))
-        return changes.canonical(query, self.provided | named, self._suffixes)
+        names = frozenset().union(query.trait_names, *(group.aggregates.names for group in query.groups))
+        return changes.canonical(query, self.provided | names, self._suffixes)
 
     @property
     def _suffixes(self) -> frozenset[str]:

@@ -123,16 +123,16 @@ def by_several(world: World, group: Group, anchor: str, usable: list[Member]) ->
     root = world.members[anchor]
     if group.aggregates.none_of & root.aggregates:
         return
-    givers = []
+    eligible = []
     for member in usable:
         spanned = world.root(member.name) == anchor and belongs(group, root.aggregates)
         if (belongs(group, member.aggregates) or spanned) and not group.aggregates.none_of & member.aggregates:
-            givers.append(member)
-    choices = [[m for m in givers if fits(m, class_, amount)] for class_, amount in group.resources.items()]
-    for chosen in itertools.product(*choices):
-        traits = frozenset().union(*(member.traits for member in chosen))
+            eligible.append(member)
+    choices = [[m for m in eligible if fits(m, class_, amount)] for class_, amount in group.resources.items()]
+    for suppliers in itertools.product(*choices):
+        traits = frozenset().union(*(member.traits for member in suppliers))
         if all(any_of & traits for any_of in group.traits.any_of):
-            pairs = zip(chosen, group.resources.items(), strict=True)
+            pairs = zip(suppliers, group.resources.items(), strict=True)
             yield tuple((member.name, class_, amount) for member, (class_, amount) in pairs)
 
 

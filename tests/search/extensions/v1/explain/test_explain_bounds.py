@@ -95,8 +95,8 @@ class Ancestries(Snapshot):
         return super().ancestry(slot)
 
 
-@pytest.mark.parametrize(("trees", "where"), [(50, "any tree"), (60, "any of the 50 trees examined")])
-def test_subtrees_are_examined_in_few_trees_and_each_group_once(trees: int, where: str) -> None:
+@pytest.mark.parametrize(("trees", "place"), [(50, "any tree"), (60, "any of the 50 trees examined")])
+def test_subtrees_are_examined_in_few_trees_and_each_group_once(trees: int, place: str) -> None:
     world = World()
     for number in range(trees):
         world.host(f"cn{number:02}", CUSTOM_Z=1)
@@ -113,7 +113,7 @@ def test_subtrees_are_examined_in_few_trees_and_each_group_once(trees: int, wher
     )
     mistakes = [mistake for mistake in explain(query, snapshot).mistakes if mistake.kind == "same_subtree"]
     assert len(mistakes) == 5
-    assert all(where in mistake.text for mistake in mistakes)
+    assert all(place in mistake.text for mistake in mistakes)
     # The first five subtrees name six groups; each group has one provider in a tree.
     assert Ancestries.count == 50 * 6
 
