@@ -32,11 +32,11 @@ def require_command(command: str) -> None:
 
 
 @contextlib.contextmanager
-def loaded(backend: Any, providers: str) -> Iterator[running.Service]:
+def service_with_providers(backend: Any, providers: str) -> Iterator[running.Service]:
     """Run a service whose database contains the providers of a file (docs: load)."""
     url = backend.create_database()
     with running.embedded(url) as service:
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-m", "placement.cmd.manage", "load", "-"],
             env={**os.environ, "OS_PLACEMENT_DATABASE__CONNECTION": url},
             input=providers,
@@ -44,7 +44,7 @@ def loaded(backend: Any, providers: str) -> Iterator[running.Service]:
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
+        assert completed.returncode == 0, completed.stderr
         yield service
     backend.drop_database(url)
 
@@ -80,9 +80,9 @@ def in_terminal(words: Sequence[str], environment: Mapping[str, str], columns: i
     with subprocess.Popen(words, stdout=follower, stderr=follower, stdin=follower, env=environment) as process:
         os.close(follower)
         os.write(leader, typed.encode())
-        written = b""
+        output = b""
         with contextlib.suppress(OSError):  # the end of a terminal
             while chunk := os.read(leader, 65536):
-                written += chunk
+                output += chunk
         os.close(leader)
-    return process.returncode, written.decode().replace("\r\n", "\n")
+    return process.returncode, output.decode().replace("\r\n", "\n")

@@ -44,12 +44,12 @@ class Blocking:
         method = getattr(self._client, name)
 
         def call(*args: Any, **options: Any) -> Any:
-            made = method(*args, **options)
-            if hasattr(made, "__aenter__"):
-                return self._block(made)
-            if hasattr(made, "__anext__"):
-                return BlockingIterator(made, self._loop)
-            return self._loop.run(made)
+            result = method(*args, **options)
+            if hasattr(result, "__aenter__"):
+                return self._block(result)
+            if hasattr(result, "__anext__"):
+                return BlockingIterator(result, self._loop)
+            return self._loop.run(result)
 
         return call
 

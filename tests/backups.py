@@ -30,7 +30,7 @@ def blocks(section: str) -> dict[str, str]:
     _, *pieces = _TITLE.split(documents.PAGES["docs/backup.rst"])
     text = dict(zip(pieces[::2], pieces[1::2], strict=True))[section]
     matches = re.findall(r"^(\S.*?):\n\n(\.\. code-block::.*\n(?:(?:   .+)?\n)+)", text, re.MULTILINE)
-    return {before: next(documents.blocks(block)).text for before, block in matches}
+    return {title: next(documents.blocks(block)).text for title, block in matches}
 
 
 class Operator:
@@ -83,12 +83,12 @@ class Operator:
             assert old in commands, f"{section} has no {old!r}"
             commands = commands.replace(old, new)
         commands = commands.replace("/backup/", f"{self.directory}/").replace(_FILE, str(self._url.database))
-        done = subprocess.run(
+        completed = subprocess.run(
             ["sh", "-e", "-c", commands], env=os.environ | self._address, capture_output=True, text=True, timeout=300
         )
-        if done.returncode:
-            raise RuntimeError(f"{commands}\n{done.stdout}{done.stderr}")
-        return done.stdout
+        if completed.returncode:
+            raise RuntimeError(f"{commands}\n{completed.stdout}{completed.stderr}")
+        return completed.stdout
 
     @property
     def _address(self) -> Mapping[str, str]:

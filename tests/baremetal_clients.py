@@ -45,24 +45,24 @@ class Commands:
         words = [*self.options, *(["baremetal"] if self._program == "openstack" else []), *shlex.split(command)]
         start = f"sys.argv[0] = {str(path)!r}; runpy.run_path(sys.argv[0], run_name='__main__')"
         code = f"{self._first}\nimport runpy, sys; {start}"
-        outside = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
-        return preloaded.client().run([sys.executable, "-c", code, *words], outside | self._variables)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+        return preloaded.client().run([sys.executable, "-c", code, *words], environment | self._variables)
 
     def do(self, command: str) -> str:
         """Run a command that succeeds, and return its output."""
-        done = self.run(command)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        completed = self.run(command)
+        assert completed.returncode == 0, completed.stderr
+        return completed.stdout.strip()
 
     def show(self, command: str) -> Any:
         """Run a command that succeeds, and return its output as data."""
         return json.loads(self.do(f"{command} -f json"))
 
-    def refused(self, command: str) -> str:
+    def error_of(self, command: str) -> str:
         """Run a command that fails, and return its error message."""
-        done = self.run(command)
-        assert done.returncode == 1, done
-        return done.stderr.strip()
+        completed = self.run(command)
+        assert completed.returncode == 1, completed
+        return completed.stderr.strip()
 
 
 class Clients:
@@ -94,19 +94,19 @@ class Clients:
             import openstack
         except ImportError:
             raise Missing("openstacksdk is not installed: pip install openstacksdk") from None
-        known: dict[str, Any] = {"auth_type": "none", "endpoint": self.url}
-        return openstack.connect(**known | {"load_envvars": False, "load_yaml_config": False} | options)
+        defaults: dict[str, Any] = {"auth_type": "none", "endpoint": self.url}
+        return openstack.connect(**defaults | {"load_envvars": False, "load_yaml_config": False} | options)
 
-    def enrolled(self, resource_class: str, **fields: Any) -> Any:
+    def enrolled_node(self, resource_class: str, **fields: Any) -> Any:
         """Return a new node that is not a candidate yet."""
         owner = fields.pop("owner", None)
         node = self.baremetal.create_node(**{"driver": DRIVER, "resource_class": resource_class} | fields)
         # Ironic without projects refuses an owner for a new node.
         return self.baremetal.update_node(node, owner=owner) if owner else node
 
-    def available(self, resource_class: str, traits: tuple[str, ...] = (), **fields: Any) -> Any:
+    def available_node(self, resource_class: str, traits: tuple[str, ...] = (), **fields: Any) -> Any:
         """Return a new node that is a candidate."""
-        node = self.enrolled(resource_class, **fields)
+        node = self.enrolled_node(resource_class, **fields)
         if traits:
             self.baremetal.set_node_traits(node, list(traits))
         for target in "manage", "provide":
@@ -114,12 +114,12 @@ class Clients:
         self.baremetal.set_node_power_state(node, "power on", wait=True, timeout=60)
         return self.baremetal.get_node(node.id)
 
-    def deployed(self, resource_class: str, **fields: Any) -> Any:
+    def deployed_node(self, resource_class: str, **fields: Any) -> Any:
         """Return a new node in use without an allocation."""
-        node = self.available(resource_class, **fields)
+        node = self.available_node(resource_class, **fields)
         return self.baremetal.set_node_provision_state(node, "active", wait=True, timeout=60)
 
-    def allocated(self, resource_class: str | None = None, **fields: Any) -> Any:
+    def active_allocation(self, resource_class: str | None = None, **fields: Any) -> Any:
         """Return a new allocation once it is active."""
-        made = self.baremetal.create_allocation(resource_class=resource_class, **fields)
-        return self.baremetal.wait_for_allocation(made, timeout=60)
+        allocation = self.baremetal.create_allocation(resource_class=resource_class, **fields)
+        return self.baremetal.wait_for_allocation(allocation, timeout=60)

@@ -68,9 +68,9 @@ def inside(application: Any) -> Caller:
             "wsgi.input": io.BytesIO(content),
             "wsgi.errors": io.StringIO(),
         }
-        started: list[tuple[str, list[tuple[str, str]]]] = []
-        chunks = application(environ, lambda status, headers, *_error: started.append((status, headers)))
-        status, headers = started[0]
+        heads: list[tuple[str, list[tuple[str, str]]]] = []
+        chunks = application(environ, lambda status, headers, *_error: heads.append((status, headers)))
+        status, headers = heads[0]
         return _answer(int(status.split()[0]), b"".join(chunks), headers)
 
     return call

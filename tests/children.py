@@ -105,11 +105,11 @@ def _take_block() -> Sequence[int]:
     raise RuntimeError(f"all ports from {_PORTS.start} to {_PORTS.stop} are taken")
 
 
-def until(ready: Callable[[], object], what: str = "") -> None:
+def until(ready: Callable[[], object], problem: str = "") -> None:
     """Wait until ``ready()`` is true; raise AssertionError, with a sentence, if it never is."""
     deadline = time.monotonic() + PATIENCE
     while not ready():
-        assert time.monotonic() < deadline, what or f"not true after {PATIENCE:.0f} s"
+        assert time.monotonic() < deadline, problem or f"not true after {PATIENCE:.0f} s"
         time.sleep(0.02)
 
 
@@ -131,7 +131,7 @@ class Child:
                 argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, **more
             )
         self.pid = self._process.pid
-        self._note = run_directory() / "children" / f"{self.pid}.{int(stop_with)}.{born(self.pid)}"
+        self._note = run_directory() / "children" / f"{self.pid}.{int(stop_with)}.{start_time(self.pid)}"
         try:
             self._note.touch()
         except OSError:  # the run has ended, and a process that outlives it must not start children
@@ -181,17 +181,17 @@ class Child:
 
     def _descendants(self) -> dict[int, int | None]:
         """Return the ids of the descendants, with their start times."""
-        return {pid: born(pid) for pid in descendants(self.pid)}
+        return {pid: start_time(pid) for pid in descendants(self.pid)}
 
     def _kill(self, begun: Mapping[int, int | None]) -> None:
         """Kill the process and these descendants; return once they have ended, so that their ports are free."""
         os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
         for pid, began in begun.items():
-            if began is not None and born(pid) == began:
+            if began is not None and start_time(pid) == began:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            while born(pid) in (began, None) and _has_threads(pid):
+            while start_time(pid) in (began, None) and _has_threads(pid):
                 time.sleep(0.01)
         for pid in (self.pid, *begun):
             # A killed process leaves files of libfaketime behind, which stop another user's process with the same id.
@@ -216,7 +216,7 @@ class Child:
         return f"{self._process.args!r} {problem}:\n{self.log.read_text(errors='replace')[-4000:]}"
 
 
-def born(pid: int) -> int | None:
+def start_time(pid: int) -> int | None:
     """Return the start of the process in ticks since boot, which with its id identifies it; None if it has ended."""
     with contextlib.suppress(OSError):
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -226,7 +226,7 @@ def born(pid: int) -> int | None:
 
 def alive(pid: int) -> bool:
     """Whether the process runs; a zombie does not."""
-    return born(pid) is not None
+    return start_time(pid) is not None
 
 
 def _has_threads(pid: int) -> bool:
@@ -245,7 +245,7 @@ def descendants(pid: int) -> list[int]:
     return begun + [process for child in begun for process in descendants(child)]
 
 
-def stopped(pid: int) -> bool:
+def is_stopped(pid: int) -> bool:
     """Whether a signal has stopped all threads of the process, which is not immediate; an ended process counts."""
     states = []
     for task in Path(f"/proc/{pid}/task").glob("*/stat"):
@@ -271,7 +271,7 @@ def send(pid: int, number: int) -> None:
 def _running(directory: Path) -> dict[int, int]:
     """Return the ids of the recorded children that still run, and the signals that end them."""
     notes = [note.name.split(".") for note in (directory / "children").iterdir()]
-    return {int(pid): int(stop_with) for pid, stop_with, began in notes if str(born(int(pid))) == began}
+    return {int(pid): int(stop_with) for pid, stop_with, began in notes if str(start_time(int(pid))) == began}
 
 
 def watch(directory: Path, run: int) -> None:

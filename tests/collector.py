@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
-from opentelemetry.proto.trace.v1.trace_pb2 import Span as Sent
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from tests.children import until
@@ -66,7 +66,7 @@ class Collector:
         with self._lock:
             self._spans += _spans(ExportTraceServiceRequest.FromString(content))
 
-    def of(self, trace: str) -> list[Span]:
+    def spans_of(self, trace: str) -> list[Span]:
         """Return the spans of a trace received so far."""
         with self._lock:
             return [span for span in self._spans if span.trace == trace]
@@ -80,30 +80,30 @@ class Collector:
     def wait_for(self, trace: str, complete: Callable[[list[Span]], object] | None = None) -> list[Span]:
         """Return the spans of a trace, once they are complete: with the span of a request."""
         complete = complete or (lambda spans: any(span.kind == "SERVER" for span in spans))
-        until(lambda: complete(self.of(trace)), f"the trace {trace} is not complete")
-        return self.of(trace)
+        until(lambda: complete(self.spans_of(trace)), f"the trace {trace} is not complete")
+        return self.spans_of(trace)
 
 
 def _spans(request: ExportTraceServiceRequest) -> Iterator[Span]:
-    for of_resource in request.resource_spans:
-        for of_scope in of_resource.scope_spans:
-            for sent in of_scope.spans:
+    for resource_spans in request.resource_spans:
+        for scope_spans in resource_spans.scope_spans:
+            for span in scope_spans.spans:
                 yield Span(
-                    sent.trace_id.hex(),
-                    sent.span_id.hex(),
-                    sent.parent_span_id.hex(),
-                    Sent.SpanKind.Name(sent.kind).removeprefix("SPAN_KIND_"),
-                    sent.name,
-                    _values(sent.attributes),
-                    [Event(event.name, _values(event.attributes)) for event in sent.events],
-                    sent.status.code == Status.STATUS_CODE_ERROR,
-                    (sent.end_time_unix_nano - sent.start_time_unix_nano) / 1e9,
-                    _values(of_resource.resource.attributes),
+                    span.trace_id.hex(),
+                    span.span_id.hex(),
+                    span.parent_span_id.hex(),
+                    ProtoSpan.SpanKind.Name(span.kind).removeprefix("SPAN_KIND_"),
+                    span.name,
+                    _values(span.attributes),
+                    [Event(event.name, _values(event.attributes)) for event in span.events],
+                    span.status.code == Status.STATUS_CODE_ERROR,
+                    (span.end_time_unix_nano - span.start_time_unix_nano) / 1e9,
+                    _values(resource_spans.resource.attributes),
                 )
 
 
 def _values(attributes: Any) -> dict[str, Any]:
-    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in attributes}
+    return {attribute.key: getattr(attribute.value, attribute.value.WhichOneof("value")) for attribute in attributes}
 
 
 @contextmanager

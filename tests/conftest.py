@@ -5,11 +5,11 @@ package that it tests, and the name of a module or a behaviour.
 
 gabbi      requests and responses: gabbits/, in process on SQLite and over HTTP
 unit       one module without a database: rules, formats, schemas, permissions
-search     the search on snapshots: answers equal those of a brute force
+search     the search on snapshots: its candidates equal the candidates of a brute force
 index      the index in memory equals the content of the database
 db         rows, transactions, locks and faults, which no response shows; a short run has most tests on one database
 load       many clients at once in real processes: safety and liveness
-live       processes started and used like those of operators: web servers, commands, clients, restores
+live       processes started and used as operators do: web servers, commands, clients, restores
 docs       examples and blocks of the documents
 histories  bounded runs of jepsen/, which contains the long ones
 projects   fixtures for the tests of other projects
@@ -77,7 +77,7 @@ def pytest_configure(config):
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job ignores it, and so do its children
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # Variables of the caller would make services of the tests send traces.
-    for name in [each for each in os.environ if each.startswith("OTEL_")]:
+    for name in [variable for variable in os.environ if variable.startswith("OTEL_")]:
         del os.environ[name]
     # A proxy of the caller does not reach the services on this machine.
     for name in ("NO_PROXY", "no_proxy"):
@@ -85,7 +85,9 @@ def pytest_configure(config):
     statement_cache.share()
     unknown = set(chosen(config)) - set(servers.KINDS)
     if unknown:
-        raise pytest.UsageError(f"--databases: {', '.join(sorted(unknown))} is none of {', '.join(servers.KINDS)}")
+        raise pytest.UsageError(
+            f"--databases: unknown: {', '.join(sorted(unknown))}; the kinds are {', '.join(servers.KINDS)}"
+        )
     if not hasattr(config, "workerinput"):
         children.begin_run()
         config.pluginmanager.register(TimeLeft(config))
@@ -99,8 +101,8 @@ def pytest_unconfigure(config):
 
 def pytest_generate_tests(metafunc):
     """Run a test with a database once per kind, unless it names its kinds itself."""
-    named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
-    if "backend" in metafunc.fixturenames and "backend" not in named:
+    parametrized = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    if "backend" in metafunc.fixturenames and "backend" not in parametrized:
         metafunc.parametrize("backend", chosen(metafunc.config), indirect=True, scope="session")
 
 
@@ -124,7 +126,9 @@ def pytest_collection(session):
 
 def _import_from_another_file_on(config):
     """Import the tests, each worker starting at another file: otherwise each would compile all files of a new clone."""
-    files = sorted(file for each in config.args if os.path.isdir(each) for file in Path(each).rglob("test_*.py"))
+    files = sorted(
+        file for directory in config.args if os.path.isdir(directory) for file in Path(directory).rglob("test_*.py")
+    )
     number, count = int(config.workerinput["workerid"].removeprefix("gw")), config.workerinput["workercount"]
     first = len(files) * number // count
     for file in files[first:] + files[:first]:
@@ -179,8 +183,8 @@ def _of_a_short_run(items):
             tickets = [f"{kind} {item.nodeid.replace(kind, '')} {number}" for number in range(_TICKETS.get(kind, 1))]
             drawn = max(hashlib.sha256(ticket.encode()).digest() for ticket in tickets)
             kinds[item.nodeid.replace(kind, "")].append((drawn, item))
-    for several in kinds.values():
-        yield max(several, key=lambda pair: pair[0])[1]
+    for variants in kinds.values():
+        yield max(variants, key=lambda pair: pair[0])[1]
 
 
 def is_long():
@@ -231,8 +235,10 @@ def in_process(capfd, restored_log, restored_signals):
 
 def _levels():
     """Return the state of all loggers, the root's under the name None."""
-    named = logging.root.manager.loggerDict.items()
-    return {None: logging.root.level} | {name: each.level for name, each in named if isinstance(each, logging.Logger)}
+    loggers = logging.root.manager.loggerDict.items()
+    return {None: logging.root.level} | {
+        name: logger.level for name, logger in loggers if isinstance(logger, logging.Logger)
+    }
 
 
 #: The property of a report with the name of the missing program.
@@ -259,7 +265,7 @@ def pytest_runtest_makereport(item, call):
 
 def pytest_terminal_summary(terminalreporter):
     """Print why tests were skipped, a line for each reason, missing programs first."""
-    programs, others = Counter(), Counter()
+    programs, other_reasons = Counter(), Counter()
     for (
         category,
         reports,
@@ -269,8 +275,8 @@ def pytest_terminal_summary(terminalreporter):
             if program is not None and report.skipped:
                 programs[program] += 1
             elif category == "skipped":
-                others[report.longrepr[2].removeprefix("Skipped: ")] += 1
-    for title, reasons in (("skipped for lack of programs", programs), ("skipped", others)):
+                other_reasons[report.longrepr[2].removeprefix("Skipped: ")] += 1
+    for title, reasons in (("skipped for lack of programs", programs), ("skipped", other_reasons)):
         if reasons:
             terminalreporter.section(title)
             for reason, count in reasons.most_common():
@@ -306,17 +312,17 @@ def _new_database(backend):
 @pytest.fixture(scope="session")
 def synced_databases():
     """The databases of `synced_database`, by kind: a fixture that uses `backend` is torn down when the kind changes."""
-    kept = {}
-    yield kept
-    for each in kept.values():
-        each.drop()
+    databases = {}
+    yield databases
+    for database in databases.values():
+        database.drop()
 
 
 @pytest.fixture(scope="session")
 def synced_database(backend, synced_databases):
     """The database that the fixture `database` provides to one test after another."""
     if backend.kind not in synced_databases:
-        synced_databases[backend.kind] = synced.Kept(backend)
+        synced_databases[backend.kind] = synced.ReusedDatabase(backend)
     return synced_databases[backend.kind]
 
 

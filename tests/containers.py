@@ -47,10 +47,10 @@ def check_installed() -> None:
     """Raise Missing if a program is missing, or the right to run containers."""
     for program in _PROGRAMS:
         if shutil.which(program, path=_PATH) is None:
-            raise Missing(f"{program} is not installed: `make servers` installs what containers need")
-    tried = subprocess.run(["unshare", *_NAMESPACES, "true"], capture_output=True, text=True)
-    if tried.returncode:
-        raise Missing(f"containers need root with CAP_SYS_ADMIN: {tried.stderr.strip()}")
+            raise Missing(f"{program} is not installed: `make servers` installs the programs for containers")
+    trial = subprocess.run(["unshare", *_NAMESPACES, "true"], capture_output=True, text=True)
+    if trial.returncode:
+        raise Missing(f"containers need root with CAP_SYS_ADMIN: {trial.stderr.strip()}")
 
 
 class Engine:
@@ -61,12 +61,12 @@ class Engine:
         check_installed()
         self.directory = directory
         directory.mkdir()
-        self._environment = _configured(directory)
+        self._environment = _write_configuration(directory)
         # The first process of the namespace adopts orphans, and bash reaps them.
         argv = ["unshare", *_NAMESPACES, "--kill-child", "bash"]
-        self._kept = children.Child([*argv, "-c", "sleep infinity & wait"], directory / "namespaces.log")
-        self._kept.wait_until(lambda: len(children.descendants(self._kept.pid)) == 2)
-        self.pid = children.descendants(self._kept.pid)[0]
+        self._namespace_holder = children.Child([*argv, "-c", "sleep infinity & wait"], directory / "namespaces.log")
+        self._namespace_holder.wait_until(lambda: len(children.descendants(self._namespace_holder.pid)) == 2)
+        self.pid = children.descendants(self._namespace_holder.pid)[0]
         self.run(["mount", "--bind", str(directory), _HOME])
         # podman keeps these at fixed paths, for all engines of a machine, even killed ones.
         for place in ("/run/containers", "/run/netns", "/var/lib/containers"):
@@ -76,7 +76,7 @@ class Engine:
     def close(self) -> None:
         """End all containers and remove all images."""
         self.podman("rm", "--all", "--force", "--time", "0", check=False)  # their control groups belong to the machine
-        self._kept.kill()
+        self._namespace_holder.kill()
         shutil.rmtree(self.directory)
 
     def run(
@@ -96,7 +96,7 @@ class Engine:
         namespaces = ["--mount", "--pid", *([] if outside else ["--net"])]
         # A directory entered from outside has no path inside.
         inside = ["sh", "-c", 'cd "$0" && exec "$@"', str(cwd), *argv]
-        done = subprocess.run(
+        completed = subprocess.run(
             ["nsenter", f"--target={self.pid}", *namespaces, *inside],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -104,8 +104,8 @@ class Engine:
             timeout=_LONGEST,
             env={**self._environment, **environment},
         )
-        assert done.returncode == 0 or not check, f"{argv!r} failed:\n{done.stdout}{done.stderr[-4000:]}"
-        return done
+        assert completed.returncode == 0 or not check, f"{argv!r} failed:\n{completed.stdout}{completed.stderr[-4000:]}"
+        return completed
 
     def podman(self, *words: str, check: bool = True) -> str:
         """Run podman with arguments, and return its output."""
@@ -113,8 +113,8 @@ class Engine:
 
     def log(self, container: str) -> str:
         """Return the output of a container."""
-        done = self.run(["podman", "logs", container])
-        return done.stdout + done.stderr
+        completed = self.run(["podman", "logs", container])
+        return completed.stdout + completed.stderr
 
     def is_running(self, container: str) -> bool:
         return self.podman("inspect", "--format", "{{.State.Running}}", container) == "true"
@@ -127,20 +127,20 @@ class Engine:
     @contextlib.contextmanager
     def health_checks(self) -> Iterator[None]:
         """Run health checks every second during a block; by default systemd runs them, if present."""
-        enough = threading.Event()
+        stopping = threading.Event()
 
         def check() -> None:
-            while not enough.wait(1):
+            while not stopping.wait(1):
                 for container in self.podman("ps", "--quiet", check=False).split():
                     self.run(["podman", "healthcheck", "run", container], check=False)
 
-        checking = threading.Thread(target=check)
-        checking.start()
+        thread = threading.Thread(target=check)
+        thread.start()
         try:
             yield
         finally:
-            enough.set()
-            checking.join()
+            stopping.set()
+            thread.join()
 
     def remove(self, *containers: str) -> None:
         """Remove the existing ones of these containers, with their anonymous volumes."""
@@ -159,12 +159,12 @@ class Engine:
     @contextlib.contextmanager
     def network(self) -> Iterator[None]:
         """Move this thread, and the threads that it starts, to the network of published ports during a block."""
-        with open("/proc/thread-self/ns/net") as ours, open(f"/proc/{self.pid}/ns/net") as theirs:
-            _enter(theirs.fileno())
+        with open("/proc/thread-self/ns/net") as own_network, open(f"/proc/{self.pid}/ns/net") as engine_network:
+            _enter(engine_network.fileno())
             try:
                 yield
             finally:
-                _enter(ours.fileno())
+                _enter(own_network.fileno())
 
     def build(self) -> None:
         """Build the image of the service, and the others; raise Missing if that is impossible."""
@@ -172,28 +172,31 @@ class Engine:
         # Without separate namespaces for each step, and with the network of this machine.
         common = ["--isolation=chroot", "--network=host", f"--build-arg=BASE={BASE}"]
         services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
-        others = {services.get(each.name, {}).get("image", f"localhost/{each.name}"): each for each in OTHERS.iterdir()}
+        images = {
+            services.get(directory.name, {}).get("image", f"localhost/{directory.name}"): directory
+            for directory in OTHERS.iterdir()
+        }
         with ThreadPoolExecutor() as executor:
-            ours = executor.submit(self._make_image, common)
-            for name, directory in others.items():
+            service_image = executor.submit(self._make_image, common)
+            for name, directory in images.items():
                 self.run(["podman", "build", *common, f"--tag={name}", str(directory)], outside=True)
-            ours.result()
+            service_image.result()
 
     def _make_image(self, arguments: list[str]) -> None:
         volumes = pip_configuration(self.directory / "pip.conf")
-        made = self.run(["make", "image", f"ARGS={' '.join(arguments + volumes)}"], outside=True, check=False)
-        if "Failed to establish a new connection" in made.stderr:
-            raise Missing("no package index is reached, from which pip installs what the image has")
-        assert made.returncode == 0, f"{made.stdout}{made.stderr[-4000:]}"
+        completed = self.run(["make", "image", f"ARGS={' '.join(arguments + volumes)}"], outside=True, check=False)
+        if "Failed to establish a new connection" in completed.stderr:
+            raise Missing("no package index is reachable for pip, which installs the packages of the image")
+        assert completed.returncode == 0, f"{completed.stdout}{completed.stderr[-4000:]}"
 
     def _make_base(self) -> None:
         """Build an image of Debian, as slim as Debian's; raise Missing if containers cannot run here."""
         system = self.directory / "debian"
-        made = self.run(
+        debootstrap = self.run(
             ["debootstrap", "--variant=minbase", SUITE, str(system), MIRROR], outside=True, check=False, cwd=Path("/")
         )
-        if made.returncode:
-            raise Missing(f"debootstrap cannot make a Debian here: {(made.stdout + made.stderr)[-400:]}")
+        if debootstrap.returncode:
+            raise Missing(f"debootstrap cannot make a Debian here: {(debootstrap.stdout + debootstrap.stderr)[-400:]}")
         excluded = [f"path-exclude /usr/share/{name}/*\n" for name in _DOCUMENTS]
         (system / "etc/dpkg/dpkg.cfg.d/slim").write_text("".join(excluded))
         (system / "etc/apt/apt.conf.d/slim").write_text(_APT + _CLEAN)
@@ -201,9 +204,9 @@ class Engine:
             shutil.rmtree(system / place, ignore_errors=True)
         self.run(["sh", "-c", f"tar -C {system} -c . | podman import - {BASE}"])
         shutil.rmtree(system)
-        tried = self.run(["podman", "run", "--rm", BASE, "true"], check=False)
-        if tried.returncode:
-            raise Missing(f"podman cannot run containers here: {tried.stderr.strip()}")
+        trial = self.run(["podman", "run", "--rm", BASE, "true"], check=False)
+        if trial.returncode:
+            raise Missing(f"podman cannot run containers here: {trial.stderr.strip()}")
 
 
 @functools.cache
@@ -217,10 +220,10 @@ def _enter(namespace: int) -> None:
         raise OSError(ctypes.get_errno(), "setns")
 
 
-def _configured(directory: Path) -> dict[str, str]:
+def _write_configuration(directory: Path) -> dict[str, str]:
     """Write the configuration of podman; return the environment with which its commands use it."""
     limits = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1] for name in ("nofile", "nproc")}
-    # podman's own limits may be higher than those of this process, which may be unable to raise them.
+    # podman's own limits may be higher than the limits of this process, which may be unable to raise them.
     ulimits = [f"{name}={hard}:{hard}" for name, hard in limits.items() if hard != resource.RLIM_INFINITY]
     (directory / "containers.conf").write_text(f"""\
 [containers]

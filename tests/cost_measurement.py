@@ -50,7 +50,7 @@ def cost(work: Callable[[], Any], at_most: int = 1024) -> Cost:
         content = pipe.read()
     os.waitpid(child, 0)
     if not content:
-        raise RuntimeError("the process ended without a word")
+        raise RuntimeError("the process ended without a result")
     outcome = pickle.loads(content)  # of our own child process
     if isinstance(outcome, str):
         raise RuntimeError(outcome)

@@ -68,15 +68,17 @@ class Deployment:
 
     def run(self, *words: str, expected: int = 0) -> str:
         """Run a command as the user of the service, which must exit with the expected code; return its output."""
-        done = subprocess.run(
+        completed = subprocess.run(
             [*web_servers.unprivileged(), *words],
             env=self.environment,
             capture_output=True,
             text=True,
             timeout=children.PATIENCE,
         )
-        assert done.returncode == expected, f"{words} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
-        return done.stdout
+        assert completed.returncode == expected, (
+            f"{words} ended with {completed.returncode}:\n{completed.stdout}{completed.stderr}"
+        )
+        return completed.stdout
 
     def shell(self, text: str) -> str:
         """Run lines of a shell that name its paths, like `run`."""

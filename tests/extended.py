@@ -12,4 +12,4 @@ HERE = Path(__file__).parent
 def modules(level: str, name: str) -> list[ModuleType]:
     """Return all modules ``tests/<level>/extensions/<extension>/<name>.py``, in order."""
     paths = sorted((HERE / level / "extensions").glob(f"*/{name}.py"))
-    return [importlib.import_module(f"tests.{level}.extensions.{each.parent.name}.{name}") for each in paths]
+    return [importlib.import_module(f"tests.{level}.extensions.{path.parent.name}.{name}") for path in paths]

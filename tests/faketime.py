@@ -44,8 +44,8 @@ class Clock:
                 passed; otherwise only the time of day jumps.  If libfaketime moved the monotonic clock, Python would
                 wait for these hours in some functions.
         """
-        moved = {INTERVALS: "1"} if intervals else {}
-        return moved | {
+        interval_variables = {INTERVALS: "1"} if intervals else {}
+        return interval_variables | {
             "LD_PRELOAD": str(library()),
             FILE: str(self._file),
             "FAKETIME_NO_CACHE": "1",

@@ -76,7 +76,7 @@ class Node(servers.MariaDB):
         return str(value)
 
     def is_synced_with(self, nodes: int) -> bool:
-        """Whether the node is synced in a group of ``number`` nodes."""
+        """Whether the node is synced in a group of ``nodes`` nodes."""
         return self._answers() and self.status("cluster_size") == str(nodes)
 
     def copy_to(self, other: Node) -> None:
@@ -123,9 +123,9 @@ class Cluster:
 def cluster() -> Iterator[Cluster]:
     """Provide a cluster exclusive to the caller; raise Missing if Galera is not installed."""
     Node.check_installed()
-    made = Cluster()
+    new_cluster = Cluster()
     try:
-        made.start()
-        yield made
+        new_cluster.start()
+        yield new_cluster
     finally:
-        made.stop()
+        new_cluster.stop()

@@ -46,13 +46,15 @@ class Node(galera.Node):
     def group_address(self) -> str:
         return self.host.address[GROUP]
 
-    def recovered(self) -> str:
+    def recovered_position(self) -> str:
         """Return the group and the number of the last transaction in the data of a stopped node, "UUID:NUMBER"."""
         argv = [*self._command(), "--wsrep-recover", "--disable-log-error", "--skip-networking"]
-        done = subprocess.run(argv, capture_output=True, text=True, cwd="/", env=self._environment, **self._identity)
-        match = re.search(r"Recovered position: (\S+)", done.stderr)
+        completed = subprocess.run(
+            argv, capture_output=True, text=True, cwd="/", env=self._environment, **self._identity
+        )
+        match = re.search(r"Recovered position: (\S+)", completed.stderr)
         if match is None:
-            raise RuntimeError(f"{argv!r} shows no position:\n{done.stdout}{done.stderr}")
+            raise RuntimeError(f"{argv!r} shows no position:\n{completed.stdout}{completed.stderr}")
         return match[1]
 
     def is_primary(self) -> bool:
@@ -79,8 +81,8 @@ class Node(galera.Node):
 
     def _initialise(self) -> None:
         super()._initialise()
-        with (self.directory / "start.sql").open("a") as first_words:
-            first_words.write(
+        with (self.directory / "start.sql").open("a") as init_file:
+            init_file.write(
                 f"CREATE USER placement@'%' IDENTIFIED BY '{self.password}';\n"
                 "GRANT ALL ON *.* TO placement@'%' WITH GRANT OPTION;\n"
                 "CREATE USER haproxy@'%';\n"
@@ -111,7 +113,7 @@ class Node(galera.Node):
         """Return the option that Debian's unit adds by galera_recovery; without it a killed node transfers all data."""
         state = self._state_file
         killed = state.exists() and re.search(r"^seqno: +-1$", state.read_text(), re.MULTILINE)
-        return [f"--wsrep-start-position={self.recovered()}"] if killed else []
+        return [f"--wsrep-start-position={self.recovered_position()}"] if killed else []
 
     @property
     def _state_file(self) -> Path:
@@ -136,15 +138,15 @@ class _Operator:
             self._last_whole = time.monotonic()
 
     def _mend(self, statuses: Sequence[str]) -> None:
-        left = [node for node, status in zip(self._nodes, statuses, strict=True) if status == _LEFT]
-        if not left:
+        departed = [node for node, status in zip(self._nodes, statuses, strict=True) if status == _LEFT]
+        if not departed:
             # A node has died while the others were disconnected: none of them has a majority, not even after they meet,
             # while a member of the last primary view is missing.
             with contextlib.suppress(sa.exc.OperationalError):  # the view is changing: another call follows
                 max(self._nodes, key=lambda node: int(node.status("last_committed"))).bootstrap()
         elif self._cluster:
             # Without a primary view all are restarted: a node that has left may have the last transaction.
-            self._cluster.start_again(left if _PRIMARY in statuses else self._cluster.nodes)
+            self._cluster.start_again(departed if _PRIMARY in statuses else self._cluster.nodes)
 
     def _statuses(self) -> list[str]:
         """Return the status of each node; nothing if one does not respond, since it may be in a primary view."""
@@ -160,19 +162,19 @@ class Cluster:
     def __init__(self, nodes: int) -> None:
         """Prepare the cluster; raise Missing if a program is not installed."""
         self.network = Network(nodes)
-        first, *others = self.network.hosts
+        first, *other_hosts = self.network.hosts
         self.nodes = [Node(first)]
-        self.nodes += [Node(host, self.nodes[0].password) for host in others]
+        self.nodes += [Node(host, self.nodes[0].password) for host in other_hosts]
 
     def start(self) -> None:
         """Start the cluster; return once all nodes are synced."""
-        first, *others = self.nodes
+        first, *other_nodes = self.nodes
         first.start()
         first.stop()
-        for node in others:
+        for node in other_nodes:
             first.copy_to(node)
         self.begin(first)
-        self.join(others)
+        self.join(other_nodes)
 
     def begin(self, node: Node) -> None:
         """Bootstrap the cluster with a node, while none runs."""
@@ -212,10 +214,10 @@ class Cluster:
 
     def begin_again(self) -> None:
         """Start all nodes after all of them have stopped, the one with the last transaction first."""
-        first, *others = sorted(self.nodes, key=lambda node: -int(node.recovered().rpartition(":")[2]))
+        first, *other_nodes = sorted(self.nodes, key=lambda node: -int(node.recovered_position().rpartition(":")[2]))
         first.allow_beginning()
         self.begin(first)
-        self.join(others)
+        self.join(other_nodes)
 
     def _connect(self, node: Node) -> None:
         """Make the node join the others when it starts."""
@@ -234,9 +236,9 @@ class Cluster:
 def cluster(nodes: int) -> Iterator[Cluster]:
     """Provide a cluster exclusive to the caller; raise Missing if a program is not installed."""
     Node.check_installed()
-    made = Cluster(nodes)
+    new_cluster = Cluster(nodes)
     try:
-        made.start()
-        yield made
+        new_cluster.start()
+        yield new_cluster
     finally:
-        made.stop()
+        new_cluster.stop()

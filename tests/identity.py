@@ -48,7 +48,7 @@ class Refused(Exception):
 
 
 class Keystone:
-    """A running Keystone: `url` is that of its version 3, and all its users have the same `PASSWORD`.
+    """A running Keystone: `url` is the URL of its v3 API, and all its users have the same `PASSWORD`.
 
     It contains the user "admin" with all rights, the projects "admin" and "service", and the user "placement", with
     which the service validates tokens.
@@ -106,24 +106,27 @@ class Keystone:
         """Create a service in the catalog."""
         service_id = self._administer("POST", "/services", {"service": {"type": kind, "name": kind}})["service"]["id"]
         for interface in ("internal", "public"):
-            where = {"service_id": service_id, "interface": interface, "url": url, "region_id": REGION}
-            self._administer("POST", "/endpoints", {"endpoint": where})
+            endpoint = {"service_id": service_id, "interface": interface, "url": url, "region_id": REGION}
+            self._administer("POST", "/endpoints", {"endpoint": endpoint})
 
     def restrict(self, user: str, project: str, rules: list[dict[str, str]]) -> str:
         """Return a token of an application credential of the user, valid for these requests only."""
         token = self.token(user, project)
         user_id = self._id("users", user)
         body = {"application_credential": {"name": secrets.token_hex(4), "access_rules": rules}}
-        _, made = self.ask("POST", f"/users/{user_id}/application_credentials", body, token)
-        known = {"id": made["application_credential"]["id"], "secret": made["application_credential"]["secret"]}
-        return self._issued({"methods": ["application_credential"], "application_credential": known})
+        _, document = self.ask("POST", f"/users/{user_id}/application_credentials", body, token)
+        credential = {
+            "id": document["application_credential"]["id"],
+            "secret": document["application_credential"]["secret"],
+        }
+        return self._issued({"methods": ["application_credential"], "application_credential": credential})
 
     # --- tokens ---
 
     def token(self, user: str, scope: str | None = None) -> str:
         """Return a new token of the user for a project, for "system" or "domain", or without a scope."""
-        named = {"name": user, "domain": {"id": "default"}, "password": PASSWORD}
-        identity = {"methods": ["password"], "password": {"user": named}}
+        user_identity = {"name": user, "domain": {"id": "default"}, "password": PASSWORD}
+        identity = {"methods": ["password"], "password": {"user": user_identity}}
         scopes: dict[str | None, Any] = {
             None: "unscoped",
             "system": {"system": {"all": True}},
@@ -135,7 +138,7 @@ class Keystone:
         """Revoke the token."""
         self.ask("DELETE", "/auth/tokens", token=self._admin_token, subject=token)
 
-    def expiring(self, token: str, seconds: float) -> str:
+    def with_expiry(self, token: str, seconds: float) -> str:
         """Return the token with its expiry changed to ``seconds`` from now, which may be negative."""
         import msgpack
         from cryptography.fernet import Fernet
@@ -160,7 +163,7 @@ class Keystone:
         headers = {"Content-Type": "application/json", "X-Auth-Token": token, "X-Subject-Token": subject}
         with contextlib.closing(connection):
             content = None if body is None else json.dumps(body)
-            connection.request(method, "/v3" + path, content, {name: said for name, said in headers.items() if said})
+            connection.request(method, "/v3" + path, content, {name: value for name, value in headers.items() if value})
             answer = connection.getresponse()
             text = answer.read().decode()
         if answer.status >= 400:
@@ -209,12 +212,12 @@ class Keystone:
 def keystone() -> Iterator[Keystone]:
     """Provide a Keystone exclusive to the caller; raise Missing if it is not installed."""
     Keystone.check_installed()
-    started = Keystone(children.run_directory() / f"keystone-{secrets.token_hex(4)}")
-    started.start()
+    server = Keystone(children.run_directory() / f"keystone-{secrets.token_hex(4)}")
+    server.start()
     try:
-        yield started
+        yield server
     finally:
-        started.stop()
+        server.stop()
 
 
 def serve(directory: Path, port: int) -> None:

@@ -14,7 +14,7 @@ VERSION = {"X-OpenStack-Ironic-API-Version": "1.115"}
 LONGEST_WAIT = 60
 
 
-def spelled(text: str) -> str:
+def without_prefix(text: str) -> str:
     """Return the text of a gabbit with Ironic's paths, which have no prefix."""
     return PREFIX.sub("", text).replace("GET: /baremetal\n", "GET: /\n")
 
@@ -33,9 +33,9 @@ def wait_for_the_effect(request) -> None:
 TRANSITION = ("target_provision_state", "target_power_state", "reservation")
 
 
-def _wait(request, path, done):
+def _wait(request, path, is_done):
     end = time.monotonic() + LONGEST_WAIT
-    while not done(_show(request, path)):
+    while not is_done(_show(request, path)):
         assert time.monotonic() < end, path
         time.sleep(0.05)
 

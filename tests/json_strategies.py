@@ -64,13 +64,13 @@ def _arrays(schema):
 
 
 def _objects(schema):
-    named = {name: conforming(inner) for name, inner in schema.get("properties", {}).items()}
-    mandatory = {name: named.pop(name) for name in schema.get("required", ())}
+    properties = {name: conforming(inner) for name, inner in schema.get("properties", {}).items()}
+    mandatory = {name: properties.pop(name) for name in schema.get("required", ())}
     matching = [
         st.dictionaries(_matching(expression), conforming(inner), min_size=schema.get("minProperties", 0), max_size=2)
         for expression, inner in schema.get("patternProperties", {}).items()
     ]
-    parts = st.tuples(*matching, st.fixed_dictionaries(mandatory, optional=named))
+    parts = st.tuples(*matching, st.fixed_dictionaries(mandatory, optional=properties))
     return parts.map(lambda parts: {name: value for part in parts for name, value in part.items()})
 
 
@@ -83,18 +83,18 @@ def nearly(draw, values):
     """Draw a value with up to two parts replaced, added or removed."""
     value = copy.deepcopy(draw(values))
     for _ in range(draw(st.integers(0, 2))):
-        value = _mangled(draw, value)
+        value = _mangle(draw, value)
     return value
 
 
-def _mangled(draw, value):
+def _mangle(draw, value):
     if not isinstance(value, dict | list) or not value or draw(st.integers(0, 4)) == 0:
         return draw(json_values())
     keys = list(value) if isinstance(value, dict) else list(range(len(value)))
     key = draw(st.sampled_from(keys))
     change = draw(st.sampled_from(["inside", "inside", "remove", "add"]))
     if change == "inside":
-        value[key] = _mangled(draw, value[key])
+        value[key] = _mangle(draw, value[key])
     elif change == "remove":
         del value[key]
     elif isinstance(value, dict):

@@ -19,7 +19,9 @@ from placement.db.upkeep import sweep
 #: The tables of all extensions.
 ADDITIONS = extension.additions_of(extension.installed().values())
 #: The names of all tables that OpenStack Placement lacks.
-OURS = frozenset(table.name for table in (*tables.OURS, *(table for each in ADDITIONS for table in each.tables)))
+OURS = frozenset(
+    table.name for table in (*tables.OURS, *(table for addition in ADDITIONS for table in addition.tables))
+)
 
 
 def sync(engine: sa.Engine, revision: str = "head") -> None:
@@ -35,22 +37,22 @@ def release(engine: sa.Engine, revision: str = schema.COMMON_HEADS[0], **options
 @functools.cache
 def configuration() -> cfg.ConfigOpts:
     """Return the default options; not to be changed."""
-    made = cfg.ConfigOpts()
-    conf.register(made)
-    made.set_override("connection", "sqlite://", group="placement_database")
-    made([], project=conf.PROJECT, default_config_files=[], default_config_dirs=[], use_env=False)
-    return made
+    options = cfg.ConfigOpts()
+    conf.register(options)
+    options.set_override("connection", "sqlite://", group="placement_database")
+    options([], project=conf.PROJECT, default_config_files=[], default_config_dirs=[], use_env=False)
+    return options
 
 
 @functools.cache
-def empty() -> Database:
+def empty_database() -> Database:
     """Return a database in memory with empty tables; not to be changed."""
     database = Database("sqlite://")
     sync(database.engine)
     return database
 
 
-def attached(database: Database) -> Database:
+def attach_extensions(database: Database) -> Database:
     """Return the database, once the extensions are attached to it."""
     extension.attach(database, configuration())
     return database
@@ -102,7 +104,7 @@ def opened(
     """
     with databases.opened(url, **options) as database:
         if recorded is not False:
-            attached(database)
+            attach_extensions(database)
         if recorded and database.recorder is None:
             database.recorder = NoRecord()
         if history is not None:
@@ -110,9 +112,9 @@ def opened(
         yield database
 
 
-def swept(database: Database, grace: float = sweep.GRACE) -> list[sweep.Swept]:
+def sweep_database(database: Database, grace: float = sweep.GRACE) -> list[sweep.Swept]:
     """Sweep like ``placement-manage db sweep``."""
     findings = sweep.sweep(database, grace)
-    for each in extension.installed().values():
-        findings += each.swept(database) if each.swept else ()
+    for installed in extension.installed().values():
+        findings += installed.swept(database) if installed.swept else ()
     return findings

@@ -33,9 +33,9 @@ def check_installed() -> None:
     for program in _PROGRAMS:
         if shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin") is None:
             raise Missing(f"{program} is not installed: `make servers` installs iproute2 and util-linux")
-    tried = subprocess.run(["unshare", "--net", "true"], capture_output=True, text=True)
-    if tried.returncode:
-        raise Missing(f"network namespaces need root with CAP_SYS_ADMIN and CAP_NET_ADMIN: {tried.stderr.strip()}")
+    trial = subprocess.run(["unshare", "--net", "true"], capture_output=True, text=True)
+    if trial.returncode:
+        raise Missing(f"network namespaces need root with CAP_SYS_ADMIN and CAP_NET_ADMIN: {trial.stderr.strip()}")
 
 
 class Namespace:
@@ -45,8 +45,8 @@ class Namespace:
         log = children.run_directory() / "namespaces.log"
         self._sleeping = children.Child(["unshare", "--net", "sleep", "infinity"], log)
         self.pid = self._sleeping.pid
-        ours = os.readlink("/proc/self/ns/net")
-        self._sleeping.wait_until(lambda: os.readlink(f"/proc/{self.pid}/ns/net") != ours)
+        own_namespace = os.readlink("/proc/self/ns/net")
+        self._sleeping.wait_until(lambda: os.readlink(f"/proc/{self.pid}/ns/net") != own_namespace)
 
     def enter(self, identity: tuple[int, int] | None = None) -> list[str]:
         """Return the prefix of a command that runs it in the namespace, as this user and group."""
@@ -67,7 +67,7 @@ class Host:
 
     def __init__(self, number: int, block: int) -> None:
         self.number = number
-        self.address = {network: f"{of}.{block}.{number + 1}" for network, of in _BLOCKS.items()}
+        self.address = {network: f"{prefix}.{block}.{number + 1}" for network, prefix in _BLOCKS.items()}
         self.namespace = Namespace()
         self.namespace.configure("link set lo up")
 
@@ -111,7 +111,7 @@ class Network:
                 _ip([f"link add name {name} type veth peer name here netns {self._switch.pid}"])
                 break
             except RuntimeError:
-                if all(used != name for _, used in socket.if_nameindex()):  # otherwise another run was faster
+                if all(interface != name for _, interface in socket.if_nameindex()):  # otherwise another run was faster
                     raise
         _ip([f"address add {_BLOCKS[CLIENTS]}.{block}.{_HERE}/24 dev {name}", f"link set dev {name} up"])
         self._switch.configure(f"link set dev here master {CLIENTS}", "link set dev here up")
@@ -134,12 +134,14 @@ def _cable(host: Host, network: str) -> str:
 
 def _free_block() -> int:
     """Return a third byte of addresses that is unique to this run."""
-    used = {int(name.removeprefix("placement")) for _, name in socket.if_nameindex() if name.startswith("placement")}
-    return random.choice([block for block in range(256) if block not in used])
+    used_blocks = {
+        int(name.removeprefix("placement")) for _, name in socket.if_nameindex() if name.startswith("placement")
+    }
+    return random.choice([block for block in range(256) if block not in used_blocks])
 
 
-def _ip(commands: Sequence[str], before: Sequence[str] = ()) -> None:
-    argv = [*before, "ip", "-batch", "-"]
-    done = subprocess.run(argv, input="\n".join(commands), capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{commands!r} failed:\n{done.stdout}{done.stderr}")
+def _ip(commands: Sequence[str], prefix: Sequence[str] = ()) -> None:
+    argv = [*prefix, "ip", "-batch", "-"]
+    completed = subprocess.run(argv, input="\n".join(commands), capture_output=True, text=True)
+    if completed.returncode:
+        raise RuntimeError(f"{commands!r} failed:\n{completed.stdout}{completed.stderr}")

@@ -202,7 +202,7 @@ class World:
         self._admin, self._projects = admin, projects
         self._names = {**projects, **UUIDS}
         stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 1}}}
-        held = {
+        claim = {
             "allocations": {_ELSEWHERE: {"resources": {"VCPU": 1}}},
             "project_id": projects[MINE],
             "user_id": "user",
@@ -212,7 +212,7 @@ class World:
         for method, path, document in (
             ("POST", "/resource_providers", {"uuid": _ELSEWHERE, "name": "elsewhere"}),
             ("PUT", f"/resource_providers/{_ELSEWHERE}/inventories", stock),
-            ("PUT", f"/allocations/{INSTANCE}", held),
+            ("PUT", f"/allocations/{INSTANCE}", claim),
         ):
             status, answer = admin.ask_placement(method, path, document)
             assert status < 300, (method, path, answer)
@@ -231,7 +231,7 @@ class World:
             ("yours", YOURS, None),
             ("free", None, None),
         ):
-            made = {"owner": owner and self._projects[owner], "lessee": lessee and self._projects[lessee]}
+            projects = {"owner": owner and self._projects[owner], "lessee": lessee and self._projects[lessee]}
             self._do(
                 "POST",
                 "/v1/nodes",
@@ -240,7 +240,7 @@ class World:
                     "driver": "fake-hardware",
                     "name": f"node-{name}",
                     "resource_class": "box",
-                    **made,
+                    **projects,
                 },
             )
         for target in ("manage", "provide"):
@@ -248,13 +248,13 @@ class World:
         self._do("PUT", "/v1/nodes/node-mine/states/power", {"target": "power on"})
         self._do("PUT", "/v1/nodes/node-mine/traits", {"traits": ["CUSTOM_A"]})
         for name, resource_class, owner in (("mine", "box", MINE), ("yours", "none", YOURS), ("unowned", "none", None)):
-            made = {"name": name, "resource_class": resource_class, "owner": owner and self._projects[owner]}
-            self._do("POST", "/v1/allocations", made)
+            allocation = {"name": name, "resource_class": resource_class, "owner": owner and self._projects[owner]}
+            self._do("POST", "/v1/allocations", allocation)
 
     def ask(self, caller: Caller, row: Row) -> int:
         """Return the status of the response to a request of the table; undo changes that affect the others."""
-        document = _filled(DOCUMENTS[row.document], self._names)
-        status, _ = caller.ask(row.method, _filled(row.path, self._names), document)
+        document = _fill_in(DOCUMENTS[row.document], self._names)
+        status, _ = caller.ask(row.method, _fill_in(row.path, self._names), document)
         if status < 300 and (row.method == "DELETE" or row.document in _LASTING):
             self.put_back()
         return status
@@ -265,13 +265,13 @@ class World:
         return answer
 
 
-def _filled(value: Any, ids: Mapping[str, str]) -> Any:
+def _fill_in(value: Any, ids: Mapping[str, str]) -> Any:
     """Return a value of the table with the ids of projects and nodes filled in."""
     if isinstance(value, str):
         return re.sub(r"\{(\w+)\}", lambda match: ids[match[1]], value)
     if isinstance(value, dict):
-        return {name: _filled(member, ids) for name, member in value.items()}
-    return [_filled(member, ids) for member in value] if isinstance(value, list) else value
+        return {name: _fill_in(member, ids) for name, member in value.items()}
+    return [_fill_in(member, ids) for member in value] if isinstance(value, list) else value
 
 
 def check(world: World, caller: Caller, kind: str) -> None:

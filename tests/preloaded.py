@@ -130,7 +130,7 @@ def client() -> Preloaded:
     return Preloaded("tests.installed", "openstackclient.shell", *sorted(plugins))
 
 
-def _forked() -> list[str] | None:
+def _fork_on_request() -> list[str] | None:
     """Fork on each request; return the command line in the child, and None in the parent at the end."""
     gc.freeze()  # a collection in a child would copy the pages of all objects
     while line := sys.stdin.readline():
@@ -194,5 +194,5 @@ def _run(words: list[str]) -> None:
 if __name__ == "__main__":
     for module in sys.argv[1:]:
         importlib.import_module(module)
-    if (program := _forked()) is not None:
+    if (program := _fork_on_request()) is not None:
         _run(program)

@@ -35,20 +35,20 @@ class Read(NamedTuple):
     values: frozenset[tuple[str, str]]
 
 
-def reads(expression: str, needed: Collection[str] = ()) -> list[Read]:
+def reads(expression: str, required: Collection[str] = ()) -> list[Read]:
     """Return the metrics that an expression reads.
 
     Args:
-        needed: The labels that its result must have.
+        required: The labels that its result must have.
 
     Raises:
         Malformed: The text does not match the grammar, or drops a label that is needed outside.
     """
     parser = _Parser(_tokens(expression))
-    parser.expression(frozenset(needed), ranged=False)
+    parser.expression(frozenset(required), ranged=False)
     if parser.rest:
         raise Malformed(f"{expression}: {parser.rest[0]} is left over")
-    return parser.found
+    return parser.reads
 
 
 def _tokens(text: str) -> list[str]:
@@ -65,7 +65,7 @@ def _tokens(text: str) -> list[str]:
 class _Parser:
     def __init__(self, tokens: list[str]) -> None:
         self.rest = tokens
-        self.found: list[Read] = []
+        self.reads: list[Read] = []
 
     def _next(self) -> str:
         if not self.rest:
@@ -103,13 +103,13 @@ class _Parser:
             if function not in _AGGREGATIONS:
                 raise Malformed(f"{function} by")
             self._next()
-            kept = self._labels()
+            kept_labels = self._labels()
         else:
-            kept = frozenset()
+            kept_labels = frozenset()
         if function in _AGGREGATIONS:
-            if not labels <= kept:
-                raise Malformed(f"{function} drops {', '.join(sorted(labels - kept))}")
-            labels = kept
+            if not labels <= kept_labels:
+                raise Malformed(f"{function} drops {', '.join(sorted(labels - kept_labels))}")
+            labels = kept_labels
         if function == "histogram_quantile":
             labels |= {"le"}
         self._take("(")
@@ -141,7 +141,7 @@ class _Parser:
             raise Malformed(f"{metric} has no range")
         matched = labels | {label for label, _, _ in matchers}
         values = frozenset((label, value) for label, operator, value in matchers if operator == "=")
-        self.found.append(Read(metric, matched, values))
+        self.reads.append(Read(metric, matched, values))
 
     def _matchers(self, metric: str) -> Iterator[tuple[str, str, str]]:
         """Yield label, operator and value of each matcher."""

@@ -66,7 +66,7 @@ class Proxy:
                 time.sleep(0.05)
                 continue
             thread = threading.Thread(target=self._forward, args=(client,), daemon=True)
-            self._threads = [*(each for each in self._threads if each.is_alive()), thread]
+            self._threads = [*(worker for worker in self._threads if worker.is_alive()), thread]
             thread.start()
 
     def _forward(self, client: socket.socket) -> None:
@@ -84,20 +84,20 @@ class Proxy:
             if not readable:
                 self.manner.idle(client)
             for sender in readable:
-                said = sender.recv(65536)
-                if not said:
+                data = sender.recv(65536)
+                if not data:
                     return
                 if sender is client:
-                    server.sendall(self.manner.to_server(client, said))
+                    server.sendall(self.manner.to_server(client, data))
                 else:
-                    client.sendall(self.manner.to_client(client, said))
+                    client.sendall(self.manner.to_client(client, data))
 
 
 @contextlib.contextmanager
 def proxy(target: int) -> Iterator[Proxy]:
     """Provide a proxy during a block."""
-    made = Proxy(target)
+    new_proxy = Proxy(target)
     try:
-        yield made
+        yield new_proxy
     finally:
-        made.close()
+        new_proxy.close()

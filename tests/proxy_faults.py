@@ -39,10 +39,10 @@ class Silent(Manner):
 
 
 class Resets(Manner):
-    """A manner that resets connections, including new ones; ``chosen()`` decides once for each."""
+    """A manner that resets connections, including new ones; ``is_chosen()`` decides once for each."""
 
-    def __init__(self, chosen: Callable[[], bool] = lambda: True) -> None:
-        self._chosen = chosen
+    def __init__(self, is_chosen: Callable[[], bool] = lambda: True) -> None:
+        self._is_chosen = is_chosen
         self._spared: set[Hashable] = set()
 
     def to_server(self, connection: Hashable, data: bytes) -> bytes:
@@ -53,7 +53,7 @@ class Resets(Manner):
 
     def idle(self, connection: Hashable) -> None:
         if connection not in self._spared:
-            if self._chosen():
+            if self._is_chosen():
                 raise Reset
             self._spared.add(connection)
 
@@ -72,19 +72,19 @@ class Delays(Manner):
 
 
 class CutsAtCommit(Manner):
-    """A manner that resets a connection at a COMMIT if ``chosen()``: before the server gets it, or after its response.
+    """A manner that resets a connection at a COMMIT if ``is_chosen()``, before the server gets it or after it responds.
 
     Attributes:
         cut: The number of transactions cut.
     """
 
-    def __init__(self, chosen: Callable[[], bool], *, forwards: bool) -> None:
-        self._chosen, self._forwards = chosen, forwards
+    def __init__(self, is_chosen: Callable[[], bool], *, forwards: bool) -> None:
+        self._is_chosen, self._forwards = is_chosen, forwards
         self._committing: set[Hashable] = set()
         self.cut = 0
 
     def to_server(self, connection: Hashable, data: bytes) -> bytes:
-        if _COMMIT.search(data) and self._chosen():
+        if _COMMIT.search(data) and self._is_chosen():
             self.cut += 1
             if not self._forwards:
                 raise Reset

@@ -26,7 +26,7 @@ class Reply(NamedTuple):
 
     def header(self, name: str) -> str:
         """Return the value of a header; raise StopIteration if it is missing."""
-        return next(value for known, value in self.headers if known.lower() == name.lower())
+        return next(value for header_name, value in self.headers if header_name.lower() == name.lower())
 
 
 def send(port: int, request: bytes, seconds: float = PATIENCE) -> Reply:
@@ -40,10 +40,10 @@ def send(port: int, request: bytes, seconds: float = PATIENCE) -> Reply:
         with contextlib.suppress(OSError):
             while piece := connection.recv(65536):
                 received += piece
-    return _parsed(bytes(received))
+    return _parse(bytes(received))
 
 
-def _parsed(received: bytes) -> Reply:
+def _parse(received: bytes) -> Reply:
     head, _, body = received.partition(b"\r\n\r\n")
     first, *lines = head.split(b"\r\n")
     # uWSGI repeats the version of the request, such as HTTP/1.

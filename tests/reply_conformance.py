@@ -43,14 +43,14 @@ class Described:
         self.compared = 0
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
-        started: list[Any] = []
-        pieces = self._application(environ, lambda *answer: started.append(answer))
+        heads: list[Any] = []
+        pieces = self._application(environ, lambda *answer: heads.append(answer))
         content = b"".join(pieces)
         if close := getattr(pieces, "close", None):
             close()
-        status, headers = started[0][:2]
-        self.compared += check(environ, status, _combined(headers), content)
-        start_response(*started[0])
+        status, headers = heads[0][:2]
+        self.compared += check(environ, status, _combine(headers), content)
+        start_response(*heads[0])
         return [content]
 
 
@@ -81,7 +81,7 @@ def check(environ: dict[str, Any], status: str, headers: dict[str, str], content
     return True
 
 
-def _combined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _combine(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the headers by lower-case name, with repeated ones combined (RFC 9110, 5.3)."""
     combined: dict[str, str] = {}
     for name, value in headers:
@@ -133,7 +133,7 @@ def _operation(api: Api, version: Version, path: str, method: str) -> dict[str, 
     A document has dozens of operations, and resolving all of them takes longer than the requests of a test.
     """
     document = _document(api, version)
-    return closed(resolved(document["paths"].get(path, {}).get(method), document))
+    return forbid_additional_properties(resolve_references(document["paths"].get(path, {}).get(method), document))
 
 
 @functools.cache
@@ -143,24 +143,25 @@ def _document(api: Api, version: Version) -> dict[str, Any]:
     return describe(api, version, label=str(version))
 
 
-def resolved(part: Any, document: dict[str, Any]) -> Any:
+def resolve_references(part: Any, document: dict[str, Any]) -> Any:
     """Return a document, or part of it, with its references resolved."""
     if isinstance(part, list):
-        return [resolved(each, document) for each in part]
+        return [resolve_references(item, document) for item in part]
     if not isinstance(part, dict):
         return part
     if "$ref" in part:
         _, *names = part["$ref"].split("/")
-        return resolved(functools.reduce(operator.getitem, names, document), document)
-    return {key: resolved(value, document) for key, value in part.items()}
+        return resolve_references(functools.reduce(operator.getitem, names, document), document)
+    return {key: resolve_references(value, document) for key, value in part.items()}
 
 
-def closed(part: Any) -> Any:
+def forbid_additional_properties(part: Any) -> Any:
     """Return the schemas of a document, or a schema, without additional properties."""
     if isinstance(part, list):
-        return [closed(each) for each in part]
+        return [forbid_additional_properties(item) for item in part]
     if not isinstance(part, dict):
         return part
     return {
-        key: False if key == "additionalProperties" and value is True else closed(value) for key, value in part.items()
+        key: False if key == "additionalProperties" and value is True else forbid_additional_properties(value)
+        for key, value in part.items()
     }

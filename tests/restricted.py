@@ -39,7 +39,7 @@ def check_possible() -> None:
     if ctypes.util.find_library("seccomp") is None:
         raise Missing("libseccomp is not installed: `make servers` installs systemd, which needs it")
     if ctypes.CDLL(None).prctl(_PR_SET_MDWE + 1, 0, 0, 0, 0) < 0:
-        raise Missing("the kernel has no PR_SET_MDWE: Linux 6.3 has")
+        raise Missing("the kernel lacks PR_SET_MDWE, which Linux 6.3 added")
 
 
 def allowed_calls(unit: Path) -> set[str]:
@@ -47,8 +47,8 @@ def allowed_calls(unit: Path) -> set[str]:
     groups = _groups()
     allowed: set[str] = set()
     for value in (value for name, value in settings(unit) if name == "SystemCallFilter"):
-        named = set(_members(value.removeprefix("~").split(), groups))
-        allowed = allowed - named if value.startswith("~") else allowed | named
+        names = set(_members(value.removeprefix("~").split(), groups))
+        allowed = allowed - names if value.startswith("~") else allowed | names
     assert allowed, f"{unit} filters no system call"
     return allowed
 

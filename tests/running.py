@@ -124,7 +124,7 @@ def uwsgi(
         Missing: uWSGI is not installed.
     """
     binary = uwsgi_binary()
-    port, directory = children.free_port(), configured(database_url, options)
+    port, directory = children.free_port(), write_configuration(database_url, options)
     argv = [
         *(binary, "--http-socket", f"127.0.0.1:{port}", "--module", f"{module}:application"),
         *("--processes", str(processes), "--master", "--need-app", "--thunder-lock", *flags),
@@ -145,7 +145,7 @@ def embedded(
     environment: Mapping[str, str] = {},
 ) -> Iterator[Service]:
     """The service under placement-serve: one process, several threads, connections kept alive."""
-    port, directory = children.free_port(), configured(database_url, options)
+    port, directory = children.free_port(), write_configuration(database_url, options)
     argv = [sys.executable, "-m", module, "--port", str(port)]
     yield from run(argv, port, directory, environment=environment, begin=preloaded.service().popen)
 
@@ -167,7 +167,7 @@ def run(argv: list[str], port: int, directory: Path, **more: Any) -> Iterator[Se
         service.stop()
 
 
-def configured(database_url: str, options: Options | None) -> Path:
+def write_configuration(database_url: str, options: Options | None) -> Path:
     """Create a directory with a placement.conf, and return it."""
     directory = children.run_directory() / f"service-{secrets.token_hex(4)}"
     directory.mkdir()

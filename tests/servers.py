@@ -135,7 +135,7 @@ class ServerProcess(Server):
         try:
             for pid in stopped:
                 children.send(pid, signal.SIGSTOP)
-            while not all(children.stopped(pid) for pid in stopped):
+            while not all(children.is_stopped(pid) for pid in stopped):
                 time.sleep(0.01)
             yield
         finally:
@@ -189,9 +189,11 @@ class ServerProcess(Server):
         return False
 
     def _run(self, argv: list[str]) -> None:
-        done = subprocess.run(argv, capture_output=True, text=True, cwd="/", env=self._environment, **self._identity)
-        if done.returncode:
-            raise RuntimeError(f"{argv!r} failed:\n{done.stdout}{done.stderr}")
+        completed = subprocess.run(
+            argv, capture_output=True, text=True, cwd="/", env=self._environment, **self._identity
+        )
+        if completed.returncode:
+            raise RuntimeError(f"{argv!r} failed:\n{completed.stdout}{completed.stderr}")
 
     @property
     def _environment(self) -> dict[str, str]:
@@ -229,12 +231,12 @@ class MariaDB(ServerProcess):
             *(str(_program("mariadb-install-db")), "--no-defaults", f"--datadir={self.directory / 'data'}"),
             *("--skip-test-db", "--skip-name-resolve", "--innodb-log-file-size=48M"),
         ])  # fmt: skip
-        first_words = self.directory / "start.sql"
-        first_words.write_text(
+        init_file = self.directory / "start.sql"
+        init_file.write_text(
             f"CREATE OR REPLACE USER placement@'127.0.0.1' IDENTIFIED BY '{self.password}';\n"
             "GRANT ALL ON *.* TO placement@'127.0.0.1' WITH GRANT OPTION;\n"
         )
-        first_words.chmod(0o644)
+        init_file.chmod(0o644)
 
     def _command(self) -> list[str]:
         return [
@@ -338,7 +340,7 @@ def private(
 
 
 def _program(name: str) -> str | None:
-    """Return the path of a program; Debian installs those of PostgreSQL outside of PATH, by version."""
+    """Return the path of a program; Debian installs PostgreSQL's programs outside of PATH, by version."""
     places = [os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"]
     places += map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: -int(path.parent.name)))
     return shutil.which(name, path=":".join(places))

@@ -17,7 +17,7 @@ from tests import preloaded, transcripts
 _AS_USER = "runuser -u placement -- "
 
 
-class Done(NamedTuple):
+class CompletedCommand(NamedTuple):
     """A completed command."""
 
     command: str
@@ -51,49 +51,49 @@ class Shell:
         path.write_text(f"#!/bin/sh -e\n{script}\n")
         path.chmod(0o755)
 
-    def run(self, text: str, replaced: Mapping[str, str] = {}, codes: tuple[int, ...] = (0,)) -> list[Done]:
+    def run(self, text: str, replaced: Mapping[str, str] = {}, codes: tuple[int, ...] = (0,)) -> list[CompletedCommand]:
         """Run the commands of a block, with texts replaced; each must exit with one of the codes."""
         for old, new in replaced.items():
             text = text.replace(old, new)
-        done = [self._run(command) for command in lines(text)]
-        assert done
-        for each in done:
-            assert each.code in codes, each
-        return done
+        completed = [self._run(command) for command in lines(text)]
+        assert completed
+        for command in completed:
+            assert command.code in codes, command
+        return completed
 
-    def _run(self, command: str) -> Done:
+    def _run(self, command: str) -> CompletedCommand:
         if match := re.fullmatch(r"([^|>]*?) *> *(\S+)(?: *#.*)?", command):
-            done = self._run(match[1])
-            (self.directory / match[2]).write_text(done.out)
-            return done._replace(out="")
+            completed = self._run(match[1])
+            (self.directory / match[2]).write_text(completed.out)
+            return completed._replace(out="")
         path, *words = shlex.split(command.removeprefix(_AS_USER), comments=True)
         program = Path(path).name
         if path == "export":
             values = (string.Template(word).safe_substitute(self.variables) for word in words)
             self.variables |= dict(value.split("=", 1) for value in values)
-            return Done(command, 0, "", "")
+            return CompletedCommand(command, 0, "", "")
         if path == "unset":
             del self.variables[words[0]]
-            return Done(command, 0, "", "")
+            return CompletedCommand(command, 0, "", "")
         argv = [sys.executable, str(Path(sys.executable).with_name(program)), *words]
         if re.search(r"[|>$;]", re.sub(r"'.*?'", "", command)):
             return self._by_bash(command, command)
         if program == "openstack":
-            ended = self._openstack(words, **self.variables)
+            process = self._openstack(words, **self.variables)
         elif program in transcripts.COMMANDS:
             argv[1:2] = ["-m", transcripts.COMMANDS[program]]
-            ended = preloaded.service().run(argv, self.environment, self.directory)
+            process = preloaded.service().run(argv, self.environment, self.directory)
         elif program.startswith("oslo"):
-            ended = preloaded.service().run(argv, self.environment, self.directory)
+            process = preloaded.service().run(argv, self.environment, self.directory)
         else:
             return self._by_bash(command, command.removeprefix(_AS_USER).replace(path, program, 1))
-        return Done(command, ended.returncode, ended.stdout, ended.stderr)
+        return CompletedCommand(command, process.returncode, process.stdout, process.stderr)
 
-    def _by_bash(self, shown: str, command: str) -> Done:
+    def _by_bash(self, text: str, command: str) -> CompletedCommand:
         (out, code), err = transcripts.run(
             [f"{{ {command}\n}}; code=$?", "echo $code"], self.directory, self.environment
         )
-        return Done(shown, int(code), out, err)
+        return CompletedCommand(text, int(code), out, err)
 
 
 def lines(text: str) -> Iterator[str]:

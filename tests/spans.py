@@ -30,13 +30,13 @@ class Spans:
 
     def named(self, name: str) -> Any:
         """Return the only span with a name."""
-        [span] = [each for each in self.all() if each.name == name]
+        [span] = [span for span in self.all() if span.name == name]
         return span
 
     def children(self, parent: Any) -> list[str]:
         """Return the names of the spans directly below a span, in the order of their starts."""
-        inner = [each for each in self.all() if each.parent and each.parent.span_id == parent.context.span_id]
-        return [each.name for each in sorted(inner, key=lambda each: each.start_time)]
+        inner = [span for span in self.all() if span.parent and span.parent.span_id == parent.context.span_id]
+        return [span.name for span in sorted(inner, key=lambda span: span.start_time)]
 
 
 @functools.cache

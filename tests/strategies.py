@@ -16,14 +16,14 @@ from tests.world import Stock, World
 _EXAMPLES = settings().max_examples
 
 
-def scaled(number: int) -> int:
+def scale(number: int) -> int:
     """Scale a number of examples from a profile of 100 to the active profile; return at least 1."""
     return max(1, number * _EXAMPLES // 100)
 
 
 def examples(number: int) -> settings:
     """Return settings with this number of examples, scaled by the profile."""
-    return settings(max_examples=scaled(number))
+    return settings(max_examples=scale(number))
 
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
@@ -35,9 +35,9 @@ NAMES = tuple(f"p{number}" for number in range(9))
 RATIOS = (1.0, 1.0, 1.5, 0.5)
 
 
-def some(of: tuple[str, ...], bits: int) -> list[str]:
+def names_at_bits(names: tuple[str, ...], bits: int) -> list[str]:
     """Return the names whose bit is set."""
-    return [name for place, name in enumerate(of) if bits >> place & 1]
+    return [name for place, name in enumerate(names) if bits >> place & 1]
 
 
 @st.composite
@@ -67,20 +67,20 @@ def members(draw: st.DrawFn, world: World, name: str) -> None:
     world.host(
         name,
         parent=roots_or_parents[place] if place >= 0 else None,
-        traits=some(TRAITS, traits) + ([SHARES] if traits >> len(TRAITS) == 3 else []),
-        aggregates=some(AGGREGATES, draw(st.integers(0, 2 ** len(AGGREGATES) - 1))),
+        traits=names_at_bits(TRAITS, traits) + ([SHARES] if traits >> len(TRAITS) == 3 else []),
+        aggregates=names_at_bits(AGGREGATES, draw(st.integers(0, 2 ** len(AGGREGATES) - 1))),
         generation=draw(st.integers(0, 3)),
-        **{class_: draw(stocks()) for class_ in some(CLASSES, having)},
+        **{class_: draw(stocks()) for class_ in names_at_bits(CLASSES, having)},
     )
 
 
 @st.composite
-def worlds(draw: st.DrawFn, most: int = 7) -> World:
+def worlds(draw: st.DrawFn, max_providers: int = 7) -> World:
     """Draw a forest with a maximum number of providers."""
     world = World()
     for class_ in CLASSES:
         world.classes[class_] = len(world.classes)
-    for name in NAMES[: draw(st.integers(1, most))]:
+    for name in NAMES[: draw(st.integers(1, max_providers))]:
         draw(members(world, name))
     return world
 
@@ -88,9 +88,9 @@ def worlds(draw: st.DrawFn, most: int = 7) -> World:
 # --- search queries ---
 
 
-def any_of(of: tuple[str, ...], bits: int) -> tuple[frozenset[str], ...]:
+def any_of(source: tuple[str, ...], bits: int) -> tuple[frozenset[str], ...]:
     """Return one or two sets of up to three names, from nine bits."""
-    sets = [frozenset(some(of, bits & 7)), frozenset(some(of, bits >> 3 & 7))]
+    sets = [frozenset(names_at_bits(source, bits & 7)), frozenset(names_at_bits(source, bits >> 3 & 7))]
     return tuple(dict.fromkeys(names for names in sets[: 1 + (bits >> 6) // 5] if names))
 
 
@@ -110,55 +110,57 @@ def groups(draw: st.DrawFn, world: World, suffix: str, resources: dict[str, int]
         rules = {"required"}
     required = any_of(TRAITS, draw(st.integers(1, 511))) if "required" in rules else ()
     forbidden = draw(st.integers(1, 7)) if "forbidden" in rules else 0
-    barred = frozenset(some(TRAITS, forbidden))
+    forbidden_traits = frozenset(names_at_bits(TRAITS, forbidden))
     return Group(
         suffix,
         resources,
         # The parser refuses a set whose members are all forbidden.
-        traits=NameCondition(tuple(names for names in required if not names <= barred), barred),
+        traits=NameCondition(tuple(names for names in required if not names <= forbidden_traits), forbidden_traits),
         aggregates=NameCondition(
             any_of(AGGREGATES, draw(st.integers(1, 511))) if "member_of" in rules else (),
-            frozenset(some(AGGREGATES, draw(st.integers(1, 7)) if "not_member_of" in rules else 0)),
+            frozenset(names_at_bits(AGGREGATES, draw(st.integers(1, 7)) if "not_member_of" in rules else 0)),
         ),
         in_tree=draw(st.sampled_from([*world.members, "unknown"])) if "in_tree" in rules else None,
     )
 
 
 #: The classes of a group, and the groups of a query, as bits: mostly few.
-HAVING = (1, 2, 4, 1, 2, 4, 3, 5, 6, 7, 1, 0)
-WANTED = (1, 3, 6, 1, 2, 3, 5, 6, 7, 7, 10, 11, 14, 15)
+CLASS_BITS = (1, 2, 4, 1, 2, 4, 3, 5, 6, 7, 1, 0)
+GROUP_BITS = (1, 3, 6, 1, 2, 3, 5, 6, 7, 7, 10, 11, 14, 15)
 
 
 @st.composite
-def search_queries(draw: st.DrawFn, world: World, most: int = 4) -> SearchQuery:
+def search_queries(draw: st.DrawFn, world: World, max_suffixed: int = 4) -> SearchQuery:
     """Draw a query for small amounts, which mostly has candidates."""
-    suffixes = ["", *SUFFIXES][: most + 1]
-    wanted = draw(st.sampled_from(WANTED)) & (2 ** len(suffixes) - 1) or 1
+    suffixes = ["", *SUFFIXES][: max_suffixed + 1]
+    group_bits = draw(st.sampled_from(GROUP_BITS)) & (2 ** len(suffixes) - 1) or 1
     favourite = draw(st.sampled_from((*RULES, "none", "none")))
-    chosen = []
-    for suffix in some(tuple(suffixes), wanted):
-        having = draw(st.sampled_from(HAVING if suffix else HAVING[:-1]))
+    query_groups = []
+    for suffix in names_at_bits(tuple(suffixes), group_bits):
+        having = draw(st.sampled_from(CLASS_BITS if suffix else CLASS_BITS[:-1]))
         amounts = draw(st.integers(0, 2**6 - 1))
-        resources = {name: 1 + (amounts >> 2 * place & 3) // 2 for place, name in enumerate(some(CLASSES, having))}
-        chosen.append(draw(groups(world, suffix, resources, favourite)))
-    if not any(group.resources for group in chosen):
-        chosen[0] = replace(chosen[0], resources={CLASSES[0]: 1})
+        resources = {
+            name: 1 + (amounts >> 2 * place & 3) // 2 for place, name in enumerate(names_at_bits(CLASSES, having))
+        }
+        query_groups.append(draw(groups(world, suffix, resources, favourite)))
+    if not any(group.resources for group in query_groups):
+        query_groups[0] = replace(query_groups[0], resources={CLASSES[0]: 1})
     subtrees = []
     for names in draw(st.lists(st.integers(1, 7), max_size=2)):
-        members = frozenset(group.suffix for group in chosen if group.suffix) & {*some(SUFFIXES, names)}
+        members = frozenset(group.suffix for group in query_groups if group.suffix) & {*names_at_bits(SUFFIXES, names)}
         subtrees.append(members)
-    idle = frozenset(group.suffix for group in chosen if not group.resources)
+    idle = frozenset(group.suffix for group in query_groups if not group.resources)
     if idle and not any(idle <= members for members in subtrees):
         subtrees.append(idle | subtrees.pop() if subtrees else idle)
     roots = draw(st.integers(0, 127))
     required, forbidden = (roots & 7, roots >> 3 & 7) if roots >= 116 else (0, 0)
     return SearchQuery(
-        tuple(chosen),
+        tuple(query_groups),
         isolate=draw(st.booleans()),
         same_subtrees=tuple(dict.fromkeys(members for members in subtrees if members)),
         root_traits=NameCondition(
-            tuple(frozenset({trait}) for trait in some(TRAITS, required & ~forbidden)),
-            frozenset(some(TRAITS, forbidden)),
+            tuple(frozenset({trait}) for trait in names_at_bits(TRAITS, required & ~forbidden)),
+            frozenset(names_at_bits(TRAITS, forbidden)),
         ),
         nested=draw(st.integers(0, 5)) < 5,
     )
@@ -175,13 +177,13 @@ def crowds(draw: st.DrawFn) -> World:
         world.classes[class_] = len(world.classes)
     for number, name in enumerate(NAMES[: draw(st.integers(2, 6))]):
         place = draw(st.integers(-1, number - 1)) if number else -1
-        total, most = draw(st.sampled_from(((1, 1), (2, 2), (1, 1), (2, 1), (3, 2), (0, 0))))
+        total, max_unit = draw(st.sampled_from(((1, 1), (2, 2), (1, 1), (2, 1), (3, 2), (0, 0))))
         world.host(
             name,
             parent=NAMES[place] if place >= 0 else None,
-            traits=some(TRAITS, draw(st.sampled_from((1, 2, 3, 0)))),
+            traits=names_at_bits(TRAITS, draw(st.sampled_from((1, 2, 3, 0)))),
             aggregates=["A0"] if place < 0 else [],
-            **({"VCPU": Stock(total, max_unit=most)} if total else {}),
+            **({"VCPU": Stock(total, max_unit=max_unit)} if total else {}),
             **({"MEMORY_MB": Stock(1)} if draw(st.booleans()) else {}),
         )
     if draw(st.integers(0, 3)) == 3:
@@ -194,23 +196,23 @@ def crowds(draw: st.DrawFn) -> World:
 def crowded_queries(draw: st.DrawFn) -> SearchQuery:
     """Draw a query of several similar groups, with rules between them."""
     suffixes = SUFFIXES[: draw(st.sampled_from((2, 3, 3)))]
-    chosen = []
+    query_groups = []
     for suffix in suffixes:
         kind = draw(st.integers(0, 15))
         resources = {"VCPU": 2 if kind == 1 else 1} if kind < 13 else {"MEMORY_MB": 1}
-        required = (frozenset(some(TRAITS, 1 + kind % 2)),) if kind in (4, 5) else ()
-        chosen.append(Group(suffix, {} if kind == 12 else resources, NameCondition(required)))
+        required = (frozenset(names_at_bits(TRAITS, 1 + kind % 2)),) if kind in (4, 5) else ()
+        query_groups.append(Group(suffix, {} if kind == 12 else resources, NameCondition(required)))
     if draw(st.integers(0, 2)) == 2:
         resources = draw(st.sampled_from(({"VCPU": 1}, {"VCPU": 1, "MEMORY_MB": 1}, {"MEMORY_MB": 1})))
         required = any_of(TRAITS[:2], draw(st.sampled_from((0, 1, 2, 3, 1 + 16 + 320))))
-        chosen.append(Group("", resources, NameCondition(required)))
-    if not any(group.resources for group in chosen):
-        chosen[0] = Group(suffixes[0], {"VCPU": 1})
+        query_groups.append(Group("", resources, NameCondition(required)))
+    if not any(group.resources for group in query_groups):
+        query_groups[0] = Group(suffixes[0], {"VCPU": 1})
     subtrees = draw(st.lists(st.sampled_from((3, 5, 6, 7)), max_size=2, unique=True))
-    sets = [frozenset(some(SUFFIXES, names)) & {*suffixes} for names in subtrees]
-    idle = frozenset(group.suffix for group in chosen if not group.resources)
+    sets = [frozenset(names_at_bits(SUFFIXES, names)) & {*suffixes} for names in subtrees]
+    idle = frozenset(group.suffix for group in query_groups if not group.resources)
     return SearchQuery(
-        tuple(chosen),
+        tuple(query_groups),
         isolate=draw(st.booleans()),
         same_subtrees=tuple(dict.fromkeys(names for names in [*sets, idle] if names)),
         nested=draw(st.integers(0, 7)) < 7,
@@ -218,13 +220,13 @@ def crowded_queries(draw: st.DrawFn) -> SearchQuery:
 
 
 @st.composite
-def explained(draw: st.DrawFn) -> tuple[World, SearchQuery]:
+def explanation_cases(draw: st.DrawFn) -> tuple[World, SearchQuery]:
     """Draw a world, and a query that often has no candidate in it; each of its groups is in its text."""
     if draw(st.integers(0, 2)) == 0:
         world, query = draw(crowds()), draw(crowded_queries())
     else:
         world = draw(worlds())
-        query = draw(search_queries(world, most=2))
+        query = draw(search_queries(world, max_suffixed=2))
     factors = st.sampled_from((1, 1, 2, 3, 5))
     groups = tuple(
         replace(group, resources={name: amount * draw(factors) for name, amount in group.resources.items()})
@@ -236,25 +238,25 @@ def explained(draw: st.DrawFn) -> tuple[World, SearchQuery]:
 
 
 @st.composite
-def similar_trees(draw: st.DrawFn, most: int = 4) -> World:
+def similar_trees(draw: st.DrawFn, max_copies: int = 4) -> World:
     """Draw copies of one or two small trees; in some copies a provider has other traits, amounts or parent."""
     original = draw(crowds())
     members = [member for member in original.members.values() if SHARES not in member.traits]
-    copies = draw(st.integers(2, most))
+    copies = draw(st.integers(2, max_copies))
     changes = {copy: draw(st.integers(0, 4 * len(members) - 1)) for copy in range(copies)}
     world = World(classes=dict(original.classes))
     places = [(copy, place) for copy in range(copies) for place in range(len(members))]
     if draw(st.booleans()):
         # The slots of the trees are interleaved.
-        places.sort(key=lambda both: both[1])
+        places.sort(key=lambda copy_and_place: copy_and_place[1])
     for copy, place in places:
-        member, (changed, change) = members[place], divmod(changes[copy], 4)
+        member, (changed_place, change) = members[place], divmod(changes[copy], 4)
         parent, stock, traits = member.parent, dict(member.stock), member.traits
-        if changed == place and change == 1:
+        if changed_place == place and change == 1:
             traits ^= {draw(st.sampled_from(TRAITS[:2]))}
-        elif changed == place and change == 2:
+        elif changed_place == place and change == 2:
             stock["VCPU"] = Stock(draw(st.integers(1, 3)))
-        elif changed == place and change == 3 and parent is not None:
+        elif changed_place == place and change == 3 and parent is not None:
             parent = members[draw(st.integers(0, place - 1))].name
         world.host(
             f"{member.name}-{copy}",

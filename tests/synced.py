@@ -17,7 +17,7 @@ from tests.servers import Server
 NOWHERE = 777_777
 
 
-class Kept:
+class ReusedDatabase:
     """A database that is like new for each test, except that the id counters of MariaDB and PostgreSQL continue."""
 
     def __init__(self, server: Server) -> None:
@@ -25,7 +25,7 @@ class Kept:
         self._make()
 
     def clean(self) -> str:
-        """Remove all other rows than those of a new database, and return the URL."""
+        """Remove all rows that a new database would not contain, and return the URL."""
         try:
             intact = self._empty()
         except exc.DBAPIError:  # a test left a lock, or dropped a table
@@ -42,17 +42,20 @@ class Kept:
 
     def _make(self) -> None:
         self.url = self._server.create_database()
-        self.database = made.attached(Database(self.url))
+        self.database = made.attach_extensions(Database(self.url))
         made.sync(self.database.engine)
         standard.insert(self.database)
         with self.database.engine.begin() as connection:
             for table in (provider_changes, change_writers):
                 connection.execute(sa.delete(table))
             self._at_first = {table: _rows(connection, table) for table in metadata.sorted_tables}
-        others = [table for table, rows in self._at_first.items() if not rows]
+        empty_tables = [table for table, rows in self._at_first.items() if not rows]
         #: The names of the initially empty tables that contain rows.
         self._filled = sa.union_all(
-            *(sa.select(sa.literal(table.name)).where(sa.exists(sa.select(1).select_from(table))) for table in others)
+            *(
+                sa.select(sa.literal(table.name)).where(sa.exists(sa.select(1).select_from(table)))
+                for table in empty_tables
+            )
         )
 
     def _empty(self) -> bool:

@@ -34,10 +34,10 @@ class TimeLeft:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config, self._cache = config, getattr(config, "cache", None)
-        self._rest = Rest(self._cache.get(_CACHED, {}) if self._cache else {})
-        self._taken: Counter[str] = Counter()
+        self._rest = RemainingTests(self._cache.get(_CACHED, {}) if self._cache else {})
+        self._durations: Counter[str] = Counter()
         #: When the tests began, and when the last line was written.
-        self._begun = self._said = 0.0
+        self._began_at = self._last_line_at = 0.0
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._collected(item.nodeid for item in session.items)
@@ -48,29 +48,29 @@ class TimeLeft:
 
     def _collected(self, ids: Iterable[str]) -> None:
         self._rest.collected(ids)
-        self._begun = self._said = time.monotonic()
+        self._began_at = self._last_line_at = time.monotonic()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._taken[_file_of(report.nodeid)] += report.duration
+        self._durations[_file_of(report.nodeid)] += report.duration
         if report.when == "teardown":
             self._rest.finished(report.nodeid)
         now = time.monotonic()
-        if self._rest.begun and not self._rest.ended and now - self._said >= INTERVAL:
-            self._said = now
+        if self._rest.begun and not self._rest.ended and now - self._last_line_at >= INTERVAL:
+            self._last_line_at = now
             terminal = self._config.pluginmanager.get_plugin("terminalreporter")
-            terminal.write_line(f"\n{self._rest.line(now - self._begun)}")
+            terminal.write_line(f"\n{self._rest.line(now - self._began_at)}")
 
     def pytest_sessionfinish(self) -> None:
         if self._cache and self._rest.begun:
             # Seconds per test, so that a run of some tests of a file does not change its record.
-            self._cache.set(_CACHED, self._rest.known | self._rest.per_test(self._taken))
+            self._cache.set(_CACHED, self._rest.mean_seconds | self._rest.per_test(self._durations))
 
 
-class Rest:
+class RemainingTests:
     """The unfinished tests of a run, weighted by the seconds per test of each file."""
 
-    def __init__(self, known: Mapping[str, float]) -> None:
-        self.known = dict(known)
+    def __init__(self, mean_seconds: Mapping[str, float]) -> None:
+        self.mean_seconds = dict(mean_seconds)
         self._count: Counter[str] = Counter()
         self._done: Counter[str] = Counter()
 
@@ -92,20 +92,19 @@ class Rest:
         """Note the end of a test."""
         self._done[_file_of(name)] += 1
 
-    def per_test(self, taken: Mapping[str, float]) -> dict[str, float]:
+    def per_test(self, durations: Mapping[str, float]) -> dict[str, float]:
         """Return the mean seconds per test of each completed file."""
-        return {file: taken[file] / count for file, count in self._done.items()}
+        return {file: durations[file] / count for file, count in self._done.items()}
 
     def line(self, seconds: float) -> str:
         """Return the line of progress after ``seconds``."""
-        done, all_of_them = self._weight(self._done), self._weight(self._count)
-        left = seconds * (all_of_them - done) / done
-        return (
-            f"{self._done.total()} of {self._count.total()} tests in {_minutes(seconds)}, about {_minutes(left)} left"
-        )
+        finished, total = self._weight(self._done), self._weight(self._count)
+        remaining = seconds * (total - finished) / finished
+        progress = f"{self._done.total()} of {self._count.total()} tests"
+        return f"{progress} in {_minutes(seconds)}, about {_minutes(remaining)} left"
 
     def _weight(self, counts: Counter[str]) -> float:
-        return sum(count * self.known.get(file, _usual(file)) for file, count in counts.items())
+        return sum(count * self.mean_seconds.get(file, _usual(file)) for file, count in counts.items())
 
 
 def _usual(file: str) -> float:

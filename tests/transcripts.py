@@ -34,13 +34,13 @@ def steps(text: str) -> list[tuple[str, str]]:
     pairs: list[tuple[str, list[str]]] = []
     for line in text.splitlines():
         if pairs and not is_complete(pairs[-1][0]):
-            command, shown = pairs.pop()
-            pairs.append((f"{command}\n{line}", shown))
+            command, output = pairs.pop()
+            pairs.append((f"{command}\n{line}", output))
         elif line.startswith("$ "):
             pairs.append((line.removeprefix("$ "), []))
         else:
             pairs[-1][1].append(line)
-    return [(command, "\n".join(shown).strip("\n")) for command, shown in pairs]
+    return [(command, "\n".join(output).strip("\n")) for command, output in pairs]
 
 
 def is_complete(command: str) -> bool:
@@ -70,7 +70,7 @@ def install_in_checkout(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def made(command: str, directory: Path, port: int) -> Iterator[str]:
+def run_make(command: str, directory: Path, port: int) -> Iterator[str]:
     """Run a ``make`` that starts a service on a port; provide its URL."""
     service = children.Child(shlex.split(command), directory / "log", cwd=directory, env=environment())
     try:
@@ -82,13 +82,13 @@ def made(command: str, directory: Path, port: int) -> Iterator[str]:
 
 def environment() -> dict[str, str]:
     """Return an environment without settings of a client."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
-    return {**kept, "PYTHONPATH": str(ROOT)}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+    return {**variables, "PYTHONPATH": str(ROOT)}
 
 
 def run(commands: list[str], directory: Path, environment: Mapping[str, str]) -> tuple[list[str], str]:
     """Run commands in one shell; return the output of each, and the stderr of all."""
-    done = subprocess.run(
+    completed = subprocess.run(
         ["bash", "-uc", "\n".join(f"{command}\necho '{_END}'" for command in commands)],
         cwd=directory,
         env=environment,
@@ -97,18 +97,18 @@ def run(commands: list[str], directory: Path, environment: Mapping[str, str]) ->
         timeout=_LONGEST * len(commands),
         check=False,
     )
-    printed = done.stdout.split(f"{_END}\n")
-    assert len(printed) == len(commands) + 1, done.stderr
-    return printed[:-1], done.stderr
+    outputs = completed.stdout.split(f"{_END}\n")
+    assert len(outputs) == len(commands) + 1, completed.stderr
+    return outputs[:-1], completed.stderr
 
 
-def pattern(shown: str) -> re.Pattern[str]:
+def pattern(output: str) -> re.Pattern[str]:
     """Return the regular expression for the output shown.
 
     ``...`` matches anything, on its own line any lines; an empty output matches only itself.
     """
     lines = [
-        ".*" if line == "..." else re.escape(line).replace(re.escape("..."), "[^\n]*") for line in shown.split("\n")
+        ".*" if line == "..." else re.escape(line).replace(re.escape("..."), "[^\n]*") for line in output.split("\n")
     ]
     expression = "\n".join(lines)
     return re.compile(re.sub(r"\n\.\*$", r"(\n.*)?", expression), re.DOTALL)

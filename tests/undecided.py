@@ -18,7 +18,7 @@ PROPERTY = "undecided"
 SLOW = "slow"
 
 
-def most(judged: int) -> int:
+def max_undecided(judged: int) -> int:
     """Return the number of undecided results accepted in a session.
 
     The searches of jepsen/checker/linearizable.py are bounded, since their time is exponential in the number of
@@ -51,7 +51,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     undecided, accepted = _results(config)
-    if slow := _lines(_recorded(config, SLOW)):
+    if slow := _lines(_records_of(config, SLOW)):
         terminalreporter.section("doubtful because the machine is busy")
         terminalreporter.line("\n".join(slow))
     if undecided:
@@ -64,20 +64,24 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def _results(config: pytest.Config) -> tuple[list[str], int]:
     """Return a line for each undecided result, and the number accepted."""
-    judged = _recorded(config, PROPERTY)
-    return _lines(judged), most(len(judged))
+    judged = _records_of(config, PROPERTY)
+    return _lines(judged), max_undecided(len(judged))
 
 
-def _recorded(config: pytest.Config, wanted: str) -> list[tuple[str, object]]:
+def _records_of(config: pytest.Config, property_name: str) -> list[tuple[str, object]]:
     """Return the tests that recorded a property, each with its value; workers have no results."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    reports = [report for of in reporter.stats.values() for report in of] if reporter else []
+    reports = (
+        [report for reports_of_category in reporter.stats.values() for report in reports_of_category]
+        if reporter
+        else []
+    )
     return [
         (report.nodeid, value)
         for report in reports
         if isinstance(report, pytest.TestReport) and report.when == "call"
         for name, value in report.user_properties
-        if name == wanted
+        if name == property_name
     ]
 
 

@@ -66,10 +66,10 @@ def application(table: Table, **overrides: Any) -> Application:
 def service(table: Table, database: Any = NO_DATABASE, layers: deploy.Layers = deploy.LAYERS, **overrides: Any) -> Any:
     """Return the application with all its layers."""
     api = dataclasses.replace(routes.PLACEMENT, routes=table)
-    return mounted(api, conf=configuration(**overrides), database=database, layers=layers)
+    return mount(api, conf=configuration(**overrides), database=database, layers=layers)
 
 
-def mounted(
+def mount(
     *apis: Api,
     conf: cfg.ConfigOpts | None = None,
     database: Any = NO_DATABASE,
@@ -108,7 +108,7 @@ def ask_inside(
     roles: str = "admin",
 ) -> webob.Response:
     """Return the response of the innermost layer to a request."""
-    return ask(app, method, path, headers, body, insider(version, roles))
+    return ask(app, method, path, headers, body, inner_environ(version, roles))
 
 
 def user(req: Request) -> User:
@@ -117,7 +117,7 @@ def user(req: Request) -> User:
     return User(context.user_id, context.project_id, [*context.roles], context.system_scope)
 
 
-def insider(version: mv.Version = mv.LATEST, roles: str = "admin") -> dict[str, Any]:
+def inner_environ(version: mv.Version = mv.LATEST, roles: str = "admin") -> dict[str, Any]:
     """Return the state that the layers add to a request before the innermost one."""
     return {
         API: routes.PLACEMENT,

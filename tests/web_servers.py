@@ -53,9 +53,13 @@ def uwsgi_command(database_url: str, options: Options | None = None, processes: 
     Raises:
         Missing: uWSGI is not installed.
     """
-    binary, port, directory = running.uwsgi_binary(), children.free_port(), running.configured(database_url, options)
+    binary, port, directory = (
+        running.uwsgi_binary(),
+        children.free_port(),
+        running.write_configuration(database_url, options),
+    )
     home, paths = _python()
-    sample = filled(
+    sample = fill_sample(
         "uwsgi/placement.ini",
         {
             "virtualenv = /opt/placement": "\npythonpath = ".join([f"virtualenv = {home}", *paths]),
@@ -78,10 +82,14 @@ def mod_wsgi(
     environment: Mapping[str, str] = {},
 ) -> Iterator[Service]:
     """The service under Apache by etc/apache2/placement-mod-wsgi.conf.  Raise Missing if Apache is not installed."""
-    module, port, directory = mod_wsgi_module(), children.free_port(), running.configured(database_url, options)
+    module, port, directory = (
+        mod_wsgi_module(),
+        children.free_port(),
+        running.write_configuration(database_url, options),
+    )
     home, paths = _python()
     packages = "/opt/placement/lib/python3.11/site-packages/placement/wsgi"
-    sample = filled(
+    sample = fill_sample(
         "apache2/placement-mod-wsgi.conf",
         {
             "Listen 8778": f"Listen 127.0.0.1:{port}",
@@ -103,7 +111,7 @@ def mod_proxy_uwsgi(behind: Service) -> Iterator[Service]:
     """Apache before uWSGI by etc/apache2/placement-mod-proxy-uwsgi.conf.  Raise Missing if one is not installed."""
     port, directory = children.free_port(), children.run_directory() / f"apache-{secrets.token_hex(4)}"
     directory.mkdir()
-    sample = filled(
+    sample = fill_sample(
         "apache2/placement-mod-proxy-uwsgi.conf",
         {
             "Listen 8778": f"Listen 127.0.0.1:{port}",
@@ -145,7 +153,7 @@ def haproxy(
         second: second.replace("192.0.2.12:8778", f"127.0.0.1:{other.port}") if other else "",
     }
     configuration = directory / "haproxy.cfg"
-    configuration.write_text(filled("haproxy/placement.cfg", changes))
+    configuration.write_text(fill_sample("haproxy/placement.cfg", changes))
     if secured is not None:
         configuration.write_text(with_tls(configuration.read_text(), *secured))
     # A master with a worker and a socket, like Debian's unit.
@@ -171,7 +179,7 @@ def with_tls(configuration: str, port: int, certificate: Path) -> str:
     return configuration.replace("    option forwardfor\n", f"{lines}    option forwardfor\n")
 
 
-def filled(sample: str, changes: Mapping[str, str]) -> str:
+def fill_sample(sample: str, changes: Mapping[str, str]) -> str:
     """Return a sample with texts replaced; it must contain each text."""
     text = (SAMPLES / sample).read_text()
     for old, new in changes.items():
@@ -223,7 +231,7 @@ def package_root() -> Path:
 
 def _is_open(path: Path) -> bool:
     """Return whether the unprivileged user can enter a directory without the capability."""
-    return os.geteuid() != 0 or all(each.stat().st_mode & 0o001 for each in (path, *path.parents))
+    return os.geteuid() != 0 or all(directory.stat().st_mode & 0o001 for directory in (path, *path.parents))
 
 
 def _python() -> tuple[str, list[str]]:
@@ -247,4 +255,6 @@ def mod_wsgi_module() -> Path:
     module = MODULES / "mod_wsgi.so-{}.{}".format(*sys.version_info)
     if module.exists():
         return module
-    raise Missing("mod_wsgi is not installed: `pip install mod_wsgi` compiles it; `make servers` gets what that needs")
+    raise Missing(
+        "mod_wsgi is not installed: `pip install mod_wsgi` compiles it; `make servers` installs the requirements"
+    )

@@ -23,7 +23,7 @@ class Stock:
     used: int = 0
 
     @property
-    def most(self) -> int:
+    def effective_max_unit(self) -> int:
         """The largest amount of one allocation."""
         return self.total if self.max_unit is None else self.max_unit
 
@@ -65,7 +65,7 @@ class World:
         **stock: int | Stock,
     ) -> None:
         """Add a provider, or replace it."""
-        stocks = {class_: Stock(of) if isinstance(of, int) else of for class_, of in stock.items()}
+        stocks = {class_: Stock(amount) if isinstance(amount, int) else amount for class_, amount in stock.items()}
         traits = [*traits]
         self.members[name] = Member(name, parent, stocks, frozenset(traits), frozenset(aggregates), generation)
         if name not in self.ids:
@@ -91,8 +91,8 @@ class World:
 
     def rows(self, names: Iterable[str] | None = None) -> Rows:
         """Return the rows of these providers, or of all."""
-        chosen = [self.members[name] for name in (self.members if names is None else names) if name in self.members]
-        stocks = [(self.ids[m.name], self.classes[class_], of) for m in chosen for class_, of in m.stock.items()]
+        members = [self.members[name] for name in (self.members if names is None else names) if name in self.members]
+        stocks = [(self.ids[m.name], self.classes[class_], stock) for m in members for class_, stock in m.stock.items()]
         return Rows(
             providers=[
                 (
@@ -103,15 +103,15 @@ class World:
                     self.ids[m.parent] if m.parent else None,
                     self.ids[self.root(m.name)],
                 )
-                for m in chosen
+                for m in members
             ],
             inventories=[
-                (id_, class_, s.total, s.reserved, s.min_unit, s.most, s.step_size, s.allocation_ratio)
+                (id_, class_, s.total, s.reserved, s.min_unit, s.effective_max_unit, s.step_size, s.allocation_ratio)
                 for id_, class_, s in stocks
             ],
             usages=[(id_, class_, s.used) for id_, class_, s in stocks if s.used],
-            traits=[(self.ids[m.name], trait) for m in chosen for trait in sorted(m.traits)],
-            aggregates=[(self.ids[m.name], aggregate) for m in chosen for aggregate in sorted(m.aggregates)],
+            traits=[(self.ids[m.name], trait) for m in members for trait in sorted(m.traits)],
+            aggregates=[(self.ids[m.name], aggregate) for m in members for aggregate in sorted(m.aggregates)],
             trait_ids=self.trait_ids,
         )
 

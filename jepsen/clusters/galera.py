@@ -45,7 +45,7 @@ class Balancer:
         if all_written:
             changes |= {"    stick-table type integer size 1\n    stick on int(1)\n": "", " backup\n": "\n"}
         self._configuration = self._directory / "haproxy.cfg"
-        self._configuration.write_text(web_servers.filled("haproxy/galera.cfg", changes))
+        self._configuration.write_text(web_servers.fill_sample("haproxy/galera.cfg", changes))
 
     def __enter__(self) -> Balancer:
         self._child = children.Child(

@@ -71,7 +71,7 @@ class Router:
             for number, (server, report) in enumerate(zip(servers, reports, strict=True), 1)
         }
         configuration = directory / "haproxy.cfg"
-        configuration.write_text(web_servers.filled("haproxy/database.cfg", changes))
+        configuration.write_text(web_servers.fill_sample("haproxy/database.cfg", changes))
         argv = [*web_servers.unprivileged(), web_servers.haproxy_binary(), "-db", "-f", str(configuration)]
         self._child = children.Child(argv, directory / "log")
 

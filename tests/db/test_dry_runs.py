@@ -47,7 +47,7 @@ OF_EVERY_REPLY = {
 
 
 #: All routes that may support dry runs, by path.
-ROUTES = {api.prefix + path: methods for api in apis.WRITTEN for path, methods in api.routes.items()}
+ROUTES = {api.prefix + path: methods for api in apis.WRITABLE for path, methods in api.routes.items()}
 
 
 def has_dry_run(method, path):

@@ -41,7 +41,7 @@ from tests.nonsense.odd_values import (
 )
 from tests.nonsense.strategies import ROUTES, sent
 from tests.nonsense.text_positions import PLACES
-from tests.strategies import scaled
+from tests.strategies import scale
 
 #: Tables that any request may change: names and aggregates are created when first used, even by a refused request
 #: (docs: api-consumers), and the feed and extensions do their own maintenance.
@@ -173,7 +173,7 @@ def holds(target, request, looking=True, check_error=None):
 
 @pytest.mark.every_database
 def test_no_request_breaks_the_service(backend, target):
-    @hypothesis.settings(max_examples=scaled(400 if backend.kind == servers.SQLite.kind else 100))
+    @hypothesis.settings(max_examples=scale(400 if backend.kind == servers.SQLite.kind else 100))
     @hypothesis.given(sent())
     def anything(request):
         status, changed = holds(target, request)

@@ -37,7 +37,7 @@ from tests.model.strategies import (
     minors,
 )
 from tests.run_length import LONG
-from tests.strategies import scaled
+from tests.strategies import scale
 
 URL = os.environ.get("PLACEMENT_TEST_URL")
 REFERENCE = bool(os.environ.get("PLACEMENT_TEST_REFERENCE"))
@@ -332,7 +332,7 @@ Everyone = type("Everyone", (*(each.Pickers for each in extended.modules("model"
 def run(machine, call, percentage, **members):
     """Run the state machine on a percentage of the profile's examples; ``members`` replace those of the same names."""
     settings = hypothesis.settings(
-        max_examples=scaled(percentage),
+        max_examples=scale(percentage),
         stateful_step_count=25,
         suppress_health_check=list(hypothesis.HealthCheck),
     )

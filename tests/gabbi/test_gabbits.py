@@ -100,7 +100,7 @@ each_gabbit_or_third = pytest.mark.parametrize(
 def cases_of(gabbit, host, port=None, application=None):
     """Return the requests of a gabbit as gabbi's test cases, in order, for a server or for this application."""
     text = gabbit.read_text()
-    suite = parse(ironic.spelled(text) if IS_IRONIC else text)
+    suite = parse(ironic.without_prefix(text) if IS_IRONIC else text)
     # There is no TLS here.  By default every request would load the certificates of the system.
     suite.setdefault("defaults", {})["cert_validate"] = False
     intercept = (lambda: application) if application else None

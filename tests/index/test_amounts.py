@@ -46,7 +46,7 @@ def stocks(world: World) -> dict[str, dict[str, Stock]]:
     by_class: dict[str, dict[str, Stock]] = {}
     for member in world.members.values():
         for name, stock in member.stock.items():
-            by_class.setdefault(name, {})[member.name] = replace(stock, max_unit=stock.most)
+            by_class.setdefault(name, {})[member.name] = replace(stock, max_unit=stock.effective_max_unit)
     return by_class
 
 

@@ -40,7 +40,7 @@ def write(database, world):
                     stock.total,
                     stock.reserved,
                     stock.min_unit,
-                    stock.most,
+                    stock.effective_max_unit,
                     stock.step_size,
                     stock.allocation_ratio,
                 )

@@ -36,7 +36,7 @@ from tests.index.contents import meaning
 from tests.index.reader import Reader
 from tests.index.writes import Writer
 from tests.made import opened
-from tests.strategies import scaled
+from tests.strategies import scale
 
 LONG_AGO = datetime.datetime(2001, 1, 1)
 
@@ -144,7 +144,7 @@ STEPS = (
 
 @pytest.mark.every_database
 @settings(
-    max_examples=scaled(25),
+    max_examples=scale(25),
     suppress_health_check=[*HealthCheck],  # the test itself empties the database
 )
 @given(chance=st.randoms(use_true_random=False), steps=st.lists(st.sampled_from(STEPS), min_size=3, max_size=12))

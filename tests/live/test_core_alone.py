@@ -97,7 +97,7 @@ def test_nothing_of_an_extension_is_installed(core):
 
 def test_it_serves_the_placement_api_and_no_other(core):
     port = children.free_port()
-    directory = running.configured(f"sqlite:///{core.root}/served.sqlite", None)
+    directory = running.write_configuration(f"sqlite:///{core.root}/served.sqlite", None)
     argv = [core.program("placement-serve"), "--port", str(port)]
     for served in running.run(argv, port, directory):
         call = caller.over_http(served.url)

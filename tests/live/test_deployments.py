@@ -51,7 +51,9 @@ def kolla_with_apache(deployment: Deployment) -> list[str]:
 
 def ansible(deployment: Deployment) -> list[str]:
     if importlib.util.find_spec("systemd") is None:
-        raise servers.Missing("systemd-python is not installed: `pip` compiles it; `make servers` gets what that needs")
+        raise servers.Missing(
+            "systemd-python is not installed: `pip` compiles it; `make servers` installs the requirements"
+        )
     return ["uwsgi", "--autoload", "--ini", str(deployment.path("/etc/uwsgi/placement-api.ini"))]
 
 

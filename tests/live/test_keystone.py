@@ -167,8 +167,8 @@ def test_no_token_and_bad_tokens(service, keystone):
 
 def test_an_expired_token_is_refused(service, keystone):
     token = keystone.token("operator", "mine")
-    assert status(service, keystone.expiring(token, 600)) == 200
-    assert refused(ask(service, keystone.expiring(token, -60)), keystone)
+    assert status(service, keystone.with_expiry(token, 600)) == 200
+    assert refused(ask(service, keystone.with_expiry(token, -60)), keystone)
 
 
 def test_a_revoked_token_is_refused(service, keystone):
@@ -182,7 +182,7 @@ def test_a_revoked_token_is_refused(service, keystone):
 
 def test_a_service_may_continue_with_an_expired_token(service, keystone):
     """nova does so at the end of a long live migration."""
-    expired = keystone.expiring(keystone.token("operator", "mine"), -60)
+    expired = keystone.with_expiry(keystone.token("operator", "mine"), -60)
     assert status(service, expired, X_Service_Token=keystone.token("nova", "service")) == 200
     assert refused(ask(service, expired, X_Service_Token=keystone.token("reader", "mine")), keystone)
 
@@ -263,7 +263,7 @@ def soon_over(service, keystone):
     """Return a token that was valid when the service checked it, and expires soon."""
     token = keystone.token("operator", "mine")
     for seconds in (4, 40, 400):  # the last for a busy machine
-        short = keystone.expiring(token, seconds)
+        short = keystone.with_expiry(token, seconds)
         if status(service, short) == 200:
             return short
     raise AssertionError("the token is never good")
@@ -451,7 +451,7 @@ def test_the_service_works_without_memcached(backend, configured, keystone):
 def test_the_log_contains_no_secret(backend, configured, keystone, caplog):
     """Not even if all loggers write at DEBUG."""
     good, other, bad = (keystone.token(user, "mine") for user in ("operator", "member", "reader"))
-    bad = keystone.expiring(bad, -60)
+    bad = keystone.with_expiry(bad, -60)
     with caplog.at_level(logging.DEBUG):
         ask_it = configured(username="operator", project_name="mine")  # an administrator may validate tokens too
         assert [ask_it(good)[0], ask_it(bad)[0], ask_it(good, X_Service_Token=other)[0]] == [200, 401, 401]

@@ -224,7 +224,7 @@ def test_the_log_names_requests_that_fail(mortal):
         connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=children.PATIENCE)
         with contextlib.closing(connection):
             os.killpg(mortal.pid, signal.SIGSTOP)
-            proxy.wait_until(lambda: all(map(children.stopped, mortal.workers)))
+            proxy.wait_until(lambda: all(map(children.is_stopped, mortal.workers)))
             connection.request("GET", "/resource_classes", headers=ADMIN)
             proxy.wait_until(lambda: requests_in_progress(proxy, "controller1") == 1)
             mortal.kill()

@@ -34,7 +34,7 @@ def make(tmp_path):
         shown = f"{command} ARGS='--port 9000'"
         assert begun.strip() == command
         assert comment in ("", f" another port: {shown}\n", f" another port: {shown}")
-        return transcripts.made(shown.replace("9000", str(port)), tmp_path, port)
+        return transcripts.run_make(shown.replace("9000", str(port)), tmp_path, port)
 
     return run
 
@@ -154,7 +154,7 @@ def installed(tmp_path_factory):
         ["bash", "-euc", command], cwd=files, env=clean_environment(), capture_output=True, text=True, timeout=900
     )
     if "Failed to establish a new connection" in done.stderr:
-        raise servers.Missing("no package index is reached, from which pip installs what production needs")
+        raise servers.Missing("no package index is reachable for pip, which installs the extra `production`")
     assert done.returncode == 0, done.stdout + done.stderr
     return home
 

@@ -171,7 +171,7 @@ def test_the_log_lines_of_a_request_have_the_ids_of_its_trace(database_url, coll
 
 
 def test_nothing_is_traced_twice_under_an_instrumenting_program(database_url, collector):
-    port, directory = children.free_port(), running.configured(database_url, None)
+    port, directory = children.free_port(), running.write_configuration(database_url, None)
     instrument = Path(sys.executable).with_name("opentelemetry-instrument")
     argv = [str(instrument), sys.executable, "-m", "placement.cmd.serve", "--port", str(port)]
     environment = collector.environment | {

@@ -186,7 +186,7 @@ def fifo_reloads(started, _name):
 def reload_commands(uwsgi):
     """Return the reload commands of the systemd unit, each a list of words."""
     paths = {"/opt/placement": sys.prefix, "/run/placement": str(uwsgi.directory)}
-    unit = web_servers.filled("systemd/placement.service", paths)
+    unit = web_servers.fill_sample("systemd/placement.service", paths)
     commands = [line.partition("=")[2] for line in unit.splitlines() if line.startswith("ExecReload=")]
     assert len(commands) == 2
     return [shlex.split(command) for command in commands]

@@ -19,7 +19,7 @@ class TooManyError(Exception):
     """The program is too large to be solved by brute force."""
 
 
-def most(world: World, answers: Iterable[Answer]) -> int:
+def max_placements(world: World, answers: Iterable[Answer]) -> int:
     """Return the greatest number of candidates, including repeated ones, that fit together.
 
     Placements free no capacity, and a candidate depends only on free capacity.  So the order does not matter:
@@ -28,29 +28,29 @@ def most(world: World, answers: Iterable[Answer]) -> int:
     Raises:
         TooManyError: There are too many combinations.
     """
-    taken = _least_hungry({amounts for amounts, _ in answers})
-    if len(taken) > _VECTORS:
+    minimal = _minimal_sets({amounts for amounts, _ in answers})
+    if len(minimal) > _VECTORS:
         raise TooManyError
-    places = sorted({(name, class_) for amounts in taken for name, class_, _ in amounts})
+    places = sorted({(name, class_) for amounts in minimal for name, class_, _ in amounts})
     free = tuple(_free(world, *place) for place in places)
     vectors = [
         tuple(Counter({(name, class_): amount for name, class_, amount in amounts})[place] for place in places)
-        for amounts in taken
+        for amounts in minimal
     ]
-    known: dict[tuple[int, tuple[int, ...]], int] = {}
+    memo: dict[tuple[int, tuple[int, ...]], int] = {}
 
     def best(first: int, free: tuple[int, ...]) -> int:
         if first == len(vectors):
             return 0
-        if (first, free) not in known:
-            if len(known) > _STATES:
+        if (first, free) not in memo:
+            if len(memo) > _STATES:
                 raise TooManyError
-            times = min(have // take for have, take in zip(free, vectors[first], strict=True) if take)
-            known[first, free] = max(
+            times = min(available // amount for available, amount in zip(free, vectors[first], strict=True) if amount)
+            memo[first, free] = max(
                 number + best(first + 1, tuple(a - number * b for a, b in zip(free, vectors[first], strict=True)))
                 for number in range(times, -1, -1)
             )
-        return known[first, free]
+        return memo[first, free]
 
     return best(0, free)
 
@@ -63,7 +63,7 @@ def fit_on_devices(
     After each device, all possible numbers of groups left to place are kept.  Isolated groups are on different
     devices in each placement: no device is used more often than there are placements.
     """
-    missing = {(times,) * len(groups)}
+    remaining = {(times,) * len(groups)}
     for free in devices:
         shares: list[tuple[int, ...]] = [()]
         for _ in groups:
@@ -75,10 +75,12 @@ def fit_on_devices(
                 if _supplies(free, groups, (*share, number))
             ]
         largest = {share for share in shares if not any(_exceeds(other, share) for other in shares)}
-        missing = {
-            tuple(max(0, a - b) for a, b in zip(left, share, strict=True)) for left in missing for share in largest
+        remaining = {
+            tuple(max(0, a - b) for a, b in zip(counts, share, strict=True))
+            for counts in remaining
+            for share in largest
         }
-    return (0,) * len(groups) in missing
+    return (0,) * len(groups) in remaining
 
 
 def _supplies(free: Mapping[str, int], groups: Sequence[Mapping[str, int]], share: Sequence[int]) -> bool:
@@ -93,9 +95,9 @@ def _exceeds(share: Sequence[int], other: Sequence[int]) -> bool:
     return share != other and all(a >= b for a, b in zip(share, other, strict=True))
 
 
-def _least_hungry(taken: set[Amounts]) -> list[Amounts]:
+def _minimal_sets(amount_sets: set[Amounts]) -> list[Amounts]:
     """Return the minimal sets of amounts."""
-    return sorted((amounts for amounts in taken if not any(other < amounts for other in taken)), key=sorted)
+    return sorted((amounts for amounts in amount_sets if not any(other < amounts for other in amount_sets)), key=sorted)
 
 
 def _free(world: World, name: str, class_: str) -> int:

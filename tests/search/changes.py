@@ -16,7 +16,7 @@ from placement.search.query.query import UNSUFFIXED, AnyOf, Group, NameCondition
 Place = tuple[int, int, int]
 
 #: Maximum number of groups that an amount is spread over.
-MOST_GROUPS = 16
+MAX_GROUPS = 16
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,16 @@ def _of_group(group: Group, number: int) -> Iterator[Condition]:
 
 
 def _of_names(
-    kind: str, parameter: str, suffix: str | None, wanted: NameCondition, number: int, section: int
+    kind: str, parameter: str, suffix: str | None, requirement: NameCondition, number: int, section: int
 ) -> Iterator[Condition]:
-    for index, names in enumerate(wanted.any_of):
-        yield Condition(kind, f"{parameter}={one_of(names)}", (number, section, index), suffix, names)
-    for index, name in enumerate(sorted(wanted.none_of), -len(wanted.none_of)):
+    for index, names in enumerate(requirement.any_of):
+        yield Condition(kind, f"{parameter}={alternatives(names)}", (number, section, index), suffix, names)
+    for index, name in enumerate(sorted(requirement.none_of), -len(requirement.none_of)):
         text, names = f"{parameter}=!{name}", frozenset({name})
         yield Condition(kind, text, (number, section, index), suffix, names, forbidden=True)
 
 
-def one_of(names: frozenset[str]) -> str:
+def alternatives(names: frozenset[str]) -> str:
     """Return a set of names in the syntax of a query."""
     return ("in:" if len(names) > 1 else "") + ",".join(sorted(names))
 
@@ -93,19 +93,19 @@ def without(query: SearchQuery, unknown: frozenset[str], *left_out: Condition) -
     Args:
         unknown: the traits that do not exist; forbidding them has no effect.
     """
-    changed = query
-    for condition in sorted(left_out, key=lambda each: not each.of_all_groups):
-        changed = _without_one(changed, condition)
+    relaxed = query
+    for condition in sorted(left_out, key=lambda condition: not condition.of_all_groups):
+        relaxed = _without_condition(relaxed, condition)
     existing = (
-        replace(group, traits=replace(group.traits, none_of=group.traits.none_of - unknown)) for group in changed.groups
+        replace(group, traits=replace(group.traits, none_of=group.traits.none_of - unknown)) for group in relaxed.groups
     )
-    changed = with_groups(changed, (group for group in existing if group != Group(group.suffix)))
+    relaxed = with_groups(relaxed, (group for group in existing if group != Group(group.suffix)))
     asking = {group.suffix for group in query.groups if group.resources}
     while lonely := asking & {
-        group.suffix for group in changed.groups if not group.resources and is_lonely(group, changed)
+        group.suffix for group in relaxed.groups if not group.resources and is_lonely(group, relaxed)
     }:
-        changed = with_groups(changed, (group for group in changed.groups if group.suffix not in lonely))
-    return changed if can_be_sent(changed) else None
+        relaxed = with_groups(relaxed, (group for group in relaxed.groups if group.suffix not in lonely))
+    return relaxed if can_be_sent(relaxed) else None
 
 
 def is_lonely(group: Group, query: SearchQuery) -> bool:
@@ -113,43 +113,43 @@ def is_lonely(group: Group, query: SearchQuery) -> bool:
     return not any(group.suffix in suffixes and len(suffixes) > 1 for suffixes in query.same_subtrees)
 
 
-def _without_one(query: SearchQuery, condition: Condition) -> SearchQuery:
+def _without_condition(query: SearchQuery, condition: Condition) -> SearchQuery:
     match condition.kind:
         case "group_policy":
             return replace(query, isolate=False)
         case "same_subtree":
-            others = tuple(suffixes for suffixes in query.same_subtrees if suffixes != condition.names)
-            named = frozenset().union(*others)
+            other_subtrees = tuple(suffixes for suffixes in query.same_subtrees if suffixes != condition.names)
+            named_suffixes = frozenset().union(*other_subtrees)
             # A group without resources serves the subtree only, and is left out with it.
-            groups = tuple(group for group in query.groups if group.resources or group.suffix in named)
-            return replace(query, same_subtrees=others, groups=groups)
+            groups = tuple(group for group in query.groups if group.resources or group.suffix in named_suffixes)
+            return replace(query, same_subtrees=other_subtrees, groups=groups)
         case "root_required":
             return replace(query, root_traits=_without_names(query.root_traits, condition))
         case "trait":
-            return _changed(
+            return _change_group(
                 query, condition, lambda group: replace(group, traits=_without_names(group.traits, condition))
             )
         case "aggregate":
-            return _changed(
+            return _change_group(
                 query, condition, lambda group: replace(group, aggregates=_without_names(group.aggregates, condition))
             )
         case "in_tree":
-            return _changed(query, condition, lambda group: replace(group, in_tree=None))
+            return _change_group(query, condition, lambda group: replace(group, in_tree=None))
         case _:
-            return _changed(query, condition, lambda group: _without_class(group, condition.resource_class))
+            return _change_group(query, condition, lambda group: _without_class(group, condition.resource_class))
 
 
-def _without_names(wanted: NameCondition, condition: Condition) -> NameCondition:
+def _without_names(requirement: NameCondition, condition: Condition) -> NameCondition:
     if condition.forbidden:
-        return NameCondition(wanted.any_of, wanted.none_of - condition.names)
-    return NameCondition(tuple(names for names in wanted.any_of if names != condition.names), wanted.none_of)
+        return NameCondition(requirement.any_of, requirement.none_of - condition.names)
+    return NameCondition(tuple(names for names in requirement.any_of if names != condition.names), requirement.none_of)
 
 
 def _without_class(group: Group, class_: str | None) -> Group:
     return replace(group, resources={name: amount for name, amount in group.resources.items() if name != class_})
 
 
-def _changed(query: SearchQuery, condition: Condition, change: Callable[[Group], Group]) -> SearchQuery:
+def _change_group(query: SearchQuery, condition: Condition, change: Callable[[Group], Group]) -> SearchQuery:
     """Return the query with the group of a condition changed; a group left without conditions is removed."""
     groups = (change(group) if group.suffix == condition.suffix else group for group in query.groups)
     return with_groups(query, (group for group in groups if group != Group(group.suffix)))
@@ -158,18 +158,18 @@ def _changed(query: SearchQuery, condition: Condition, change: Callable[[Group],
 def with_groups(query: SearchQuery, groups: Iterable[Group]) -> SearchQuery:
     """Return the query with some of its groups; a subtree of one group is kept, since it may have no resources."""
     groups = tuple(groups)
-    left = {group.suffix for group in groups}
-    subtrees = [names for suffixes in query.same_subtrees if (names := suffixes & left)]
+    remaining = {group.suffix for group in groups}
+    subtrees = [names for suffixes in query.same_subtrees if (names := suffixes & remaining)]
     return replace(query, groups=groups, same_subtrees=tuple(dict.fromkeys(subtrees)))
 
 
 def can_be_sent(query: SearchQuery) -> bool:
     """Whether a search accepts the query: it requests resources, and groups without resources are in a subtree."""
-    named = frozenset().union(*query.same_subtrees)
+    named_suffixes = frozenset().union(*query.same_subtrees)
     idle = {group.suffix for group in query.groups if not group.resources}
     return (
         bool(query.resource_classes)
-        and idle <= named <= {group.suffix for group in query.groups}
+        and idle <= named_suffixes <= {group.suffix for group in query.groups}
         and UNSUFFIXED not in idle
         and not any(group.traits.conflicts for group in query.groups)
     )
@@ -191,11 +191,11 @@ def with_amounts(query: SearchQuery, amounts: dict[Condition, int]) -> SearchQue
 def with_aggregate(query: SearchQuery, condition: Condition, name: str) -> SearchQuery:
     """Return the query with the aggregates of a condition replaced by another one."""
 
-    def changed(group: Group) -> Group:
+    def replace_aggregates(group: Group) -> Group:
         sets = (frozenset({name}) if names == condition.names else names for names in group.aggregates.any_of)
         return replace(group, aggregates=NameCondition(tuple(dict.fromkeys(sets)), group.aggregates.none_of))
 
-    return _changed(query, condition, changed)
+    return _change_group(query, condition, replace_aggregates)
 
 
 def can_be_spread(group: Group) -> bool:
@@ -205,18 +205,18 @@ def can_be_spread(group: Group) -> bool:
 
 def spread(query: SearchQuery, condition: Condition, number: int) -> SearchQuery:
     """Return the query with one group replaced by ``number`` groups of equal amounts, in subtrees, too."""
-    taken = {group.suffix for group in query.groups}
+    used_suffixes = {group.suffix for group in query.groups}
     names = (f"_{count}" for count in range(1, 100))
-    fresh = [suffix for suffix in names if suffix not in taken][:number]
+    new_suffixes = [suffix for suffix in names if suffix not in used_suffixes][:number]
     groups: list[Group] = []
     for group in query.groups:
         if group.suffix == condition.suffix:
             amounts = {class_: amount // number for class_, amount in group.resources.items()}
-            groups += (replace(group, suffix=suffix, resources=amounts) for suffix in fresh)
+            groups += (replace(group, suffix=suffix, resources=amounts) for suffix in new_suffixes)
         else:
             groups.append(group)
     subtrees = tuple(
-        suffixes - {condition.suffix} | {*fresh} if condition.suffix in suffixes else suffixes
+        suffixes - {condition.suffix} | {*new_suffixes} if condition.suffix in suffixes else suffixes
         for suffixes in query.same_subtrees
     )
     return replace(query, groups=tuple(groups), same_subtrees=subtrees)
@@ -225,7 +225,7 @@ def spread(query: SearchQuery, condition: Condition, number: int) -> SearchQuery
 # --- equal queries ---
 
 
-def canonical(query: SearchQuery, provided: frozenset[str], named: frozenset[str]) -> str:
+def canonical(query: SearchQuery, provided: frozenset[str], relevant_suffixes: frozenset[str]) -> str:
     """Return a canonical form: equal for equivalent queries, whatever the suffixes of most groups.
 
     Names that no provider has have no effect if they are forbidden or are alternatives; nor do a subtree of one group
@@ -233,11 +233,11 @@ def canonical(query: SearchQuery, provided: frozenset[str], named: frozenset[str
 
     Args:
         provided: the traits and aggregates of all providers.
-        named: the suffixes that matter if a subtree names them.
+        relevant_suffixes: the suffixes that matter if a subtree names them.
     """
     subtrees = [names for names in {*query.same_subtrees} if len(names) > 1]
-    named &= frozenset().union(*subtrees)
-    contents = {group.suffix: _content(group, provided, named) for group in query.groups}
+    relevant_suffixes &= frozenset().union(*subtrees)
+    contents = {group.suffix: _content(group, provided, relevant_suffixes) for group in query.groups}
     around = {
         suffix: sorted(sorted(contents[name] for name in names) for names in subtrees if suffix in names)
         for suffix in contents
@@ -248,15 +248,15 @@ def canonical(query: SearchQuery, provided: frozenset[str], named: frozenset[str
     return str((groups, isolate, roots, sorted(query.avoided), query.limit))
 
 
-def _content(group: Group, provided: frozenset[str], named: frozenset[str]) -> str:
+def _content(group: Group, provided: frozenset[str], relevant_suffixes: frozenset[str]) -> str:
     names = _canonical_names(group.traits, provided), _canonical_names(group.aggregates, provided)
-    suffix = group.suffix if group.suffix in {UNSUFFIXED, *named} else "any"
+    suffix = group.suffix if group.suffix in {UNSUFFIXED, *relevant_suffixes} else "any"
     return str((suffix, sorted(group.resources.items()), names, group.in_tree))
 
 
-def _canonical_names(wanted: NameCondition, provided: frozenset[str]) -> object:
-    sets = {names & provided or names for names in wanted.any_of}
-    return sorted(sorted(names) for names in sets), sorted(wanted.none_of & provided)
+def _canonical_names(requirement: NameCondition, provided: frozenset[str]) -> object:
+    sets = {names & provided or names for names in requirement.any_of}
+    return sorted(sorted(names) for names in sets), sorted(requirement.none_of & provided)
 
 
 def text_of_group(group: Group) -> str:

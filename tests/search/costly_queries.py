@@ -114,7 +114,7 @@ def _many_classes(number: int) -> str:
     return ",".join(f"CUSTOM_{(number * 7 + step) % 40}:1" for step in range(8))
 
 
-def _each(count: int, name: Callable[[int], str]) -> str:
+def _listed_names(count: int, name: Callable[[int], str]) -> str:
     return ",".join(map(name, range(count)))
 
 
@@ -145,8 +145,8 @@ def queries(scale: int) -> Iterator[tuple[str, CostlyQuery]]:
             host, groups(256, lambda n: f"VCPU:{1 + n % 3},MEMORY_MB:{1 + n % 31},DISK_GB:{1 + n % 29},PGPU:1")
         ),
     )
-    many = functools.partial(classes, 85, 40)
-    yield "256 groups of many classes", CostlyQuery(many, groups(256, _many_classes))
+    tree_of_many_classes = functools.partial(classes, 85, 40)
+    yield "256 groups of many classes", CostlyQuery(tree_of_many_classes, groups(256, _many_classes))
     yield (
         "250 isolated groups",
         CostlyQuery(functools.partial(star, 260), groups(250, lambda n: f"VCPU:{1 + n % 8}", "isolate")),
@@ -172,10 +172,10 @@ def queries(scale: int) -> Iterator[tuple[str, CostlyQuery]]:
     yield "hosts with many traits", CostlyQuery(functools.partial(hosts, 400 * scale, 0, 300), "resources=VCPU:1")
     yield "all hosts", CostlyQuery(flat, "resources=VCPU:1,MEMORY_MB:1,DISK_GB:1")
     yield "256 groups of many hosts", CostlyQuery(flat, groups(256, lambda n: f"VCPU:{1 + n % 64},MEMORY_MB:{n + 1}"))
-    required = _each(2200, lambda n: f"CUSTOM_TRAIT_WITH_A_NAME_{n % 3}")
+    required = _listed_names(2200, lambda n: f"CUSTOM_TRAIT_WITH_A_NAME_{n % 3}")
     yield "one trait, repeated", CostlyQuery(flat, f"resources=VCPU:1&required={required}&limit=10")
-    again = "&".join(["required=CUSTOM_TRAIT_WITH_A_NAME_0"] * 1800)
-    yield "one trait in many parameters", CostlyQuery(flat, f"resources=VCPU:1&{again}&limit=10")
+    repeated = "&".join(["required=CUSTOM_TRAIT_WITH_A_NAME_0"] * 1800)
+    yield "one trait in many parameters", CostlyQuery(flat, f"resources=VCPU:1&{repeated}&limit=10")
     short = "&".join(["required=A"] * 5900)
     yield "5,900 times required", CostlyQuery(flat, f"resources=VCPU:1&{short}&limit=10")
     trees = "&".join([f"in_tree={uuid(0)}"] * 1400)
@@ -184,8 +184,8 @@ def queries(scale: int) -> Iterator[tuple[str, CostlyQuery]]:
     yield "member_of, repeated", CostlyQuery(flat, f"resources=VCPU:1&{members}&limit=10")
     outside = "&".join(f"member_of=!{uuid(number)}" for number in range(1, 1350))
     yield "outside of many aggregates", CostlyQuery(flat, f"resources=VCPU:1&{outside}&limit=10")
-    inside = _each(1700, uuid)
+    inside = _listed_names(1700, uuid)
     yield "in one of many aggregates", CostlyQuery(flat, f"resources=VCPU:1&member_of=in:{inside}&limit=10")
     rare = "&".join(f"required_{n}=A{n}&resources_{n}=VCPU:1" for n in range(250))
     yield "groups with traits that no provider has", CostlyQuery(flat, f"{rare}&group_policy=none&limit=10")
-    yield "4,500 resource classes", CostlyQuery(flat, "resources=" + _each(4500, lambda n: f"CUSTOM_{n}:1"))
+    yield "4,500 resource classes", CostlyQuery(flat, "resources=" + _listed_names(4500, lambda n: f"CUSTOM_{n}:1"))

@@ -12,7 +12,7 @@ from placement.search.query.query import SearchQuery
 from tests.search import changes
 from tests.search.changes import Condition
 from tests.search.explanation_oracle import COUNTED, Change, Expected, impossible_together, mistakes
-from tests.search.narrowing_oracle import Narrowing, blocking, most
+from tests.search.narrowing_oracle import Narrowing, blocking, largest_amount
 from tests.world import World
 
 #: Maximum number of counted candidates of a relaxation.
@@ -36,8 +36,8 @@ def judge(
     judges = (judge_found, judge_steps, judge_obstacle, judge_combinations, judge_mistakes)
     faults = [fault for check in judges for fault in check(expected, explanation)]
     if expected.number:
-        named = (explanation.obstacle, *explanation.relaxations, *explanation.near_misses)
-        return [*faults, *(["explained: there are candidates"] if any(named) else [])]
+        reasons = (explanation.obstacle, *explanation.relaxations, *explanation.near_misses)
+        return [*faults, *(["explained: there are candidates"] if any(reasons) else [])]
     return [*faults, *judge_relaxations(expected, explanation), *judge_near_misses(expected, explanation)]
 
 
@@ -63,21 +63,23 @@ def wrong_number(counted: int, limited: bool, number: int, bound: int) -> str | 
 
 
 def judge_steps(expected: Expected, explanation: Explanation) -> Iterator[str]:
-    wanted = list(Narrowing(expected.world, expected.query).steps())
-    if [(step.rule, step.group) for step in explanation.steps] != [(each.rule, each.group) for each in wanted]:
-        yield f"steps: {explanation.steps} in place of {wanted}"
+    expected_steps = list(Narrowing(expected.world, expected.query).steps())
+    if [(step.rule, step.group) for step in explanation.steps] != [
+        (expected_step.rule, expected_step.group) for expected_step in expected_steps
+    ]:
+        yield f"steps: {explanation.steps} in place of {expected_steps}"
         return
-    for step, each in zip(explanation.steps, wanted, strict=True):
+    for step, expected_step in zip(explanation.steps, expected_steps, strict=True):
         removed = frozenset(names_of(explanation, step.removed))
-        if (tuple(step.before), tuple(step.after)) != (each.before, each.after):
-            yield f"steps: {step} in place of {each}"
-        if not removed <= each.removed or len(removed) != min(EXAMPLES, len(each.removed)):
-            yield f"steps: {removed} are removed in place of {each.removed}"
+        if (tuple(step.before), tuple(step.after)) != (expected_step.before, expected_step.after):
+            yield f"steps: {step} in place of {expected_step}"
+        if not removed <= expected_step.removed or len(removed) != min(EXAMPLES, len(expected_step.removed)):
+            yield f"steps: {removed} are removed in place of {expected_step.removed}"
         amounts = None
-        if each.amount is not None:
-            class_, amount, before = each.amount
-            blocked_by = blocking(expected.world, class_, amount, each.removed)
-            amounts = Shortfall(class_, amount, blocked_by, most(expected.world, class_, before))
+        if expected_step.amount is not None:
+            class_, amount, before = expected_step.amount
+            blocked_by = blocking(expected.world, class_, amount, expected_step.removed)
+            amounts = Shortfall(class_, amount, blocked_by, largest_amount(expected.world, class_, before))
         if step.amounts != amounts:
             yield f"steps: {step.amounts} in place of {amounts}"
 
@@ -104,12 +106,15 @@ def judge_obstacle(expected: Expected, explanation: Explanation) -> Iterator[str
 def _judge_combining(expected: Expected, explanation: Explanation, rule: str) -> Iterator[str]:
     """Check that a rule is the obstacle in at least one of the trees for which the explanation names it."""
     trees = {
-        root for each in explanation.combinations if each.rule == rule for root in names_of(explanation, each.examples)
+        root
+        for combination in explanation.combinations
+        if combination.rule == rule
+        for root in names_of(explanation, combination.examples)
     }
-    rejected = [expected.violations(root) for root in trees & expected.narrowing.roots]
-    if not any(rule in rules for every in rejected for rules in every):
+    violations = [expected.violations(root) for root in trees & expected.narrowing.roots]
+    if not any(rule in rules for rule_sets in violations for rules in rule_sets):
         yield f"obstacle: {rule} rejects no combination"
-    elif not any(rule in rules for every in rejected for rules in smallest_sets(every)):
+    elif not any(rule in rules for rule_sets in violations for rules in smallest_sets(rule_sets)):
         yield f"obstacle: {rule} is not in the way: whatever else is left out, without it there are no more candidates"
 
 
@@ -121,15 +126,15 @@ def smallest_sets(sets: frozenset[frozenset[str]]) -> list[frozenset[str]]:
 def judge_combinations(expected: Expected, explanation: Explanation) -> Iterator[str]:
     if expected.number:
         return
-    counted, left = sum(each.trees for each in explanation.combinations), expected.narrowing.roots
-    if counted != len(left):
-        yield f"combinations: of {counted} trees in place of {len(left)}"
-    for each in explanation.combinations:
-        examples = names_of(explanation, each.examples)
-        if each.rule not in (*COMBINING, *OTHERS) or not {*examples} <= left:
-            yield f"combinations: {each.rule} has other trees: {examples}"
-        if len(examples) != min(EXAMPLES, each.trees):
-            yield f"combinations: {each.rule} has {len(examples)} examples of {each.trees} trees"
+    counted, roots = sum(combination.trees for combination in explanation.combinations), expected.narrowing.roots
+    if counted != len(roots):
+        yield f"combinations: of {counted} trees in place of {len(roots)}"
+    for combination in explanation.combinations:
+        examples = names_of(explanation, combination.examples)
+        if combination.rule not in (*COMBINING, *OTHERS) or not {*examples} <= roots:
+            yield f"combinations: {combination.rule} has other trees: {examples}"
+        if len(examples) != min(EXAMPLES, combination.trees):
+            yield f"combinations: {combination.rule} has {len(examples)} examples of {combination.trees} trees"
 
 
 def names_of(explanation: Explanation, slots: Iterable[int]) -> list[str]:
@@ -140,10 +145,10 @@ def names_of(explanation: Explanation, slots: Iterable[int]) -> list[str]:
 
 
 def judge_relaxations(expected: Expected, explanation: Explanation) -> Iterator[str]:
-    shown, ways_of = explanation.relaxations, ways_by_key(expected)
-    written = [expected.key_as_written(relaxation.query) for relaxation in shown]
-    for number, relaxation in enumerate(shown):
-        if written[number] in written[:number]:
+    relaxations, ways_of = explanation.relaxations, ways_by_key(expected)
+    keys = [expected.key_as_written(relaxation.query) for relaxation in relaxations]
+    for number, relaxation in enumerate(relaxations):
+        if keys[number] in keys[:number]:
             yield f"relaxation: shown twice: {relaxation.text}"
         if ways := ways_of.get(expected.key(relaxation.query)):
             yield from _judge_relaxation(expected, relaxation, ways)
@@ -151,11 +156,11 @@ def judge_relaxations(expected: Expected, explanation: Explanation) -> Iterator[
             # Amounts are raised while the budget lasts.
             helps = "helps" if expected.trials.trees(relaxation.query) else "does not help"
             yield f"relaxation: {relaxation.kind} is not expected: {relaxation.text}; it {helps}"
-    if len(shown) > RELAXATIONS:
-        yield f"relaxation: {len(shown)} are shown"
-    yield from _judge_order(expected, shown, ways_of)
+    if len(relaxations) > RELAXATIONS:
+        yield f"relaxation: {len(relaxations)} are shown"
+    yield from _judge_order(expected, relaxations, ways_of)
     if explanation.complete:
-        yield from _judge_completeness(expected, shown)
+        yield from _judge_completeness(expected, relaxations)
 
 
 def ways_by_key(expected: Expected) -> dict[str, list[Change]]:
@@ -163,14 +168,14 @@ def ways_by_key(expected: Expected) -> dict[str, list[Change]]:
     ways: dict[str, list[Change]] = {}
     for change in [*expected.singles, *expected.other_aggregates, *itertools.chain(*expected.several)]:
         ways.setdefault(expected.key(change.query), []).append(change)
-    return {key: sorted(each, key=lambda way: (way.size, way.place)) for key, each in ways.items()}
+    return {key: sorted(alternatives, key=lambda way: (way.size, way.place)) for key, alternatives in ways.items()}
 
 
-def _judge_completeness(expected: Expected, shown: tuple[Relaxation, ...]) -> Iterator[str]:
-    seen = {expected.key(relaxation.query) for relaxation in shown}
-    last = shown[-1].size if len(shown) >= RELAXATIONS else 100
+def _judge_completeness(expected: Expected, relaxations: tuple[Relaxation, ...]) -> Iterator[str]:
+    keys = {expected.key(relaxation.query) for relaxation in relaxations}
+    last_size = relaxations[-1].size if len(relaxations) >= RELAXATIONS else 100
     for ways in [[change] for change in expected.singles] + expected.several:
-        if ways[0].size < last and not any(expected.key(change.query) in seen for change in ways):
+        if ways[0].size < last_size and not any(expected.key(change.query) in keys for change in ways):
             texts = [change.text or query_string(change.query) for change in ways]
             yield f"relaxation: {ways[0].kind} is missing: {' or '.join(texts)}"
 
@@ -178,13 +183,13 @@ def _judge_completeness(expected: Expected, shown: tuple[Relaxation, ...]) -> It
 def _judge_relaxation(expected: Expected, relaxation: Relaxation, ways: list[Change]) -> Iterator[str]:
     if not can_be_sent(relaxation.query, expected.unknown):
         yield f"relaxation: can't be sent: {query_string(relaxation.query)}"
-    like = [way for way in ways if way.kind == relaxation.kind and abs(way.size - relaxation.size) < 1e-6]
-    if not like or like[0].size > ways[0].size:
+    matching = [way for way in ways if way.kind == relaxation.kind and abs(way.size - relaxation.size) < 1e-6]
+    if not matching or matching[0].size > ways[0].size:
         yield f"relaxation: {(relaxation.kind, relaxation.size)} in place of {[(way.kind, way.size) for way in ways]}"
-    elif not any(parameters_of(relaxation.parameter) >= parameters(way) for way in like):
-        yield f"relaxation: parameter: {relaxation.parameter} in place of {sorted(parameters(like[0]))}"
-    elif not any(way.text in (None, relaxation.text) for way in like):
-        yield f"relaxation: text: {relaxation.text} in place of {like[0].text}"
+    elif not any(parameters_of(relaxation.parameter) >= parameters(way) for way in matching):
+        yield f"relaxation: parameter: {relaxation.parameter} in place of {sorted(parameters(matching[0]))}"
+    elif not any(way.text in (None, relaxation.text) for way in matching):
+        yield f"relaxation: text: {relaxation.text} in place of {matching[0].text}"
     bound = min(COUNTED_RELAXED, expected.query.limit or COUNTED_RELAXED)
     number = expected.trials.number(ways[0].query, bound + 1)
     if fault := wrong_number(relaxation.found, relaxation.limited, number, bound):
@@ -205,16 +210,18 @@ def parameters_of(text: str) -> set[str]:
     conditions = set()
     for name, _, value in (part.partition("=") for part in text.split("&")):
         if value.startswith("!in:"):
-            values = [f"!{each}" for each in value.removeprefix("!in:").split(",")]
+            values = [f"!{item}" for item in value.removeprefix("!in:").split(",")]
         else:
             values = [value] if name == "same_subtree" or value.startswith("in:") else value.split(",")
-        conditions |= {f"{name}={each}" for each in values}
+        conditions |= {f"{name}={item}" for item in values}
     return conditions
 
 
-def _judge_order(expected: Expected, shown: tuple[Relaxation, ...], ways_of: dict[str, list[Change]]) -> Iterator[str]:
+def _judge_order(
+    expected: Expected, relaxations: tuple[Relaxation, ...], ways_of: dict[str, list[Change]]
+) -> Iterator[str]:
     """Check that smaller changes come first, and equal ones in the order of the request."""
-    for earlier, later in itertools.pairwise(shown):
+    for earlier, later in itertools.pairwise(relaxations):
         if earlier.size > later.size + 1e-6:
             yield f"relaxation: order: {earlier.text} ({earlier.size}) before {later.text} ({later.size})"
         ways = [ways_of.get(expected.key(relaxation.query)) for relaxation in (earlier, later)]
@@ -241,8 +248,8 @@ def before(places: Iterable[changes.Place], others: Iterable[changes.Place]) -> 
 
 
 def judge_near_misses(expected: Expected, explanation: Explanation) -> Iterator[str]:
-    shown = explanation.near_misses
-    roots = [names_of(explanation, [near.root])[0] for near in shown]
+    near_misses = explanation.near_misses
+    roots = [names_of(explanation, [near.root])[0] for near in near_misses]
     order = list(expected.trials.roots)
     if expected.nearest:
         ranked = sorted(
@@ -250,14 +257,14 @@ def judge_near_misses(expected: Expected, explanation: Explanation) -> Iterator[
         )
         ways = {root: [change.query for change in changes] for root, changes in expected.nearest.items()}
     else:
-        several = [each.query for each in explanation.relaxations if each.kind == "several"]
+        several = [relaxation.query for relaxation in explanation.relaxations if relaxation.kind == "several"]
         helped = [(query, expected.trials.trees(query)) for query in several]
         ways = {root: [query for query, trees in helped if root in trees] for root in order}
         ranked = [root for root in order if ways[root]]
     if roots != ranked[:NEAR_MISSES] and explanation.complete:
-        sizes = {root: round(each[0].size, 3) for root, each in expected.nearest.items()}
+        sizes = {root: round(root_changes[0].size, 3) for root, root_changes in expected.nearest.items()}
         yield f"near misses: {roots} in place of {ranked[:NEAR_MISSES]}, of sizes {sizes}"
-    for root, near in zip(roots, shown, strict=True):
+    for root, near in zip(roots, near_misses, strict=True):
         if expected.key(near.query) not in {expected.key(query) for query in ways.get(root, ())}:
             smallest = [query_string(query) for query in ways.get(root, ())]
             yield f"near miss: {root}: {query_string(near.query)} in place of one of {smallest}"
@@ -270,17 +277,21 @@ def _judge_missing(expected: Expected, near: NearMiss, root: str) -> Iterator[st
     if not can_be_sent(near.query, expected.unknown):
         yield f"near miss: can't be sent: {query_string(near.query)}"
     key = expected.key(near.query)
-    every = [*itertools.chain(*expected.nearest.values()), *itertools.chain(*expected.several)]
-    ways = [change for change in every if expected.key(change.query) == key]
-    named = frozenset().union(*(parameters_of(missing.parameter) for missing in near.missing))
-    if not near.missing or (ways and not any(parameters(way) <= named | {""} for way in ways)):
-        yield f"near miss: {root}: {sorted(named)} are missing in place of {[sorted(parameters(way)) for way in ways]}"
-    kept = {condition.parameter for condition in changes.conditions(near.query)}
-    changed = {each.parameter for each in expected.conditions if not each.of_all_groups}
-    changed -= kept | {each.parameter for each in expected.conditions if each.names & expected.unknown}
-    if changed - named and not any(way.kind == "spread" for way in ways):
-        yield f"near miss: {root}: missing does not name what is changed: {sorted(changed - named)}"
-    if unchanged := named & kept:
+    all_changes = [*itertools.chain(*expected.nearest.values()), *itertools.chain(*expected.several)]
+    ways = [change for change in all_changes if expected.key(change.query) == key]
+    named_parameters = frozenset().union(*(parameters_of(missing.parameter) for missing in near.missing))
+    if not near.missing or (ways and not any(parameters(way) <= named_parameters | {""} for way in ways)):
+        expected_parameters = [sorted(parameters(way)) for way in ways]
+        yield f"near miss: {root}: {sorted(named_parameters)} are missing in place of {expected_parameters}"
+    kept_parameters = {condition.parameter for condition in changes.conditions(near.query)}
+    changed_parameters = {item.parameter for item in expected.conditions if not item.of_all_groups}
+    changed_parameters -= kept_parameters | {
+        item.parameter for item in expected.conditions if item.names & expected.unknown
+    }
+    unnamed = changed_parameters - named_parameters
+    if unnamed and not any(way.kind == "spread" for way in ways):
+        yield f"near miss: {root}: missing does not name what is changed: {sorted(unnamed)}"
+    if unchanged := named_parameters & kept_parameters:
         yield f"near miss: {root}: missing names what is not changed: {sorted(unchanged)}"
     by_parameter = {condition.parameter: condition for condition in expected.conditions}
     for missing in near.missing:
@@ -296,13 +307,13 @@ def _judge_amount(missing: Missing, condition: Condition, query: SearchQuery) ->
         return
     if missing.needed != condition.amount:
         yield f"near miss: {missing.needed} needed in place of {condition.amount}"
-    left = [
+    amounts = [
         group.resources.get(condition.resource_class or "", 0)
         for group in query.groups
         if group.suffix == condition.suffix
     ]
-    given = left[0] if left else 0
-    if given < condition.amount and (missing.available is None or missing.available >= condition.amount):
+    amount = amounts[0] if amounts else 0
+    if amount < condition.amount and (missing.available is None or missing.available >= condition.amount):
         yield f"near miss: {missing.parameter} is changed, and {missing.available} of it are available"
 
 
@@ -310,16 +321,16 @@ def _judge_amount(missing: Missing, condition: Condition, query: SearchQuery) ->
 
 
 def judge_mistakes(expected: Expected, explanation: Explanation) -> Iterator[str]:
-    wrong = list(mistakes(expected))
-    for kind, names in wrong:
+    expected_mistakes = list(mistakes(expected))
+    for kind, names in expected_mistakes:
         if not any(mistake.kind == kind and words_of(mistake.text) & names for mistake in explanation.mistakes):
             yield f"mistake: {kind} is missing: {sorted(names)}"
     for mistake in explanation.mistakes:
-        known = frozenset().union(*(names for kind, names in wrong if kind == mistake.kind))
+        expected_names = frozenset().union(*(names for kind, names in expected_mistakes if kind == mistake.kind))
         if mistake.kind == "same_subtree":
             if expected.number:
                 yield f"mistake: there are candidates: {mistake.text}"
-        elif not words_of(mistake.text) & known and not impossible_together(expected, mistake.text):
+        elif not words_of(mistake.text) & expected_names and not impossible_together(expected, mistake.text):
             yield f"mistake: {mistake.kind} is not expected: {mistake.text}"
     texts = [mistake.text for mistake in explanation.mistakes]
     if len(texts) > len(set(texts)):

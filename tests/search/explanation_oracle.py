@@ -67,8 +67,8 @@ class Expected:
 
     def key_as_written(self, query: SearchQuery) -> str:
         """Return a canonical form, equal for queries that are equivalent in any world."""
-        named = frozenset().union(query.trait_names, *(group.aggregates.names for group in query.groups))
-        return changes.canonical(query, self.provided | named, self._suffixes)
+        names = frozenset().union(query.trait_names, *(group.aggregates.names for group in query.groups))
+        return changes.canonical(query, self.provided | names, self._suffixes)
 
     @property
     def _suffixes(self) -> frozenset[str]:
@@ -79,8 +79,8 @@ class Expected:
     @cached_property
     def amounts(self) -> dict[Condition, list[Change]]:
         """Smaller and larger amounts for each condition, the nearest first; each helps a further tree."""
-        wanted = [condition for condition in self.conditions if condition.kind == "amount"]
-        return {condition: [*self._smaller(condition), *self._larger(condition)] for condition in wanted}
+        amount_conditions = [condition for condition in self.conditions if condition.kind == "amount"]
+        return {condition: [*self._smaller(condition), *self._larger(condition)] for condition in amount_conditions}
 
     def _smaller(self, condition: Condition) -> Iterator[Change]:
         yield from self._first_for_trees(condition, range(condition.amount - 1, 0, -1))
@@ -89,14 +89,14 @@ class Expected:
         yield from self._first_for_trees(condition, range(condition.amount + 1, LARGEST + 1))
 
     def _first_for_trees(self, condition: Condition, amounts: Iterable[int]) -> Iterator[Change]:
-        served: frozenset[str] = frozenset()
+        served_trees: frozenset[str] = frozenset()
         for amount in amounts:
             if amount not in self._fitting(condition.resource_class):
                 continue
             relaxed = changes.with_amounts(self.query, {condition: amount})
             trees = self.trials.trees(relaxed)
-            if trees - served:
-                served |= trees
+            if trees - served_trees:
+                served_trees |= trees
                 size = abs(condition.amount - amount) / max(condition.amount, amount)
                 text = f"with resources{condition.suffix}={condition.resource_class}:{amount}"
                 yield Change("amount", size, (condition,), relaxed, trees, text)
@@ -113,18 +113,20 @@ class Expected:
     def spreads(self) -> dict[Condition, list[Change]]:
         """Amounts spread over groups, the fewest groups first; each leads to candidates in a further tree."""
         spreading = {group.suffix for group in self.query.groups if changes.can_be_spread(group)}
-        wanted = [each for each in self.conditions if each.kind == "amount" and each.suffix in spreading]
-        return {condition: list(self._spread(condition)) for condition in wanted}
+        amount_conditions = [
+            condition for condition in self.conditions if condition.kind == "amount" and condition.suffix in spreading
+        ]
+        return {condition: list(self._spread(condition)) for condition in amount_conditions}
 
     def _spread(self, condition: Condition) -> Iterator[Change]:
-        served: frozenset[str] = frozenset()
-        for number in range(2, changes.MOST_GROUPS + 1):
+        served_trees: frozenset[str] = frozenset()
+        for number in range(2, changes.MAX_GROUPS + 1):
             if condition.amount % number:
                 continue
             relaxed = changes.spread(self.query, condition, number)
             trees = self.trials.trees(relaxed)
-            if trees - served:
-                served |= trees
+            if trees - served_trees:
+                served_trees |= trees
                 yield Change("spread", number / 100, (condition,), relaxed, trees)
 
     @cached_property
@@ -135,29 +137,29 @@ class Expected:
             relaxed = changes.without(self.query, self.unknown, condition)
             if relaxed is not None and (trees := self.trials.trees(relaxed)):
                 kind, size = ("resource", 1.5) if condition.kind == "amount" else (condition.kind, 1)
-                text = f"without {self._named(condition)}"
+                text = f"without {self._removal_text(condition)}"
                 removals.append(Change(kind, size, (condition,), relaxed, trees, text))
         return removals
 
-    def _named(self, condition: Condition) -> str:
+    def _removal_text(self, condition: Condition) -> str:
         """Return the text of a removed condition, with the groups that it removes."""
         relaxed = changes.without(self.query, self.unknown, condition)
-        left = {group.suffix for group in relaxed.groups} if relaxed is not None else set()
-        gone = [changes.text_of_group(group) for group in self.query.groups if group.suffix not in left]
+        suffixes = {group.suffix for group in relaxed.groups} if relaxed is not None else set()
+        removed_groups = [changes.text_of_group(group) for group in self.query.groups if group.suffix not in suffixes]
         if condition.kind == "same_subtree":
-            return "&".join([condition.parameter, *gone])
-        return "&".join(gone) if condition.kind == "amount" and gone else condition.parameter
+            return "&".join([condition.parameter, *removed_groups])
+        return "&".join(removed_groups) if condition.kind == "amount" and removed_groups else condition.parameter
 
     @cached_property
     def other_aggregates(self) -> list[Change]:
         """The aggregates that lead to candidates in place of a condition, except those that the group already names."""
-        known = frozenset().union(*(member.aggregates for member in self.world.members.values()))
+        existing = frozenset().union(*(member.aggregates for member in self.world.members.values()))
         requested = {group.suffix: changes.any_names(group.aggregates.any_of) for group in self.query.groups}
         replacements = []
         for condition in self.conditions:
             if condition.kind != "aggregate" or condition.forbidden:
                 continue
-            for name in sorted(known - requested[condition.suffix]):
+            for name in sorted(existing - requested[condition.suffix]):
                 relaxed = changes.with_aggregate(self.query, condition, name)
                 if trees := self.trials.trees(relaxed):
                     text = f"with member_of{condition.suffix}={name}"
@@ -189,7 +191,9 @@ class Expected:
         if self.singles:
             return []
         for number in (2, 3):
-            ways = (self._together(chosen) for chosen in itertools.combinations(self.conditions, number))
+            ways = (
+                self._combined_changes(conditions) for conditions in itertools.combinations(self.conditions, number)
+            )
             if helpful := [way for way in ways if way]:
                 return helpful
         return []
@@ -199,33 +203,37 @@ class Expected:
         """Whether one or two changes suffice."""
         return bool(self.singles or (self.several and len(self.several[0][0].conditions) == 2))
 
-    def _together(self, chosen: tuple[Condition, ...]) -> list[Change]:
+    def _combined_changes(self, conditions: tuple[Condition, ...]) -> list[Change]:
         """Return the changes of these conditions that remove the fewest classes, with the other amounts raised."""
-        wanted = [condition for condition in chosen if condition.kind == "amount"]
-        others = [condition for condition in chosen if condition.kind != "amount"]
-        for number in range(len(wanted) + 1):
+        amount_conditions = [condition for condition in conditions if condition.kind == "amount"]
+        other_conditions = [condition for condition in conditions if condition.kind != "amount"]
+        for number in range(len(amount_conditions) + 1):
             ways = [
                 relaxed
-                for dropped in itertools.combinations(wanted, number)
-                for relaxed in self._changed(others, [each for each in wanted if each not in dropped], dropped)
+                for dropped in itertools.combinations(amount_conditions, number)
+                for relaxed in self._lowered_queries(
+                    other_conditions,
+                    [condition for condition in amount_conditions if condition not in dropped],
+                    dropped,
+                )
             ]
             if ways:
-                return [Change("several", len(chosen), chosen, way, self.trials.trees(way)) for way in ways]
+                return [Change("several", len(conditions), conditions, way, self.trials.trees(way)) for way in ways]
         return []
 
-    def _changed(
-        self, others: list[Condition], kept: list[Condition], dropped: tuple[Condition, ...]
+    def _lowered_queries(
+        self, other_conditions: list[Condition], lowered: list[Condition], dropped: tuple[Condition, ...]
     ) -> Iterator[SearchQuery]:
         """Yield the queries with the smallest amounts, raised; the smallest amount depends on the inventory."""
-        base = changes.without(self.query, self.unknown, *others, *dropped)
+        base = changes.without(self.query, self.unknown, *other_conditions, *dropped)
         if base is None:
             return
-        for least in itertools.product(*(self._smallest(condition) for condition in kept)):
-            smallest = dict(zip(kept, least, strict=True))
+        for least in itertools.product(*(self._smallest(condition) for condition in lowered)):
+            smallest = dict(zip(lowered, least, strict=True))
             if self.trials.trees(changes.with_amounts(base, smallest)):
-                yield self._raised(base, smallest)
+                yield self._raise_amounts(base, smallest)
 
-    def _raised(self, base: SearchQuery, smallest: dict[Condition, int]) -> SearchQuery:
+    def _raise_amounts(self, base: SearchQuery, smallest: dict[Condition, int]) -> SearchQuery:
         amounts = dict(smallest)
         for condition, least in smallest.items():
             for amount in range(condition.amount - 1, least, -1):
@@ -251,11 +259,13 @@ class Expected:
     @cached_property
     def nearest(self) -> dict[str, list[Change]]:
         """The smallest changes that lead to candidates in a tree, by root; several if they are equal in size."""
-        single = [change for offered in (self.amounts, self.spreads) for each in offered.values() for change in each]
-        other = [*single, *self._unavoided, *self.other_aggregates]
+        single = [
+            change for offered in (self.amounts, self.spreads) for options in offered.values() for change in options
+        ]
+        all_changes = [*single, *self._avoided_hosts_allowed, *self.other_aggregates]
         smallest = {}
         for root in self.trials.roots:
-            helping = [change for change in other if root in change.trees]
+            helping = [change for change in all_changes if root in change.trees]
             solved = {change.conditions[0] for change in helping if change.kind in ("amount", "spread")}
             helping += [
                 change
@@ -269,7 +279,7 @@ class Expected:
         return smallest
 
     @cached_property
-    def _unavoided(self) -> list[Change]:
+    def _avoided_hosts_allowed(self) -> list[Change]:
         """The change that only a near miss makes: avoided hosts are allowed."""
         if not self.query.avoided:
             return []
@@ -291,7 +301,7 @@ class Expected:
             loose = replace(group, traits=replace(group.traits, any_of=())) if group.suffix == UNSUFFIXED else group
             options.append(self.trials.matches(loose, root))
         combinations = itertools.product(*options)
-        return frozenset(frozenset(_violated(self.trials, self.query, each)) for each in combinations)
+        return frozenset(frozenset(_violated(self.trials, self.query, combination)) for combination in combinations)
 
 
 def is_larger(change: Change) -> bool:
@@ -342,7 +352,7 @@ def _violated(trials: Trials, query: SearchQuery, combination: tuple[oracle.Matc
     for suffixes in query.same_subtrees:
         if not trials.subtree_holds(frozenset().union(*(used[suffix] for suffix in suffixes))):
             yield "same_subtree"
-    sums = oracle.summed(combination)
+    sums = oracle.sum_amounts(combination)
     members = trials.world.members
     if not all(oracle.sum_fits(members[name], class_, amount) for (name, class_), amount in sums.items()):
         yield "resources"
@@ -351,11 +361,6 @@ def _violated(trials: Trials, query: SearchQuery, combination: tuple[oracle.Matc
             traits = frozenset().union(*(members[name].traits for name in used[UNSUFFIXED]))
             if not all(names & traits for names in group.traits.any_of):
                 yield "required"
-
-
-def smallest_sets(sets: set[frozenset[str]]) -> list[frozenset[str]]:
-    """Return the minimal sets."""
-    return [rules for rules in sets if not any(other < rules for other in sets)]
 
 
 # --- mistakes ---
@@ -377,19 +382,21 @@ def mistakes(expected: Expected) -> Iterator[tuple[str, frozenset[str]]]:
             stocks = expected.stocks(class_)
             if not stocks:
                 yield "resource_class", frozenset({class_})
-            elif not any(amount <= most for stock in stocks for most in allowed(stock)):
+            elif not any(amount <= allowed_amount for stock in stocks for allowed_amount in allowed(stock)):
                 yield "amount", frozenset({f"resources{group.suffix}={class_}:{amount}"})
 
 
 def impossible_together(expected: Expected, text: str) -> bool:
     """Whether a sentence is about the amounts of one group that no single provider could serve together."""
 
-    def gives(member: oracle.Member, resources: Mapping[str, int]) -> bool:
-        most = {class_: max(allowed(member.stock[class_]), default=0) for class_ in resources if class_ in member.stock}
-        return all(amount <= most.get(class_, 0) for class_, amount in resources.items())
+    def can_serve(member: oracle.Member, resources: Mapping[str, int]) -> bool:
+        largest = {
+            class_: max(allowed(member.stock[class_]), default=0) for class_ in resources if class_ in member.stock
+        }
+        return all(amount <= largest.get(class_, 0) for class_, amount in resources.items())
 
     for group in expected.query.groups:
         together = "resources{}={}".format(group.suffix, ",".join(f"{c}:{n}" for c, n in group.resources.items()))
         if group.suffix != UNSUFFIXED and len(group.resources) > 1 and together in text:
-            return not any(gives(member, group.resources) for member in expected.world.members.values())
+            return not any(can_serve(member, group.resources) for member in expected.world.members.values())
     return False

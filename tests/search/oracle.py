@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.world import Member, World
 
-#: (provider, resource class, amount), all of them.
+#: All (provider, resource class, amount) of a candidate.
 Amounts = frozenset[tuple[str, str, int]]
-#: (suffix, the providers that serve it), all of them.
+#: All (suffix, the providers that serve it) of a candidate.
 Mappings = frozenset[tuple[str, frozenset[str]]]
 Answer = tuple[Amounts, Mappings]
 #: The supply of one group: (provider, class, amount), and (provider, None, 0) for a group without resources.
@@ -38,7 +38,7 @@ def answers_of(world: World, query: SearchQuery, anchor: str) -> set[Answer]:
     }
 
 
-def summarised(world: World, query: SearchQuery, candidates: set[Answer]) -> set[str]:
+def summarized_providers(world: World, query: SearchQuery, candidates: set[Answer]) -> set[str]:
     """Return the providers that a response with these candidates summarizes."""
     used = {name for amounts, _ in candidates for name, _, _ in amounts}
     if not query.nested:
@@ -71,7 +71,11 @@ def fits(member: Member, class_: str, amount: int) -> bool:
     if stock is None:
         return False
     capacity = (stock.total - stock.reserved) * stock.allocation_ratio
-    return stock.used + amount <= capacity and stock.min_unit <= amount <= stock.most and amount % stock.step_size == 0
+    return (
+        stock.used + amount <= capacity
+        and stock.min_unit <= amount <= stock.effective_max_unit
+        and amount % stock.step_size == 0
+    )
 
 
 def meets(requirement: NameCondition, names: frozenset[str]) -> bool:
@@ -119,16 +123,16 @@ def by_several(world: World, group: Group, anchor: str, usable: list[Member]) ->
     root = world.members[anchor]
     if group.aggregates.none_of & root.aggregates:
         return
-    givers = []
+    eligible = []
     for member in usable:
         spanned = world.root(member.name) == anchor and belongs(group, root.aggregates)
         if (belongs(group, member.aggregates) or spanned) and not group.aggregates.none_of & member.aggregates:
-            givers.append(member)
-    choices = [[m for m in givers if fits(m, class_, amount)] for class_, amount in group.resources.items()]
-    for chosen in itertools.product(*choices):
-        traits = frozenset().union(*(member.traits for member in chosen))
+            eligible.append(member)
+    choices = [[m for m in eligible if fits(m, class_, amount)] for class_, amount in group.resources.items()]
+    for suppliers in itertools.product(*choices):
+        traits = frozenset().union(*(member.traits for member in suppliers))
         if all(any_of & traits for any_of in group.traits.any_of):
-            pairs = zip(chosen, group.resources.items(), strict=True)
+            pairs = zip(suppliers, group.resources.items(), strict=True)
             yield tuple((member.name, class_, amount) for member, (class_, amount) in pairs)
 
 
@@ -146,7 +150,7 @@ def allowed(world: World, query: SearchQuery, combination: tuple[Match, ...]) ->
         names = set().union(*(used[suffix] for suffix in suffixes))
         if not any(all(top in world.ancestry(name) for name in names) for top in names):
             return False
-    sums = summed(combination)
+    sums = sum_amounts(combination)
     if not query.nested:
         roots = [world.root(name) for name in {name for name, _ in sums}]
         if len(roots) > len(set(roots)):
@@ -154,7 +158,7 @@ def allowed(world: World, query: SearchQuery, combination: tuple[Match, ...]) ->
     return all(sum_fits(world.members[name], class_, amount) for (name, class_), amount in sums.items())
 
 
-def summed(combination: tuple[Match, ...]) -> Counter[tuple[str, str]]:
+def sum_amounts(combination: tuple[Match, ...]) -> Counter[tuple[str, str]]:
     sums: Counter[tuple[str, str]] = Counter()
     for match in combination:
         for name, class_, amount in match:
@@ -166,12 +170,12 @@ def summed(combination: tuple[Match, ...]) -> Counter[tuple[str, str]]:
 def sum_fits(member: Member, class_: str, amount: int) -> bool:
     stock = member.stock[class_]
     capacity = math.floor((stock.total - stock.reserved) * stock.allocation_ratio)
-    return stock.used + amount <= capacity and amount <= stock.most
+    return stock.used + amount <= capacity and amount <= stock.effective_max_unit
 
 
 def answer(query: SearchQuery, combination: tuple[Match, ...]) -> Answer:
     return (
-        frozenset((name, class_, amount) for (name, class_), amount in summed(combination).items()),
+        frozenset((name, class_, amount) for (name, class_), amount in sum_amounts(combination).items()),
         frozenset(
             (group.suffix, frozenset(name for name, _, _ in match))
             for group, match in zip(query.groups, combination, strict=True)

@@ -23,7 +23,9 @@ def use(world: World, amounts: Iterable[Amount], *, one_consumer: bool = False) 
     for name, class_, amount in amounts:
         member = used.members[name]
         stock = member.stock[class_]
-        stock = replace(stock, used=stock.used + amount, max_unit=stock.most - (amount if one_consumer else 0))
+        stock = replace(
+            stock, used=stock.used + amount, max_unit=stock.effective_max_unit - (amount if one_consumer else 0)
+        )
         used.members[name] = replace(member, stock={**member.stock, class_: stock})
     return used
 
@@ -45,10 +47,10 @@ def has_copies(world: World, query: SearchQuery, copies: int, anchors: list[str]
     )
 
 
-def has_joined(world: World, wanted: list[tuple[SearchQuery, list[Amount]]], anchor: str) -> bool:
+def fit_together(world: World, consumers: list[tuple[SearchQuery, list[Amount]]], anchor: str) -> bool:
     """Whether candidates of one tree for different consumers fit together, each with the amounts it releases."""
-    if not wanted:
+    if not consumers:
         return True
-    query, own = wanted[0]
-    placements = {amounts for amounts, _ in places(use(world, own), query, [anchor]).get(anchor, ())}
-    return any(has_joined(use(world, amounts), wanted[1:], anchor) for amounts in placements)
+    query, released = consumers[0]
+    placements = {amounts for amounts, _ in places(use(world, released), query, [anchor]).get(anchor, ())}
+    return any(fit_together(use(world, amounts), consumers[1:], anchor) for amounts in placements)

@@ -20,27 +20,27 @@ from placement.search.solver.work_limit import WorkLimit
 ROOT = 100
 
 
-def devices(groups: int, count: int, *, isolate: bool = True, root: int = ROOT, each: int = 1) -> TreeProblem:
+def devices(groups: int, count: int, *, isolate: bool = True, root: int = ROOT, capacity: int = 1) -> TreeProblem:
     """Return a problem of a root with ``count`` children, each of which can supply any of the groups."""
     requirements = Requirements(tuple(Demand(f"_{number}", {"PGPU": 1}) for number in range(groups)), isolate=isolate)
     children = tuple(range(root + 1, root + 1 + count))
-    facts = {child: ProviderFacts((child, root), available={"PGPU": each}) for child in children}
+    facts = {child: ProviderFacts((child, root), available={"PGPU": capacity}) for child in children}
     return TreeProblem(requirements, (children,) * groups, facts)
 
 
-def assigned(candidate: Candidate) -> tuple[int, ...]:
+def assignment(candidate: Candidate) -> tuple[int, ...]:
     return tuple(provider for providers in candidate.mappings.values() for provider in providers)
 
 
 @pytest.mark.parametrize("module", [canonical_form, combine_module, matching], ids=lambda module: module.__name__)
-def test_the_examples_in_the_docstrings(module: types.ModuleType) -> None:
+def test_the_examples_in_the_docstrings_are_right(module: types.ModuleType) -> None:
     result = doctest.testmod(module)
     assert (result.failed, result.attempted > 0) == (0, True)
 
 
 @pytest.mark.parametrize("isolate", [True, False], ids=["isolated", "by capacity"])
 def test_every_assignment_of_devices_to_groups_is_a_candidate(isolate: bool) -> None:
-    assignments = [assigned(candidate) for candidate in combine(devices(3, 4, isolate=isolate))]
+    assignments = [assignment(candidate) for candidate in combine(devices(3, 4, isolate=isolate))]
     assert assignments == [*itertools.permutations(range(ROOT + 1, ROOT + 5), 3)]
 
 
@@ -61,14 +61,14 @@ def test_a_group_with_a_larger_domain_avoids_the_providers_that_other_groups_nee
     requirements = Requirements(tuple(Demand(name, {}) for name in "012"), isolate=True)
     facts = {provider: ProviderFacts((provider, ROOT)) for provider in range(1, 5)}
     candidates = combine(TreeProblem(requirements, ((1, 2, 3), (1, 2), (2, 1)), facts))
-    assert sorted(map(assigned, candidates)) == [(3, 1, 2), (3, 2, 1)]
+    assert sorted(map(assignment, candidates)) == [(3, 1, 2), (3, 2, 1)]
 
 
 def test_the_common_ancestor_may_be_assigned_last() -> None:
     requirements = Requirements(tuple(Demand(name, {}) for name in "0123"), same_subtrees=(frozenset("0123"),))
     facts = {ROOT: ProviderFacts((ROOT,)), **{child: ProviderFacts((child, ROOT)) for child in (1, 2, 3, 4)}}
     candidates = combine(TreeProblem(requirements, ((1,), (2,), (3,), (4, ROOT)), facts))
-    assert [*map(assigned, candidates)] == [(1, 2, 3, ROOT)]
+    assert [*map(assignment, candidates)] == [(1, 2, 3, ROOT)]
 
 
 @pytest.mark.parametrize("alike", [True, False], ids=["interchangeable devices", "devices that differ"])
@@ -92,14 +92,14 @@ def test_an_assigned_provider_is_not_interchangeable_with_an_equal_one() -> None
     lineages = {ROOT: (ROOT,), 1: (1, ROOT), 2: (2, ROOT)}
     facts = {provider: ProviderFacts(lineage, available={"VCPU": 1}) for provider, lineage in lineages.items()}
     candidates = combine(TreeProblem(requirements, ((ROOT,), (1, 2), (2, 1), (1, 2, ROOT)), facts))
-    assert [*map(assigned, candidates)] == [(ROOT, 1, 1, 1), (ROOT, 2, 2, 2)]
+    assert [*map(assignment, candidates)] == [(ROOT, 1, 1, 1), (ROOT, 2, 2, 2)]
 
 
 def test_equal_providers_in_different_domains_are_not_interchangeable() -> None:
     requirements = Requirements((Demand("_A", {}), Demand("_B", {})), same_subtrees=(frozenset({"_A", "_B"}),))
     facts = {child: ProviderFacts((child, ROOT)) for child in (1, 2, 3)}
     candidates = combine(TreeProblem(requirements, ((1, 2), (2, 3)), facts))
-    assert [*map(assigned, candidates)] == [(2, 2)]
+    assert [*map(assignment, candidates)] == [(2, 2)]
 
 
 def test_amounts_of_groups_on_one_provider_are_summed() -> None:
@@ -131,12 +131,12 @@ def test_a_single_provider_must_have_all_required_traits() -> None:
 
 
 def test_trees_with_equal_canonical_forms_share_solutions() -> None:
-    cache, left = SolutionCache(), []
+    cache, remaining = SolutionCache(), []
     for root in (100, 200, 300):
-        assignments = [assigned(candidate) for candidate in combine(devices(3, 3, root=root), cache)]
+        assignments = [assignment(candidate) for candidate in combine(devices(3, 3, root=root), cache)]
         assert assignments == [*itertools.permutations(range(root + 1, root + 4))]
-        left.append(cache.budget.operations)
-    assert OPERATIONS > left[0] == left[1] == left[2], "only the first tree is searched"
+        remaining.append(cache.budget.operations)
+    assert OPERATIONS > remaining[0] == remaining[1] == remaining[2], "only the first tree is searched"
 
 
 EVEN = tuple(2 * half for half in (230, 195, 154, 206, 163, 244, 150, 164, 194, 228, 152, 214, 184, 145, 198, 184, 161))
@@ -155,9 +155,9 @@ def odd(root: int, difference: int = 0) -> TreeProblem:
 
     The total is just enough, but each device has an odd amount and every demand is even.
     """
-    each = sum(EVEN) // 4
-    assert (each % 2, sum(EVEN) % 4) == (1, 0)
-    return packing(root, each - difference, each + difference, each, each)
+    capacity = sum(EVEN) // 4
+    assert (capacity % 2, sum(EVEN) % 4) == (1, 0)
+    return packing(root, capacity - difference, capacity + difference, capacity, capacity)
 
 
 # --- limits ---
@@ -172,9 +172,9 @@ def test_a_tree_above_its_work_limit_is_abandoned() -> None:
 def test_abandoned_trees_do_not_use_up_the_budget_of_others() -> None:
     budget = Budget()
     hard = [odd(100 * number, 2 * number) for number in range(20)]
-    assert [assigned(candidate)[0] for candidate in choose([*hard, packing(5000, *[5000] * 4)], 1, budget=budget)] == [
-        5001
-    ]
+    assert [
+        assignment(candidate)[0] for candidate in choose([*hard, packing(5000, *[5000] * 4)], 1, budget=budget)
+    ] == [5001]
     assert budget.shortage == "operations"
 
 
@@ -245,7 +245,7 @@ def test_the_strategies_choose_round_robin_or_tree_by_tree() -> None:
     problems = [devices(2, 2, root=root) for root in (100, 200, 300)]
 
     def trees(strategy: str) -> list[int]:
-        return [assigned(candidate)[0] // 100 for candidate in choose(problems, 4, strategy)]
+        return [assignment(candidate)[0] // 100 for candidate in choose(problems, 4, strategy)]
 
     assert trees(BREADTH_FIRST) == [1, 2, 3, 1]
     assert trees(DEPTH_FIRST) == [1, 1, 2, 2]
@@ -265,7 +265,7 @@ def refusals(*problems: TreeProblem, budget: Budget | None = None, limit: int | 
     return names
 
 
-def two(
+def two_groups(
     *domains: tuple[int, ...], isolate: bool = False, skip_shared: bool = False, may_repeat: bool = False
 ) -> TreeProblem:
     """Return a problem of two groups of one PGPU each.
@@ -283,9 +283,9 @@ def two(
 def test_the_constraint_that_refuses_a_tree_is_reported(alone: bool) -> None:
     unshared = (11,) if alone else (11, 11)
     shared = (20,) if alone else (20, 20)
-    assert refusals(two(unshared, unshared, isolate=True)) == {"group_policy": 1}
-    assert refusals(two(unshared, unshared)) == {"resources:PGPU": 1}
-    assert refusals(two(shared, shared, skip_shared=True)) == {"already searched in another tree": 1}
+    assert refusals(two_groups(unshared, unshared, isolate=True)) == {"group_policy": 1}
+    assert refusals(two_groups(unshared, unshared)) == {"resources:PGPU": 1}
+    assert refusals(two_groups(shared, shared, skip_shared=True)) == {"already searched in another tree": 1}
     traits = Requirements((Demand("", {"VCPU": 1}), Demand("", {"DISK_GB": 1})), required=(frozenset({"T0"}),))
     facts = {1: ProviderFacts((1,)), 2: ProviderFacts((2,))}
     domains = ((1,), (1,)) if alone else ((1,), (2,))
@@ -315,7 +315,7 @@ def test_the_deepest_refusal_is_reported() -> None:
     assert refusals(problem) == {"same_subtree": 1}
 
 
-def test_each_of_several_equal_trees_is_reported() -> None:
+def test_each_of_several_equivalent_trees_is_reported_as_refused() -> None:
     problems = [devices(3, 2, root=root)._replace(tree=root) for root in (100, 200, 300)]
     refused: list[tuple[int, str]] = []
     assert not choose(problems, refused=lambda *refusal: refused.append(refusal))
@@ -331,14 +331,20 @@ def test_a_tree_that_is_not_searched_is_not_reported() -> None:
 
 
 def test_a_tree_with_the_candidates_of_another_is_reported() -> None:
-    same = [two((20,), (20,), may_repeat=True) for _ in range(3)]
-    assert refusals(*same) == {"already searched in another tree": 2}
+    problems = [two_groups((20,), (20,), may_repeat=True) for _ in range(3)]
+    assert refusals(*problems) == {"already searched in another tree": 2}
 
 
 def test_a_tree_with_its_own_candidates_is_not_reported() -> None:
-    both = [two((20, number), (20, number), may_repeat=True) for number in (11, 12)]
-    assert [*map(assigned, choose(both, strategy=DEPTH_FIRST))] == [(20, 20), (20, 11), (11, 20), (20, 12), (12, 20)]
-    assert refusals(*both) == {}
+    problems = [two_groups((20, number), (20, number), may_repeat=True) for number in (11, 12)]
+    assert [*map(assignment, choose(problems, strategy=DEPTH_FIRST))] == [
+        (20, 20),
+        (20, 11),
+        (11, 20),
+        (20, 12),
+        (12, 20),
+    ]
+    assert refusals(*problems) == {}
 
 
 def test_abandoned_trees_are_reported() -> None:

@@ -36,18 +36,18 @@ QUERIES = dict(costly_queries.queries(10 if LONG else 1))
 class Outcome(NamedTuple):
     candidates: int
     shortage: str | None
-    sent: int
+    size: int
     operations: int
 
 
-def answered(snapshot: Snapshot, query_string: str, version: Version) -> Outcome:
+def respond(snapshot: Snapshot, query_string: str, version: Version) -> Outcome:
     """Do the work of a request, from the query string to the bytes of the response."""
     pairs = parse_qsl(query_string, keep_blank_values=True)
     query = search_query(schema.LIST.validate(pairs, version), version)
     result = find(query, snapshot, Settings(10_000))
-    shown = present(result, version)
-    count = len(shown.document["allocation_requests"])
-    return Outcome(count, shown.shortage, len(encode(shown.document)), result.operations)
+    presented = present(result, version)
+    count = len(presented.document["allocation_requests"])
+    return Outcome(count, presented.shortage, len(encode(presented.document)), result.operations)
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -55,11 +55,11 @@ def test_no_query_exceeds_the_bounds(name: str) -> None:
     costly_query = QUERIES[name]
     assert len(costly_query.query) <= 65_536
     snapshot = costly_query.world()
-    work = functools.partial(answered, snapshot, costly_query.query, Version(1, costly_query.minor))
+    work = functools.partial(respond, snapshot, costly_query.query, Version(1, costly_query.minor))
     measured = cost(work)
     assert measured.seconds < SECONDS
     assert measured.mebibytes < MEBIBYTES
-    assert measured.result.sent < 100 * 2**20
+    assert measured.result.size < 100 * 2**20
     assert measured.result.operations < 1_100_000
 
 
@@ -84,13 +84,13 @@ def test_a_response_that_runs_out_of_memory_contains_the_first_candidates(minor:
     query = search_query(schema.LIST.validate([("resources", "VCPU:1")], version), version)
     result = find(query, snapshot, Settings(10_000))
     everything = present(result, version).document
-    some, shortage = present(result._replace(remaining_memory=800_000), version)
+    partial, shortage = present(result._replace(remaining_memory=800_000), version)
     assert shortage == "memory"
-    count = len(some["allocation_requests"])
+    count = len(partial["allocation_requests"])
     assert 10 < count < 600
-    assert some["allocation_requests"] == everything["allocation_requests"][:count]
-    assert everything["provider_summaries"].items() >= some["provider_summaries"].items()
-    assert len(some["provider_summaries"]) == count * (6 if minor >= 29 else 1)
+    assert partial["allocation_requests"] == everything["allocation_requests"][:count]
+    assert everything["provider_summaries"].items() >= partial["provider_summaries"].items()
+    assert len(partial["provider_summaries"]) == count * (6 if minor >= 29 else 1)
 
 
 def test_a_shared_summary_is_counted_once_and_at_least_one_candidate_is_returned() -> None:
@@ -98,12 +98,12 @@ def test_a_shared_summary_is_counted_once_and_at_least_one_candidate_is_returned
     version = Version(1, 39)
     query = search_query(schema.LIST.validate([("resources", "VGPU:1")], version), version)
     result = find(query, costly_queries.hosts(600, 5), Settings(strategy=DEPTH_FIRST))
-    some = present(result._replace(remaining_memory=800_000), version).document
-    trees, more = divmod(len(some["provider_summaries"]), 6)
-    assert (10 < trees < 600, more) == (True, 0)
-    assert len(some["allocation_requests"]) == 5 * trees
-    some = present(result._replace(remaining_memory=1), version).document
-    assert len(some["allocation_requests"]) >= 1
+    partial = present(result._replace(remaining_memory=800_000), version).document
+    trees, remainder = divmod(len(partial["provider_summaries"]), 6)
+    assert (10 < trees < 600, remainder) == (True, 0)
+    assert len(partial["allocation_requests"]) == 5 * trees
+    partial = present(result._replace(remaining_memory=1), version).document
+    assert len(partial["allocation_requests"]) >= 1
 
 
 def test_memory_for_as_many_candidates_as_the_limit_is_not_a_shortage() -> None:
@@ -112,8 +112,8 @@ def test_memory_for_as_many_candidates_as_the_limit_is_not_a_shortage() -> None:
     snapshot = costly_queries.hosts(600, 5)
     count = len(find(query, snapshot, Settings(memory=800_000)).candidates)
     assert 10 < count < 3000
-    for wanted, shortage in ((count, None), (count + 1, "memory")):
-        result = find(query, snapshot, Settings(wanted, memory=800_000))
+    for limit, shortage in ((count, None), (count + 1, "memory")):
+        result = find(query, snapshot, Settings(limit, memory=800_000))
         assert len(result.candidates) == count
         assert result.shortage == shortage
         assert result.remaining_memory < 410_000, "half of it is reserved for candidates"

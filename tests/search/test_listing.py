@@ -9,17 +9,17 @@ from placement.index.edit import with_providers
 from placement.search.find import find_providers
 from placement.search.query.query import Group, NameCondition, ProviderFilter
 from tests.search import oracle
-from tests.strategies import CLASSES, HAVING, NAMES, RULES, examples, groups, some, worlds
+from tests.strategies import CLASS_BITS, CLASSES, NAMES, RULES, examples, groups, names_at_bits, worlds
 from tests.world import Member, World
 
 
-def matches(world: World, member: Member, wanted: ProviderFilter) -> bool:
-    group = wanted.group
+def matches(world: World, member: Member, conditions: ProviderFilter) -> bool:
+    group = conditions.group
     tree = [None] + [name for name in world.members if world.root(name) == world.root(member.name)]
     return (
         group.in_tree in tree
-        and wanted.name in (None, member.name)
-        and wanted.uuid in (None, member.name)
+        and conditions.name in (None, member.name)
+        and conditions.uuid in (None, member.name)
         and not group.traits.none_of & member.traits
         and oracle.serves_suffixed(group, member)
     )
@@ -27,12 +27,14 @@ def matches(world: World, member: Member, wanted: ProviderFilter) -> bool:
 
 @st.composite
 def filters(draw: st.DrawFn, world: World) -> ProviderFilter:
-    resources = {class_: draw(st.integers(1, 2)) for class_ in some(CLASSES, draw(st.sampled_from(HAVING)))}
+    resources = {
+        class_: draw(st.integers(1, 2)) for class_ in names_at_bits(CLASSES, draw(st.sampled_from(CLASS_BITS)))
+    }
     group = draw(groups(world, "", resources, draw(st.sampled_from((*RULES, "none")))))
-    named = draw(st.integers(0, 15))
+    choice = draw(st.integers(0, 15))
     return ProviderFilter(
-        name=draw(st.sampled_from(NAMES)) if named == 1 else None,
-        uuid=draw(st.sampled_from(NAMES)) if named in (2, 3) else None,
+        name=draw(st.sampled_from(NAMES)) if choice == 1 else None,
+        uuid=draw(st.sampled_from(NAMES)) if choice in (2, 3) else None,
         group=group,
     )
 
@@ -42,10 +44,10 @@ def filters(draw: st.DrawFn, world: World) -> ProviderFilter:
 def test_a_provider_is_listed_if_it_matches_every_filter(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
     for _ in range(5):
-        wanted = data.draw(filters(world))
-        providers = [snapshot.provider(slot) for slot in find_providers(wanted, snapshot)]
+        conditions = data.draw(filters(world))
+        providers = [snapshot.provider(slot) for slot in find_providers(conditions, snapshot)]
         assert [provider.uuid for provider in providers] == [
-            name for name, member in world.members.items() if matches(world, member, wanted)
+            name for name, member in world.members.items() if matches(world, member, conditions)
         ]
         assert providers == sorted(providers)
 

@@ -120,7 +120,7 @@ def test_a_tree_whose_eligible_providers_lack_a_required_trait_is_removed() -> N
 
 @examples(100)
 @given(data=st.data(), world=worlds())
-def test_a_subset_of_the_trees_is_narrowed_like_the_whole(data: st.DataObject, world: World) -> None:
+def test_a_subset_of_the_trees_is_narrowed_like_all_trees(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
     query: SearchQuery = data.draw(search_queries(world))
     roots = snapshot.forest.all_roots.slots()
@@ -129,6 +129,6 @@ def test_a_subset_of_the_trees_is_narrowed_like_the_whole(data: st.DataObject, w
     within = narrow(query, snapshot, Budget(), Refusals(), subset)
     assert within.roots.slots().tolist() == (everywhere.roots & subset).slots().tolist()
     if within.roots:
-        of_all, of_subset = (TreeProblems(each, None, Budget()) for each in (everywhere, within))
+        of_all, of_subset = (TreeProblems(narrowed, None, Budget()) for narrowed in (everywhere, within))
         for root in within.roots.slots().tolist():
             assert of_subset.alone(root).domains == of_all.alone(root).domains

@@ -22,8 +22,8 @@ def service(database: Database) -> Callable[..., Candidates]:
     """Return a function that starts a service with options; three hosts have two devices each."""
 
     def start(**options: Any) -> Candidates:
-        named = {f"placement__{name}": value for name, value in options.items()}
-        call = caller.inside(deploy.loadapp(web.configuration(**named), database))
+        settings = {f"placement__{name}": value for name, value in options.items()}
+        call = caller.inside(deploy.loadapp(web.configuration(**settings), database))
         for number in range(9):
             body = {"name": f"{number // 3}.{number % 3}", "uuid": uuid(number)}
             if number % 3:
@@ -61,11 +61,11 @@ def test_the_strategy_determines_the_order_of_hosts(
     assert "".join(name[0] for name in candidates("&limit=4")) == hosts[:4]
 
 
-@pytest.mark.parametrize(("most", "count", "of_ten"), [(4, 4, 4), (1, 1, 1), (0, 0, 0), (-1, 6, 6), (100, 6, 6)])
+@pytest.mark.parametrize(("configured", "count", "of_ten"), [(4, 4, 4), (1, 1, 1), (0, 0, 0), (-1, 6, 6), (100, 6, 6)])
 def test_the_configured_limit_applies_to_requests_without_a_lower_one(
-    service: Callable[..., Candidates], most: int, count: int, of_ten: int
+    service: Callable[..., Candidates], configured: int, count: int, of_ten: int
 ) -> None:
-    candidates = service(max_allocation_candidates=most)
+    candidates = service(max_allocation_candidates=configured)
     assert len(candidates()) == count
     assert len(candidates("&limit=10")) == of_ten
     assert len(candidates("&limit=1")) == min(1, count)

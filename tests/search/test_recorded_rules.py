@@ -16,7 +16,9 @@ from tests.world import World
 
 def names(snapshot: Snapshot, refusal: Refusal) -> tuple[set[str], set[str]]:
     """Return the providers before and after a rule."""
-    before, after = ({snapshot.provider(slot).uuid for slot in of.slots()} for of in (refusal.before, refusal.after))
+    before, after = (
+        {snapshot.provider(slot).uuid for slot in slot_set.slots()} for slot_set in (refusal.before, refusal.after)
+    )
     return before, after
 
 
@@ -66,7 +68,7 @@ def test_a_tree_is_recorded_under_the_constraint_that_refused_it_last() -> None:
     assert pairs(7, amount=2).refusals.combining == {"resources:VGPU": 7}
 
 
-def test_some_of_the_trees_are_kept_as_examples() -> None:
+def test_a_recorded_rule_has_at_most_five_trees_as_examples() -> None:
     result = pairs(7, isolate=True)
     roots = [result.snapshot.provider(slot).uuid for slot in result.refusals.examples["group_policy"]]
     assert roots == ["cn0", "cn1", "cn2", "cn3", "cn4"]

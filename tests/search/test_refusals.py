@@ -63,7 +63,7 @@ def test_trees_that_lead_to_the_same_candidates_are_counted() -> None:
     assert refused_in_combining(result) == 3
 
 
-def test_each_of_several_equal_trees_is_counted() -> None:
+def test_each_of_several_equivalent_trees_is_counted_as_refused() -> None:
     groups = tuple(Group(suffix, {"VCPU": 1}) for suffix in ("_A", "_B"))
     result = find(SearchQuery(groups, isolate=True), pool_and_hosts(3).snapshot())
     assert result.refusals.combining == {"group_policy": 3}
@@ -84,7 +84,7 @@ def test_unsearched_trees_are_not_counted() -> None:
     assert (result.refusals.combining, result.complete) == ({}, False)
 
 
-def test_some_of_the_refused_trees_are_kept_as_examples() -> None:
+def test_refused_trees_are_kept_as_examples_up_to_a_limit() -> None:
     groups = tuple(Group(suffix, {"VCPU": 1}) for suffix in ("_A", "_B"))
     result = find(SearchQuery(groups, isolate=True), pool_and_hosts(EXAMPLES + 2).snapshot())
     assert result.refusals.combining == {"group_policy": EXAMPLES + 2}

@@ -21,7 +21,7 @@ from tests.world import World
 QUERIES = 5
 
 
-def named(result: SearchResult) -> list[oracle.Answer]:
+def as_answers(result: SearchResult) -> list[oracle.Answer]:
     """Return the candidates as answers of the oracle."""
 
     def name(slot: int) -> str:
@@ -34,7 +34,7 @@ def named(result: SearchResult) -> list[oracle.Answer]:
 
     return [
         (
-            frozenset((name(slot), *item) for slot, given in candidate.amounts.items() for item in given.items()),
+            frozenset((name(slot), *item) for slot, amounts in candidate.amounts.items() for item in amounts.items()),
             frozenset((suffix, names(slots)) for suffix, slots in candidate.mappings.items()),
         )
         for candidate in result.candidates
@@ -42,7 +42,7 @@ def named(result: SearchResult) -> list[oracle.Answer]:
 
 
 def distinct_answers(result: SearchResult) -> set[oracle.Answer]:
-    answers = named(result)
+    answers = as_answers(result)
     assert result.complete
     assert len(answers) == len(set(answers))
     return set(answers)
@@ -59,7 +59,9 @@ def test_the_search_finds_the_candidates_of_the_brute_force(data: st.DataObject,
 
 @examples(400)
 @given(data=st.data(), world=crowds())
-def test_the_search_finds_them_where_capacity_is_short(data: st.DataObject, world: World) -> None:
+def test_the_search_finds_the_candidates_of_the_brute_force_where_capacity_is_short(
+    data: st.DataObject, world: World
+) -> None:
     snapshot = world.snapshot()
     for _ in range(QUERIES):
         query: SearchQuery = data.draw(crowded_queries())
@@ -72,16 +74,16 @@ def test_the_order_does_not_change_the_set_and_a_limit_returns_a_subset(data: st
     snapshot = world.snapshot()
     query: SearchQuery = data.draw(search_queries(world))
     everything = distinct_answers(find(query, snapshot))
-    limit, most = data.draw(st.integers(1, 5)), data.draw(st.sampled_from((None, 3)))
+    limit, max_candidates = data.draw(st.integers(1, 5)), data.draw(st.sampled_from((None, 3)))
     for strategy in (BREADTH_FIRST, DEPTH_FIRST):
         for randomize in (False, True):
             settings = Settings(strategy=strategy, randomize=randomize, seed=data.draw(st.integers(0, 9)))
             assert distinct_answers(find(query, snapshot, settings)) == everything
-            limited = find(replace(query, limit=limit), snapshot, replace(settings, max_candidates=most))
-            some = distinct_answers(limited)
-            assert some <= everything
-            assert len(some) == min(limit, most or limit, len(everything))
-            assert limited.limited == (len(some) == min(limit, most or limit))
+            limited = find(replace(query, limit=limit), snapshot, replace(settings, max_candidates=max_candidates))
+            subset = distinct_answers(limited)
+            assert subset <= everything
+            assert len(subset) == min(limit, max_candidates or limit, len(everything))
+            assert limited.limited == (len(subset) == min(limit, max_candidates or limit))
 
 
 @examples(200)
@@ -89,27 +91,29 @@ def test_the_order_does_not_change_the_set_and_a_limit_returns_a_subset(data: st
 def test_another_required_trait_never_adds_a_candidate(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
     query: SearchQuery = data.draw(search_queries(world))
-    more = frozenset({data.draw(st.sampled_from(TRAITS))})
+    extra_trait = frozenset({data.draw(st.sampled_from(TRAITS))})
     place = data.draw(st.integers(0, len(query.groups) - 1))
     groups = [
-        replace(group, traits=replace(group.traits, any_of=(*group.traits.any_of, more))) if number == place else group
+        replace(group, traits=replace(group.traits, any_of=(*group.traits.any_of, extra_trait)))
+        if number == place
+        else group
         for number, group in enumerate(query.groups)
     ]
     stricter = find(replace(query, groups=tuple(groups)), snapshot)
     assert distinct_answers(stricter) <= distinct_answers(find(query, snapshot))
 
 
-def packing(rooms: Iterable[int], amounts: Iterable[int]) -> tuple[World, SearchQuery]:
+def packing(capacities: Iterable[int], amounts: Iterable[int]) -> tuple[World, SearchQuery]:
     """Return a host with devices of these capacities, and a query with a group for each amount."""
     world = World()
     world.host("host")
-    for number, room in enumerate(rooms):
-        world.host(f"device{number}", parent="host", VGPU=room)
+    for number, capacity in enumerate(capacities):
+        world.host(f"device{number}", parent="host", VGPU=capacity)
     groups = (Group(f"_{number}", {"VGPU": amount}) for number, amount in enumerate(amounts))
     return world, SearchQuery(tuple(groups))
 
 
-def test_very_many_groups_have_fewer_candidates() -> None:
+def test_a_search_of_two_hundred_groups_returns_fewer_than_a_thousand_candidates() -> None:
     """Ten thousand candidates of two hundred groups took gigabytes."""
     world, query = packing([100, 100], [1] * 200)
     result = find(query, world.snapshot(), Settings(10_000))
@@ -122,7 +126,7 @@ def test_very_many_groups_have_fewer_candidates() -> None:
     assert (len(more.candidates), more.limited, more.shortage) == (len(result.candidates), False, "memory")
 
 
-def test_up_to_twelve_groups_have_ten_thousand_candidates() -> None:
+def test_a_search_of_up_to_twelve_groups_returns_up_to_ten_thousand_candidates() -> None:
     for groups in (1, 2, 8, 12):
         world, query = packing([100] * 12, [1] * groups)
         result = find(query, world.snapshot(), Settings(10_000))

@@ -14,11 +14,11 @@ from tests.caller import NEW_CONSUMER, Caller
 from tests.db.in_process import placement
 from tests.search import oracle
 from tests.search.query import query_string
-from tests.strategies import AGGREGATES, TRAITS, scaled, search_queries, worlds
+from tests.strategies import AGGREGATES, TRAITS, scale, search_queries, worlds
 from tests.world import Member, Stock, World
 
 #: Candidates of one response that are claimed.
-MOST = 12
+MAX_CLAIMS = 12
 
 
 class Mirror:
@@ -32,7 +32,7 @@ class Mirror:
     def create(self) -> None:
         """Create the providers, parents first."""
         for trait in TRAITS:
-            self._done("PUT", f"/traits/{self.name(trait)}")
+            self._send("PUT", f"/traits/{self.name(trait)}")
         for name in sorted(self._world.members, key=lambda name: len(self._world.ancestry(name))):
             self._create(self._world.members[name])
 
@@ -44,7 +44,7 @@ class Mirror:
             return str(uuid.uuid5(self._number, name))
         return str(uuid.uuid5(self._number, f"provider {name}"))
 
-    def _done(self, method: str, path: str, body: Any = None) -> None:
+    def _send(self, method: str, path: str, body: Any = None) -> None:
         answer = self._call(method, path, body=body)
         assert 200 <= answer.status < 300, (method, path, body, answer)
 
@@ -52,33 +52,33 @@ class Mirror:
         provider = self.name(member.name)
         path = f"/resource_providers/{provider}"
         parent = self.name(member.parent) if member.parent else None
-        self._done("POST", "/resource_providers", {"name": provider, "uuid": provider, "parent_provider_uuid": parent})
+        self._send("POST", "/resource_providers", {"name": provider, "uuid": provider, "parent_provider_uuid": parent})
         self._created.append(provider)
         generation = 0
         if member.stock:
             # First a large inventory: the usage may violate the rules of the inventory that replaces it.
-            roomy = {class_: {"total": 1000} for class_ in member.stock}
-            exact = {class_: inventory(of) for class_, of in member.stock.items()}
-            used = {class_: of.used for class_, of in member.stock.items() if of.used}
-            for inventories in (roomy, exact):
+            large = {class_: {"total": 1000} for class_ in member.stock}
+            exact = {class_: inventory(stock) for class_, stock in member.stock.items()}
+            used = {class_: stock.used for class_, stock in member.stock.items() if stock.used}
+            for inventories in (large, exact):
                 body = {"resource_provider_generation": generation, "inventories": inventories}
-                self._done("PUT", f"{path}/inventories", body)
+                self._send("PUT", f"{path}/inventories", body)
                 generation += 1
-                if used and inventories is roomy:
+                if used and inventories is large:
                     self.claim({provider: {"resources": used}})
                     generation += 1
         traits = [self.name(trait) if trait in TRAITS else trait for trait in member.traits]
         if traits:
-            self._done("PUT", f"{path}/traits", {"resource_provider_generation": generation, "traits": traits})
+            self._send("PUT", f"{path}/traits", {"resource_provider_generation": generation, "traits": traits})
             generation += 1
         aggregates = [self.name(aggregate) for aggregate in member.aggregates]
-        self._done("PUT", f"{path}/aggregates", {"resource_provider_generation": generation, "aggregates": aggregates})
+        self._send("PUT", f"{path}/aggregates", {"resource_provider_generation": generation, "aggregates": aggregates})
 
     def claim(self, allocations: Any, **more: Any) -> str:
         """Claim as a new consumer, and return its uuid."""
         consumer = str(uuid.uuid4())
         self._consumers.append(consumer)
-        self._done("PUT", f"/allocations/{consumer}", {"allocations": allocations, **more, **NEW_CONSUMER})
+        self._send("PUT", f"/allocations/{consumer}", {"allocations": allocations, **more, **NEW_CONSUMER})
         return consumer
 
     def remove(self) -> None:
@@ -86,7 +86,7 @@ class Mirror:
         for consumer in self._consumers:
             self._call("DELETE", f"/allocations/{consumer}")
         for provider in reversed(self._created):
-            self._done("DELETE", f"/resource_providers/{provider}")
+            self._send("DELETE", f"/resource_providers/{provider}")
 
     def ask(self, query: SearchQuery) -> Any:
         """Return the body of the response to a query."""
@@ -96,16 +96,23 @@ class Mirror:
 
     def try_all(self, reply: Any) -> None:
         """Claim each candidate unchanged, and release it."""
-        for candidate in reply["allocation_requests"][:MOST]:
-            self._done("DELETE", f"/allocations/{self.claim(**candidate)}")
+        for candidate in reply["allocation_requests"][:MAX_CLAIMS]:
+            self._send("DELETE", f"/allocations/{self.claim(**candidate)}")
 
     def answer(self, candidate: Any) -> oracle.Answer:
         """Return a candidate of a response as an answer of the oracle."""
         names = {self.name(name): name for name in self._world.members}
-        given = candidate["allocations"].items()
+        allocations = candidate["allocations"].items()
         return (
-            frozenset((names[of], *item) for of, took in given for item in took["resources"].items()),
-            frozenset((suffix, frozenset(names[of] for of in by)) for suffix, by in candidate["mappings"].items()),
+            frozenset(
+                (names[provider], *item)
+                for provider, allocation in allocations
+                for item in allocation["resources"].items()
+            ),
+            frozenset(
+                (suffix, frozenset(names[provider] for provider in providers))
+                for suffix, providers in candidate["mappings"].items()
+            ),
         )
 
 
@@ -114,7 +121,7 @@ def inventory(stock: Stock) -> dict[str, Any]:
         "total": stock.total,
         "reserved": stock.reserved,
         "min_unit": stock.min_unit,
-        "max_unit": stock.most,
+        "max_unit": stock.effective_max_unit,
         "step_size": stock.step_size,
         "allocation_ratio": stock.allocation_ratio,
     }
@@ -127,7 +134,7 @@ def expressible(query: SearchQuery) -> bool:
     )
 
 
-@settings(max_examples=scaled(12), suppress_health_check=[*HealthCheck])
+@settings(max_examples=scale(12), suppress_health_check=[*HealthCheck])
 @given(data=st.data(), world=worlds())
 def test_every_candidate_can_be_claimed_unchanged(database: Database, data: st.DataObject, world: World) -> None:
     mirror = Mirror(placement(database), world)
@@ -147,6 +154,6 @@ def compare(mirror: Mirror, data: st.DataObject, world: World) -> None:
         expected = oracle.answers(world, query)
         assert set(answers) == expected
         assert {*reply["provider_summaries"]} == {
-            mirror.name(name) for name in oracle.summarised(world, query, expected)
+            mirror.name(name) for name in oracle.summarized_providers(world, query, expected)
         }
         mirror.try_all(reply)

@@ -11,7 +11,7 @@ import pytest
 
 from placement.search.solver.combine import combine
 from placement.search.solver.problem import Demand, ProviderFacts, Requirements, TreeProblem
-from tests.strategies import TRAITS, scaled
+from tests.strategies import TRAITS, scale
 
 CLASSES = ("a", "b")
 SUFFIXES = ("1", "2", "3", "4")
@@ -49,7 +49,7 @@ def random_problem(chance: random.Random) -> TreeProblem:
         tuple(
             provider
             for provider in chance.choice(some_domains)
-            if all(facts[provider].available[name] >= of for name, of in demand.amounts.items())
+            if all(facts[provider].available[name] >= amount for name, amount in demand.amounts.items())
         )
         for demand in demands
     ]
@@ -93,7 +93,7 @@ def brute_force(problem: TreeProblem) -> Iterator[Mappings]:
 @pytest.mark.parametrize("piece", range(4))
 def test_combining_finds_the_solutions_of_brute_force(piece: int) -> None:
     """Seeds are enumerated instead of drawn by Hypothesis, because some errors show in one problem of ten thousand."""
-    for number in range(piece, scaled(12_000), 4):
+    for number in range(piece, scale(12_000), 4):
         problem = random_problem(random.Random(number))
         solutions = [
             tuple((suffix, frozenset(providers)) for suffix, providers in candidate.mappings.items())

@@ -20,7 +20,7 @@ from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.world import Stock, World
 
 SSE = "HW_CPU_X86_SSE"
-THREE = {"VCPU": 1, "MEMORY_MB": 1024, "DISK_GB": 100}
+THREE_CLASSES = {"VCPU": 1, "MEMORY_MB": 1024, "DISK_GB": 100}
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +47,10 @@ def world() -> World:
 @pytest.mark.parametrize(
     ("resources", "required", "forbidden", "version", "candidates", "summaries"),
     [
-        (THREE, None, None, 10, 5, 4),
-        (THREE, None, None, 28, 5, 4),
-        (THREE, SSE, None, 28, 2, 3),
-        (THREE, None, SSE, 28, 3, 3),
+        (THREE_CLASSES, None, None, 10, 5, 4),
+        (THREE_CLASSES, None, None, 28, 5, 4),
+        (THREE_CLASSES, SSE, None, 28, 2, 3),
+        (THREE_CLASSES, None, SSE, 28, 3, 3),
         ({"VCPU": 1}, None, None, 29, 2, 10),
         ({"VCPU": 1}, None, None, 28, 2, 2),
         ({"SRIOV_NET_VF": 4}, None, None, 28, 4, 4),
@@ -60,7 +60,7 @@ def world() -> World:
         ({"DISK_GB": 10, "SRIOV_NET_VF": 4}, None, None, 28, 8, 6),
     ],
 )
-def test_the_worked_example_has_these_numbers(
+def test_the_numbers_of_the_worked_example_are_right(
     world: World,
     resources: dict[str, int],
     required: str | None,
@@ -79,7 +79,7 @@ def test_the_worked_example_has_these_numbers(
     assert len(body["provider_summaries"]) == summaries
 
 
-def test_the_five_candidates_of_three_classes(world: World) -> None:
-    result = find(SearchQuery((Group(resources=THREE),)), world.snapshot())
+def test_a_request_for_three_classes_has_five_candidates(world: World) -> None:
+    result = find(SearchQuery((Group(resources=THREE_CLASSES),)), world.snapshot())
     users = [{result.snapshot.provider(slot).uuid for slot in candidate.amounts} for candidate in result.candidates]
     assert sorted(map(sorted, users)) == [["cn1", "ss"], ["cn1", "ss2"], ["cn2"], ["cn2", "ss"], ["cn2", "ss2"]]

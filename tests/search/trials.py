@@ -56,7 +56,7 @@ class Trials:
             return
         options = [self.matches(group, root) for group in query.groups]
         if all(options):
-            yield from self._combined(query, options, twins(query))
+            yield from self._combinations(query, options, twins(query))
 
     def meets_root_conditions(self, query: SearchQuery, root: str) -> bool:
         """Whether a tree meets the conditions on roots."""
@@ -77,12 +77,12 @@ class Trials:
 
     # --- combining ---
 
-    def _combined(
+    def _combinations(
         self, query: SearchQuery, options: list[list[oracle.Match]], twin_of: list[int | None]
     ) -> Iterator[tuple[Combination, int]]:
         chosen: list[int] = []
 
-        def extend(sums: Counter[tuple[str, str]], taken: frozenset[str]) -> Iterator[tuple[Combination, int]]:
+        def extend(sums: Counter[tuple[str, str]], used: frozenset[str]) -> Iterator[tuple[Combination, int]]:
             place = len(chosen)
             if place == len(options):
                 combination = tuple(options[at][number] for at, number in enumerate(chosen))
@@ -93,25 +93,25 @@ class Trials:
             for number in range(0 if twin is None else chosen[twin], len(options[place])):
                 match = options[place][number]
                 alone = query.isolate and query.groups[place].suffix != UNSUFFIXED
-                if alone and match[0][0] in taken:
+                if alone and match[0][0] in used:
                     continue
-                more = self._added(sums, match)
-                if more is not None:
+                new_sums = self._add_match(sums, match)
+                if new_sums is not None:
                     chosen.append(number)
-                    yield from extend(more, taken | {match[0][0]} if alone else taken)
+                    yield from extend(new_sums, used | {match[0][0]} if alone else used)
                     chosen.pop()
 
         yield from extend(Counter(), frozenset())
 
-    def _added(self, sums: Counter[tuple[str, str]], match: oracle.Match) -> Counter[tuple[str, str]] | None:
+    def _add_match(self, sums: Counter[tuple[str, str]], match: oracle.Match) -> Counter[tuple[str, str]] | None:
         """Return the sums with the amounts of a match; None if they exceed the capacity."""
-        more = sums.copy()
+        new_sums = sums.copy()
         for name, class_, amount in match:
             if class_ is not None:
-                more[name, class_] += amount
-                if not oracle.sum_fits(self.world.members[name], class_, more[name, class_]):
+                new_sums[name, class_] += amount
+                if not oracle.sum_fits(self.world.members[name], class_, new_sums[name, class_]):
                     return None
-        return more
+        return new_sums
 
     def _subtrees_hold(self, query: SearchQuery, combination: Combination) -> bool:
         if not query.same_subtrees:

@@ -80,7 +80,7 @@ def changed_of(commits):
 
 def writing_endpoints():
     """Yield method, path and endpoint of every endpoint of all APIs except those for GET."""
-    for api in apis.WRITTEN:
+    for api in apis.WRITABLE:
         for path, methods in api.routes.items():
             for method, declared in methods.items():
                 if method != "GET":

@@ -100,7 +100,7 @@ def swept(table):
     """Return a function that sweeps a database and returns the numbers of removed and marked rows."""
 
     def work(database):
-        [sweep] = [each for each in made.swept(database, grace=0) if each.table == table]
+        [sweep] = [each for each in made.sweep_database(database, grace=0) if each.table == table]
         return sweep.removed, sweep.marked
 
     return work
@@ -164,7 +164,7 @@ NAMES = {
 def nothing_unused(pair):
     """Remove unused rows of other tests before the test."""
     for _ in range(2):
-        made.swept(pair.databases[0], grace=0)
+        made.sweep_database(pair.databases[0], grace=0)
     pair.settle()
 
 

@@ -20,7 +20,7 @@ from tests import caller, web
 from tests.db.test_never_5xx import furnish
 from tests.nonsense.strategies import ABOUT, VALUES, familiar
 from tests.reply_conformance import Described
-from tests.strategies import scaled
+from tests.strategies import scale
 
 CHECKS = [
     not_a_server_error,
@@ -72,7 +72,7 @@ def answers(operation, percentage):
     """Send requests to an operation; each reply conforms to the description."""
     version = version_of(operation)
 
-    @hypothesis.settings(max_examples=scaled(percentage), database=None)
+    @hypothesis.settings(max_examples=scale(percentage), database=None)
     @hypothesis.given(
         case=operation.as_strategy(GenerationMode.POSITIVE, headers=version)
         | operation.as_strategy(GenerationMode.NEGATIVE, headers=version),

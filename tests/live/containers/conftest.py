@@ -29,5 +29,5 @@ def checkout(tmp_path_factory):
     (directory / "etc/haproxy").mkdir(parents=True)
     # A service of the tests may have to wait for a processor.
     timeouts = {"    timeout queue 60s\n": "    timeout queue 60s\n    timeout check 10s\n"}
-    (directory / "etc/haproxy/placement.cfg").write_text(web_servers.filled("haproxy/placement.cfg", timeouts))
+    (directory / "etc/haproxy/placement.cfg").write_text(web_servers.fill_sample("haproxy/placement.cfg", timeouts))
     return directory

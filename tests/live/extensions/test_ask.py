@@ -37,7 +37,7 @@ providers:
 @pytest.fixture(scope="module")
 def service(backend):
     """A service with the providers above, and one consumer of host1-numa0."""
-    with ask_process.loaded(backend, CLOUD) as loaded:
+    with ask_process.service_with_providers(backend, CLOUD) as loaded:
         _claim(loaded)
         yield loaded
 
@@ -176,7 +176,9 @@ def test_an_overview_is_trees(ask):
 
 def test_an_over_committed_inventory_is_marked(backend, environment):
     """In every overview, with and without colours."""
-    with ask_process.loaded(backend, "providers: [{name: 'host[1-2]', inventories: {VCPU: 8}}]") as service:
+    with ask_process.service_with_providers(
+        backend, "providers: [{name: 'host[1-2]', inventories: {VCPU: 8}}]"
+    ) as service:
         with clients.admin(service) as client:
             query = "resources=VCPU:4&in_tree=host1"
             claim = client.claim(SERVER, query, project_id="red", user_id="ada", consumer_type="JOB")

@@ -26,7 +26,7 @@ providers:
 
 @pytest.fixture(scope="module")
 def service(backend):
-    with ask_process.loaded(backend, HOSTS) as loaded:
+    with ask_process.service_with_providers(backend, HOSTS) as loaded:
         yield loaded
 
 

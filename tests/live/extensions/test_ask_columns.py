@@ -38,7 +38,7 @@ HOSTS = "providers: [{name: 'host[1-2]', inventories: {VCPU: 8}}]"
 @pytest.fixture(scope="module")
 def service(backend):
     """A service with two hosts and a claim."""
-    with ask_process.loaded(backend, HOSTS) as loaded:
+    with ask_process.service_with_providers(backend, HOSTS) as loaded:
         with clients.admin(loaded) as client:
             client.claim(CONSUMER, "resources=VCPU:1", project_id="red", user_id="ada", consumer_type="JOB")
         yield loaded

@@ -25,8 +25,8 @@ def openstack(clients):
 
 def test_create_with_wait(openstack, clients):
     kind, name = unique("gpu"), unique("job")
-    node = clients.available(kind, ("CUSTOM_FAST", "HW_CPU_X86_AVX2"), owner="lab")
-    clients.available(kind, owner="lab")
+    node = clients.available_node(kind, ("CUSTOM_FAST", "HW_CPU_X86_AVX2"), owner="lab")
+    clients.available_node(kind, owner="lab")
     made = openstack.show(
         f"allocation create --resource-class {kind} --trait CUSTOM_FAST --trait HW_CPU_X86_AVX2 --name {name} "
         "--owner lab --extra ticket=17 --wait 60"
@@ -48,7 +48,7 @@ def test_create_with_wait(openstack, clients):
 @ONE_DATABASE
 def test_create_replies_at_once(openstack, clients):
     kind, chosen = unique("gpu"), str(uuid.uuid4())
-    node = clients.available(kind)
+    node = clients.available_node(kind)
     made = openstack.show(f"allocation create --resource-class {kind} --uuid {chosen}")
     assert (made["uuid"], made["state"], made["node_uuid"]) == (chosen, "allocating", None)
     clients.baremetal.wait_for_allocation(chosen, timeout=PATIENCE)
@@ -57,7 +57,7 @@ def test_create_replies_at_once(openstack, clients):
 
 def test_create_among_candidates(openstack, clients):
     kind = unique("gpu")
-    nodes = [clients.available(kind, name=unique("web")) for _ in range(3)]
+    nodes = [clients.available_node(kind, name=unique("web")) for _ in range(3)]
     create = (
         f"allocation create --resource-class {kind} --candidate-node {nodes[1].name} --candidate-node {nodes[2].id} "
         "--wait 60"
@@ -66,12 +66,12 @@ def test_create_among_candidates(openstack, clients):
     assert {tuple(shown["candidate_nodes"]) for shown in made} == {(nodes[1].id, nodes[2].id)}
     assert {shown["node_uuid"] for shown in made} == {nodes[1].id, nodes[2].id}
     reason = f"none of the requested nodes are available and match the resource class {kind}"
-    assert reason in openstack.refused(create)
+    assert reason in openstack.error_of(create)
 
 
 def test_create_prefers_the_node_of_the_same_name(openstack, clients):
     kind = unique("gpu")
-    nodes = [clients.available(kind, name=unique("web")) for _ in range(4)]
+    nodes = [clients.available_node(kind, name=unique("web")) for _ in range(4)]
     for node in nodes[2], nodes[0]:
         made = openstack.show(f"allocation create --resource-class {kind} --name {node.name} --wait 60")
         assert made["node_uuid"] == node.id
@@ -79,7 +79,7 @@ def test_create_prefers_the_node_of_the_same_name(openstack, clients):
 
 def test_create_for_a_node_in_use(openstack, clients):
     kind = unique("old")
-    node = clients.deployed(kind, name=unique("web"))
+    node = clients.deployed_node(kind, name=unique("web"))
     made = openstack.show(f"allocation create --node {node.name}")
     assert (made["state"], made["node_uuid"], made["resource_class"]) == ("active", node.id, kind)
     assert openstack.show(f"node show {node.id} --fields instance_uuid") == {"instance_uuid": made["uuid"]}
@@ -87,7 +87,7 @@ def test_create_for_a_node_in_use(openstack, clients):
 
 def test_wait_ends_with_the_reason(openstack, clients):
     kind, name = unique("gpu"), unique("job")
-    refused = openstack.refused(f"allocation create --resource-class {kind} --name {name} --wait 60")
+    refused = openstack.error_of(f"allocation create --resource-class {kind} --name {name} --wait 60")
     failed = openstack.show(f"allocation show {name}")
     assert failed["last_error"] in refused
     assert failed["last_error"] == (
@@ -95,14 +95,14 @@ def test_wait_ends_with_the_reason(openstack, clients):
     )
     assert (failed["state"], failed["node_uuid"]) == ("error", None)
 
-    clients.available(kind)
+    clients.available_node(kind)
     command = f"allocation create --resource-class {kind} --trait CUSTOM_FAST --trait CUSTOM_RED --wait 60"
-    assert "no suitable nodes have the requested traits CUSTOM_FAST, CUSTOM_RED" in openstack.refused(command)
+    assert "no suitable nodes have the requested traits CUSTOM_FAST, CUSTOM_RED" in openstack.error_of(command)
 
 
 @ONE_DATABASE
 def test_create_is_refused(openstack):
-    assert "--resource-class" in openstack.refused("allocation create --name alone")
+    assert "--resource-class" in openstack.error_of("allocation create --name alone")
     kind, nowhere = unique("gpu"), str(uuid.uuid4())
     create = f"allocation create --resource-class {kind}"
     for words, part in (
@@ -111,7 +111,7 @@ def test_create_is_refused(openstack):
         (f"--candidate-node {nowhere}", nowhere),
         (f"--node {nowhere}", nowhere),
     ):
-        refused = openstack.refused(f"{create} {words}")
+        refused = openstack.error_of(f"{create} {words}")
         assert part in refused
         assert "(HTTP 400)" in refused
     assert openstack.show(f"allocation list --resource-class {kind}") == []
@@ -119,9 +119,9 @@ def test_create_is_refused(openstack):
 
 def test_lists(openstack, clients):
     kind, other = unique("gpu"), unique("cpu")
-    nodes = [clients.available(kind, name=unique("web"), owner="lab") for _ in range(2)]
-    first = clients.allocated(kind, name=unique("b"), owner="lab", candidate_nodes=[nodes[0].id])
-    second = clients.allocated(kind, name=unique("a"), candidate_nodes=[nodes[1].id])
+    nodes = [clients.available_node(kind, name=unique("web"), owner="lab") for _ in range(2)]
+    first = clients.active_allocation(kind, name=unique("b"), owner="lab", candidate_nodes=[nodes[0].id])
+    second = clients.active_allocation(kind, name=unique("a"), candidate_nodes=[nodes[1].id])
     third = clients.baremetal.create_allocation(resource_class=kind, name=unique("c"))
     clients.baremetal.wait_for_allocation(third, timeout=PATIENCE, ignore_error=True)
     clients.baremetal.create_allocation(resource_class=other, name=unique("d"))
@@ -145,7 +145,7 @@ def test_lists(openstack, clients):
     assert listed(f"{of_kind} --owner lab") == [first.id]
     assert listed(f"--node {nodes[1].name}") == listed(f"--node {nodes[1].id}") == [second.id]
     assert set(listed("")) >= {first.id, second.id, third.id}
-    assert "(HTTP 400)" in openstack.refused(f"allocation list --node {unique('nobody')}")
+    assert "(HTTP 400)" in openstack.error_of(f"allocation list --node {unique('nobody')}")
 
     [long, *_] = openstack.show(f"allocation list {of_kind} --long")
     assert (long["owner"], long["candidate_nodes"], long["traits"]) == ("lab", [nodes[0].id], [])
@@ -165,7 +165,7 @@ def test_pages(openstack, clients):
     assert listed(f"--limit 2 --marker {made[1]}") == made[2:4]
     assert listed(f"--marker {made[3]}") == made[4:]
     assert listed("--limit 0") == made
-    assert "(HTTP 404)" in openstack.refused(f"allocation list --marker {uuid.uuid4()}")
+    assert "(HTTP 404)" in openstack.error_of(f"allocation list --marker {uuid.uuid4()}")
 
 
 @ONE_DATABASE
@@ -206,33 +206,33 @@ def test_set_and_unset(openstack, clients):
     openstack.do(f"allocation unset {renamed} --name --extra a --extra c")
     shown = openstack.show(f"allocation show {made['uuid']}")
     assert (shown["name"], shown["extra"]) == (None, {"b": 2})
-    assert "(HTTP 400)" in openstack.refused(f"allocation unset {made['uuid']} --extra missing")
-    gone = openstack.refused(f"allocation show {renamed}")
+    assert "(HTTP 400)" in openstack.error_of(f"allocation unset {made['uuid']} --extra missing")
+    gone = openstack.error_of(f"allocation show {renamed}")
     assert gone.startswith(f"Allocation {renamed} could not be found. (HTTP 404)")
 
 
 def test_delete(openstack, clients):
     kind = unique("gpu")
-    node = clients.available(kind)
+    node = clients.available_node(kind)
     first = openstack.show(f"allocation create --resource-class {kind} --wait 60")
     second = openstack.show(f"allocation create --resource-class {kind} --name {unique('job')}")
     clients.baremetal.wait_for_allocation(second["uuid"], timeout=PATIENCE, ignore_error=True)
     openstack.do(f"allocation delete {first['uuid']} {second['name']}")
     for uuid_ in (first["uuid"], second["uuid"]):
-        assert "(HTTP 404)" in openstack.refused(f"allocation show {uuid_}")
+        assert "(HTTP 404)" in openstack.error_of(f"allocation show {uuid_}")
     freed = openstack.show(f"node show {node.id} --fields instance_uuid allocation_uuid provision_state")
     assert freed == {"instance_uuid": None, "allocation_uuid": None, "provision_state": "available"}
-    assert "could not be found" in openstack.refused(f"allocation delete {first['uuid']}")
+    assert "could not be found" in openstack.error_of(f"allocation delete {first['uuid']}")
     assert openstack.show(f"allocation create --resource-class {kind} --wait 60")["node_uuid"] == node.id
 
 
 def test_a_lease_from_its_request_to_its_end(openstack, clients):
     """Allocate, deploy, undeploy: the end of the deployment ends the allocation."""
     kind = unique("gpu")
-    node = clients.available(kind)
+    node = clients.available_node(kind)
     made = openstack.show(f"allocation create --resource-class {kind} --wait 60")
     openstack.do(f"node deploy {node.id} --wait 60")
     openstack.do(f"node undeploy {node.id} --wait 60")
-    assert "could not be found. (HTTP 404)" in openstack.refused(f"allocation show {made['uuid']}")
+    assert "could not be found. (HTTP 404)" in openstack.error_of(f"allocation show {made['uuid']}")
     freed = openstack.show(f"node show {node.id} --fields instance_uuid allocation_uuid provision_state")
     assert freed == {"instance_uuid": None, "allocation_uuid": None, "provision_state": "available"}

@@ -31,7 +31,7 @@ ENDINGS = ["", "/", "/v1", "/v1/"]
 @pytest.fixture
 def node(clients):
     """The name of a node."""
-    return clients.enrolled(unique("pointed"), name=unique("web"))
+    return clients.enrolled_node(unique("pointed"), name=unique("web"))
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -90,8 +90,8 @@ def test_http_basic(guarded):
     name = unique("web")
     made = commands("s3cret").show(f"node create --driver {DRIVER} --name {name}")
     assert lab.get_node(name).id == made["uuid"]
-    assert "(HTTP 401)" in commands("wrong").refused("node list")
-    assert "(HTTP 401)" in Clients(guarded).openstack.refused("node list")
+    assert "(HTTP 401)" in commands("wrong").error_of("node list")
+    assert "(HTTP 401)" in Clients(guarded).openstack.error_of("node list")
     with pytest.raises(Exception, match="has no credentials"):
         Clients(guarded).baremetal.get_node(name)
 
@@ -115,7 +115,7 @@ def test_a_client_that_is_newer_than_the_server(clients, node):
 
 def test_a_version_that_the_server_lacks(clients):
     newer = Commands(*clients.openstack.options, "--os-baremetal-api-version", "1.999", first=NEWER)
-    refused = newer.refused("node list")
+    refused = newer.error_of("node list")
     assert "1.999" in refused
     assert re.search(r"Supported version range is 1\.1 to 1\.\d{3}\b", refused)
 
@@ -125,14 +125,14 @@ def test_versions_that_the_user_chooses(clients, node):
         return Commands(*clients.openstack.options, "--os-baremetal-api-version", version)
 
     assert at("latest").show(f"node show {node.name} --fields uuid") == {"uuid": node.id}
-    assert "(HTTP 404)" in at("1.51").refused("allocation list")
-    assert "(HTTP 405)" in at("1.51").refused("allocation create --resource-class gpu")
+    assert "(HTTP 404)" in at("1.51").error_of("allocation list")
+    assert "(HTTP 405)" in at("1.51").error_of("allocation create --resource-class gpu")
     assert "allocation_uuid" not in at("1.51").show(f"node show {node.id}")
     made = at("1.52").show(f"allocation create --resource-class {node.resource_class}")["uuid"]
     assert "owner" not in at("1.59").show(f"allocation show {made}")
-    assert "(HTTP 405)" in at("1.56").refused(f"allocation set {made} --extra a=1")
+    assert "(HTTP 405)" in at("1.56").error_of(f"allocation set {made} --extra a=1")
     at("1.57").do(f"allocation set {made} --extra a=1")
-    assert "(HTTP 404)" in at("1.1").refused(f"node show {node.name}")
+    assert "(HTTP 404)" in at("1.1").error_of(f"node show {node.name}")
     assert at("1.5").show(f"node show {node.name}")["uuid"] == node.id
 
 
@@ -144,7 +144,7 @@ def test_the_command_repeats_a_refused_request(clients):
     create = f"allocation create --resource-class {unique('gpu')} --name {unique('job')}"
     clients.openstack.do(create)
     impatient = "import sys, time\ntime.sleep = lambda seconds: print('waits', seconds, file=sys.stderr)"
-    refused = Commands(*clients.openstack.options, first=impatient).refused(create)
+    refused = Commands(*clients.openstack.options, first=impatient).error_of(create)
     assert refused.count("waits 2") == 5
     assert create.split()[-1] in refused
     assert "(HTTP 409)" in refused
@@ -182,7 +182,7 @@ def test_the_sdk_repeats_a_refused_request(clients, monkeypatch):
     ],
 )
 def test_errors_show_a_sentence_and_the_status(clients, node, command, status):
-    refused = clients.openstack.refused(command.format(unknown=uuid.uuid4(), node=node.id))
+    refused = clients.openstack.error_of(command.format(unknown=uuid.uuid4(), node=node.id))
     sentence, _, end = refused.partition(" (HTTP ")
     assert end.startswith(f"{status})")
     assert len(sentence.split()) > 3

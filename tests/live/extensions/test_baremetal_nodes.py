@@ -58,15 +58,15 @@ def test_create_with_a_uuid_and_without_a_name(openstack):
 
 @ONE_DATABASE
 def test_create_is_refused(openstack):
-    assert "(HTTP 400)" in openstack.refused("node create --driver floppy")
-    assert "(HTTP 400)" in openstack.refused(f"node create --driver {DRIVER} --name 'two words'")
-    assert "(HTTP 400)" in openstack.refused(f"node create --driver {DRIVER} --name maintenance")
+    assert "(HTTP 400)" in openstack.error_of("node create --driver floppy")
+    assert "(HTTP 400)" in openstack.error_of(f"node create --driver {DRIVER} --name 'two words'")
+    assert "(HTTP 400)" in openstack.error_of(f"node create --driver {DRIVER} --name maintenance")
 
 
 def test_lists(openstack, clients):
     kind = unique("lists")
     names = [unique(word) for word in ("a", "b", "c")]
-    uuids = [clients.enrolled(kind, name=name).id for name in names]
+    uuids = [clients.enrolled_node(kind, name=name).id for name in names]
     of_kind = f"node list --resource-class {kind}"
     listed = openstack.show(of_kind)
     assert [shown["name"] for shown in listed] == names
@@ -94,10 +94,10 @@ def test_lists(openstack, clients):
 
 def test_filters_of_the_list(openstack, clients):
     kind = unique("filters")
-    free = clients.available(kind, owner="lab")
-    held = clients.available(kind, lessee="shop")
-    clients.allocated(kind, candidate_nodes=[held.id])
-    enrolled = clients.enrolled(kind, is_maintenance=True, description="a spare machine")
+    free = clients.available_node(kind, owner="lab")
+    held = clients.available_node(kind, lessee="shop")
+    clients.active_allocation(kind, candidate_nodes=[held.id])
+    enrolled = clients.enrolled_node(kind, is_maintenance=True, description="a spare machine")
 
     def listed(options):
         return {shown["uuid"] for shown in openstack.show(f"node list --resource-class {kind} {options}")}
@@ -137,17 +137,17 @@ def test_set_and_unset(openstack):
 
 def test_set_of_an_instance_by_hand(openstack, clients):
     instance = str(uuid.uuid4())
-    node = clients.available(unique("byhand")).id
+    node = clients.available_node(unique("byhand")).id
     openstack.do(f"node set {node} --instance-uuid {instance}")
     shown = openstack.show(f"node show --instance {instance}")
     assert (shown["uuid"], shown["instance_uuid"], shown["allocation_uuid"]) == (node, instance, None)
     openstack.do(f"node unset {node} --instance-uuid")
     assert openstack.show(f"node show {node} --fields instance_uuid") == {"instance_uuid": None}
-    assert "(HTTP 404)" in openstack.refused(f"node show --instance {instance}")
+    assert "(HTTP 404)" in openstack.error_of(f"node show --instance {instance}")
 
 
 def test_traits(openstack, clients):
-    node = clients.enrolled(unique("traits")).id
+    node = clients.enrolled_node(unique("traits")).id
 
     def traits():
         return set(clients.baremetal.get_node(node).traits)
@@ -161,12 +161,12 @@ def test_traits(openstack, clients):
     assert traits() == {"HW_CPU_X86_AVX2", "CUSTOM_GPU"}
     openstack.do(f"node remove trait {node} --all")
     assert traits() == set()
-    assert "CUSTOM_GPU" in openstack.refused(f"node remove trait {node} CUSTOM_GPU")
-    assert "bad-trait" in openstack.refused(f"node add trait {node} bad-trait")
+    assert "CUSTOM_GPU" in openstack.error_of(f"node remove trait {node} CUSTOM_GPU")
+    assert "bad-trait" in openstack.error_of(f"node add trait {node} bad-trait")
 
 
 def test_maintenance(openstack, clients):
-    node = clients.enrolled(unique("maintained")).id
+    node = clients.enrolled_node(unique("maintained")).id
 
     def shown():
         node_ = clients.baremetal.get_node(node)
@@ -181,7 +181,7 @@ def test_maintenance(openstack, clients):
 
 
 def test_the_states_of_a_node_with_wait(openstack, clients):
-    node = clients.enrolled(unique("states")).id
+    node = clients.enrolled_node(unique("states")).id
     for command, state in (
         ("manage", "manageable"),
         ("provide", "available"),
@@ -192,13 +192,13 @@ def test_the_states_of_a_node_with_wait(openstack, clients):
         openstack.do(f"node {command} {node} --wait 60")
         shown = clients.baremetal.get_node(node)
         assert (shown.provision_state, shown.target_provision_state, shown.last_error) == (state, None, None)
-    refused = openstack.refused(f"node deploy {node} --wait 60")
+    refused = openstack.error_of(f"node deploy {node} --wait 60")
     assert "manageable" in refused
     assert "(HTTP 400)" in refused
 
 
 def test_power(openstack, clients):
-    node = clients.available(unique("power")).id
+    node = clients.available_node(unique("power")).id
     for command, state in (("power off", "power off"), ("power on", "power on"), ("reboot", "power on")):
         openstack.do(f"node {command} {node}")
         assert clients.baremetal.wait_for_node_power_state(node, state, timeout=PATIENCE).power_state == state
@@ -214,12 +214,12 @@ def test_validate_and_drivers(openstack):
 
 
 def test_delete(openstack, clients):
-    gone = [clients.enrolled(unique("gone"), name=unique("web")) for _ in range(2)]
+    gone = [clients.enrolled_node(unique("gone"), name=unique("web")) for _ in range(2)]
     openstack.do(f"node delete {gone[0].name} {gone[1].id}")
     for node in gone:
-        refused = openstack.refused(f"node show {node.id}")
+        refused = openstack.error_of(f"node show {node.id}")
         assert refused.startswith(f"Node {node.id} could not be found. (HTTP 404) (Request-ID: req-")
-    refused = openstack.refused(f"node delete {gone[0].id}")
+    refused = openstack.error_of(f"node delete {gone[0].id}")
     assert gone[0].id in refused
     assert "could not be found" in refused
 
@@ -238,4 +238,4 @@ def test_delete(openstack, clients):
     ],
 )
 def test_commands_on_an_unknown_node(openstack, command):
-    assert "could not be found" in openstack.refused(f"node {command.format(unique('nobody'))}")
+    assert "could not be found" in openstack.error_of(f"node {command.format(unique('nobody'))}")

@@ -78,8 +78,8 @@ def resource_class():
 
 def test_an_instance_from_its_claim_to_its_end(clients, placement, baremetal):
     kind, name = resource_class()
-    node = clients.available(kind, ("CUSTOM_FAST", "HW_CPU_X86_AVX2"))
-    clients.available(kind)
+    node = clients.available_node(kind, ("CUSTOM_FAST", "HW_CPU_X86_AVX2"))
+    clients.available_node(kind)
     instance = str(uuid.uuid4())
     assert placement.candidates(f"{name}:1", "CUSTOM_FAST,HW_CPU_X86_AVX2") == [node.id]
     assert placement.claim(instance, node.id, name) == 204
@@ -103,12 +103,12 @@ def test_an_instance_from_its_claim_to_its_end(clients, placement, baremetal):
     assert placement.send("DELETE", f"/allocations/{instance}")[0] in (204, 404)
     assert placement.inventory(node.id)[name]["reserved"] == 0
     assert placement.candidates(f"{name}:1", "CUSTOM_FAST") == [node.id]
-    assert clients.allocated(kind, traits=["CUSTOM_FAST"]).node_id == node.id
+    assert clients.active_allocation(kind, traits=["CUSTOM_FAST"]).node_id == node.id
 
 
 def test_a_node_allocated_by_one_api_is_not_allocated_by_the_other(clients, placement, baremetal):
     kind, name = resource_class()
-    node = clients.available(kind)
+    node = clients.available_node(kind)
     instance = str(uuid.uuid4())
     assert placement.claim(instance, node.id, name) == 204
     lost = baremetal.wait_for_allocation(baremetal.create_allocation(resource_class=kind), ignore_error=True)
@@ -118,7 +118,7 @@ def test_a_node_allocated_by_one_api_is_not_allocated_by_the_other(clients, plac
     assert placement.send("DELETE", f"/allocations/{instance}")[0] == 204
     assert baremetal.get_node(node.id).instance_id is None
 
-    lease = clients.allocated(kind)
+    lease = clients.active_allocation(kind)
     assert placement.candidates(f"{name}:1") == []
     assert placement.claim(instance, node.id, name) == 409
     shown = placement.get(f"/allocations/{lease.id}")
@@ -130,14 +130,14 @@ def test_a_node_allocated_by_one_api_is_not_allocated_by_the_other(clients, plac
 
 def test_the_end_of_a_lease_by_placement(clients, placement, baremetal):
     kind, _ = resource_class()
-    node = clients.available(kind)
-    lease = clients.allocated(kind, name=unique("job"))
+    node = clients.available_node(kind)
+    lease = clients.active_allocation(kind, name=unique("job"))
     assert placement.send("DELETE", f"/allocations/{lease.id}")[0] == 204
-    assert "could not be found" in clients.openstack.refused(f"allocation show {lease.name}")
+    assert "could not be found" in clients.openstack.error_of(f"allocation show {lease.name}")
     assert list(baremetal.allocations(resource_class=kind)) == []
     seen = baremetal.get_node(node.id)
     assert (seen.instance_id, seen.allocation_id) == (None, None)
-    again = clients.allocated(kind, name=lease.name)
+    again = clients.active_allocation(kind, name=lease.name)
     assert again.node_id == node.id
 
 
@@ -162,7 +162,7 @@ def test_a_provider_created_by_nova_first(clients, placement, baremetal):
 def test_the_periodic_update_of_nova(clients, placement, baremetal):
     """It writes the inventory and traits derived from the node; afterwards both APIs work as before."""
     kind, name = resource_class()
-    node = clients.available(kind, ("CUSTOM_FAST",))
+    node = clients.available_node(kind, ("CUSTOM_FAST",))
     assert placement.inventory(node.id) == {name: UNIT | {"reserved": 0}}
     shown = placement.get(f"/resource_providers/{node.id}/traits")
     assert shown["traits"] == ["CUSTOM_FAST"]
@@ -171,7 +171,7 @@ def test_the_periodic_update_of_nova(clients, placement, baremetal):
     assert status == 200
     traits = {"traits": ["CUSTOM_FAST"], "resource_provider_generation": written["resource_provider_generation"]}
     assert placement.send("PUT", f"/resource_providers/{node.id}/traits", **traits)[0] == 200
-    lease = clients.allocated(kind, traits=["CUSTOM_FAST"])
+    lease = clients.active_allocation(kind, traits=["CUSTOM_FAST"])
     assert lease.node_id == node.id
     baremetal.set_node_maintenance(node, "a fan is loud")
     assert placement.inventory(node.id)[name]["reserved"] == 1

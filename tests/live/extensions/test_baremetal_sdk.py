@@ -61,10 +61,10 @@ def test_create_a_node_in_a_later_state(baremetal, exceptions):
 
 def test_lists_of_nodes(clients, baremetal):
     kind = unique("gpu")
-    free = clients.available(kind, name=unique("web"), owner="lab")
-    held = clients.available(kind, name=unique("web"))
-    lease = clients.allocated(kind, candidate_nodes=[held.id])
-    broken = clients.enrolled(kind, is_maintenance=True)
+    free = clients.available_node(kind, name=unique("web"), owner="lab")
+    held = clients.available_node(kind, name=unique("web"))
+    lease = clients.active_allocation(kind, candidate_nodes=[held.id])
+    broken = clients.enrolled_node(kind, is_maintenance=True)
 
     def listed(**filters):
         return {node.id for node in baremetal.nodes(resource_class=kind, **filters)}
@@ -154,7 +154,7 @@ def test_states_and_power(baremetal, exceptions):
 
 def test_waiting_for_several_nodes(clients, baremetal):
     kind = unique("gpu")
-    nodes = [clients.enrolled(kind) for _ in range(2)]
+    nodes = [clients.enrolled_node(kind) for _ in range(2)]
     for node in nodes:
         baremetal.set_node_provision_state(node, "manage")
     done = baremetal.wait_for_nodes_provision_state(nodes, "manageable", timeout=PATIENCE)
@@ -167,7 +167,7 @@ def test_drivers(baremetal):
 
 def test_create_and_delete_an_allocation(clients, baremetal, exceptions):
     kind, name = unique("gpu"), unique("job")
-    node = clients.available(kind, ("CUSTOM_FAST",), owner="lab")
+    node = clients.available_node(kind, ("CUSTOM_FAST",), owner="lab")
     made = baremetal.create_allocation(
         resource_class=kind, traits=["CUSTOM_FAST"], candidate_nodes=[node.id], name=name, owner="lab", extra={"a": 1}
     )
@@ -204,8 +204,8 @@ def test_an_allocation_that_fails(baremetal, exceptions):
 
 def test_lists_of_allocations(clients, baremetal):
     kind = unique("gpu")
-    node = clients.available(kind, name=unique("web"), owner="lab")
-    first = clients.allocated(kind, owner="lab")
+    node = clients.available_node(kind, name=unique("web"), owner="lab")
+    first = clients.active_allocation(kind, owner="lab")
     failed = [baremetal.create_allocation(resource_class=kind).id for _ in range(3)]
     for other in failed:
         baremetal.wait_for_allocation(other, timeout=PATIENCE, ignore_error=True)
@@ -235,7 +235,7 @@ def test_update_an_allocation(baremetal, exceptions):
 
 
 def test_an_allocation_for_a_node_in_use(clients, baremetal, exceptions):
-    node = clients.deployed(unique("old"))
+    node = clients.deployed_node(unique("old"))
     lease = baremetal.create_allocation(node=node.id, resource_class=node.resource_class)
     assert (lease.state, lease.node_id) == ("active", node.id)
     assert baremetal.get_node(node.id).instance_id == lease.id

@@ -21,7 +21,7 @@ PAGE = "docs/extensions/batch.rst"
 
 @pytest.fixture(scope="module")
 def cluster(backend):
-    with ask_process.loaded(backend, text_of(PAGE, "cluster.yaml")) as loaded:
+    with ask_process.service_with_providers(backend, text_of(PAGE, "cluster.yaml")) as loaded:
         yield loaded
 
 

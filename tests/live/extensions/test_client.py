@@ -64,7 +64,7 @@ OWNER = {"project_id": "ml", "user_id": "ada", "consumer_type": "JOB"}
 
 @pytest.fixture(scope="module")
 def cluster(backend):
-    with ask_process.loaded(backend, PROVIDERS) as loaded:
+    with ask_process.service_with_providers(backend, PROVIDERS) as loaded:
         yield loaded
 
 

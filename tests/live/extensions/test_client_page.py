@@ -25,7 +25,7 @@ SHOWN = "http://127.0.0.1:8778"
 
 @pytest.fixture
 def service(backend):
-    with ask_process.loaded(backend, text_of("docs/extensions/batch.rst", "cluster.yaml")) as loaded:
+    with ask_process.service_with_providers(backend, text_of("docs/extensions/batch.rst", "cluster.yaml")) as loaded:
         yield loaded
 
 
@@ -82,7 +82,7 @@ def test_events_can_be_followed_after_the_first_program_alone(service):
 def test_the_program_of_the_readme_finds_a_place_in_the_demonstration(backend, tmp_path, capsys):
     transcripts.install_in_checkout(tmp_path)
     port = children.free_port()
-    with transcripts.made(f"make demo ARGS='--port {port}'", tmp_path, port) as url:
+    with transcripts.run_make(f"make demo ARGS='--port {port}'", tmp_path, port) as url:
         names = run(programs(README), url)
         with Client(url, Token("admin"), **clients.PATIENT) as client, pytest.raises(NothingHeld):
             client.show(names["held"].claim.consumer)

@@ -102,7 +102,7 @@ def url(directory):
     """The demonstration, started by the command of the page, on a free port."""
     (block,) = blocks_of(__file__, "docs/questions.rst", "shell")
     port = children.free_port()
-    with transcripts.made(f"{block.text.strip()} ARGS='--port {port}'", directory, port) as served:
+    with transcripts.run_make(f"{block.text.strip()} ARGS='--port {port}'", directory, port) as served:
         yield served
 
 

@@ -27,7 +27,7 @@ def served(directory):
     """The service of the tutorial, on a free port."""
     (block,) = blocks_of(__file__, "docs/tutorial.rst", "shell")
     port = children.free_port()
-    with transcripts.made(f"{block.text.strip()} ARGS='--port {port}'", directory, port) as url:
+    with transcripts.run_make(f"{block.text.strip()} ARGS='--port {port}'", directory, port) as url:
         yield url
 
 

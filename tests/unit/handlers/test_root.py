@@ -34,7 +34,7 @@ def app():
 def with_pages():
     """Return the service with an API that has pages."""
     pages = dataclasses.replace(routes.PLACEMENT, prefix="/pages", routes={}, has_pages=True)
-    return web.mounted(dataclasses.replace(routes.PLACEMENT, routes=TABLE), pages)
+    return web.mount(dataclasses.replace(routes.PLACEMENT, routes=TABLE), pages)
 
 
 @pytest.mark.parametrize(

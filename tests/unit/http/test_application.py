@@ -176,7 +176,7 @@ def test_an_oversized_body_is_discarded_so_that_the_client_reads_the_response(na
     """It is read in small pieces, up to a limit."""
     body = Endless(ends)
     environ = {"wsgi.input": body, "CONTENT_LENGTH": str(length), "CONTENT_TYPE": "application/json"}
-    request = webob.Request.blank("/things", method="POST", environ=environ | web.insider())
+    request = webob.Request.blank("/things", method="POST", environ=environ | web.inner_environ())
     assert request.get_response(narrow).status_int == 413
     assert body.requested == requested
     assert body.largest <= 2**16

@@ -130,7 +130,7 @@ PLACEMENT = dataclasses.replace(routes.PLACEMENT, routes={"/": {"GET": user}, "/
 
 @pytest.fixture(scope="module")
 def app():
-    return web.mounted(PLACEMENT, METAL)
+    return web.mount(PLACEMENT, METAL)
 
 
 @pytest.mark.parametrize("path", ["/metal", "/metal/"])
@@ -216,7 +216,7 @@ def test_noauth2_accepts_requests_without_a_token_as_admin_if_the_api_allows_it(
 
 @pytest.mark.parametrize("path", ["/metal/user", "/pages/user"])
 def test_noauth2_accepts_only_pages_of_the_api_itself_as_an_administrator(path):
-    app = web.mounted(PLACEMENT, METAL, dataclasses.replace(METAL, prefix="/pages", has_pages=True))
+    app = web.mount(PLACEMENT, METAL, dataclasses.replace(METAL, prefix="/pages", has_pages=True))
     own, other = ({"origin": f"http://{host}", "host": "here:8778"} for host in ("here:8778", "there:8778"))
     assert web.ask(app, "GET", path, other).status_int == 401
     assert web.ask(app, "GET", path, own).status_int == (200 if path == "/pages/user" else 401)
@@ -225,7 +225,7 @@ def test_noauth2_accepts_only_pages_of_the_api_itself_as_an_administrator(path):
 
 def test_each_api_has_its_own_open_paths():
     metal = dataclasses.replace(METAL, open_paths=frozenset({"/user"}), anonymous_is_admin=False)
-    app = web.mounted(PLACEMENT, metal)
+    app = web.mount(PLACEMENT, metal)
     assert web.ask(app, "GET", "/metal/user").json == [None, None, [], None]
     assert web.ask(app, "GET", "/metal/user", {"x-user-id": "u", "x-roles": "admin"}).json == [None, None, [], None]
     assert web.ask(app, "GET", "/metal/").status_int == 401
@@ -237,7 +237,7 @@ def test_all_apis_share_the_password_file(tmp_path):
     file = tmp_path / "passwords"
     file.write_text(f"u:{bcrypt.hashpw(b'p', bcrypt.gensalt(4)).decode()}\n")
     options = {"api__auth_strategy": "http_basic", "oslo_middleware__http_basic_auth_user_file": str(file)}
-    app = web.mounted(PLACEMENT, METAL, conf=web.configuration(**options))
+    app = web.mount(PLACEMENT, METAL, conf=web.configuration(**options))
     credentials = {"authorization": "Basic " + base64.b64encode(b"u:p").decode()}
     for path in ("/user", "/metal/user"):
         assert web.ask(app, "GET", path, credentials).json[0] == "u"
@@ -308,13 +308,13 @@ def test_a_prefix_begins_with_a_slash_and_does_not_end_with_one(prefix):
 def test_two_apis_with_the_same_prefix_are_named_at_start(prefix, first):
     sentence = f'The APIs {first} and alloy have the same prefix, "{prefix}".'
     with pytest.raises(errors.StartError, match=f"^{re.escape(sentence)}$"):
-        web.mounted(PLACEMENT, METAL, dataclasses.replace(METAL, name="alloy", prefix=prefix))
+        web.mount(PLACEMENT, METAL, dataclasses.replace(METAL, name="alloy", prefix=prefix))
 
 
 @pytest.mark.parametrize("headers", [{}, {"content-type": "text/plain"}, {"content-type": "application/json"}])
 def test_an_api_may_accept_empty_bodies_and_any_content_type(headers):
     lenient = dataclasses.replace(METAL, strict_bodies=False)
-    app = web.mounted(PLACEMENT, lenient)
+    app = web.mount(PLACEMENT, lenient)
     for content, document in ((b'{"a": 1}', {"a": 1}), (b"", {})):
         answer = web.ask(app, "PUT", "/metal/written", headers, content)
         assert (answer.status_int, answer.json) == (200, document)
@@ -331,7 +331,7 @@ def test_other_apis_check_the_content_type_and_need_a_body(app):
 
 def test_the_longest_matching_prefix_is_used():
     inner = dataclasses.replace(METAL, prefix="/metal/inner", routes={"/": {"GET": newer}, "/newer": {"GET": newer}})
-    app = web.mounted(PLACEMENT, METAL, inner)
+    app = web.mount(PLACEMENT, METAL, inner)
     assert web.ask(app, "GET", "/metal/inner/newer", {VERSION_HEADER: "1.6"}).json == "1.6"
     assert web.ask(app, "GET", "/metal/newer", {VERSION_HEADER: "1.7"}).json == "1.7"
 
@@ -343,7 +343,7 @@ def show_dated(_req):
 
 def test_each_api_sends_cache_headers_from_its_own_version_on():
     table = {"/": {"GET": show_dated}}
-    app = web.mounted(*(dataclasses.replace(api, routes=table) for api in (PLACEMENT, METAL)))
+    app = web.mount(*(dataclasses.replace(api, routes=table) for api in (PLACEMENT, METAL)))
     assert "last-modified" in web.ask(app, "GET", "/metal").headers
     assert "last-modified" not in web.ask(app, "GET", "/", {"openstack-api-version": "placement 1.14"}).headers
     assert "last-modified" in web.ask(app, "GET", "/", {"openstack-api-version": "placement 1.15"}).headers

@@ -93,7 +93,7 @@ def place(req):
 )
 def test_urls_are_absolute_and_links_prefixed(environ, url, mount_path):
     app = web.application({"/": {"GET": place}})
-    assert web.ask(app, "GET", "/", environ=web.insider() | environ).json == [url, mount_path]
+    assert web.ask(app, "GET", "/", environ=web.inner_environ() | environ).json == [url, mount_path]
 
 
 @pytest.mark.parametrize(

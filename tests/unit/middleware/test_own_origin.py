@@ -31,7 +31,7 @@ def serve(tmp_path, **options):
     file = tmp_path / "passwords"
     file.write_text(f"u:{bcrypt.hashpw(b'p', bcrypt.gensalt(4)).decode()}\n")
     options |= {"api__auth_strategy": "http_basic", "oslo_middleware__http_basic_auth_user_file": str(file)}
-    return web.mounted(*APIS, conf=web.configuration(**options))
+    return web.mount(*APIS, conf=web.configuration(**options))
 
 
 @pytest.mark.parametrize("path", ["/thing", "/other/thing"])
@@ -66,7 +66,7 @@ def test_a_page_of_an_allowed_origin_may_write(tmp_path, allowed_origin, status)
 
 def test_a_page_of_any_origin_may_send_a_token():
     """A browser never adds a token by itself."""
-    app = web.mounted(*APIS)
+    app = web.mount(*APIS)
     for path in ("/thing", "/other/thing"):
         assert web.ask(app, "POST", path, {"x-auth-token": "admin", **FOREIGN}).status_int == 200
 

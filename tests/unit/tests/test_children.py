@@ -84,12 +84,12 @@ def test_a_child_that_does_not_stop_is_killed_and_reported_with_its_log(tmp_path
 def test_a_zombie_counts_as_stopped_and_no_signal_to_it_fails():
     ended = subprocess.Popen([sys.executable, "-c", ""])
     children.until(lambda: not children.alive(ended.pid))
-    assert children.stopped(ended.pid)
+    assert children.is_stopped(ended.pid)
     children.send(ended.pid, signal.SIGSTOP)
     ended.wait()
     children.send(ended.pid, signal.SIGSTOP)
     running = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
-    assert not children.stopped(running.pid)
+    assert not children.is_stopped(running.pid)
     running.kill()
     running.wait()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.time_left import Rest
+from tests.time_left import RemainingTests
 
 A, B = "tests/load/test_a.py", "tests/gabbi/test_b.py"
 IDS = [f"{A}::one", f"{A}::two", f"{B}::one", f"{B}::two"]
@@ -10,7 +10,7 @@ IDS = [f"{A}::one", f"{A}::two", f"{B}::one", f"{B}::two"]
 
 def estimate(times, *finished):
     """Return the estimate after some tests have finished, from the earlier times per file."""
-    estimate_ = Rest(times)
+    estimate_ = RemainingTests(times)
     estimate_.collected(IDS)
     for name in finished:
         estimate_.finished(name)

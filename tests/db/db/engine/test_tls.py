@@ -195,7 +195,7 @@ def test_a_failed_start_reports_the_reason_in_one_line(server):
     server.present()
     for url in urls(server, ca=server.other.certificate):
         text = url.render_as_string(hide_password=False)
-        directory = running.configured(text, {"placement_database": {"connection": text, "max_retries": 0}})
+        directory = running.write_configuration(text, {"placement_database": {"connection": text, "max_retries": 0}})
         environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
         result = preloaded.service().run([sys.executable, "-c", "import placement.wsgi.api"], environment)
         assert result.returncode == 22

@@ -167,7 +167,7 @@ def test_a_record_whose_consumer_comes_back_during_a_sweep_stays(metal, monkeypa
         return rows
 
     monkeypatch.setattr(metal.database, "read", read_and_then)
-    removed = {swept.table: swept.removed for swept in made.swept(metal.database)}
+    removed = {swept.table: swept.removed for swept in made.sweep_database(metal.database)}
     assert (len(candidates), removed["baremetal_allocations"]) == (1, 0)
     assert metal.record(record.uuid) == record
 

@@ -15,7 +15,7 @@ from tests.db.test_never_5xx import SQL, Target, holds
 from tests.nonsense.extensions import bare_metal
 from tests.nonsense.extensions.bare_metal import ALLOCATIONS, CLASS, MONSTERS, NODES, ROUTES, TRAITS, headers
 from tests.nonsense.odd_values import Sent, traps_for
-from tests.strategies import scaled
+from tests.strategies import scale
 
 
 def furnish(call):
@@ -62,7 +62,7 @@ def assert_error(status, reported, content, request):
 
 @pytest.mark.every_database
 def test_no_request_breaks_the_service(backend, target):
-    @hypothesis.settings(max_examples=scaled(200 if backend.kind == servers.SQLite.kind else 100))
+    @hypothesis.settings(max_examples=scale(200 if backend.kind == servers.SQLite.kind else 100))
     @hypothesis.given(bare_metal.sent())
     def anything(request):
         status, changed = holds(target, request, check_error=assert_error)

@@ -23,7 +23,7 @@ from tests.model.clients import outcome, when
 from tests.model.extensions.baremetal.bare_metal import ACTIVE, AVAILABLE, MANAGEABLE, Model, Record
 from tests.model.records import Refused
 from tests.run_length import LONG
-from tests.strategies import scaled
+from tests.strategies import scale
 
 NODES, ALLOCATIONS = "/baremetal/v1/nodes", "/baremetal/v1/allocations"
 
@@ -447,7 +447,7 @@ def run(call, choice, percentage, at_end):
         at_end: Called at the end of each example.
     """
     settings = hypothesis.settings(
-        max_examples=scaled(percentage),
+        max_examples=scale(percentage),
         stateful_step_count=20,
         suppress_health_check=list(hypothesis.HealthCheck),
     )

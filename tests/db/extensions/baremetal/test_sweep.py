@@ -48,7 +48,7 @@ class Records(Cloud):
     def swept(self):
         """Sweep; return the uuids of the deleted records."""
         before = self.present()
-        removed = {of.table: of.removed for of in made.swept(self.database)}[RECORDS.name]
+        removed = {of.table: of.removed for of in made.sweep_database(self.database)}[RECORDS.name]
         missing = before - self.present()
         assert len(missing) == removed
         return missing

@@ -10,7 +10,7 @@ from tests.db.test_never_5xx import Target, holds
 from tests.nonsense.extensions import v1
 from tests.nonsense.odd_values import traps_for
 from tests.nonsense.text_positions import Place
-from tests.strategies import scaled
+from tests.strategies import scale
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def target(synced_database):
 
 @pytest.mark.every_database
 def test_no_request_breaks_the_service(backend, target):
-    @hypothesis.settings(max_examples=scaled(200 if backend.kind == servers.SQLite.kind else 100))
+    @hypothesis.settings(max_examples=scale(200 if backend.kind == servers.SQLite.kind else 100))
     @hypothesis.given(v1.sent())
     def anything(request):
         status, changed = holds(target, request)

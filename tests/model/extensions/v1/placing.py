@@ -256,7 +256,7 @@ class ResultChecker:
             (request.query, amounts_of(self._allocations(request.consumer), -1)) for request in self._undecided
         ]
         trees = set[str].intersection(*({*self._allowed_roots(request)} for request in self._undecided))
-        return any(pick_oracle.has_joined(world_of(self.model), queries_and_amounts, tree) for tree in sorted(trees))
+        return any(pick_oracle.fit_together(world_of(self.model), queries_and_amounts, tree) for tree in sorted(trees))
 
     def _may_be_refused(self) -> bool:
         """Whether some choice of places for earlier requests leaves one of the requests without a place."""

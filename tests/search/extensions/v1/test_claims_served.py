@@ -1,4 +1,4 @@
-"""One request body with several claims has a result that separate requests could have: none too many, none too few.
+"""One request body with several claims gets results that separate requests could get: no place too many, none too few.
 
 The brute force checks the results one by one, in a world with the usage of the earlier ones, for any query.
 """
@@ -20,11 +20,11 @@ from tests.db.in_process import placement
 from tests.search import oracle
 from tests.search.query import query_string
 from tests.search.test_served import Mirror, expressible
-from tests.strategies import scaled, search_queries, worlds
+from tests.strategies import scale, search_queries, worlds
 from tests.world import World
 
 Amounts = Counter[tuple[str, str]]
-STRATEGIES = (*(each.value for each in Preference), {"spread_over": "root"}, {"spread_over": "aggregate"})
+STRATEGIES = (*(preference.value for preference in Preference), {"spread_over": "root"}, {"spread_over": "aggregate"})
 OWNER = {"consumer_type": "INSTANCE", "project_id": "p", "user_id": "u"}
 
 
@@ -56,14 +56,14 @@ class Judge:
             assert result["error"]["code"] == "placement.v1.no_room", result
             assert possible == [], (wish, result)
             return
-        taken = Counter({
+        amounts = Counter({
             (self._names[provider], name): amount
-            for provider, held in result["allocations"].items()
-            for name, amount in held["resources"].items()
+            for provider, allocation in result["allocations"].items()
+            for name, amount in allocation["resources"].items()
         })  # fmt: skip
-        mapped = sorted(sorted(self._mapping(copy)) for copy in result["mappings"])
-        assert (taken, mapped) in possible, (wish, result, possible)
-        self._take(taken)
+        mappings = sorted(sorted(self._mapping(copy)) for copy in result["mappings"])
+        assert (amounts, mappings) in possible, (wish, result, possible)
+        self._take(amounts)
 
     def _mapping(self, copy: Any) -> Iterator[tuple[str, list[str]]]:
         return ((suffix, sorted(self._names[provider] for provider in providers)) for suffix, providers in copy.items())
@@ -81,7 +81,10 @@ class Judge:
                     oracle.sum_fits(world.members[provider], name, amount)
                     for (provider, name), amount in amounts.items()
                 ):
-                    yield amounts, sorted(sorted((s, sorted(by)) for s, by in mapped) for _, mapped in answers)
+                    yield (
+                        amounts,
+                        sorted(sorted((s, sorted(providers)) for s, providers in mappings) for _, mappings in answers),
+                    )
 
     def _take(self, amounts: Amounts) -> None:
         for (provider, name), amount in amounts.items():
@@ -108,10 +111,10 @@ WISHES = st.lists(
 )
 
 
-@settings(max_examples=scaled(25), suppress_health_check=[*HealthCheck])
-@given(data=st.data(), world=worlds(most=5), wishes=WISHES, strategy=st.sampled_from(STRATEGIES))
+@settings(max_examples=scale(25), suppress_health_check=[*HealthCheck])
+@given(data=st.data(), world=worlds(max_providers=5), wishes=WISHES, strategy=st.sampled_from(STRATEGIES))
 def test_each_result_of_a_body_is_possible_for_a_separate_request(database, data, world, wishes, strategy):
-    drawn = [data.draw(search_queries(world, most=2).filter(expressible)) for _ in range(6)]
+    drawn = [data.draw(search_queries(world, max_suffixed=2).filter(expressible)) for _ in range(6)]
     # Requests with candidates come first.
     queries = sorted(drawn, key=lambda query: not oracle.answers(world, query))[:2]
     call = placement(database)

@@ -60,7 +60,7 @@ def unordered_names(group: Group) -> object:
 
 @examples(300)
 @given(data=st.data(), limit=st.none() | st.integers(1, 5))
-def test_reading_returns_the_written_query(data: st.DataObject, limit: int | None) -> None:
+def test_parsing_a_query_string_returns_the_query_that_was_written(data: st.DataObject, limit: int | None) -> None:
     query = replace(named(data.draw(search_queries(data.draw(worlds())))), limit=limit)
     # A group without conditions cannot be written.
     assume(all([*group_pairs(group)] for group in query.groups))

@@ -30,7 +30,7 @@ SPELLINGS = ["", "/", "/v1", "/v1/"]
 
 @pytest.fixture(scope="module")
 def app():
-    return web.mounted(*apis.ALL)
+    return web.mount(*apis.ALL)
 
 
 def version_headers(answer):
@@ -84,7 +84,7 @@ def test_v1_links_to_the_collections_of_the_version(app, path, mount, version):
 
 @pytest.mark.parametrize("path", ["/v1/drivers", "/v1/drivers/", "/drivers", "/drivers.json"])
 def test_the_configured_drivers_are_listed(path):
-    app = web.mounted(*apis.ALL, conf=web.configuration(baremetal__drivers=["redfish", "ipmi", "ipmi"]))
+    app = web.mount(*apis.ALL, conf=web.configuration(baremetal__drivers=["redfish", "ipmi", "ipmi"]))
     answer = web.ask(app, "GET", f"/baremetal{path}")
     assert answer.json == {"drivers": [{"name": "ipmi", "hosts": []}, {"name": "redfish", "hosts": []}]}
     answer = web.ask(app, "GET", "/baremetal/v1/drivers", {VERSION: "1.30"})
@@ -166,7 +166,7 @@ def test_a_method_that_is_not_served_is_405(app, path, method):
 
 @pytest.mark.parametrize(("option", "status"), [("max_request_body_size", 413), ("max_query_length", 414)])
 def test_shared_limits_are_reported_in_the_form_of_this_api(option, status):
-    app = web.mounted(*apis.ALL, conf=web.configuration(**{f"api__{option}": 5}))
+    app = web.mount(*apis.ALL, conf=web.configuration(**{f"api__{option}": 5}))
     answer = web.ask(app, "GET", "/baremetal/v1/drivers?detail=true", body=b"123456")
     assert answer.status_int == status
     assert inner(answer)["faultcode"] == "Client"
@@ -184,7 +184,7 @@ def test_a_body_may_have_no_content_type(app):
 def test_the_api_is_served_if_it_is_enabled():
     assert deploy.apis(web.configuration()) == (routes.PLACEMENT, V1)
     assert deploy.apis(web.configuration(baremetal__enabled=True)) == (routes.PLACEMENT, BAREMETAL, V1)
-    answer = web.ask(web.mounted(routes.PLACEMENT), "GET", "/baremetal/v1", {"x-auth-token": "admin"})
+    answer = web.ask(web.mount(routes.PLACEMENT), "GET", "/baremetal/v1", {"x-auth-token": "admin"})
     assert (answer.status_int, answer.json["errors"][0]["title"]) == (404, "Not Found")
 
 
@@ -209,7 +209,7 @@ def test_a_page_of_another_origin_is_not_an_administrator(app, method):
 
 
 def test_a_page_of_an_allowed_origin_may_state_and_read_versions():
-    app = web.mounted(*apis.ALL, conf=web.configuration(cors__allowed_origin=["https://example.net"]))
+    app = web.mount(*apis.ALL, conf=web.configuration(cors__allowed_origin=["https://example.net"]))
     page = {"origin": "https://example.net"}
     headers = {"access-control-request-method": "PATCH", "access-control-request-headers": f"{VERSION},x-auth-token"}
     answer = web.ask(app, "OPTIONS", "/baremetal/v1/nodes/n", page | headers)
@@ -240,7 +240,7 @@ def protected_app(request, tmp_path_factory):
         "api__auth_strategy": request.param,
         "oslo_middleware__http_basic_auth_user_file": str(directory / "passwords"),
     }
-    return web.mounted(*apis.ALL, conf=web.configuration([str(directory / "placement.conf")], **options))
+    return web.mount(*apis.ALL, conf=web.configuration([str(directory / "placement.conf")], **options))
 
 
 @pytest.mark.parametrize("path", SPELLINGS)
@@ -269,7 +269,7 @@ def test_a_user_of_http_basic_has_the_configured_roles(tmp_path, roles, status):
         "api__http_basic_roles": roles.split(","),
         "oslo_middleware__http_basic_auth_user_file": str(tmp_path / "passwords"),
     }
-    app = web.mounted(*apis.ALL, conf=web.configuration(**options))
+    app = web.mount(*apis.ALL, conf=web.configuration(**options))
     credentials = {"authorization": "Basic " + base64.b64encode(b"u:p").decode()}
     assert web.ask(app, "GET", "/baremetal/v1/drivers", credentials).status_int == status
 

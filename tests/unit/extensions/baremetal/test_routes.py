@@ -26,7 +26,7 @@ OPERATIONS = {
 
 @pytest.fixture(scope="module")
 def app():
-    return web.mounted(BAREMETAL, web.routes.PLACEMENT)
+    return web.mount(BAREMETAL, web.routes.PLACEMENT)
 
 
 @pytest.mark.parametrize(("method", "path"), METHODS)

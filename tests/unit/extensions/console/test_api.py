@@ -23,5 +23,5 @@ def test_every_page_has_a_rule_of_the_api_and_only_static_facts_are_open():
 
 
 def test_a_browser_that_requests_the_root_is_redirected_to_the_console():
-    answer = web.ask(web.mounted(routes.PLACEMENT, CONSOLE), "GET", "/", {"accept": "text/html"})
+    answer = web.ask(web.mount(routes.PLACEMENT, CONSOLE), "GET", "/", {"accept": "text/html"})
     assert (answer.status_int, answer.headers["location"]) == (302, "http://localhost:80/console/")

@@ -18,7 +18,7 @@ BODIES = {"/claims": {"requests": [REQUEST]}, "/claims/{consumer}/extend": {"exp
 
 @pytest.fixture(scope="module")
 def app():
-    return web.mounted(PLACEMENT, V1)
+    return web.mount(PLACEMENT, V1)
 
 
 @pytest.mark.parametrize("parameter", ["dryrun", "colour", "limit2"])

@@ -23,8 +23,8 @@ from placement.search.budget import Budget
 from placement.search.find import Settings, find
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.search import oracle
-from tests.search.capacity_oracle import TooManyError, fit_on_devices, most
-from tests.strategies import crowded_queries, crowds, device_host, examples, scaled, search_queries, worlds
+from tests.search.capacity_oracle import TooManyError, fit_on_devices, max_placements
+from tests.strategies import crowded_queries, crowds, device_host, examples, scale, search_queries, worlds
 from tests.world import Stock, World
 
 QUERIES = 3
@@ -44,19 +44,19 @@ def compare(world: World, query: SearchQuery) -> Count:
     assert counted.exact == (counted.count == counted.at_most)
     try:
         by_anchor = {anchor: oracle.answers_of(world, query, anchor) for anchor in oracle.anchors(world, query)}
-        greatest = most(world, set().union(*by_anchor.values()))
-        each = {anchor: most(world, answers) for anchor, answers in by_anchor.items()}
+        greatest = max_placements(world, set().union(*by_anchor.values()))
+        by_tree = {anchor: max_placements(world, answers) for anchor, answers in by_anchor.items()}
         inside = {
-            aggregate: most(world, set().union(*(by_anchor[root] for root in roots & by_anchor.keys())))
+            aggregate: max_placements(world, set().union(*(by_anchor[root] for root in roots & by_anchor.keys())))
             for aggregate, roots in trees_in_aggregates(world).items()
         }
     except TooManyError:
         return counted
-    positive = {root: times for root, times in each.items() if times}
+    positive = {root: times for root, times in by_tree.items() if times}
     assert counted.count <= greatest <= counted.at_most
     assert bool(counted.count) == bool(greatest)
     assert by_root(counted).keys() == positive.keys()
-    assert all(times <= each[root] for root, times in by_root(counted).items())
+    assert all(times <= by_tree[root] for root, times in by_root(counted).items())
     aggregates = dict(counted.aggregates)
     assert all(times <= inside[name] for name, times in aggregates.items())
     if ordinary(world):
@@ -71,7 +71,9 @@ def ordinary(world: World) -> bool:
     """Whether no provider shares or limits the amount of one consumer."""
     members = world.members.values()
     limits = any(
-        stock.most < stock.total * stock.allocation_ratio for member in members for stock in member.stock.values()
+        stock.effective_max_unit < stock.total * stock.allocation_ratio
+        for member in members
+        for stock in member.stock.values()
     )
     return not limits and not any(oracle.SHARES in member.traits for member in members)
 
@@ -98,19 +100,19 @@ def test_a_count_is_right_where_capacity_is_short(data: st.DataObject, world: Wo
         compare(world, data.draw(crowded_queries()))
 
 
-@pytest.mark.parametrize("seed", range(scaled(200)))
+@pytest.mark.parametrize("seed", range(scale(200)))
 def test_hosts_of_sixteen_devices_and_four_groups_are_exact(seed: int) -> None:
     world, query = device_host(random.Random(seed))
     counted = count(query, world.snapshot())
     assert counted.count == counted.at_most
-    devices = [{name: of.total for name, of in member.stock.items()} for member in world.members.values()]
+    devices = [{name: stock.total for name, stock in member.stock.items()} for member in world.members.values()]
     groups = [group.resources for group in query.groups]
     assert fit_on_devices(devices, groups, query.isolate, counted.count)
     assert not fit_on_devices(devices, groups, query.isolate, counted.count + 1)
 
 
-def test_dealing_gives_a_lower_and_an_upper_bound_of_the_count() -> None:
-    for seed in range(scaled(800)):
+def test_the_greedy_count_gives_a_lower_and_an_upper_bound() -> None:
+    for seed in range(scale(800)):
         order = random.Random(seed)
         totals = [(order.randint(1, 5), order.randint(0, 2)) for _ in range(order.randint(1, 4))]
         amounts = [(order.randint(1, 3), order.randint(0, 1)) for _ in range(order.randint(1, 3))]
@@ -120,27 +122,27 @@ def test_dealing_gives_a_lower_and_an_upper_bound_of_the_count() -> None:
 def compare_on_devices(totals: list[tuple[int, ...]], amounts: list[tuple[int, ...]], isolate: bool) -> None:
     """Compare the bounds of a count with the brute force."""
     names = "PGPU", "VGPU"
-    groups = [{name: amount for name, amount in zip(names, each, strict=True) if amount} for each in amounts]
+    groups = [{name: amount for name, amount in zip(names, demand, strict=True) if amount} for demand in amounts]
     devices = tuple((device, 9) for device in range(len(totals)))
     times_of = Counter(tuple(group.items()) for group in groups)
-    block: Block = (tuple(Item(taken, devices, isolate, times) for taken, times in times_of.items()),)
+    block: Block = (tuple(Item(demand, devices, isolate, times) for demand, times in times_of.items()),)
     free = {
-        name: np.array([[total[place] for total in each] for each in (totals, totals[::-1])])
+        name: np.array([[total[place] for total in ordering] for ordering in (totals, totals[::-1])])
         for place, name in enumerate(names)
     }
     fits = [
-        fit_on_devices([dict(zip(names, each, strict=True)) for each in totals], groups, isolate, times)
+        fit_on_devices([dict(zip(names, total, strict=True)) for total in totals], groups, isolate, times)
         for times in range(sum(map(sum, totals)) + 2)
     ]
-    most = fits.index(False) - 1
-    dealt = greedy_count(block, free, np.full(2, 99))
-    assert (dealt.low <= most).all()
-    assert (dealt.high >= most).all()
+    greatest = fits.index(False) - 1
+    bounds = greedy_count(block, free, np.full(2, 99))
+    assert (bounds.low <= greatest).all()
+    assert (bounds.high >= greatest).all()
     solved = tighten(block, free, CountRange(np.zeros(2, np.int64), np.full(2, len(fits))), Budget())
-    assert [solved.low.tolist(), solved.high.tolist()] == [[most] * 2] * 2
+    assert [solved.low.tolist(), solved.high.tolist()] == [[greatest] * 2] * 2
 
 
-def test_devices_are_dealt_in_several_orders_if_one_does_not_suffice() -> None:
+def test_devices_are_used_in_several_orders_if_one_does_not_suffice() -> None:
     """An order that uses the large devices first ends at six."""
     query = SearchQuery((group("1", PGPU=2), group("2", PGPU=3)), isolate=True)
     counted = count(query, gpus(5, 3, 5, 5, 5, 3, 5, 4).snapshot())
@@ -162,14 +164,14 @@ def test_two_subtrees_on_different_nodes_are_exact() -> None:
 
 
 def test_a_count_between_two_bounds_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without an exhaustive search, the dealt number is below the bound."""
+    """Without dynamic programming, the greedy count is below the upper bound."""
     world, query = gpus(5, 4, 6), SearchQuery((group("1", PGPU=2), group("2", PGPU=3)), isolate=True)
     everything = count(query, world.snapshot())
     monkeypatch.setattr(shape_counter, "EFFORT", 10**9)
-    some = count(query, world.snapshot())
-    assert some.at_most is not None
-    assert some.count <= everything.count <= some.at_most
-    assert (some.count < some.at_most, some.exact, some.reason) == (True, False, "combinations")
+    partial = count(query, world.snapshot())
+    assert partial.at_most is not None
+    assert partial.count <= everything.count <= partial.at_most
+    assert (partial.count < partial.at_most, partial.exact, partial.reason) == (True, False, "combinations")
 
 
 def test_one_provider_of_a_subtree_is_an_ancestor_of_the_others() -> None:
@@ -205,7 +207,7 @@ def test_an_isolated_demand_and_another_do_not_exceed_max_unit() -> None:
     assert compare(world, query).count
 
 
-def test_a_placement_is_found_even_if_no_order_of_dealing_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_placement_is_found_even_if_no_greedy_order_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """5 + 3 + 2 and 4 + 3 + 3 are 10 each, but a greedy order combines 5 and 4."""
     monkeypatch.setattr(shape_counter, "EFFORT", 10**9)
     query = SearchQuery(tuple(group(str(number), PGPU=amount) for number, amount in enumerate((5, 4, 3, 3, 3, 2))))
@@ -221,12 +223,12 @@ def jobs(counts: list[int], copies: int) -> int:
         [times - (tree in trees) for tree, times in enumerate(counts)]
         for trees in itertools.combinations([tree for tree, times in enumerate(counts) if times], copies)
     ]
-    return max((1 + jobs(sorted(left), copies) for left in ways), default=0)
+    return max((1 + jobs(sorted(remaining), copies) for remaining in ways), default=0)
 
 
 @examples(100)
 @given(data=st.data(), counts=st.lists(st.integers(0, 3), min_size=1, max_size=5), copies=st.integers(1, 3))
-def test_copies_are_in_different_trees(data: st.DataObject, counts: list[int], copies: int) -> None:
+def test_counted_copies_are_in_different_trees(data: st.DataObject, counts: list[int], copies: int) -> None:
     world = World()
     for number, times in enumerate(counts):
         world.host(f"host{number}", VCPU=1 + times, aggregates=[f"A{data.draw(st.integers(0, 1))}"])
@@ -323,32 +325,34 @@ def test_the_number_of_placements_depends_on_the_choice_of_candidates() -> None:
     """The count is the maximum over all choices: using the small devices together spares the large one."""
     world, query = gpus(2, 1, 1), SearchQuery((group("1", PGPU=1), group("2", PGPU=1)), isolate=True)
 
-    def left_after(*pairs: tuple[str, str]) -> int:
-        after = World({**world.members}, world.classes, world.ids, world.trait_ids)
+    def count_after(*pairs: tuple[str, str]) -> int:
+        later_world = World({**world.members}, world.classes, world.ids, world.trait_ids)
         for pair in pairs:
-            assert pair in {tuple(sorted(name for name, _, _ in used)) for used, _ in oracle.answers(after, query)}
-            place(after, frozenset((name, "PGPU", 1) for name in pair))
-        return count(query, after.snapshot()).count
+            assert pair in {
+                tuple(sorted(name for name, _, _ in amounts)) for amounts, _ in oracle.answers(later_world, query)
+            }
+            place(later_world, frozenset((name, "PGPU", 1) for name in pair))
+        return count(query, later_world.snapshot()).count
 
-    assert left_after() == 2
-    assert left_after(("gpu0", "gpu1")) == left_after(("gpu0", "gpu2")) == 1
-    assert left_after(("gpu1", "gpu2")) == 0
+    assert count_after() == 2
+    assert count_after(("gpu0", "gpu1")) == count_after(("gpu0", "gpu2")) == 1
+    assert count_after(("gpu1", "gpu2")) == 0
 
 
 @examples(100)
 @given(data=st.data(), world=crowds())
-def test_the_right_candidate_reduces_the_count_by_one_and_none_by_less(data: st.DataObject, world: World) -> None:
+def test_the_best_candidate_reduces_the_count_by_one_and_no_other_by_less(data: st.DataObject, world: World) -> None:
     """So placing the right candidate each time reaches the count."""
     query: SearchQuery = data.draw(crowded_queries())
     assume(query.resource_classes <= world.classes.keys())
     counted = count(query, world.snapshot())
-    left = set()
+    later_counts = set()
     for amounts in {amounts for amounts, _ in oracle.answers(world, query)}:
-        after = World({**world.members}, world.classes, world.ids, world.trait_ids)
-        place(after, amounts)
-        left.add(count(query, after.snapshot()).count)
+        later_world = World({**world.members}, world.classes, world.ids, world.trait_ids)
+        place(later_world, amounts)
+        later_counts.add(count(query, later_world.snapshot()).count)
     assume(counted.exact)
-    assert max(left, default=-1) == counted.count - 1
+    assert max(later_counts, default=-1) == counted.count - 1
 
 
 # --- until, budget ---
@@ -373,10 +377,10 @@ def test_a_count_ends_at_until(data: st.DataObject, world: World) -> None:
 def test_a_count_that_is_cut_short_is_a_lower_bound(data: st.DataObject, world: World, operations: int) -> None:
     query: SearchQuery = data.draw(search_queries(world))
     everything = count(query, world.snapshot())
-    some = count(query, world.snapshot(), Settings(operations=operations))
-    assert some.count <= everything.count
-    assert some.reason in (everything.reason, "operations")
-    assert not some.complete or some == replace(everything, snapshot=some.snapshot)
+    partial = count(query, world.snapshot(), Settings(operations=operations))
+    assert partial.count <= everything.count
+    assert partial.reason in (everything.reason, "operations")
+    assert not partial.complete or partial == replace(everything, snapshot=partial.snapshot)
 
 
 # --- worked examples ---
@@ -407,7 +411,9 @@ def gpus(*totals: int) -> World:
         ((0, 0), 2, 0),
     ],
 )
-def test_equal_groups_on_different_devices_are_dealt_out(totals: tuple[int, ...], groups: int, times: int) -> None:
+def test_equal_groups_on_different_devices_are_counted_exactly(
+    totals: tuple[int, ...], groups: int, times: int
+) -> None:
     """No placement uses a device twice: if one has more free capacity than all others, the others limit the count."""
     query = SearchQuery(tuple(group(str(number), PGPU=1) for number in range(groups)), isolate=True)
     counted = count(query, gpus(*totals).snapshot())
@@ -444,7 +450,7 @@ def test_a_count_names_the_rule_that_limits_it(query: SearchQuery, rule: str) ->
     assert count(query, world.snapshot()).limiting_rule == rule
 
 
-def test_the_limit_of_a_count_is_that_of_most_trees() -> None:
+def test_a_count_names_the_limiting_rule_of_most_trees() -> None:
     world = World()
     world.host("odd", VCPU=100, MEMORY_MB=1)
     for number in range(2):
@@ -577,9 +583,9 @@ def test_many_pools_of_many_hosts_are_counted_in_batches_of_trees(monkeypatch: p
     assert count(QUERY, snapshot) == everything
     assert sum(lengths) >= 41 * 50
     assert max(lengths) <= 400
-    some = count(QUERY, snapshot, Settings(operations=1900))
-    assert (some.reason, some.complete, some.obstacle) == ("operations", False, "")
-    assert 0 < some.count < 410
+    partial = count(QUERY, snapshot, Settings(operations=1900))
+    assert (partial.reason, partial.complete, partial.obstacle) == ("operations", False, "")
+    assert 0 < partial.count < 410
     first = count(QUERY, snapshot, until=5)
     assert len(first.roots) < 50
     assert (first.count, first.reason) == (5, "until")
@@ -646,8 +652,8 @@ def test_aggregates_do_not_cut_a_count_short() -> None:
     everything = count(query, snapshot)
     assert (everything.count, everything.complete, len(everything.aggregates)) == (400, True, 201)
     assert everything.aggregates[:2] == [("A", 400), ("A0", 4)]
-    some = count(query, snapshot, Settings(operations=150))
-    assert (some.count, some.exact, some.complete, some.aggregates) == (400, True, False, [])
+    partial = count(query, snapshot, Settings(operations=150))
+    assert (partial.count, partial.exact, partial.complete, partial.aggregates) == (400, True, False, [])
     until_one = count(query, snapshot, Settings(operations=150), until=1)
     assert (until_one.count, until_one.reason, until_one.complete, until_one.aggregates) == (1, "until", True, [])
 

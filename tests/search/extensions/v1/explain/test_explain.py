@@ -38,7 +38,7 @@ def test_aggregates_of_the_root_are_offered_to_the_unsuffixed_group() -> None:
     assert texts(world, SearchQuery((Group("1", {"VCPU": 1}, aggregates=in_a),))) == ["without member_of1=A"]
 
 
-def test_twenty_changes_are_offered_the_smallest_ones() -> None:
+def test_the_twenty_smallest_changes_are_offered() -> None:
     world = World()
     world.host("host", A=sum(range(2, 24)) - 1)
     query = SearchQuery(tuple(Group(f"_{number}", {"A": number}) for number in range(2, 24)))
@@ -149,7 +149,7 @@ def test_a_condition_that_the_root_does_not_meet_is_missing() -> None:
     )
 
 
-def test_each_kind_of_condition_has_a_text() -> None:
+def test_each_kind_of_missing_condition_has_a_text() -> None:
     """No provider is named for a condition on several providers, or if none is usable."""
     world = World()
     world.host("host", traits=["OLD"], aggregates=["A", "B"])
@@ -158,7 +158,7 @@ def test_each_kind_of_condition_has_a_text() -> None:
     world.host("fpga", parent="host", traits=["BAD"], FPGA=1)
     world.host("other")
 
-    def said(*groups: Group, **more: object) -> list[tuple[str, int | None]]:
+    def missing_texts(*groups: Group, **more: object) -> list[tuple[str, int | None]]:
         (near,) = explain(SearchQuery(groups, **more), world.snapshot()).near_misses  # type: ignore[arg-type]
         return [(lack.text, lack.provider) for lack in near.missing]
 
@@ -166,28 +166,34 @@ def test_each_kind_of_condition_has_a_text() -> None:
         return NameCondition((), frozenset({text})) if forbidden else NameCondition((frozenset({text}),))
 
     gpu, nic = Group("_g", {"PGPU": 1}), Group("_n", {"NET": 1})
-    assert said(replace(gpu, traits=name("BAD", forbidden=True))) == [("gpu has BAD", 1)]
-    assert said(replace(gpu, traits=name("GOOD"))) == [("gpu does not have GOOD", 1)]
-    both = Group("", {"PGPU": 1, "NET": 1}, name("GOOD"))
-    assert said(both) == [("neither gpu nor nic has GOOD", None)]
-    three = Group("", {"PGPU": 1, "NET": 1, "FPGA": 1}, name("GOOD"))
-    assert said(three) == [("none of gpu, nic and fpga has GOOD", None)]
-    assert said(replace(three, traits=name("BAD", forbidden=True))) == [("gpu and fpga have BAD", None)]
-    assert said(replace(both, traits=NameCondition(), in_tree="other")) == [("gpu and nic are in another tree", None)]
-    assert said(replace(both, traits=NameCondition(), aggregates=name("A", forbidden=True))) == [("host is in A", 0)]
-    assert said(replace(both, traits=NameCondition(), aggregates=name("C", forbidden=True))) == [
+    assert missing_texts(replace(gpu, traits=name("BAD", forbidden=True))) == [("gpu has BAD", 1)]
+    assert missing_texts(replace(gpu, traits=name("GOOD"))) == [("gpu does not have GOOD", 1)]
+    two_classes = Group("", {"PGPU": 1, "NET": 1}, name("GOOD"))
+    assert missing_texts(two_classes) == [("neither gpu nor nic has GOOD", None)]
+    three_classes = Group("", {"PGPU": 1, "NET": 1, "FPGA": 1}, name("GOOD"))
+    assert missing_texts(three_classes) == [("none of gpu, nic and fpga has GOOD", None)]
+    assert missing_texts(replace(three_classes, traits=name("BAD", forbidden=True))) == [
+        ("gpu and fpga have BAD", None)
+    ]
+    assert missing_texts(replace(two_classes, traits=NameCondition(), in_tree="other")) == [
+        ("gpu and nic are in another tree", None)
+    ]
+    assert missing_texts(replace(two_classes, traits=NameCondition(), aggregates=name("A", forbidden=True))) == [
+        ("host is in A", 0)
+    ]
+    assert missing_texts(replace(two_classes, traits=NameCondition(), aggregates=name("C", forbidden=True))) == [
         ("gpu and nic are in C", None)
     ]
-    assert said(replace(gpu, aggregates=name("A"))) == [("gpu is not in A", 1)]
-    assert said(gpu, nic, same_subtrees=(frozenset({"_g", "_n"}),)) == [
+    assert missing_texts(replace(gpu, aggregates=name("A"))) == [("gpu is not in A", 1)]
+    assert missing_texts(gpu, nic, same_subtrees=(frozenset({"_g", "_n"}),)) == [
         ("no provider that serves one of these groups is at or above the providers that serve the others", None)
     ]
-    assert said(gpu, Group("_h", {"PGPU": 1}), isolate=True)[0] == (
+    assert missing_texts(gpu, Group("_h", {"PGPU": 1}), isolate=True)[0] == (
         "no provider that host can use meets resources_g=PGPU:1 together with the rest of the request",
         None,
     )
     subtree = (frozenset({"_R", "_n"}),)
-    assert said(Group("_R", traits=name("GOOD")), nic, same_subtrees=subtree) == [
+    assert missing_texts(Group("_R", traits=name("GOOD")), nic, same_subtrees=subtree) == [
         ("no provider that host can use has GOOD", None)
     ]
-    assert said(gpu, Group("_v", {"VGPU": 1})) == [("no provider that host can use has VGPU", None)]
+    assert missing_texts(gpu, Group("_v", {"VGPU": 1})) == [("no provider that host can use has VGPU", None)]

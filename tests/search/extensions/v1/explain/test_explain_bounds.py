@@ -20,7 +20,7 @@ from tests.world import Stock, World
 
 
 def query_of(*parameters: str) -> SearchQuery:
-    pairs = [tuple(each.split("=", 1)) for each in parameters]
+    pairs = [tuple(parameter.split("=", 1)) for parameter in parameters]
     return parse.search_query(Parameters(pairs), microversion.LATEST)
 
 
@@ -47,38 +47,38 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Comparisons]]:
 def test_few_unknown_names_cause_few_comparisons(comparisons: type[Comparisons]) -> None:
     world = World()
     world.host("cn1", VCPU=8)
-    known = [f"CUSTOM_RACK_{number:04}" for number in range(5_000)]
+    existing = [f"CUSTOM_RACK_{number:04}" for number in range(5_000)]
     unknown = [f"CUSTOM_RACK_{number}_X" for number in range(21)]
-    world.host("cn2", traits=known)
+    world.host("cn2", traits=existing)
     query = query_of("resources=VCPU:1", f"required={','.join(unknown)}")
-    wrong = explain(query, world.snapshot(), unknown_traits=unknown).mistakes
-    assert [each.kind for each in wrong] == ["trait"] * 20
-    assert [each.suggestion is not None for each in wrong] == [True] * 3 + [False] * 17
+    mistakes = explain(query, world.snapshot(), unknown_traits=unknown).mistakes
+    assert [mistake.kind for mistake in mistakes] == ["trait"] * 20
+    assert [mistake.suggestion is not None for mistake in mistakes] == [True] * 3 + [False] * 17
     # A matcher begins with one comparison with the empty string.
     assert comparisons.count == 3 * (1 + 50)
 
 
-def test_a_long_name_is_compared_with_none(comparisons: type[Comparisons]) -> None:
+def test_a_long_name_is_not_compared_with_others(comparisons: type[Comparisons]) -> None:
     world = World()
     world.host("cn1", VCPU=8)
     long = "CUSTOM_" + 58 * "X"
     query = query_of("resources=VCPU:1", f"required={long}")
     world.host("cn2", traits=[f"{long[:-1]}Y"])
-    (wrong,) = explain(query, world.snapshot(), unknown_traits=[long]).mistakes
-    assert (wrong.text, wrong.suggestion) == (f"There is no trait {long}.", None)
+    (mistake,) = explain(query, world.snapshot(), unknown_traits=[long]).mistakes
+    assert (mistake.text, mistake.suggestion) == (f"There is no trait {long}.", None)
     assert comparisons.count == 0
 
 
 def test_the_intended_name_is_found_among_thousands() -> None:
     world = World()
     world.host("cn1", VCPU=8)
-    known = [*(f"CUSTOM_RACK_{number:04}" for number in range(2_000)), "HW_CPU_X86_AVX512F", "CUSTOM_GOLD"]
-    world.host("cn2", traits=known)
-    for name, meant in {"HW_CPU_X86_AVX512": "HW_CPU_X86_AVX512F", "CUSTOM_GLOD": "CUSTOM_GOLD"}.items():
+    existing = [*(f"CUSTOM_RACK_{number:04}" for number in range(2_000)), "HW_CPU_X86_AVX512F", "CUSTOM_GOLD"]
+    world.host("cn2", traits=existing)
+    for name, intended in {"HW_CPU_X86_AVX512": "HW_CPU_X86_AVX512F", "CUSTOM_GLOD": "CUSTOM_GOLD"}.items():
         query = query_of("resources=VCPU:1", f"required={name}")
-        (wrong,) = explain(query, world.snapshot(), unknown_traits=[name]).mistakes
-        assert wrong.suggestion is not None
-        assert wrong.suggestion.split(", ")[0] == meant
+        (mistake,) = explain(query, world.snapshot(), unknown_traits=[name]).mistakes
+        assert mistake.suggestion is not None
+        assert mistake.suggestion.split(", ")[0] == intended
 
 
 # --- subtrees ---
@@ -95,8 +95,8 @@ class Ancestries(Snapshot):
         return super().ancestry(slot)
 
 
-@pytest.mark.parametrize(("trees", "where"), [(50, "any tree"), (60, "any of the 50 trees examined")])
-def test_subtrees_are_examined_in_few_trees_and_each_group_once(trees: int, where: str) -> None:
+@pytest.mark.parametrize(("trees", "place"), [(50, "any tree"), (60, "any of the 50 trees examined")])
+def test_subtrees_are_examined_in_few_trees_and_each_group_once(trees: int, place: str) -> None:
     world = World()
     for number in range(trees):
         world.host(f"cn{number:02}", CUSTOM_Z=1)
@@ -111,9 +111,9 @@ def test_subtrees_are_examined_in_few_trees_and_each_group_once(trees: int, wher
         *(f"same_subtree=_A{a},_B{b}" for a in range(4) for b in range(4)),
         "group_policy=none",
     )
-    wrong = [each for each in explain(query, snapshot).mistakes if each.kind == "same_subtree"]
-    assert len(wrong) == 5
-    assert all(where in each.text for each in wrong)
+    mistakes = [mistake for mistake in explain(query, snapshot).mistakes if mistake.kind == "same_subtree"]
+    assert len(mistakes) == 5
+    assert all(place in mistake.text for mistake in mistakes)
     # The first five subtrees name six groups; each group has one provider in a tree.
     assert Ancestries.count == 50 * 6
 
@@ -123,16 +123,16 @@ def test_subtrees_are_examined_in_few_trees_and_each_group_once(trees: int, wher
 _Result = TypeVar("_Result")
 
 
-def with_few_calls(function: Callable[[], _Result], most: int) -> _Result:
+def with_few_calls(function: Callable[[], _Result], max_calls: int) -> _Result:
     """Return the result of a function; fail as soon as it calls more functions than allowed."""
     calls = 0
 
     def count(_frame: FrameType, event: str, _argument: object) -> None:
         nonlocal calls
         calls += event.endswith("call")
-        if calls > most:
+        if calls > max_calls:
             sys.setprofile(None)
-            pytest.fail(f"more than {most} calls")
+            pytest.fail(f"more than {max_calls} calls")
 
     sys.setprofile(count)
     try:
@@ -147,7 +147,7 @@ def test_a_large_min_unit_is_not_reached_by_counting_down() -> None:
     world.host("cn2", DISK_GB=Stock(1_000_000_000, min_unit=999_999_990, step_size=7))
     query, snapshot = query_of("resources1=DISK_GB:2000000001"), world.snapshot()
     relaxations = with_few_calls(lambda: explain(query, snapshot), 20_000).relaxations
-    assert [each.text for each in relaxations] == ["with resources1=DISK_GB:2000000000"]
+    assert [relaxation.text for relaxation in relaxations] == ["with resources1=DISK_GB:2000000000"]
 
 
 def test_a_thousand_names_are_not_relaxed_together() -> None:

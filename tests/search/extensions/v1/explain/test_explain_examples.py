@@ -72,8 +72,8 @@ def test_either_of_two_aggregates_is_removed_if_root_and_child_are_in_one_each()
     world = World()
     world.host("h1", aggregates=["b"])
     world.host("c1", parent="h1", A=5, aggregates=["a"])
-    both = NameCondition((frozenset("a"), frozenset("b")))
-    explanation = explained(world, Group("", {"A": 5}, aggregates=both))
+    condition = NameCondition((frozenset("a"), frozenset("b")))
+    explanation = explained(world, Group("", {"A": 5}, aggregates=condition))
     assert texts(explanation) == ["without member_of=a", "without member_of=b"]
     assert len({query_string(relaxation.query) for relaxation in explanation.relaxations}) == 2
     assert [lack.text for lack in explanation.near_misses[0].missing] == [
@@ -301,7 +301,7 @@ def test_amounts_are_raised_in_the_order_of_the_request_with_the_units_of_any_tr
     assert texts(explanation) == ["with resources_1=A:10 and resources_2=B:1"]
 
 
-def test_all_kinds_of_units_are_tried() -> None:
+def test_amounts_are_lowered_in_the_units_of_every_inventory() -> None:
     world = World()
     world.host("cn1", DISK_GB=Stock(1_000, step_size=2))
     world.host("cn2", DISK_GB=Stock(1_000, step_size=3))
@@ -435,7 +435,7 @@ def test_explaining_many_sharing_trees_leaves_the_budget_of_relaxations() -> Non
     assert not explain(query, explanation.snapshot, Settings(operations=5_000)).complete
 
 
-def test_the_rest_of_equal_groups_keeps_its_candidates() -> None:
+def test_relaxing_one_of_equal_groups_keeps_the_candidates_of_the_others() -> None:
     world = World()
     world.host("h0", A=Stock(8, step_size=2), B=4)
     world.host("h1", A=Stock(9, step_size=2), B=Stock(1, min_unit=2))

@@ -39,7 +39,7 @@ def numa_hosts() -> World:
 
 
 @examples(200)
-@given(case=strategies.explained())
+@given(case=strategies.explanation_cases())
 def test_an_amount_that_no_inventory_allows_is_a_mistake(case: tuple[World, SearchQuery]) -> None:
     world, query = case
     explanation = explain(query, world.snapshot())
@@ -63,7 +63,7 @@ def ever(member: object, class_: str, amount: int) -> bool:
     if stock is None:
         return False
     capacity = (stock.total - stock.reserved) * stock.allocation_ratio
-    allowed = (n for n in range(amount, 65) if n <= capacity and stock.min_unit <= n <= stock.most)
+    allowed = (n for n in range(amount, 65) if n <= capacity and stock.min_unit <= n <= stock.effective_max_unit)
     return any(n % stock.step_size == 0 for n in allowed)
 
 
@@ -81,7 +81,7 @@ def test_the_largest_amount_is_suggested() -> None:
     )
 
 
-def test_amounts_that_no_provider_can_serve_together() -> None:
+def test_amounts_that_no_provider_can_serve_together_are_a_mistake() -> None:
     world = World()
     world.host("cn0", VCPU=4)
     world.host("cn1", DISK_GB=4)
@@ -90,7 +90,7 @@ def test_amounts_that_no_provider_can_serve_together() -> None:
     assert explained(world, Group("", {"VCPU": 1, "DISK_GB": 1})).mistakes == ()
 
 
-def test_the_obstacles_of_an_amount() -> None:
+def test_a_step_counts_the_obstacles_of_an_amount_by_property() -> None:
     world = World()
     world.host("none")
     world.host("small", VCPU=4)
@@ -141,7 +141,7 @@ def test_unused_names_are_compared_with_used_names() -> None:
     ]
 
 
-def test_an_unused_class_an_empty_aggregate_and_an_unknown_tree() -> None:
+def test_an_unused_class_an_empty_aggregate_and_an_unknown_tree_are_mistakes() -> None:
     world = World()
     world.classes["PGPU"] = 0
     world.host("cn0", VCPU=4)
@@ -232,7 +232,7 @@ def test_a_subtree_is_not_a_mistake_if_its_last_group_fits_nowhere() -> None:
 
 
 @examples(200)
-@given(case=strategies.explained())
+@given(case=strategies.explanation_cases())
 def test_a_subtree_is_a_mistake_if_no_provider_is_an_ancestor_of_the_others(
     case: tuple[World, SearchQuery],
 ) -> None:

@@ -1,4 +1,4 @@
-"""Searches for explanations have the results of any search, although they examine one of equivalent trees."""
+"""Searches for explanations have the results of any search, although they examine one of several equivalent trees."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from placement.search.solver.canonical_form import canonical_form
 from placement.search.solver.constraints import NotOnlyShared
 from placement.search.solver.problem import Requirements
 from tests.search.test_combine import EVEN
-from tests.strategies import crowded_queries, examples, explained, search_queries, similar_trees
+from tests.strategies import crowded_queries, examples, explanation_cases, search_queries, similar_trees
 from tests.world import World
 
 
@@ -58,13 +58,13 @@ def check_search(world: World, query: SearchQuery) -> None:
 
 
 @examples(200)
-@given(case=explained())
+@given(case=explanation_cases())
 def test_a_recorded_search_equals_any_search(case: tuple[World, SearchQuery]) -> None:
     check_search(*case)
 
 
 @examples(200)
-@given(case=similar() | explained())
+@given(case=similar() | explanation_cases())
 def test_a_search_of_equivalent_trees_equals_any_search(case: tuple[World, SearchQuery]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recorded_search, "FRUITLESS", 0)
@@ -89,8 +89,8 @@ def test_trees_are_equivalent_if_their_canonical_forms_are_equal(case: tuple[Wor
     kinds = [equal.of_classes([kind]).slots().tolist() for kind in range(len(equal.first))]
     assert kinds == [*forms.values()]
     assert equal.first.tolist() == [trees[0] for trees in kinds]
-    others = [root for trees in kinds[1:] for root in trees[1:]]
-    assert equal.others([0]).slots().tolist() == sorted(others)
+    other_roots = [root for trees in kinds[1:] for root in trees[1:]]
+    assert equal.others([0]).slots().tolist() == sorted(other_roots)
 
 
 def test_trees_of_many_providers_are_not_compared() -> None:
@@ -135,7 +135,7 @@ def test_rows_with_large_numbers_are_distinguished() -> None:
     assert rows.numbers.max() < rows.bound
 
 
-def test_few_of_many_equivalent_trees_are_searched() -> None:
+def test_only_one_of_many_equivalent_trees_is_searched() -> None:
     world = World()
     for number in range(400):
         world.host(f"h{number}")
@@ -154,10 +154,10 @@ def test_few_of_many_equivalent_trees_are_searched() -> None:
 def hard_hosts(number: int) -> World:
     """Return hosts where ``EVEN`` groups do not fit, which only trials show, and one where they fit."""
     world = World()
-    each = sum(EVEN) // 4
+    capacity = sum(EVEN) // 4
     for host in range(number + 1):
         world.host(f"h{host}")
-        free = (each - 2 * host, each + 2 * host, each, each) if host < number else (5_000,) * 4
+        free = (capacity - 2 * host, capacity + 2 * host, capacity, capacity) if host < number else (5_000,) * 4
         for device, amount in enumerate(free):
             world.host(f"h{host}-{device}", parent=f"h{host}", VGPU=amount)
     return world
@@ -176,7 +176,7 @@ def test_an_explanation_finds_a_candidate_where_the_search_does() -> None:
     assert (explain(query, snapshot, settings).found, explain(query, snapshot, settings).complete) == (0, False)
 
 
-def test_a_patient_search_counts_one_candidate_of_more() -> None:
+def test_a_search_with_the_full_budget_stops_at_the_first_candidate() -> None:
     world = World()
     world.host("host", VCPU=1)
     outcome = full_budget_search(SearchQuery((Group("", {"VCPU": 1}),)), world.snapshot(), Settings())
@@ -195,7 +195,7 @@ def test_a_count_that_is_cut_short_is_limited() -> None:
     assert (explanation.limited, explanation.complete) == (True, False)
 
 
-def test_slots_of_trees_stay_sorted_sets() -> None:
+def test_equivalent_trees_are_sorted_even_if_their_first_roots_are_not() -> None:
     """Sets of slots are searched by bisection, so equivalent trees are sorted even if their first roots are not."""
     world = World()
     for number in range(6):
@@ -216,4 +216,4 @@ def test_equal_groups_are_relaxed_once() -> None:
         world.host(f"gpu-{number}", parent="host", PGPU=2)
     query = SearchQuery(tuple(Group(f"_{number}", {"PGPU": 2}) for number in range(4)), isolate=True)
     relaxations = explain(query, world.snapshot()).relaxations
-    assert [(each.text, each.found) for each in relaxations] == [("without resources_0=PGPU:2", 6)]
+    assert [(relaxation.text, relaxation.found) for relaxation in relaxations] == [("without resources_0=PGPU:2", 6)]

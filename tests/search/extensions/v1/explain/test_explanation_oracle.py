@@ -18,12 +18,12 @@ from tests.search import oracle
 from tests.search.explanation_judge import judge
 from tests.search.explanation_oracle import Expected, mistakes
 from tests.search.trials import Trials
-from tests.strategies import examples, explained
+from tests.strategies import examples, explanation_cases
 from tests.world import Stock, World
 
 
 @examples(600)
-@given(case=explained())
+@given(case=explanation_cases())
 def test_an_explanation_agrees_with_the_brute_force(case: tuple[World, SearchQuery]) -> None:
     world, query = case
     explanation = explain(query, world.snapshot())
@@ -31,21 +31,23 @@ def test_an_explanation_agrees_with_the_brute_force(case: tuple[World, SearchQue
 
 
 @examples(200)
-@given(case=explained(), forbidden=st.booleans())
-def test_it_agrees_if_a_trait_does_not_exist(case: tuple[World, SearchQuery], forbidden: bool) -> None:
+@given(case=explanation_cases(), forbidden=st.booleans())
+def test_an_explanation_agrees_with_the_brute_force_if_a_trait_does_not_exist(
+    case: tuple[World, SearchQuery], forbidden: bool
+) -> None:
     world, query = case
-    first, *others = query.groups
+    first, *other_groups = query.groups
     unknown, traits = frozenset({"UNKNOWN"}), first.traits
     if forbidden:
         traits = replace(traits, none_of=traits.none_of | unknown)
     else:
         traits = replace(traits, any_of=tuple(names | unknown for names in traits.any_of) or (unknown,))
-    query = replace(query, groups=(replace(first, traits=traits), *others))
+    query = replace(query, groups=(replace(first, traits=traits), *other_groups))
     assert judge(world, query, explain(query, world.snapshot(), None, unknown), unknown) == []
 
 
 @examples(200)
-@given(case=explained())
+@given(case=explanation_cases())
 def test_trials_and_brute_force_have_the_same_candidates(case: tuple[World, SearchQuery]) -> None:
     world, query = case
     trials = Trials(world)
@@ -59,7 +61,7 @@ def test_trials_and_brute_force_have_the_same_candidates(case: tuple[World, Sear
 
 def names(*required: str, forbidden: tuple[str, ...] = ()) -> NameCondition:
     """Return a condition; ``T0|T1`` are alternatives."""
-    return NameCondition(tuple(frozenset(each.split("|")) for each in required), frozenset(forbidden))
+    return NameCondition(tuple(frozenset(alternatives.split("|")) for alternatives in required), frozenset(forbidden))
 
 
 def pair() -> World:
@@ -70,12 +72,12 @@ def pair() -> World:
     return world
 
 
-@pytest.mark.parametrize("wanted", [names(), names("T2")])
-def test_a_group_that_only_forbids_an_unknown_trait_is_removed_with_its_amount(wanted: NameCondition) -> None:
+@pytest.mark.parametrize("condition", [names(), names("T2")])
+def test_a_group_that_only_forbids_an_unknown_trait_is_removed_with_its_amount(condition: NameCondition) -> None:
     """Otherwise it would still need a provider: the query would be invalid, and its candidates different."""
     groups = (
         Group("1", {"VCPU": 1}, names(forbidden=("UNKNOWN",))),
-        Group("2", {"VCPU": 1}, wanted),
+        Group("2", {"VCPU": 1}, condition),
         Group("3", {"VCPU": 1}),
     )
     query, world = SearchQuery(groups, same_subtrees=(frozenset("12"),)), pair()
@@ -102,7 +104,7 @@ def hosts(number: int, **stock: int | Stock) -> World:
 
 
 def devices(number: int, **stock: int) -> World:
-    """Return a host with ``count`` children."""
+    """Return a host with ``number`` children."""
     world = World()
     world.host("h0")
     for device in range(number):
@@ -211,7 +213,7 @@ def subtree(*suffixes: str) -> tuple[frozenset[str], ...]:
         pytest.param(World(), SearchQuery((Group("", {"A": 1}),)), [], id="an empty cloud"),
     ],
 )
-def test_sufficient_changes(world: World, query: SearchQuery, expected: list[str]) -> None:
+def test_the_oracle_finds_every_sufficient_single_change(world: World, query: SearchQuery, expected: list[str]) -> None:
     changes = sorted(Expected(world, query).singles, key=lambda change: (change.size, change.place))
     assert [change.text or change.kind for change in changes] == expected
 
@@ -221,7 +223,7 @@ def together(world: World, query: SearchQuery) -> list[set[str]]:
     return [{query_string(change.query) for change in ways} for ways in Expected(world, query).several]
 
 
-def test_two_changes_together_change_nothing_else() -> None:
+def test_combinations_of_two_changes_contain_no_further_change() -> None:
     query = SearchQuery((Group("_1", {"A": 4}), Group("_2", {"A": 4})), isolate=True)
     assert together(hosts(1, A=3), query) == [
         {"resources_1=A:3&group_policy=isolate", "resources_2=A:3&group_policy=isolate"}
@@ -256,7 +258,7 @@ def test_mistakes_of_every_group_are_named() -> None:
         ),
         root_traits=names("T9"),
     )
-    assert [(kind, *sorted(each)) for kind, each in mistakes(Expected(world, query))] == [
+    assert [(kind, *sorted(mistaken_names)) for kind, mistaken_names in mistakes(Expected(world, query))] == [
         ("trait", "T9"),
         ("trait", "T8"),
         ("aggregate", "c", "d"),

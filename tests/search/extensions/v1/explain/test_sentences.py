@@ -158,10 +158,10 @@ def of_traits() -> str:
 
 @case("The search budget was too small")
 def of_work() -> str:
-    world, each = World(), sum(EVEN) // 4
+    world, capacity = World(), sum(EVEN) // 4
     for host in range(2):
         world.host(f"host{host}")
-        for device, amount in enumerate((each - 2 * host, each + 2 * host, each, each)):
+        for device, amount in enumerate((capacity - 2 * host, capacity + 2 * host, capacity, capacity)):
             world.host(f"host{host}-{device}", parent=f"host{host}", VGPU=amount)
     groups = (Group(f"_{number}", {"VGPU": amount}) for number, amount in enumerate(EVEN))
     return summary(world, *groups, settings=Settings(operations=10_000))
@@ -194,10 +194,10 @@ def table() -> Iterator[str]:
 
 
 def test_the_page_shows_every_sentence() -> None:
-    _, _, after = PAGE.read_text().partition(f"{TITLE}\n{'=' * len(TITLE)}\n")
-    shown = after.partition(".. list-table::")
+    _, _, section = PAGE.read_text().partition(f"{TITLE}\n{'=' * len(TITLE)}\n")
+    parts = section.partition(".. list-table::")
     expected = "\n".join(table())
-    assert f"{shown[1]}{shown[2]}".rstrip() == expected, f"The table is to be:\n\n{expected}"
+    assert f"{parts[1]}{parts[2]}".rstrip() == expected, f"The table is to be:\n\n{expected}"
 
 
 def test_one_of_several_providers_is_counted() -> None:
@@ -209,8 +209,8 @@ def test_one_of_several_providers_is_counted() -> None:
 def test_a_full_provider_has_no_room_at_present() -> None:
     full = Stock(8, used=8)
     assert " it has too little free capacity and has no room for any VCPU at present. " in summary(hosts(full), vcpu(4))
-    both = summary(hosts(full, full), vcpu(4))
-    assert " 2 have too little free capacity, and none has room for any VCPU at present. " in both
+    summary_of_two = summary(hosts(full, full), vcpu(4))
+    assert " 2 have too little free capacity, and none has room for any VCPU at present. " in summary_of_two
 
 
 @pytest.mark.parametrize("why", sentence.PROPERTIES)

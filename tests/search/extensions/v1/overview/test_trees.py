@@ -1,4 +1,4 @@
-"""The overview shows the trees of its definition, in its order, over random forests."""
+"""The overview of a random forest contains the trees that its definition selects, in the defined order."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def is_over(stock: Stock) -> bool:
     return stock.used > (stock.total - stock.reserved) * stock.allocation_ratio
 
 
-def meets(member: Member, wanted: TreeFilter) -> bool:
+def meets(member: Member, conditions: TreeFilter) -> bool:
     """Whether one provider meets all conditions of the filter except the tree."""
-    stocks = [stock for name, stock in member.stock.items() if wanted.resource_class in (None, name)]
+    stocks = [stock for name, stock in member.stock.items() if conditions.resource_class in (None, name)]
     return (
-        (wanted.resource_class is None or bool(stocks))
-        and (wanted.trait is None or wanted.trait in member.traits)
-        and (wanted.aggregate is None or wanted.aggregate in member.aggregates)
-        and (not wanted.over_committed or any(map(is_over, stocks)))
+        (conditions.resource_class is None or bool(stocks))
+        and (conditions.trait is None or conditions.trait in member.traits)
+        and (conditions.aggregate is None or conditions.aggregate in member.aggregates)
+        and (not conditions.over_committed or any(map(is_over, stocks)))
     )
 
 
@@ -48,8 +48,8 @@ def sums(world: World, order: TreeOrder) -> dict[str, int]:
     return totals
 
 
-def expected(world: World, wanted: TreeFilter, root: str | None, order: TreeOrder | None) -> list[str]:
-    roots = {world.root(member.name) for member in world.members.values() if meets(member, wanted)}
+def expected_trees(world: World, conditions: TreeFilter, root: str | None, order: TreeOrder | None) -> list[str]:
+    roots = {world.root(member.name) for member in world.members.values() if meets(member, conditions)}
     roots &= {root} if root else roots
     if order is None:
         return sorted(roots, key=lambda name: world.ids[name])
@@ -64,11 +64,11 @@ def either(*values: object) -> st.SearchStrategy:
 
 @given(st.data())
 @examples(400)
-def test_the_overview_shows_the_trees_of_the_definition(data):
+def test_the_overview_contains_the_selected_trees_in_order(data):
     world = data.draw(worlds())
     snapshot = world.snapshot()
     root = data.draw(either(*sorted({world.root(name) for name in world.members})))
-    wanted = TreeFilter(
+    conditions = TreeFilter(
         root=None if root is None else snapshot.by_uuid[root],
         resource_class=data.draw(either(*sorted(world.classes))) if world.classes else None,
         aggregate=data.draw(either(*AGGREGATES)),
@@ -79,20 +79,20 @@ def test_the_overview_shows_the_trees_of_the_definition(data):
         st.none() | st.builds(TreeOrder, st.sampled_from(Amount), st.sampled_from(CLASSES), st.booleans())
     )
     limit = data.draw(st.none() | st.integers(1, 4))
-    shown, after, slots = [], None, []
+    roots, after, slots = [], None, []
     while True:
-        page = find_trees(snapshot, wanted, order, limit, after)
+        page = find_trees(snapshot, conditions, order, limit, after)
         members = [slot for slot in page.roots for slot in depth_first(snapshot, slot)]
         assert limit is None or len(members) <= limit or len(page.roots) == 1
-        assert len(shown) <= len(world.members), "a tree is on two pages"
-        shown += [snapshot.provider(slot).uuid for slot in page.roots]
+        assert len(roots) <= len(world.members), "a tree is on two pages"
+        roots += [snapshot.provider(slot).uuid for slot in page.roots]
         slots += members
         after = page.last
         if after is None:
             break
-    assert shown == expected(world, wanted, root, order)
-    assert len(slots) == len(set(slots)) == sum(world.root(name) in shown for name in world.members)
-    event(f"{len(shown)} trees")
+    assert roots == expected_trees(world, conditions, root, order)
+    assert len(slots) == len(set(slots)) == sum(world.root(name) in roots for name in world.members)
+    event(f"{len(roots)} trees")
 
 
 def test_an_over_committed_provider_does_not_reduce_the_free_capacity_of_its_tree():

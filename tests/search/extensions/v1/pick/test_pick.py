@@ -1,4 +1,4 @@
-"""Each pick of a place is one that the brute force allows, and none is missing if the brute force finds one."""
+"""Each pick is a place that the brute force allows, and without a pick the brute force finds no place either."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def answer(snapshot: Snapshot, candidate: Candidate) -> oracle.Answer:
         return snapshot.provider(slot).uuid
 
     return (
-        frozenset((name(slot), *item) for slot, given in candidate.amounts.items() for item in given.items()),
+        frozenset((name(slot), *item) for slot, amounts in candidate.amounts.items() for item in amounts.items()),
         frozenset((suffix, frozenset(map(name, slots))) for suffix, slots in candidate.mappings.items()),
     )
 
@@ -40,7 +40,7 @@ def names(snapshot: Snapshot, slots: Iterable[int]) -> list[str]:
     return [snapshot.provider(slot).uuid for slot in slots]
 
 
-def given_up(request: PickRequest) -> list[tuple[str, str, int]]:
+def released_by(request: PickRequest) -> list[tuple[str, str, int]]:
     """Return the amounts that the consumer releases, as amounts of the oracle."""
     return [(uuid, class_, -amount) for uuid, amounts in request.releases.items() for class_, amount in amounts.items()]
 
@@ -68,18 +68,18 @@ def check(world: World, requests: Sequence[PickRequest], picks: Sequence[Pick | 
     for position in in_order(requests):
         request, pick = requests[position], picks[position]
         anchors = sorted(allowed - (with_any if request.exclusive else with_listed))
-        free = pick_oracle.use(world, given_up(request))
+        free = pick_oracle.use(world, released_by(request))
         if pick is None:
             assert not pick_oracle.has_copies(free, request.query, request.copies, anchors)
             continue
         roots = names(snapshot, pick.roots)
         assert len(pick.candidates) == len(set(roots)) == request.copies
         for root, candidate in zip(roots, pick.candidates, strict=True):
-            chosen = answer(snapshot, candidate)
-            assert chosen in pick_oracle.places(free, request.query, anchors).get(root, ())
-            free = pick_oracle.use(free, chosen[0], one_consumer=True)
+            place = answer(snapshot, candidate)
+            assert place in pick_oracle.places(free, request.query, anchors).get(root, ())
+            free = pick_oracle.use(free, place[0], one_consumer=True)
             if not request.dry_run:
-                world = pick_oracle.use(world, chosen[0])
+                world = pick_oracle.use(world, place[0])
         if not request.dry_run:
             with_any.update(roots)
             with_listed.update(roots if request.exclusive else ())
@@ -97,10 +97,10 @@ def released_amounts(draw: st.DrawFn, world: World) -> dict[str, dict[str, int]]
     ]
     if not used or draw(st.integers(0, 2)):
         return {}
-    own: dict[str, dict[str, int]] = {}
-    for name, class_, most in draw(st.lists(st.sampled_from(used), max_size=2)):
-        own.setdefault(name, {})[class_] = draw(st.integers(1, most))
-    return own
+    released: dict[str, dict[str, int]] = {}
+    for name, class_, usage in draw(st.lists(st.sampled_from(used), max_size=2)):
+        released.setdefault(name, {})[class_] = draw(st.integers(1, usage))
+    return released
 
 
 @st.composite
@@ -144,7 +144,7 @@ def pick_and_check(data: st.DataObject, world: World, queries: list[SearchQuery]
 @examples(250)
 @given(data=st.data(), world=worlds())
 def test_picks_agree_with_the_brute_force(data: st.DataObject, world: World) -> None:
-    pick_and_check(data, world, [data.draw(search_queries(world, most=2)) for _ in range(2)])
+    pick_and_check(data, world, [data.draw(search_queries(world, max_suffixed=2)) for _ in range(2)])
 
 
 @examples(120)
@@ -157,7 +157,7 @@ def test_picks_agree_with_the_brute_force_where_capacity_is_short(data: st.DataO
 @given(data=st.data(), world=crowds() | worlds())
 def test_joined_picks_are_in_one_tree_that_fits_all(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
-    queries = [data.draw(search_queries(world, most=1)) for _ in range(2)]
+    queries = [data.draw(search_queries(world, max_suffixed=1)) for _ in range(2)]
     requests = [
         PickRequest(
             data.draw(st.sampled_from(queries)),
@@ -168,21 +168,21 @@ def test_joined_picks_are_in_one_tree_that_fits_all(data: st.DataObject, world: 
     ]
     picker = Picker(snapshot, join=True, seed=1)
     picks = picker.pick(requests)
-    wanted = [(request.query, given_up(request)) for request in requests]
+    consumers = [(request.query, released_by(request)) for request in requests]
     if None in picks:
         assert set(picks) == {None}
         roots = [name for name, member in world.members.items() if member.parent is None]
-        assert not any(pick_oracle.has_joined(world, wanted, root) for root in roots)
+        assert not any(pick_oracle.fit_together(world, consumers, root) for root in roots)
         return
     assert len({pick.roots for pick in picks if pick}) == 1
     together = world
-    for (query, own), request, pick in zip(wanted, requests, picks, strict=True):
+    for (query, released), request, pick in zip(consumers, requests, picks, strict=True):
         assert pick is not None
-        [root], [placed] = names(snapshot, pick.roots), [answer(snapshot, candidate) for candidate in pick.candidates]
-        assert placed in pick_oracle.places(pick_oracle.use(together, own), query, [root])[root]
-        together = pick_oracle.use(together, placed[0])
-        world = world if request.dry_run else pick_oracle.use(world, placed[0])
+        [root], [place] = names(snapshot, pick.roots), [answer(snapshot, candidate) for candidate in pick.candidates]
+        assert place in pick_oracle.places(pick_oracle.use(together, released), query, [root])[root]
+        together = pick_oracle.use(together, place[0])
+        world = world if request.dry_run else pick_oracle.use(world, place[0])
     # Places of dry runs take no capacity.
     [last] = picker.pick([PickRequest(queries[0])])
     roots = [name for name, member in world.members.items() if member.parent is None]
-    assert (last is not None) == any(pick_oracle.has_joined(world, [(queries[0], [])], root) for root in roots)
+    assert (last is not None) == any(pick_oracle.fit_together(world, [(queries[0], [])], root) for root in roots)

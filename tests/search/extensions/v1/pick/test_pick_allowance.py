@@ -12,17 +12,17 @@ def use(allowance: Allowance, operations: int, *, placed: bool = False) -> int |
     if not allowance.grant(budget):
         assert budget.shortage == "operations"
         return None
-    given = budget.operations
+    granted = budget.operations
     budget.operations -= operations
     allowance.charge(budget, placed=placed)
-    return given
+    return granted
 
 
 def test_one_request_has_all_operations() -> None:
     assert use(Allowance(1_000_000, 1), 0) == 1_000_000
 
 
-def test_hard_requests_leave_some_to_others_until_all_are_used_up() -> None:
+def test_hard_requests_leave_operations_to_others_until_all_are_used_up() -> None:
     allowance = Allowance(1_000_000, 100)
     assert use(allowance, 1_000_000) == 880_000
     assert [use(allowance, 10_000) for _ in range(24)] == [5_000] * 24
@@ -36,7 +36,7 @@ def test_the_reserve_of_a_hard_request_is_not_taken_by_earlier_ones() -> None:
     assert use(allowance, 5_000) == 5_000
 
 
-def test_a_found_place_counts_only_its_operations_above_the_reserve() -> None:
+def test_a_request_with_a_place_is_charged_only_its_operations_above_the_reserve() -> None:
     allowance = Allowance(10_000, 1)
     assert [use(allowance, 900, placed=True) for _ in range(1_000)] == [10_000] * 1_000
     assert use(allowance, 7_000, placed=True) == 10_000
@@ -54,11 +54,11 @@ def test_explanations_use_the_operations_left_by_searches() -> None:
 
 def test_explanations_do_not_use_the_reserve_of_requests() -> None:
     allowance = Allowance(1_000_000, 25)
-    taken = 0
-    while left := allowance.for_explanation():
-        allowance.explained(left)
-        taken += left
-    assert taken == 1_125_000
+    total = 0
+    while operations := allowance.for_explanation():
+        allowance.explained(operations)
+        total += operations
+    assert total == 1_125_000
 
 
 def test_operations_of_explanations_are_not_left_for_searches() -> None:

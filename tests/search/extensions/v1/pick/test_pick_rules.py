@@ -11,7 +11,7 @@ from placement.search.query.query import Group, SearchQuery
 from tests.world import Stock, World
 
 
-def asking(copies: int = 1, releases: dict[tuple[int, int], int] | None = None, **resources: int) -> PickRequest:
+def request_for(copies: int = 1, releases: dict[tuple[int, int], int] | None = None, **resources: int) -> PickRequest:
     return PickRequest(SearchQuery((Group("", resources),)), copies, releases or {})
 
 
@@ -28,21 +28,29 @@ def with_pool(hosts: int, pool: Stock) -> World:
     return world
 
 
-def test_copies_are_in_different_trees() -> None:
+def test_picked_copies_are_in_different_trees() -> None:
     world = World()
     for name in ("a", "b"):
         world.host(name, VCPU=8)
     picker = Picker(world.snapshot(), seed=1)
-    assert [roots(world, pick) for pick in picker.pick([asking(3, VCPU=1), asking(2, VCPU=1)])] == [None, {"a", "b"}]
+    assert [roots(world, pick) for pick in picker.pick([request_for(3, VCPU=1), request_for(2, VCPU=1)])] == [
+        None,
+        {"a", "b"},
+    ]
 
 
-def test_copies_take_a_sum_of_a_shared_pool() -> None:
-    both = {"VCPU": 1, "DISK_GB": 10}
-    for pool, most in ((Stock(100), 3), (Stock(20), 2), (Stock(100, max_unit=20), 2), (Stock(100, max_unit=10), 1)):
+def test_the_copies_of_a_consumer_take_the_sum_of_their_amounts_from_a_shared_pool() -> None:
+    amounts = {"VCPU": 1, "DISK_GB": 10}
+    for pool, max_copies in (
+        (Stock(100), 3),
+        (Stock(20), 2),
+        (Stock(100, max_unit=20), 2),
+        (Stock(100, max_unit=10), 1),
+    ):
         world = with_pool(3, pool)
         for copies in (1, 2, 3):
-            [pick] = Picker(world.snapshot(), seed=1).pick([asking(copies, **both)])
-            assert (pick is not None) == (copies <= most), (pool, copies)
+            [pick] = Picker(world.snapshot(), seed=1).pick([request_for(copies, **amounts)])
+            assert (pick is not None) == (copies <= max_copies), (pool, copies)
 
 
 def test_copies_take_no_more_than_max_unit_from_a_pool_that_others_cannot_reach() -> None:
@@ -53,13 +61,13 @@ def test_copies_take_no_more_than_max_unit_from_a_pool_that_others_cannot_reach(
     world.sharing("pool0", aggregates=["A0"], DISK_GB=Stock(100, max_unit=10))
     world.sharing("pool1", aggregates=["A1"], DISK_GB=Stock(100, max_unit=20))
     for copies, fits in ((2, True), (3, False)):
-        [pick] = Picker(world.snapshot(), seed=1).pick([asking(copies, VCPU=1, DISK_GB=10)])
+        [pick] = Picker(world.snapshot(), seed=1).pick([request_for(copies, VCPU=1, DISK_GB=10)])
         assert (pick is not None) == fits
 
 
 def test_max_unit_applies_to_each_consumer_separately() -> None:
     world = with_pool(3, Stock(100, max_unit=10))
-    picks = Picker(world.snapshot(), seed=1).pick([asking(VCPU=1, DISK_GB=10)] * 3)
+    picks = Picker(world.snapshot(), seed=1).pick([request_for(VCPU=1, DISK_GB=10)] * 3)
     assert None not in picks
 
 
@@ -71,7 +79,7 @@ def test_copies_that_can_use_several_pools_find_sufficient_ones() -> None:
     world.sharing("pool0", aggregates=["A0"], DISK_GB=20)
     world.sharing("pool1", aggregates=["A1"], DISK_GB=10)
     for seed in range(5):
-        [pick] = Picker(world.snapshot(), seed=seed).pick([asking(3, VCPU=1, DISK_GB=10)])
+        [pick] = Picker(world.snapshot(), seed=seed).pick([request_for(3, VCPU=1, DISK_GB=10)])
         assert roots(world, pick) == {"host0", "host1", "host2"}
 
 
@@ -84,7 +92,7 @@ def test_amounts_that_failed_late_are_retried_if_more_trees_follow() -> None:
         for name, room in (("1", 1), ("2", 2)):
             world.sharing(f"disks{name}", aggregates=[f"a{name}"], DISK_GB=room)
             world.sharing(f"memory{name}", aggregates=[f"b{name}"], MEMORY_MB=room)
-        [pick] = Picker(world.snapshot(), seed=seed).pick([asking(3, VCPU=1, DISK_GB=1, MEMORY_MB=1)])
+        [pick] = Picker(world.snapshot(), seed=seed).pick([request_for(3, VCPU=1, DISK_GB=1, MEMORY_MB=1)])
         assert roots(world, pick) == {"host1", "host2", "host3"}
 
 
@@ -92,14 +100,18 @@ def test_amounts_that_a_consumer_releases_are_free_for_it_alone() -> None:
     world = World()
     world.host("full", VCPU=Stock(8, used=8))
     released = {"full": {"VCPU": 4}}
-    stays, other, larger = asking(releases=released, VCPU=4), asking(VCPU=1), asking(releases=released, VCPU=5)
+    stays, other, larger = (
+        request_for(releases=released, VCPU=4),
+        request_for(VCPU=1),
+        request_for(releases=released, VCPU=5),
+    )
     for requests, expected in (
         ([stays], [{"full"}]),
         ([other, stays], [None, {"full"}]),
         ([larger, other], [None, None]),
         # A move takes its new place in addition to the released amounts, until it is committed.
         ([stays, stays], [{"full"}, None]),
-        ([asking(releases=released, VCPU=2)] * 3, [{"full"}, {"full"}, None]),
+        ([request_for(releases=released, VCPU=2)] * 3, [{"full"}, {"full"}, None]),
     ):
         picks = Picker(world.snapshot(), seed=1).pick(requests)
         assert [roots(world, pick) for pick in picks] == expected
@@ -111,7 +123,7 @@ def test_amounts_released_of_a_pool_outside_the_area_are_free_for_the_consumer()
     picker = Picker(world.snapshot(), within={world.snapshot().by_uuid["host0"]}, seed=1)
     outcomes = [
         roots(world, pick)
-        for pick in picker.pick([asking(VCPU=1, DISK_GB=1), asking(releases=released, VCPU=1, DISK_GB=4)])
+        for pick in picker.pick([request_for(VCPU=1, DISK_GB=1), request_for(releases=released, VCPU=1, DISK_GB=4)])
     ]
     assert outcomes == [None, {"host0"}]
 
@@ -123,7 +135,9 @@ def test_released_amounts_of_a_class_without_inventory_are_ignored() -> None:
     world.classes["DISK_GB"] = 99
     released = {"host": {"DISK_GB": 4, "CUSTOM_GONE": 1}, "gone": {"VCPU": 1}}
     picker = Picker(world.snapshot(), seed=1)
-    assert [roots(world, pick) for pick in picker.pick([asking(releases=released, VCPU=1), asking(VCPU=1)])] == [
+    assert [
+        roots(world, pick) for pick in picker.pick([request_for(releases=released, VCPU=1), request_for(VCPU=1)])
+    ] == [
         {"host"},
         None,
     ]
@@ -134,7 +148,7 @@ def test_a_move_away_is_found_with_all_others() -> None:
     world = World()
     for name in ("old", "new"):
         world.host(name, VCPU=Stock(8, used=4))
-    requests = [asking(releases={"old": {"VCPU": amount}}, VCPU=1) for amount in (1, 2, 1)]
+    requests = [request_for(releases={"old": {"VCPU": amount}}, VCPU=1) for amount in (1, 2, 1)]
     old = world.snapshot().by_uuid["old"]
     picks = Picker(world.snapshot(), avoid={old}, seed=1).pick(requests)
     assert [roots(world, pick) for pick in picks] == [{"new"}] * 3
@@ -171,10 +185,10 @@ def test_joined_consumers_share_a_tree_that_fits_all() -> None:
     world = World()
     world.host("small", VCPU=8)
     world.host("large", VCPU=Stock(16, used=8), MEMORY_MB=4)
-    requests = [asking(VCPU=4), asking(MEMORY_MB=1), asking(VCPU=4)]
+    requests = [request_for(VCPU=4), request_for(MEMORY_MB=1), request_for(VCPU=4)]
     picks = Picker(world.snapshot(), join=True, seed=1).pick(requests)
     assert [roots(world, pick) for pick in picks] == [{"large"}] * 3
-    assert Picker(world.snapshot(), join=True, seed=1).pick([*requests, asking(VCPU=1)]) == [None] * 4
+    assert Picker(world.snapshot(), join=True, seed=1).pick([*requests, request_for(VCPU=1)]) == [None] * 4
     assert Picker(world.snapshot(), join=True, seed=1).pick([]) == []
 
 
@@ -186,9 +200,9 @@ def test_trees_outside_the_area_are_not_picked() -> None:
     for join in (False, True):
         for seed in range(5):
             picker = Picker(world.snapshot(), avoid={a}, within={a, b}, join=join, seed=seed)
-            assert [roots(world, pick) for pick in picker.pick([asking(VCPU=4)])] == [{"b"}]
-            assert [roots(world, pick) for pick in picker.pick([asking(VCPU=4)])] == [{"b"}]
-            assert picker.pick([asking(VCPU=4)]) == [None]
+            assert [roots(world, pick) for pick in picker.pick([request_for(VCPU=4)])] == [{"b"}]
+            assert [roots(world, pick) for pick in picker.pick([request_for(VCPU=4)])] == [{"b"}]
+            assert picker.pick([request_for(VCPU=4)]) == [None]
 
 
 def test_joined_consumers_give_way_to_each_other_within_the_tree() -> None:
@@ -206,7 +220,7 @@ def test_joined_consumers_fit_beside_an_over_committed_provider() -> None:
     world = World()
     world.host("host", VCPU=8)
     world.host("numa", parent="host", VCPU=Stock(4, used=10))
-    assert None not in Picker(world.snapshot(), join=True, seed=1).pick([asking(VCPU=4), asking(VCPU=4)])
+    assert None not in Picker(world.snapshot(), join=True, seed=1).pick([request_for(VCPU=4), request_for(VCPU=4)])
 
 
 def test_many_equal_consumers_that_do_not_fit_together_are_refused_at_once() -> None:
@@ -235,12 +249,12 @@ def test_consumers_that_must_be_apart_are_not_joined() -> None:
 def test_each_joined_consumer_has_its_own_max_unit_and_releases_its_own_amounts() -> None:
     world = World()
     world.host("host", VCPU=Stock(8, max_unit=4))
-    assert None not in Picker(world.snapshot(), join=True, seed=1).pick([asking(VCPU=4), asking(VCPU=4)])
+    assert None not in Picker(world.snapshot(), join=True, seed=1).pick([request_for(VCPU=4), request_for(VCPU=4)])
     world.host("host", VCPU=Stock(8, used=8))
-    moved = asking(releases={"host": {"VCPU": 4}}, VCPU=2)
-    assert None not in Picker(world.snapshot(), join=True, seed=1).pick([moved])
-    assert None not in Picker(world.snapshot(), join=True, seed=1).pick([moved, moved])
-    assert Picker(world.snapshot(), join=True, seed=1).pick([moved, asking(VCPU=1)]) == [None, None]
+    move = request_for(releases={"host": {"VCPU": 4}}, VCPU=2)
+    assert None not in Picker(world.snapshot(), join=True, seed=1).pick([move])
+    assert None not in Picker(world.snapshot(), join=True, seed=1).pick([move, move])
+    assert Picker(world.snapshot(), join=True, seed=1).pick([move, request_for(VCPU=1)]) == [None, None]
 
 
 def test_copies_use_the_inventory_of_their_trees_if_a_pool_is_small() -> None:
@@ -248,7 +262,7 @@ def test_copies_use_the_inventory_of_their_trees_if_a_pool_is_small() -> None:
     for number in range(3):
         world.host(f"host{number}", aggregates=["A0"], VCPU=2, **({"DISK_GB": 1} if number else {}))
     for copies, fits in ((3, True), (4, False)):
-        [pick] = Picker(world.snapshot(), seed=1).pick([asking(copies, VCPU=1, DISK_GB=1)])
+        [pick] = Picker(world.snapshot(), seed=1).pick([request_for(copies, VCPU=1, DISK_GB=1)])
         assert (pick is not None) == fits
 
 
@@ -257,7 +271,7 @@ def test_copies_that_a_used_up_pool_cannot_supply_are_refused_at_once() -> None:
     world = with_pool(400, Stock(50))
     borrowing = {"VCPU": 1, "DISK_GB": 1}
     picker = Picker(world.snapshot(), settings=Settings(operations=0), seed=1)
-    picks = picker.pick([asking(30, **borrowing), asking(30, **borrowing), asking(20, **borrowing)])
+    picks = picker.pick([request_for(30, **borrowing), request_for(30, **borrowing), request_for(20, **borrowing)])
     assert [pick is None for pick in picks] == [False, True, False]
     assert picker.cut_short == set()
 
@@ -266,7 +280,7 @@ def test_a_pool_that_is_used_up_is_not_tried_for_each_of_its_trees(monkeypatch: 
     monkeypatch.setattr(allowance, "OPERATIONS_PER_REQUEST", 1000)
     world = with_pool(1000, Stock(3))
     picker = Picker(world.snapshot(), settings=Settings(operations=0), seed=1)
-    picks = picker.pick([asking(VCPU=1, DISK_GB=1)] * 5)
+    picks = picker.pick([request_for(VCPU=1, DISK_GB=1)] * 5)
     assert [pick is None for pick in picks] == [False, False, False, True, True]
     assert picker.cut_short == set()
 
@@ -276,7 +290,7 @@ def test_joined_consumers_that_fit_no_tree_are_refused_at_once() -> None:
     for number in range(400):
         world.host(f"host{number}", VCPU=30)
     picker = Picker(world.snapshot(), settings=Settings(operations=0), join=True, seed=1)
-    requests = [asking(VCPU=amount) for amount in (1, 2, 3, 4, 5, 6, 7, 8)]
+    requests = [request_for(VCPU=amount) for amount in (1, 2, 3, 4, 5, 6, 7, 8)]
     assert picker.pick(requests) == [None] * 8
     assert picker.cut_short == set()
     assert None not in picker.pick(requests[:7])

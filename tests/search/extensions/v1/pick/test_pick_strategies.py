@@ -55,14 +55,14 @@ def test_spread_takes_the_least_used_trees() -> None:
     assert roots(world, Picker(world.snapshot(), seed=1).pick([TWO] * 6)) == {"host2": 3, "host5": 3}
 
 
-def test_the_used_share_of_a_tree_is_that_of_its_most_used_class() -> None:
+def test_the_used_share_of_a_tree_is_the_share_of_its_most_used_class() -> None:
     world = World()
     world.host("processors", VCPU=Stock(8, used=6), MEMORY_MB=8, DISK_GB=8)
     world.host("memory", VCPU=Stock(8, used=2), MEMORY_MB=Stock(8, used=2), DISK_GB=8)
     world.host("disk", VCPU=Stock(8, used=1), MEMORY_MB=Stock(8, used=1), DISK_GB=Stock(8, used=8))
-    both = PickRequest(SearchQuery((Group("", {"VCPU": 1, "MEMORY_MB": 1}),)))
-    assert roots(world, Picker(world.snapshot(), seed=1).pick([both])) == {"disk": 1}
-    assert roots(world, Picker(world.snapshot(), PACK, seed=1).pick([both])) == {"processors": 1}
+    two_classes = PickRequest(SearchQuery((Group("", {"VCPU": 1, "MEMORY_MB": 1}),)))
+    assert roots(world, Picker(world.snapshot(), seed=1).pick([two_classes])) == {"disk": 1}
+    assert roots(world, Picker(world.snapshot(), PACK, seed=1).pick([two_classes])) == {"processors": 1}
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -147,10 +147,10 @@ def add_devices(world: World, hosts: int, free: Collection[int]) -> PickRequest:
 
 def test_the_other_trees_are_examined_if_a_sample_is_full() -> None:
     world = World()
-    both = add_devices(world, 2000, free=(500, 1000))
-    snapshot, copies = world.snapshot(), replace(both, copies=2)
+    two_devices = add_devices(world, 2000, free=(500, 1000))
+    snapshot, copies = world.snapshot(), replace(two_devices, copies=2)
     for join in (False, True):
-        [picked] = roots(world, Picker(snapshot, join=join, seed=1).pick([both]))
+        [picked] = roots(world, Picker(snapshot, join=join, seed=1).pick([two_devices]))
         assert picked in ("host500", "host1000")
     assert roots(world, Picker(snapshot, seed=1).pick([copies])) == {"host500": 1, "host1000": 1}
 
@@ -170,9 +170,9 @@ def test_all_requests_of_a_body_share_the_budget_of_a_search(monkeypatch: pytest
     """A search of many trees exceeds the reserve of a request, after another one has used up the rest."""
     monkeypatch.setattr(allowance, "OPERATIONS_PER_REQUEST", 100)
     world = World()
-    hard, both = add_hopeless(world), add_devices(world, 500, free=[250])
+    hard, two_devices = add_hopeless(world), add_devices(world, 500, free=[250])
     settings = Settings(operations=10_000)
-    for requests, cut_short in (([both], set()), ([hard, both], {0, 1})):
+    for requests, cut_short in (([two_devices], set()), ([hard, two_devices], {0, 1})):
         picker = Picker(world.snapshot(), settings=settings, seed=1)
         picker.pick(requests)
         assert picker.cut_short == cut_short

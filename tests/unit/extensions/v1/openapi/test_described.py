@@ -31,7 +31,7 @@ def serve(monkeypatch, reply, *replies, since=OLDEST, api=PLACEMENT):
     things = endpoint(replies=replies, since=since)(lambda _req: reply)
     api = dataclasses.replace(api, routes={"/things": {"GET": things}})
     monkeypatch.setattr(reply_conformance, "APIS", (api,))
-    return Described(web.mounted(*{mounted_api.prefix: mounted_api for mounted_api in (PLACEMENT, api)}.values()))
+    return Described(web.mount(*{mounted_api.prefix: mounted_api for mounted_api in (PLACEMENT, api)}.values()))
 
 
 def answer_of(monkeypatch, reply, *replies, api=PLACEMENT, version=mv.LATEST):

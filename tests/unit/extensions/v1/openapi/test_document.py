@@ -21,7 +21,7 @@ from placement.schemas.declarations import Field, Object, PatternField, string
 from placement.schemas.document import Body, Query
 from placement.schemas.success import Success, ok
 from placement.version_history import OLDEST, Version
-from tests.reply_conformance import APIS, resolved
+from tests.reply_conformance import APIS, resolve_references
 
 VERSIONS = [change.version for change in mv.HISTORY]
 DOCUMENTS = [(PLACEMENT, version) for version in VERSIONS] + [(V1, OLDEST)]
@@ -32,7 +32,7 @@ each_document = pytest.mark.parametrize(
 
 def operations(document):
     """Yield the method, the path and the object of each operation, with its references resolved."""
-    for path, methods in resolved(document["paths"], document).items():
+    for path, methods in resolve_references(document["paths"], document).items():
         for method, operation in methods.items():
             yield method.upper(), path, operation
 
@@ -41,7 +41,7 @@ def operation_of(declared, version=mv.LATEST, path="/things/{name}", method="GET
     """Return the operation of an endpoint in a Placement API whose only route is this one."""
     api = dataclasses.replace(PLACEMENT, routes={path: {method: declared}})
     document = describe(api, version, label="1")
-    return resolved(document["paths"].get(path, {}).get(method.lower()), document)
+    return resolve_references(document["paths"].get(path, {}).get(method.lower()), document)
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)

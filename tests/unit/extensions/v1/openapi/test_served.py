@@ -13,7 +13,7 @@ PATHS = ["/v1/openapi.json", "/v1/openapi-placement.json", "/v1/openapi-placemen
 
 @pytest.fixture(scope="module")
 def app():
-    return web.mounted(PLACEMENT, V1)
+    return web.mount(PLACEMENT, V1)
 
 
 @pytest.mark.parametrize("path", PATHS)

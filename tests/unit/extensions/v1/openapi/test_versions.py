@@ -14,7 +14,7 @@ import pytest
 from placement import microversion as mv
 from placement.extensions.v1.openapi.document import describe
 from placement.routes import PLACEMENT
-from tests.reply_conformance import resolved
+from tests.reply_conformance import resolve_references
 
 CHANGES = """
 1.1 + GET /resource_providers/{uuid}/aggregates
@@ -147,7 +147,7 @@ DATED = {"cache-control", "last-modified"}
 def operations(version):
     """Yield the name of each operation of a version, and the operation."""
     document = describe(PLACEMENT, version, label="1")
-    for path, methods in resolved(document["paths"], document).items():
+    for path, methods in resolve_references(document["paths"], document).items():
         for method, operation in methods.items():
             yield f"{method.upper()} {path}", operation
 
