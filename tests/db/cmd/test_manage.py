@@ -21,7 +21,7 @@ from placement.objects.locked_provider import LockedProvider
 from tests import children, made
 from tests.clock import PATIENCE
 from tests.db import in_process, sql_hooks
-from tests.db.manage import OWNER, execute, written
+from tests.db.manage import OWNER, execute, write_configuration
 from tests.made import opened
 
 INITIAL, LAST_COMMON = "b4ed3a175331", "a082b8bb98d0"
@@ -403,7 +403,7 @@ class TestOnlineDataMigrations:
 @pytest.fixture
 def elsewhere(tmp_path):
     """Write a configuration without a database."""
-    return lambda url, more="": written(tmp_path, url, more)
+    return lambda url, more="": write_configuration(tmp_path, url, more)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from placement.db.schema.tables import change_writers, provider_changes
 from tests import made
 from tests.clock import PATIENCE, Clock
 from tests.db import faults, sql_hooks, writes
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 from tests.db.interleaving import just_before, wait_for_lock
 from tests.db.scenario_run import ScenarioRun
@@ -83,7 +83,7 @@ def test_the_strongest_of_several_changes_of_a_provider_is_recorded(database, ch
 def test_the_number_of_an_attempt_that_collided_is_used_by_the_next(database, backend, fault, at):
     touch(database, 1)
     plan = Plan(at=at, faults=[faults.collisions(backend.kind)[fault]])
-    planted(database, plan)
+    plant(database, plan)
     touch(database, 2)
     assert plan.injected
     (writer,) = writers(database)
@@ -114,7 +114,7 @@ def test_transactions_that_overlap_have_different_writers(database):
 def test_a_writer_whose_commit_was_not_answered_does_not_write_again(database, answer_only):
     """The transaction with its sequence number may still be committed."""
     touch(database, 1)
-    planted(database, Plan(at="COMMIT", faults=[faults.lose], answer_only=answer_only))
+    plant(database, Plan(at="COMMIT", faults=[faults.lose], answer_only=answer_only))
     with pytest.raises(errors.OutcomeUnknown):
         touch(database, 2)
     touch(database, 3)
@@ -147,7 +147,7 @@ UNHEARD_OF = {"mariadb": faults._signal(1105, "HY000", rolls_back=False), "postg
 def test_a_writer_whose_commit_ended_in_an_unknown_error_does_not_write_again(database, backend):
     """The transaction may be committed, so its number may be in use."""
     touch(database, 1)
-    planted(database, Plan(at="COMMIT", faults=[UNHEARD_OF[backend.kind]], answer_only=True))
+    plant(database, Plan(at="COMMIT", faults=[UNHEARD_OF[backend.kind]], answer_only=True))
     with pytest.raises(sa.exc.DBAPIError):
         touch(database, 2)
     touch(database, 3)
@@ -158,7 +158,7 @@ def test_a_writer_whose_commit_ended_in_an_unknown_error_does_not_write_again(da
 def test_a_lost_connection_replaces_all_writers_of_the_process(database):
     """The database may have lost commits of these writers."""
     touch(database, 1)
-    planted(database, Plan(at="SELECT", faults=[faults.lose]))
+    plant(database, Plan(at="SELECT", faults=[faults.lose]))
 
     def work(db):
         db.execute(sa.select(1))
@@ -173,7 +173,7 @@ def test_a_lost_connection_replaces_all_writers_of_the_process(database):
 def test_a_commit_without_an_answer_replaces_all_writers_of_the_process(database):
     for writer in [database.writers.check_out(database.engine) for _ in range(2)]:
         database.writers.check_in(writer)
-    planted(database, Plan(at="COMMIT", faults=[faults.lose]))
+    plant(database, Plan(at="COMMIT", faults=[faults.lose]))
     with pytest.raises(errors.OutcomeUnknown):
         touch(database, 1)
     assert [*database.writers.idle] == []
@@ -410,7 +410,7 @@ def test_a_write_whose_writer_was_deleted_uses_a_new_one(database):
 def test_failed_maintenance_fails_no_write(database, backend, clock, caplog):
     touch(database, 1)
     plan = Plan(at="UPDATE change_writers", faults=faults.collisions(backend.kind)[:1], for_ever=True)
-    planted(database, plan)
+    plant(database, plan)
     database.write(lambda db: db.changed(2, feed.SHAPE))
     assert plan.injected
     assert "maintenance of the change feed failed" in caplog.text

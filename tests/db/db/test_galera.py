@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from placement.db.schema.tables import resource_providers
 from tests import made
-from tests.db.galera_pair import AGGREGATE, OTHER, aggregates, create_child, either_first, met, of
+from tests.db.galera_pair import AGGREGATE, OTHER, aggregates, create_child, either_first, of, retry_if_missed
 from tests.db.in_process import placement
 from tests.load.storm import Call, claim, name, new, stock
 from tests.made import opened
@@ -62,19 +62,19 @@ def test_a_node_returns_every_change_that_another_has_acknowledged(pair):
 # --- claims ----------------------------------------------------------------------------------------------------------
 
 
-@met
+@retry_if_missed
 def test_one_device_is_allocated_once(pair):
     provider = pair.provider(VGPU=1)
     assert pair.meet(claim({provider: {"VGPU": 1}}), claim({provider: {"VGPU": 1}})) == [204, 409]
 
 
-@met
+@retry_if_missed
 def test_one_of_two_first_claims_of_a_consumer_wins(pair):
     consumer, here, there = new(), pair.provider(VCPU=1), pair.provider(VCPU=1)
     assert pair.meet(claim([here], consumer=consumer), claim([there], consumer=consumer)) == [204, 409]
 
 
-@met
+@retry_if_missed
 @either_first
 def test_a_consumer_deleted_at_one_node_gains_nothing_at_the_other(pair, order):
     consumer, provider = new(), pair.provider(VCPU=2)
@@ -85,7 +85,7 @@ def test_a_consumer_deleted_at_one_node_gains_nothing_at_the_other(pair, order):
     assert statuses == [204, 409] or order == -1
 
 
-@met
+@retry_if_missed
 @either_first
 def test_inventory_is_deleted_only_if_it_is_not_claimed_at_the_other_node(pair, order):
     provider = pair.provider(VCPU=1)
@@ -168,7 +168,7 @@ def nothing_unused(pair):
     pair.settle()
 
 
-@met
+@retry_if_missed
 @either_first
 @pytest.mark.parametrize("table", NAMES)
 def test_a_name_that_is_in_use_again_is_not_removed(pair, nothing_unused, table, order):
@@ -184,7 +184,7 @@ def test_a_name_that_is_in_use_again_is_not_removed(pair, nothing_unused, table,
     names.check()
 
 
-@met
+@retry_if_missed
 @either_first
 @pytest.mark.parametrize("table", NAMES)
 def test_a_name_that_is_marked_while_it_gets_used_stays(pair, nothing_unused, table, order):
@@ -199,7 +199,7 @@ def test_a_name_that_is_marked_while_it_gets_used_stays(pair, nothing_unused, ta
     names.check()
 
 
-@met
+@retry_if_missed
 def test_two_claims_of_a_new_project_share_its_row(pair):
     owner, consumers = name("OWNER"), [new(), new()]
     assert pair.meet(*(owned(pair, consumer, project_id=owner, user_id=owner) for consumer in consumers)) == [204, 204]
@@ -207,7 +207,7 @@ def test_two_claims_of_a_new_project_share_its_row(pair):
     assert usages == {"INSTANCE": {"consumer_count": 2, "VCPU": 2}}
 
 
-@met
+@retry_if_missed
 def test_two_providers_may_join_a_new_aggregate(pair):
     aggregate, providers = new(), [pair.provider(), pair.provider()]
     assert pair.meet(*(guarded_aggregates(provider, aggregate) for provider in providers)) == [200, 200]
@@ -227,7 +227,7 @@ USES = {
 }
 
 
-@met
+@retry_if_missed
 @either_first
 @pytest.mark.parametrize("use", USES)
 def test_a_provider_is_deleted_with_everything_that_refers_to_it(pair, use, order):
@@ -241,7 +241,7 @@ def test_a_provider_is_deleted_with_everything_that_refers_to_it(pair, use, orde
         assert (deleted, used) == (409 if use == "child" else 204, 200)
 
 
-@met
+@retry_if_missed
 @either_first
 def test_a_provider_that_is_claimed_at_the_other_node_stays(pair, order):
     provider = pair.provider(VCPU=1)
@@ -249,7 +249,7 @@ def test_a_provider_that_is_claimed_at_the_other_node_stays(pair, order):
     assert statuses == ([204, 400] if order == 1 else [204, 409])
 
 
-@met
+@retry_if_missed
 def test_the_last_request_determines_the_aggregates(pair):
     """Two requests without a generation each replace the state."""
     provider = pair.provider()
@@ -268,7 +268,7 @@ def same_second(pair, monkeypatch):
     return lambda: pair.databases[0].write(lambda db: db.execute(sa.update(resource_providers)))
 
 
-@met
+@retry_if_missed
 @pytest.mark.parametrize("trees", ["one", "two"])
 @pytest.mark.parametrize("below", ["itself", "its child"])
 def test_two_moves_create_no_loop(pair, same_second, trees, below):
@@ -279,7 +279,7 @@ def test_two_moves_create_no_loop(pair, same_second, trees, below):
     assert pair.meet(move(provider, below_other), move(other, below_one)) == [200, 400]
 
 
-@met
+@retry_if_missed
 @either_first
 @pytest.mark.parametrize("moving", ["parent", "grandparent"])
 def test_a_child_moves_along_with_its_parent(pair, moving, order):
@@ -291,13 +291,13 @@ def test_a_child_moves_along_with_its_parent(pair, moving, order):
     assert pair.meet(*[move(moved, target), create_child(new(), parent)][::order]) == [200, 200]
 
 
-@met
+@retry_if_missed
 def test_children_of_one_parent_are_created_at_both_nodes(pair):
     parent = pair.provider()
     assert pair.meet(create_child(new(), parent), create_child(new(), parent)) == [200, 200]
 
 
-@met
+@retry_if_missed
 @either_first
 def test_a_provider_does_not_move_below_a_deleted_one(pair, order):
     provider, target = pair.provider(), pair.provider()
@@ -324,16 +324,16 @@ ADDING = {
 }
 
 
-@met
+@retry_if_missed
 @either_first
 @pytest.mark.parametrize("how", ADDING)
 def test_a_class_is_deleted_only_if_no_provider_gets_inventory_of_it(pair, how, order):
     """Without a lock, 15 of 80 inventories remained, and the next class inherited them."""
-    resource_class = pair.named(Call("PUT", f"/resource_classes/{name('C')}"))
+    resource_class = pair.create_name(Call("PUT", f"/resource_classes/{name('C')}"))
     provider = pair.provider()
     calls = [Call("DELETE", f"/resource_classes/{resource_class}"), ADDING[how](provider, resource_class)]
     deleted, added = pair.meet(*calls[::order])[::order]
-    pair.named(Call("PUT", f"/resource_classes/{name('C')}"))
+    pair.create_name(Call("PUT", f"/resource_classes/{name('C')}"))
     has = pair.ask(Call("GET", f"/resource_providers/{provider}/inventories")).body["inventories"]
     if order == 1:
         assert (deleted, added, [*has]) == (204, 400, [])
@@ -341,21 +341,21 @@ def test_a_class_is_deleted_only_if_no_provider_gets_inventory_of_it(pair, how, 
         assert (deleted, added // 100, [*has]) == (409, 2, [resource_class])
 
 
-@met
+@retry_if_missed
 @either_first
 def test_a_trait_is_deleted_only_if_no_provider_gets_it(pair, order):
-    trait = pair.named(Call("PUT", f"/traits/{name('T')}"))
+    trait = pair.create_name(Call("PUT", f"/traits/{name('T')}"))
     calls = [Call("DELETE", f"/traits/{trait}"), traits(pair.provider(), trait)]
     assert pair.meet(*calls[::order]) == ([204, 400] if order == 1 else [200, 409])
 
 
-@met
+@retry_if_missed
 def test_a_class_is_created_once(pair):
     resource_class = Call("PUT", f"/resource_classes/{name('C')}")
     assert pair.meet(resource_class, resource_class) == [201, 204]
 
 
-@met
+@retry_if_missed
 def test_classes_created_at_both_nodes_are_distinct(pair):
     calls = [Call("PUT", f"/resource_classes/{name('C')}") for _ in range(2)]
     assert pair.meet(*calls) == [201, 201]

@@ -9,7 +9,7 @@ import pytest
 
 from placement import signals
 from tests import caller, servers
-from tests.db.test_search_log import LOGGER, facts, served
+from tests.db.test_search_log import LOGGER, facts, start_service
 
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
@@ -18,7 +18,7 @@ SEARCHES = ("/v1/capacity", "/v1/explain", "/console/query")
 
 @pytest.fixture
 def app(database):
-    return served(database, console__enabled=True)
+    return start_service(database, console__enabled=True)
 
 
 @pytest.mark.parametrize("path", SEARCHES)

@@ -19,7 +19,7 @@ from placement.objects.claims.claim import Claim
 from placement.objects.consumer import Owner
 from tests.clock import PATIENCE
 from tests.db import lease, sql_hooks
-from tests.db.crowd import UNKNOWN, WRONG, ProviderCrowd, count, provider_crowd, statuses
+from tests.db.crowd import INVALID_CLAIMS, UNKNOWN, ProviderCrowd, count, provider_crowd, statuses
 from tests.db.interleaving import locking, wait_for_lock
 from tests.load.storm import holding, new
 from tests.made import opened
@@ -134,7 +134,7 @@ def test_claims_of_several_consumers_in_one_request_share_no_transaction_with_ot
     def post():
         return crowd.ask("POST", "/allocations", 39, {consumer: holding([provider]) for consumer in pair})
 
-    with crowd.recorded():
+    with crowd.recording():
         assert statuses([post(), crowd.claim([provider], third)]) == [204, 204]
     assert crowd.joined == [1, 1]
     assert crowd.state(provider)[1] == dict.fromkeys([*pair, third], 1)
@@ -143,7 +143,7 @@ def test_claims_of_several_consumers_in_one_request_share_no_transaction_with_ot
 @pytest.mark.every_database
 def test_a_dry_run_joins_no_transaction(crowd):
     provider, consumer = crowd.provider(), new()
-    with crowd.recorded():
+    with crowd.recording():
         dry = crowd.ask("PUT", f"/allocations/{new()}?dry_run=true", 39, holding([provider]))
     assert (dry.status, crowd.joined) == (200, [])
     assert crowd.claim([provider], consumer).status == 204
@@ -165,13 +165,16 @@ def test_only_the_leading_thread_is_admitted(crowd):
 
 
 @pytest.mark.parametrize("place", [1, 3])
-@pytest.mark.parametrize("wrong", [*WRONG, "more than there is"])
+@pytest.mark.parametrize("wrong", [*INVALID_CLAIMS, "more than there is"])
 def test_an_invalid_claim_is_refused_alone(crowd, wrong, place):
     """It may be the leader's; one transaction places all others, even on the same provider."""
     providers = [crowd.provider(total=6, max_unit=8) for _ in range(4)]
     claims = [([provider], new()) for provider in providers]
     provider = providers[place]
-    claims[place] = ({provider: {"VCPU": 7}} if wrong == "more than there is" else WRONG[wrong](provider)), new()
+    claims[place] = (
+        ({provider: {"VCPU": 7}} if wrong == "more than there is" else INVALID_CLAIMS[wrong](provider)),
+        new(),
+    )
     if wrong == "a consumer that exists":
         assert crowd.claim(*claims[place]).status == 204
     claims.append(([provider], new()))
@@ -223,7 +226,7 @@ def test_if_no_claim_can_be_placed_nothing_is_written_and_each_is_refused_separa
         assert crowd.claim([provider], new()).status == 204
     before = [count(crowd.database, table) for table in (consumers, provider_changes)]
     claims = [([provider], new()) for provider in (first, *full[:2])]
-    claims.append((WRONG["an unknown class"](full[2]), new()))
+    claims.append((INVALID_CLAIMS["an unknown class"](full[2]), new()))
     answers = crowd.claim_each(*claims)
     assert statuses(answers) == [204, 409, 409, 400]
     assert (crowd.joined, crowd.causes) == ([1], ["joint"])
@@ -343,7 +346,7 @@ def test_a_thread_behind_a_stuck_batch_places_its_claim_alone(database, lock):
             if statement.startswith("UPDATE resource_providers"):
                 begun.set()
 
-        with crowd.recorded(), sql_hooks.statements(own.engine, see):
+        with crowd.recording(), sql_hooks.statements(own.engine, see):
             stuck = threads.submit(crowd.claim, [locked], new())
             assert begun.wait(PATIENCE)
             free_answer, was_stuck = crowd.claim([free], new()), not stuck.done()

@@ -15,7 +15,7 @@ from placement.db.writes import queue
 from tests.clock import PATIENCE
 from tests.db import faults, sql_hooks
 from tests.db.crowd import count, provider_crowd, statuses
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 from tests.load.storm import holding, new
 
@@ -44,7 +44,7 @@ class Trial:
         return answers, held
 
     def run_with(self, plan):
-        with planted(self.crowd.database, plan):
+        with plant(self.crowd.database, plan):
             answers, held = self.run()
         return statuses(answers), held
 
@@ -84,7 +84,7 @@ def test_a_transient_fault_affects_no_response(trial, backend):
 @pytest.mark.parametrize("answer_only", [False, True])
 def test_a_connection_lost_during_commit_leaves_the_outcome_of_all_claims_unknown(trial, answer_only):
     commit = max(trial.steps())
-    with planted(trial.crowd.database, Plan(commit, [faults.lose], answer_only=answer_only)):
+    with plant(trial.crowd.database, Plan(commit, [faults.lose], answer_only=answer_only)):
         answers, held = trial.run()
     assert [answers[0].status, *map(is_unknown, answers[1:])] == [204, True, True, True]
     assert held == [True, *[answer_only] * 3]
@@ -94,7 +94,7 @@ def test_a_connection_lost_during_commit_leaves_the_outcome_of_all_claims_unknow
 @pytest.mark.every_database
 def test_all_claims_fail_if_the_database_stays_down(trial):
     plan = Plan(min(trial.steps()), [faults.lose], for_ever=True)
-    with planted(trial.crowd.database, plan):
+    with plant(trial.crowd.database, plan):
         answers = trial.crowd.claim_each(*(([provider], new()) for provider in trial.providers))
     assert statuses(answers) == [204, 503, 503, 503]
     # Nothing was committed, and each response says so, without another attempt.

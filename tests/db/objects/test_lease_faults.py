@@ -16,7 +16,7 @@ from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests.db import faults, lease
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.made import opened
 
 HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c015"
@@ -49,7 +49,7 @@ class Trial:
                 # Open the connections and register a feed writer before the faults.
                 swept.read(leases.any_expired)
                 swept.write(leases.any_expired)
-                with planted(swept, plan):
+                with plant(swept, plan):
                     try:
                         sweep(swept)
                     except errors.Failure as error:

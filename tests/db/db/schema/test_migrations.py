@@ -17,7 +17,7 @@ from placement.errors import SchemaError
 from tests import made
 from tests.db import sql_hooks
 from tests.db.manage import execute
-from tests.db.schema_description import describe, written
+from tests.db.schema_description import describe, render
 from tests.made import opened
 
 pytestmark = pytest.mark.every_database
@@ -59,7 +59,7 @@ def test_the_revisions_are_the_common_ones_followed_by_ours():
 def test_the_common_schema_is_that_of_openstack_placement(engine):
     """schema-a082b8bb98d0.txt was written from databases made by the reference implementation."""
     made.sync(engine, LAST_COMMON)
-    assert written(describe(engine)) == (Path(__file__).parent / "schema-a082b8bb98d0.txt").read_text()
+    assert render(describe(engine)) == (Path(__file__).parent / "schema-a082b8bb98d0.txt").read_text()
 
 
 def test_allocation_ratio_has_the_precision_of_openstack_placement(engine):
@@ -78,7 +78,7 @@ def test_schema_from_revisions_is_the_schema_of_the_tables(engine):
     by_revisions = describe(engine)
     tables.metadata.drop_all(engine)
     tables.metadata.create_all(engine)
-    assert written(by_revisions) == written(describe(engine))
+    assert render(by_revisions) == render(describe(engine))
 
 
 def test_a_database_stamped_back_returns_with_a_new_feed(engine):

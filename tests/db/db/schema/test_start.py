@@ -143,7 +143,7 @@ def test_a_start_whose_statement_collides_continues(backend, url, number):
     plan = faults.Plan(number, [faults.collisions(backend.kind)[number % 3]])
     conf = web.configuration(placement_database__connection=url, placement_database__retry_interval=0)
     with opened(url) as database:
-        with faults.planted(database, plan):
+        with faults.plant(database, plan):
             call = caller.inside(deploy.loadapp(conf, database))
         assert plan.victim is not None
         assert call("GET", "/resource_providers").status == 200

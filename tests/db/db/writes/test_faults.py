@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from placement.db.database import Database
 from tests.caller import Answer
 from tests.db import faults, writes
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 from tests.db.scenario_run import ScenarioRun
 from tests.db.scenarios import Write
@@ -72,7 +72,7 @@ class Trial:
         return status
 
     def _ask(self, scenario_run: ScenarioRun, plan: Plan) -> Answer:
-        with self._process() as touched, planted(touched, plan):
+        with self._process() as touched, plant(touched, plan):
             return scenario_run.ask(placement(touched))
 
 

@@ -17,7 +17,7 @@ from placement.extensions.baremetal.objects.record import Record
 from placement.extensions.baremetal.schemas import query as queries
 from tests import web
 from tests.db.extensions.bare_metal import Client
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 
 MISSING = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0aa"
@@ -108,9 +108,9 @@ def test_an_allocation_is_within_the_budget_of_statements(client, own_insert, mo
         client.node()
     client.created()  # creates the names of the project and the user
     plan = Plan()
-    planted(client.database, plan)
+    plant(client.database, plan)
     assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201
-    statements = plan.counted
+    statements = plan.statements_without_begin
     assert len(statements) <= _STATEMENTS + own_insert, statements
 
 

@@ -10,7 +10,7 @@ import json
 
 import pytest
 
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 
 NODE = {"driver": "fake-hardware", "name": "n0", "resource_class": "bm"}
 CREATED = ["/nodes", "/allocations"]
@@ -119,7 +119,7 @@ def test_a_patch_that_takes_long_begins_no_transaction(client, path):
     """Its operations are applied while other writes wait."""
     create(client, path, extra={})
     plan = Plan()
-    planted(client.database, plan)
+    plant(client.database, plan)
     grows = [operation("/extra" + "/a" * number, {}) for number in range(1, 1500)]
     refuses(client("PATCH", f"{path}/n0", grows), "at most 1000 operations: got 1499")
     refuses(client("PATCH", f"{path}/n0", grows[:500]), "at most 40 names")
@@ -142,7 +142,7 @@ def test_a_page_of_allocations_reads_only_the_selected_fields(client):
     client.node("n0")
     assert create(client, "/allocations", extra={"a": 1}).status == 201
     plan = Plan()
-    planted(client.database, plan)
+    plant(client.database, plan)
     [document] = client("GET", "/allocations?fields=uuid,state").body["allocations"]
     assert (document["state"], set(document)) == ("active", {"uuid", "state", "links"})
     assert not [statement for statement in plan.seen if "candidate_nodes" in statement or "extra" in statement]

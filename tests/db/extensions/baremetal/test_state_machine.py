@@ -18,7 +18,7 @@ from placement import deploy
 from placement.extensions.baremetal.objects import candidates
 from tests import caller, servers, web
 from tests.db.extensions import replay
-from tests.db.feed_audit import audited
+from tests.db.feed_audit import audit
 from tests.model.clients import outcome, when
 from tests.model.extensions.baremetal.bare_metal import ACTIVE, AVAILABLE, MANAGEABLE, Model, Record
 from tests.model.records import Refused
@@ -463,7 +463,7 @@ def test_nodes_and_allocations_agree_with_the_model(backend, database, monkeypat
     monkeypatch.setattr(candidates, "_random", lambda: choice)
     conf = web.configuration(placement_database__connection=str(database.engine.url), baremetal__enabled=True)
     call = caller.inside(deploy.loadapp(conf, database))
-    with audited(database) as commits:
+    with audit(database) as commits:
 
         def audited_call(*request):
             answer = call(*request)

@@ -86,7 +86,7 @@ def test_an_orphan_is_found_and_released(cloud, nova):
     assert (ran.code, kinds(ran)) == (command.DISCREPANCIES, {orphan: "orphan", untyped: "orphan", young: "young"})
     assert json.loads(ran.out)["summary"]["not_compared"] == {"LEASE": 1}
     assert compare(cloud, *RELEASE).code == 0
-    assert cloud.held() == {*known, young, foreign}
+    assert cloud.consumers() == {*known, young, foreign}
 
 
 def test_a_list_and_a_nova_are_combined(cloud, nova):
@@ -104,7 +104,7 @@ def test_a_server_missing_on_every_page_is_not_an_orphan(cloud, nova):
     hidden = server(cloud, nova, status="SOFT_DELETED")
     nova.hidden[hidden] = nova.servers.pop(hidden)
     ran = compare(cloud, *RELEASE)
-    assert (ran.code, findings(ran), cloud.held()) == (0, {}, {known, hidden})
+    assert (ran.code, findings(ran), cloud.consumers()) == (0, {}, {known, hidden})
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_migrating_server_is_neither_an_orphan_nor_a_double(cloud, nova, statu
     nova.migrate(moving, move, status)
     cloud.claim(move, kind="MIGRATION")
     ran = compare(cloud, *RELEASE)
-    assert (ran.code, findings(ran), cloud.held()) == (0, {}, {moving, move})
+    assert (ran.code, findings(ran), cloud.consumers()) == (0, {}, {moving, move})
 
 
 def test_more_migrations_than_a_page_are_all_read(cloud, nova):
@@ -130,7 +130,7 @@ def test_more_migrations_than_a_page_are_all_read(cloud, nova):
         nova.migrate(moving, move, "finished", "resize")
         cloud.claim(move, kind="MIGRATION")
     assert compare(cloud, *RELEASE).code == 0
-    assert cloud.held() == {moving, *moves}
+    assert cloud.consumers() == {moving, *moves}
 
 
 @pytest.mark.parametrize("status", ["error", "completed", "confirmed", "reverted", "cancelled", "failed"])
@@ -141,7 +141,7 @@ def test_a_migration_that_has_ended_is_an_orphan(cloud, nova, status):
     cloud.claim(move, kind="MIGRATION")
     assert kinds(compare(cloud)) == {move: "orphan"}
     assert compare(cloud, *RELEASE).code == 0
-    assert cloud.held() == {stays}
+    assert cloud.consumers() == {stays}
 
 
 def test_an_evacuated_server_holds_on_both_hosts_until_the_old_one_is_back(cloud, nova):
@@ -313,7 +313,7 @@ class TestCellsThatDoNotAnswer:
         assert json.loads(ran.out)["summary"]["perhaps_migrations"] == 2
         assert "2 consumers unknown to nova are not counted as orphans" in cloud.run("--nova", "here").out
         assert compare(cloud, *RELEASE).code == command.DISCREPANCIES
-        assert cloud.held() == {known, *moves, *others}
+        assert cloud.consumers() == {known, *moves, *others}
 
     def test_a_silent_cell_is_detected_by_a_server_listed_without_details(self, cloud, nova, held):
         silent = server(cloud, nova)
@@ -349,14 +349,14 @@ def test_a_consumer_younger_than_the_reading_is_not_an_orphan(cloud, nova, monke
     monkeypatch.setattr(command, "_read_sources", slowly)
     ran = compare(cloud, "--release", "--older-than", "1h", "--yes")
     monkeypatch.undo()
-    assert (kinds(ran), cloud.held()) == ({move: "young"}, {known, move})
+    assert (kinds(ran), cloud.consumers()) == ({move: "young"}, {known, move})
 
 
 def test_no_orphan_is_looked_up_in_a_wrong_nova(cloud, nova):
     """Hundreds of thousands of orphans would each take a request."""
     known, others = server(cloud, nova), {cloud.claim() for _ in range(3)}
     ran = compare(cloud, "--release", "--older-than", "1d", "--yes")
-    assert (ran.code, cloud.held()) == (1, {known, *others})
+    assert (ran.code, cloud.consumers()) == (1, {known, *others})
     assert not [path for path in nova.requested if any(fragment in path for fragment in others)]
 
 
@@ -381,7 +381,7 @@ def test_a_failure_at_any_page_releases_nothing(cloud, nova, path, at, status):
     ran = compare(cloud, *RELEASE)
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.splitlines()[-1].startswith("placement-manage: nova in cloud here cannot be read: ")
-    assert cloud.held() == held
+    assert cloud.consumers() == held
 
 
 def test_an_orphan_that_cannot_be_looked_up_in_nova_is_not_released(cloud, nova):
@@ -390,14 +390,14 @@ def test_an_orphan_that_cannot_be_looked_up_in_nova_is_not_released(cloud, nova)
         nova.requested.clear()
         nova.failing[f"/servers/{unclear}"] = (1, status)
         ran = compare(cloud, *RELEASE)
-        assert (ran.code, ran.out, cloud.held()) == (1, "", {known, unclear})
+        assert (ran.code, ran.out, cloud.consumers()) == (1, "", {known, unclear})
 
 
 @SQLITE
 def test_a_nova_without_servers_is_refused(cloud, nova):
     held = {cloud.claim()}
     ran = compare(cloud, *RELEASE)
-    assert (ran.code, ran.out, cloud.held()) == (1, "", held)
+    assert (ran.code, ran.out, cloud.consumers()) == (1, "", held)
     assert "nova in cloud here shows no servers" in ran.err
     assert compare(cloud, "--allow-empty").code == command.DISCREPANCIES
 

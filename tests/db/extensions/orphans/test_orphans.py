@@ -158,7 +158,7 @@ class TestLists:
             ran = cloud.run("--not-in", cloud.file(*lines), *words)
             assert (ran.code, ran.out) == (1, "")
             assert "names no consumers" in ran.err
-        assert cloud.held() == {made}
+        assert cloud.consumers() == {made}
         assert cloud.run("--not-in", cloud.file(*lines), "--allow-empty").code == command.DISCREPANCIES
 
     def test_a_line_that_is_not_a_uuid_is_refused_with_its_number(self, cloud):
@@ -166,7 +166,7 @@ class TestLists:
         path = cloud.file(OTHER, "", "ID")
         ran = cloud.run("--not-in", path, "--release", "--older-than", "1h", "--yes", "--force")
         assert (ran.code, ran.out, ran.err) == (1, "", f"placement-manage: {path}:3: 'ID' is not a uuid\n")
-        assert cloud.held() == {made}
+        assert cloud.consumers() == {made}
 
     def test_a_file_that_cannot_be_read_is_one_line(self, cloud, tmp_path):
         (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
@@ -192,7 +192,7 @@ class TestLists:
         assert (summary["compared"], summary["not_compared"]) == (2, {"JOB": 2})
         assert findings(cloud.run("--not-in", cloud.file(known, jobs[0]), "--json")) == {"orphan": {orphan, jobs[1]}}
         assert findings(cloud.run("--not-in", cloud.file(known), "--type", "JOB", "--json")) == {"orphan": {*jobs}}
-        assert findings(cloud.run("--not-in", cloud.file(), "--allow-empty", "--json")) == {"orphan": cloud.held()}
+        assert findings(cloud.run("--not-in", cloud.file(), "--allow-empty", "--json")) == {"orphan": cloud.consumers()}
         text = cloud.run("--not-in", cloud.file(known)).out
         assert "Not compared, because of their type: 2 JOB.  Choose types with --type." in text
 
@@ -201,7 +201,7 @@ class TestLists:
         path = cloud.file(OTHER)
         assert findings(cloud.run("--not-in", path, "--json")) == {"orphan": made}
         ran = cloud.run("--not-in", path, "--release", "--older-than", "1d", "--yes")
-        assert (ran.code, cloud.held()) == (1, made)
+        assert (ran.code, cloud.consumers()) == (1, made)
         assert "incomplete" in ran.err
 
     def test_the_time_of_reading_a_list_does_not_count_as_age(self, cloud, monkeypatch):
@@ -216,7 +216,7 @@ class TestLists:
         monkeypatch.setattr("sys.stdin", slowly())
         ran = cloud.run("--not-in", "-", "--release", "--older-than", "2s", "--yes", "--force", "--json")
         assert findings(ran) == {"young": {OTHER}}
-        assert cloud.held() == {known, OTHER}
+        assert cloud.consumers() == {known, OTHER}
 
     def test_a_project_and_a_type_can_be_selected(self, cloud):
         cloud.claim()
@@ -246,7 +246,7 @@ class TestRelease:
         # The command opens its own engines.
         with sql_hooks.writes(sa.Engine) as written:
             ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS)
-        assert (ran.code, written, len(cloud.held())) == (command.DISCREPANCIES, [], 5)
+        assert (ran.code, written, len(cloud.consumers())) == (command.DISCREPANCIES, [], 5)
         assert "Dry run: nothing was released.  --yes releases 2 consumers.\n" in ran.out
         for row in (r"INSTANCE +\| +blue +\| +1", r"VCPU +\| +8", r"DISK_GB +\| +3", r"host2 +\| +2", r"pool +\| +1"):
             assert re.search(rf"\| +{row} +\|", ran.out)
@@ -263,12 +263,12 @@ class TestRelease:
         ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes")
         assert ran.code == 0
         assert "5 of 5 consumers were released.\n" in ran.out
-        assert cloud.held() == {*known, young}
+        assert cloud.consumers() == {*known, young}
         # One change of usage for each of the three transactions.
         assert _changes(cloud) - before == 3
         again = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes", "--json")
         assert (again.code, json.loads(again.out)["release"]["released"]) == (0, [])
-        assert not set(orphans) & cloud.held()
+        assert not set(orphans) & cloud.consumers()
 
     def test_the_history_names_the_command_as_the_cause(self, cloud):
         known, orphan = cloud.claim(), cloud.claim()
@@ -286,14 +286,14 @@ class TestRelease:
         assert ran.code == 1
         assert "2 of 3 consumers would be released, more than half" in ran.err
         assert "--yes releases" not in ran.out
-        assert cloud.held() == {known, *orphans}
+        assert cloud.consumers() == {known, *orphans}
         assert cloud.run(*words, "--force").code == 0
-        assert cloud.held() == {known}
+        assert cloud.consumers() == {known}
 
     def test_a_release_of_half_is_accepted(self, cloud):
         known, _ = cloud.claim(), cloud.claim()
         assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == 0
-        assert cloud.held() == {known}
+        assert cloud.consumers() == {known}
 
     def test_a_consumer_that_changed_since_it_was_read_is_kept(self, cloud, monkeypatch):
         known = [cloud.claim(), cloud.claim()]
@@ -308,14 +308,14 @@ class TestRelease:
         ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes")
         assert ran.code == command.DISCREPANCIES
         assert f"kept {first}: it has changed or been released since it was read\n" in ran.out
-        assert cloud.held() == {*known, first}
-        assert second not in cloud.held()
+        assert cloud.consumers() == {*known, first}
+        assert second not in cloud.consumers()
 
     def test_consumers_of_unknown_age_are_never_released(self, cloud):
         known, other = cloud.claim(), cloud.claim()
         cloud.age(other, None)
         assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes", "--force").code == 0
-        assert cloud.held() == {known, other}
+        assert cloud.consumers() == {known, other}
 
     def test_a_consumer_that_may_be_a_migration_is_kept(self, cloud):
         known, other, move = cloud.claim(), cloud.claim(kind=None), cloud.claim(kind="MIGRATION")
@@ -324,9 +324,9 @@ class TestRelease:
         ran = cloud.run(*words)
         assert ran.code == command.DISCREPANCIES
         assert "1 orphans of unknown type are kept" in ran.out
-        assert cloud.held() == {known, other, move, untyped}
+        assert cloud.consumers() == {known, other, move, untyped}
         assert cloud.run(*words, "--type", "unknown").code == 0
-        assert cloud.held() == {known, other, move}
+        assert cloud.consumers() == {known, other, move}
 
     def test_a_failure_between_batches_shows_the_released_consumers(self, cloud, monkeypatch):
         monkeypatch.setattr(release, "BATCH", 1)
@@ -345,7 +345,7 @@ class TestRelease:
         assert ran.code == 130
         released = json.loads(ran.out)["release"]
         assert (released["released"], released["kept"], released["not_reached"]) == (orphans[:1], [], orphans[1:])
-        assert cloud.held() == {*known, orphans[1]}
+        assert cloud.consumers() == {*known, orphans[1]}
 
     @pytest.mark.every_database
     def test_a_consumer_that_ended_and_was_created_again_is_kept(self, cloud, monkeypatch):
@@ -360,7 +360,7 @@ class TestRelease:
 
         monkeypatch.setattr(command.releasing, "release_orphans", late)
         assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == command.DISCREPANCIES
-        assert cloud.held() == {known, orphan}
+        assert cloud.consumers() == {known, orphan}
 
     def test_a_release_of_more_than_half_of_a_type_is_refused(self, cloud):
         """Most likely the list of their program is missing or incomplete, even if they are few among all consumers."""
@@ -368,12 +368,12 @@ class TestRelease:
         leases = {cloud.claim(kind="LEASE") for _ in range(11)}
         words = ("--not-in", cloud.file(*known), *self.WORDS, "--yes")
         assert cloud.run(*words).code == 1
-        assert cloud.held() == {*known, *leases}
+        assert cloud.consumers() == {*known, *leases}
 
     def test_claims_of_bare_metal_are_in_no_list_of_servers(self, cloud):
         known, metal = cloud.claim(), cloud.claim(kind="BAREMETAL")
         assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes", "--force").code == 0
-        assert cloud.held() == {known, metal}
+        assert cloud.consumers() == {known, metal}
 
 
 def _changes(cloud):

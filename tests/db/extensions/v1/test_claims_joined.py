@@ -37,7 +37,7 @@ def statements_of(crowd, *calls):
     """Return the statements of calls that are carried out together, including COMMIT."""
     plan = Plan()
     assert outcomes_of(crowd.claim_each(*calls, plan=plan)) == ["claimed"] * len(calls)
-    statements = plan.counted
+    statements = plan.statements_without_begin
     assert statements.count("COMMIT") == 2
     return statements[statements.index("COMMIT") + 1 :]
 

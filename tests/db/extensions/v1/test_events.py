@@ -24,7 +24,7 @@ from tests.clock import PATIENCE
 from tests.db import faults
 from tests.db.extensions.bare_metal import Nodes
 from tests.db.extensions.event_rows import chain, key, write
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 
 ALL = EventFilter()
@@ -268,7 +268,7 @@ def test_a_stream_ends_with_the_position_it_reached(database, monkeypatch, fails
     with contextlib.closing(EventStream(EventReader(database, LiveIndex(database), wanted, 100), None)) as stream:
         pieces = iter(stream)
         assert next(pieces).startswith(b"retry")
-        with planted(database, Plan(1, [faults.lose] * fails, for_ever=True)):
+        with plant(database, Plan(1, [faults.lose] * fails, for_ever=True)):
             assert [*pieces] == [b": \nid: %s\n\n" % reached.mark.encode()]
 
 
@@ -288,7 +288,7 @@ def test_requests_that_may_not_wait_share_a_page_without_reading_the_database(da
     some = reader.wait(None, 60)
     nothing = reader.wait(some.mark, 60)
     assert ([recorded.uuid for recorded in some.events], nothing.events) == ([key(1)] * 2, [])
-    with planted(database, Plan(1, [faults.lose], for_ever=True)):
+    with plant(database, Plan(1, [faults.lose], for_ever=True)):
         assert [reader.wait(None, 60), reader.wait(some.mark, 60)] == [some, nothing]
         with contextlib.closing(EventStream(reader, some.mark)) as stream:
             assert [*stream][1:] == [b": \nid: %s\n\n" % some.mark.encode()]
@@ -322,7 +322,7 @@ def test_requests_that_have_waited_read_in_turn(database):
     assert reader.next(woken, time.monotonic() + PATIENCE) == page
     with reader.watch._turn:
         assert reader.next(woken, time.monotonic()).events == []
-    with planted(database, Plan(1, [faults.lose], for_ever=True)), pytest.raises(errors.Failure):
+    with plant(database, Plan(1, [faults.lose], for_ever=True)), pytest.raises(errors.Failure):
         reader.next(page, time.monotonic() + PATIENCE)
     assert reader.next(woken, time.monotonic() + PATIENCE) == page, "the turn was released"
 

@@ -10,7 +10,7 @@ from tests.caller import NEW_CONSUMER
 from tests.db import faults, sql_hooks
 from tests.db.extensions.bare_metal import ME, Nodes
 from tests.db.extensions.event_rows import key
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 
 CLAIM = {"requests": [{"consumer": ME, "query": "resources=CUSTOM_BM:1"}]}
@@ -145,7 +145,7 @@ def test_a_claim_is_answered_if_the_names_cannot_be_read(database, monkeypatch):
     read = nodes.names_by_uuid
 
     def names(*given):
-        with planted(database, Plan(1, [faults.lose], for_ever=True)):
+        with plant(database, Plan(1, [faults.lose], for_ever=True)):
             return read(*given)
 
     monkeypatch.setattr(nodes, "names_by_uuid", names)

@@ -81,7 +81,7 @@ def test_conditions_and_pages_apply_to_a_past_state(database):
         "DELETE /resource_providers/$child",
         "DELETE /resource_providers/$host",
     ):
-        assert service("DELETE", names.filled(call.split()[1]), 39).status == 204
+        assert service("DELETE", names.fill_text(call.split()[1]), 39).status == 204
     assert names["host"] not in shown(service)
     tree = shown(service, at=at, root=names["host"])
     assert tree.keys() == {names["host"], names["child"]}
@@ -101,7 +101,7 @@ def test_a_renamed_class_has_its_former_name(database):
     assert service("PUT", "/resource_classes/CUSTOM_OLD", 7).status == 201
     assert service(*names.fill(provider("host"))).status == 200
     body = {"resource_provider_generation": 0, "inventories": {"CUSTOM_OLD": {"total": 4}}}
-    assert service("PUT", names.filled("/resource_providers/$host/inventories"), 39, body).status == 200
+    assert service("PUT", names.fill_text("/resource_providers/$host/inventories"), 39, body).status == 200
     at = now_between_events(database)
     assert service("PUT", "/resource_classes/CUSTOM_OLD", 6, {"name": "CUSTOM_NEW"}).status == 200
     assert shown(service)[names["host"]]["inventories"].keys() == {"CUSTOM_NEW"}
@@ -116,10 +116,10 @@ def test_changes_before_the_rename_of_a_class_are_undone_under_its_former_name(d
     for name in ("host", "other"):
         assert service(*names.fill(provider(name))).status == 200
         body = {"resource_provider_generation": 0, "inventories": {"CUSTOM_OLD": {"total": 4}}}
-        assert service("PUT", names.filled(f"/resource_providers/${name}/inventories"), 39, body).status == 200
+        assert service("PUT", names.fill_text(f"/resource_providers/${name}/inventories"), 39, body).status == 200
     at, state = now_between_events(database), shown(service)
     body = {"resource_provider_generation": 1, "inventories": {"CUSTOM_OLD": {"total": 5}, "VCPU": {"total": 1}}}
-    assert service("PUT", names.filled("/resource_providers/$host/inventories"), 39, body).status == 200
+    assert service("PUT", names.fill_text("/resource_providers/$host/inventories"), 39, body).status == 200
     assert service("PUT", "/resource_classes/CUSTOM_OLD", 6, {"name": "CUSTOM_NEW"}).status == 200
     assert shown(service, at=at) == state
 
@@ -134,11 +134,11 @@ def test_names_of_classes_that_were_renamed_repeatedly(database):
             "resource_provider_generation": number - 1,
             "inventories": {"VCPU": {"total": 9}, name: {"total": number}},
         }
-        before = service("GET", names.filled("/resource_providers/$host/inventories"), 39).body["inventories"]
+        before = service("GET", names.fill_text("/resource_providers/$host/inventories"), 39).body["inventories"]
         body["inventories"] |= {
             resource_class: {"total": amounts["total"]} for resource_class, amounts in before.items()
         }
-        assert service("PUT", names.filled("/resource_providers/$host/inventories"), 39, body).status == 200
+        assert service("PUT", names.fill_text("/resource_providers/$host/inventories"), 39, body).status == 200
     states = []
     for old, new in (("A", "C"), ("B", "A"), ("C", "B"), ("B", "D"), ("D", "B")):
         states.append((now_between_events(database), shown(service)))
@@ -153,7 +153,7 @@ def test_unrecorded_deletions_do_not_break_a_past_state(database):
     """Earlier events contain only some columns of a deleted inventory; the others are unknown, so it is left out."""
     service, names = placement(database), Names()
     assert service(*names.fill(provider("host"))).status == 200
-    page = names.filled("/resource_providers/$host/inventories")
+    page = names.fill_text("/resource_providers/$host/inventories")
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}, "DISK_GB": {"total": 4}}}
     assert service("PUT", page, 39, body).status == 200
     at = now_between_events(database)
@@ -163,7 +163,7 @@ def test_unrecorded_deletions_do_not_break_a_past_state(database):
         assert placement(other)("DELETE", f"{page}/VCPU", 39).status == 204
     assert shown(service, at=at)[names["host"]]["inventories"].keys() == {"DISK_GB"}
     with opened(database.url, history=HistorySettings(enabled=False)) as other:
-        assert placement(other)("DELETE", names.filled("/resource_providers/$host"), 39).status == 204
+        assert placement(other)("DELETE", names.fill_text("/resource_providers/$host"), 39).status == 204
     shown(service, at=at)
 
 
@@ -176,7 +176,7 @@ def test_deleted_providers_are_shown_as_different_ones(database, monkeypatch):
     state = shown(service)
     database.recorder.order()
     for name in ("host", "second"):
-        assert service("DELETE", names.filled(f"/resource_providers/${name}"), 39).status == 204
+        assert service("DELETE", names.fill_text(f"/resource_providers/${name}"), 39).status == 204
     monkeypatch.setattr(database.recorder, "order", lambda: None)
     assert shown(service, at=at) == state
 
@@ -212,7 +212,7 @@ def test_all_pages_of_an_age_show_the_same_time(database):
     assert "at=1s" not in first["next"]
     assert "at=20" in first["next"]
     time.sleep(1.1)
-    assert service("DELETE", names.filled("/resource_providers/$second"), 39).status == 204
+    assert service("DELETE", names.fill_text("/resource_providers/$second"), 39).status == 204
     time.sleep(1.1)
     following = service("GET", "/v1/" + first["next"].partition("/v1/")[2]).body
     assert len(following["providers"]) == 1
@@ -222,7 +222,7 @@ def test_pages_of_a_past_state_contain_each_provider_once_despite_deletions(data
     service, names = placement(database), Names()
     for name in ("first", "second", "third", "fourth"):
         assert service(*names.fill(provider(name))).status == 200
-    assert service("DELETE", names.filled("/resource_providers/$first"), 39).status == 204
+    assert service("DELETE", names.fill_text("/resource_providers/$first"), 39).status == 204
     at = now_between_events(database)
     before = shown(service, at=at)
     path, uuids = f"/v1/overview?at={at}&limit=1", []
@@ -331,7 +331,7 @@ def test_events_without_a_position_are_undone(database, monkeypatch):
     for number in range(3):
         assert service(*names.fill(claim(consumer=f"consumer_{number}", host={"VCPU": 1}))).status == 204
     assert shown(service)[names["host"]]["consumers"] == 3
-    assert service("DELETE", names.filled("/allocations/$consumer_1"), 39).status == 204
+    assert service("DELETE", names.fill_text("/allocations/$consumer_1"), 39).status == 204
     assert shown(service, at=at) == before
 
 

@@ -19,7 +19,7 @@ from placement.objects.locked_provider import LockedProvider
 from tests import apis
 from tests.db import faults, interleaving
 from tests.db.extensions import event_rows, replay
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 from tests.db.scenarios import Names
 from tests.db.writes import ALL, REFUSED, VARIANTS, every_tenth
@@ -43,7 +43,7 @@ def run_write(database, write, *, silent=False, plan=None):
     before = len([*event_rows.following(database)])
     with (
         mock.patch.object(Transaction, "note", autospec=True) if silent else contextlib.nullcontext(),
-        planted(database, plan) if plan else contextlib.nullcontext(),
+        plant(database, plan) if plan else contextlib.nullcontext(),
     ):
         answer = service(*names.fill(write.call))
     return answer.status, [*event_rows.following(database)][before:]

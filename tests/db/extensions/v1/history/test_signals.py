@@ -23,7 +23,7 @@ from tests.made import opened
 
 @pytest.fixture
 def received(received):
-    with received.connected(signals):
+    with received.recording(signals):
         yield received
 
 
