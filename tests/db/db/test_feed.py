@@ -139,7 +139,7 @@ def test_an_interrupted_statement_costs_no_writer(database, backend):
     assert len(writers(database)) == 1
 
 
-UNHEARD_OF = {"mariadb": faults._signal(1105, "HY000", rolls_back=False), "postgresql": faults._raise("42601")}
+UNKNOWN_ERRORS = {"mariadb": faults._signal(1105, "HY000", rolls_back=False), "postgresql": faults._raise("42601")}
 
 
 @pytest.mark.every_database
@@ -147,7 +147,7 @@ UNHEARD_OF = {"mariadb": faults._signal(1105, "HY000", rolls_back=False), "postg
 def test_a_writer_whose_commit_ended_in_an_unknown_error_does_not_write_again(database, backend):
     """The transaction may be committed, so its number may be in use."""
     touch(database, 1)
-    plant(database, Plan(at="COMMIT", faults=[UNHEARD_OF[backend.kind]], answer_only=True))
+    plant(database, Plan(at="COMMIT", faults=[UNKNOWN_ERRORS[backend.kind]], answer_only=True))
     with pytest.raises(sa.exc.DBAPIError):
         touch(database, 2)
     touch(database, 3)
@@ -224,7 +224,7 @@ def test_a_writer_deletes_its_old_rows_except_the_newest(database, clock):
     assert rows(database) == [(writer, 4, 4)]
 
 
-def see(database, writer, ago):
+def set_renewal(database, writer, ago):
     """Set the writer's last renewal to ``ago`` seconds before now."""
     then = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - datetime.timedelta(seconds=ago)
     execute(database, sa.update(change_writers).where(change_writers.c.id == writer).values(seen_at=then))
@@ -244,19 +244,19 @@ def test_an_abandoned_writer_is_ended_and_its_number_kept_for_the_same_time(data
     with opened(database.url) as idle:
         touch(idle, 2)
     (idle_writer,) = writers(database) - {dead_writer}
-    see(database, dead_writer, 3 * 3600)
+    set_renewal(database, dead_writer, 3 * 3600)
     touch(database, 3)
     (own,) = writers(database) - {dead_writer, idle_writer}
     assert len(rows(database)) == 4, "three hours are below the limit"
-    see(database, dead_writer, 4 * 3600 + 9)
+    set_renewal(database, dead_writer, 4 * 3600 + 9)
     touch(database, 4)
     ended = (own, 3, feed.NO_PROVIDER)
     assert rows(database) == sorted([(-dead_writer, 2, 1), (idle_writer, 1, 2), (own, 1, 3), (own, 2, 4), ended])
     assert writers(database) == {-dead_writer, idle_writer, own}
-    see(database, -dead_writer, 3 * 3600)
+    set_renewal(database, -dead_writer, 3 * 3600)
     touch(database, 5)
     assert -dead_writer in writers(database)
-    see(database, -dead_writer, 4 * 3600 + 9)
+    set_renewal(database, -dead_writer, 4 * 3600 + 9)
     touch(database)
     assert writers(database) == {idle_writer, own}
     assert {writer for writer, _, _ in rows(database)} == {idle_writer, own}
@@ -266,7 +266,7 @@ def test_a_writer_that_never_wrote_is_ended_too(database, clock):
     with opened(database.url) as dead:
         touch(dead)
     (writer,) = writers(database)
-    see(database, writer, 4 * 3600 + 9)
+    set_renewal(database, writer, 4 * 3600 + 9)
     touch(database, 1)
     assert -writer in writers(database)
     assert writer not in writers(database)
@@ -279,8 +279,8 @@ LOCKED = "SELECT change_writers.id \nFROM change_writers \nWHERE change_writers.
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_writer_that_renews_its_lease_just_before_its_end_continues(database, clock, dead_writer):
     """SQLite has no concurrent transactions."""
-    see(database, dead_writer, 5 * 3600)
-    with opened(database.url) as witness, just_before(database, LOCKED, lambda: see(witness, dead_writer, 0)):
+    set_renewal(database, dead_writer, 5 * 3600)
+    with opened(database.url) as witness, just_before(database, LOCKED, lambda: set_renewal(witness, dead_writer, 0)):
         touch(database, 3)
     assert dead_writer in writers(database)
     assert [seq for writer, seq, _ in rows(database) if writer == dead_writer] == [1, 2]
@@ -288,16 +288,16 @@ def test_a_writer_that_renews_its_lease_just_before_its_end_continues(database, 
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_the_number_kept_is_that_of_the_last_commit(database, clock, monkeypatch):
+def test_the_last_commit_of_an_ended_writer_is_kept(database, clock, monkeypatch):
     """The writer was suspended, and commits while another writer ends it."""
     recorded, go_on = threading.Event(), threading.Event()
     due = feed.Writer.maintenance_due
     with opened(database.url) as sleeper:
         touch(sleeper, 1)
         (writer,) = writers(database)
-        # It does not renew its lease after that commit, which would succeed in some runs.
+        # It does not renew its lease after that commit; in some runs the renewal would succeed.
         monkeypatch.setattr(feed.Writer, "maintenance_due", lambda writer_: writer_.id != writer and due(writer_))
-        see(database, writer, 5 * 3600)
+        set_renewal(database, writer, 5 * 3600)
         last = threading.Thread(target=touch, args=[sleeper, 2])
 
         def hold(connection, cursor, statement, parameters, context, executemany):
@@ -366,13 +366,13 @@ def test_a_writer_does_the_maintenance_once_a_minute(database, monkeypatch):
     monkeypatch.undo()  # the interval of the service
     clock = Clock()
     monkeypatch.setattr(feed, "time", clock)
-    tidied = []
+    maintained = []
     for clock.now in (0, 59, 61, 62, 120, 122):
         seen = []
         with sql_hooks.statements(database.engine, seen.append):
             touch(database, 1)
-        tidied.append(any(statement.startswith("UPDATE change_writers") for statement in seen))
-    assert tidied == [False, False, True, False, False, True]
+        maintained.append(any(statement.startswith("UPDATE change_writers") for statement in seen))
+    assert maintained == [False, False, True, False, False, True]
 
 
 def test_a_writer_returns_to_the_pool_if_no_connection_is_available(database_url):

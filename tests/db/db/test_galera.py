@@ -96,18 +96,18 @@ def test_inventory_is_deleted_only_if_it_is_not_claimed_at_the_other_node(pair, 
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-def swept(table):
-    """Return a function that sweeps a database and returns the numbers of removed and marked rows."""
+def sweeper(table):
+    """Return a function that sweeps a database and returns the numbers of removed and marked rows of this table."""
 
     def work(database):
-        [sweep] = [each for each in made.swept(database, grace=0) if each.table == table]
+        [sweep] = [sweep for sweep in made.swept(database, grace=0) if sweep.table == table]
         return sweep.removed, sweep.marked
 
     return work
 
 
-def owned(pair, consumer, **owner):
-    """Return a claim for this owner."""
+def claim_for(pair, consumer, **owner):
+    """Return a claim of a new provider for this owner."""
     call = claim([pair.provider(VCPU=1)], consumer=consumer)
     return call._replace(body={**call.body, **owner})
 
@@ -118,19 +118,19 @@ class Owner:
     def __init__(self, pair, kind):
         self._pair, self._owner = pair, {kind: name("OWNER")}
 
-    def used(self):
+    def request_to_use(self):
         """Return a request that uses the name."""
         self._consumer = new()
-        return owned(self._pair, self._consumer, **self._owner)
+        return claim_for(self._pair, self._consumer, **self._owner)
 
-    def unused(self):
+    def request_to_free(self):
         """Return a request after which the name is unused."""
         return Call("DELETE", f"/allocations/{self._consumer}")
 
     def check(self):
         """Check that the last request used this name."""
-        shown = self._pair.ask(Call("GET", f"/allocations/{self._consumer}")).body
-        assert self._owner.items() <= shown.items()
+        consumer = self._pair.ask(Call("GET", f"/allocations/{self._consumer}")).body
+        assert self._owner.items() <= consumer.items()
 
 
 class Aggregate:
@@ -139,16 +139,16 @@ class Aggregate:
     def __init__(self, pair, _):
         self._pair, self._aggregate = pair, new()
 
-    def used(self):
+    def request_to_use(self):
         self._provider = self._pair.provider()
         return guarded_aggregates(self._provider, self._aggregate)
 
-    def unused(self):
+    def request_to_free(self):
         return aggregates(self._provider)
 
     def check(self):
-        shown = self._pair.ask(Call("GET", f"/resource_providers/{self._provider}/aggregates")).body
-        assert shown["aggregates"] == [self._aggregate]
+        body = self._pair.ask(Call("GET", f"/resource_providers/{self._provider}/aggregates")).body
+        assert body["aggregates"] == [self._aggregate]
 
 
 #: By table: the kind of its users, and the field in which a client names it.
@@ -175,11 +175,11 @@ def test_a_name_that_is_in_use_again_is_not_removed(pair, nothing_unused, table,
     """It was marked long ago; one node removes it while the other uses it."""
     kind, field = NAMES[table]
     names = kind(pair, field)
-    for call in (names.used(), names.unused()):
+    for call in (names.request_to_use(), names.request_to_free()):
         assert pair.ask(call).status in (200, 204)
-    assert swept(table)(pair.databases[0]) == (0, 1)
+    assert sweeper(table)(pair.databases[0]) == (0, 1)
     pair.settle()
-    removed, used = pair.meet(*[swept(table), names.used()][::order])[::order]
+    removed, used = pair.meet(*[sweeper(table), names.request_to_use()][::order])[::order]
     assert (removed, used // 100) == ((1, 0) if order == 1 else (0, 0), 2)
     names.check()
 
@@ -187,22 +187,25 @@ def test_a_name_that_is_in_use_again_is_not_removed(pair, nothing_unused, table,
 @retry_if_missed
 @either_first
 @pytest.mark.parametrize("table", NAMES)
-def test_a_name_that_is_marked_while_it_gets_used_stays(pair, nothing_unused, table, order):
+def test_a_name_that_is_marked_while_it_is_used_stays(pair, nothing_unused, table, order):
     """The sweep does not see the use, or the use does not see the mark; the next sweep sees both."""
     kind, field = NAMES[table]
     names = kind(pair, field)
-    for call in (names.used(), names.unused()):
+    for call in (names.request_to_use(), names.request_to_free()):
         assert pair.ask(call).status in (200, 204)
-    marked, used = pair.meet(*[swept(table), names.used()][::order])[::order]
+    marked, used = pair.meet(*[sweeper(table), names.request_to_use()][::order])[::order]
     assert (marked, used // 100) == ((0, 1), 2)
-    assert swept(table)(pair.databases[0]) == (0, 0)
+    assert sweeper(table)(pair.databases[0]) == (0, 0)
     names.check()
 
 
 @retry_if_missed
 def test_two_claims_of_a_new_project_share_its_row(pair):
     owner, consumers = name("OWNER"), [new(), new()]
-    assert pair.meet(*(owned(pair, consumer, project_id=owner, user_id=owner) for consumer in consumers)) == [204, 204]
+    assert pair.meet(*(claim_for(pair, consumer, project_id=owner, user_id=owner) for consumer in consumers)) == [
+        204,
+        204,
+    ]
     usages = pair.ask(Call("GET", f"/usages?project_id={owner}&user_id={owner}")).body["usages"]
     assert usages == {"INSTANCE": {"consumer_count": 2, "VCPU": 2}}
 
@@ -274,7 +277,7 @@ def same_second(pair, monkeypatch):
 def test_two_moves_create_no_loop(pair, same_second, trees, below):
     root = pair.provider() if trees == "one" else None
     provider, other = pair.provider(root), pair.provider(root)
-    below_one, below_other = (pair.provider(each) if below == "its child" else each for each in (provider, other))
+    below_one, below_other = (pair.provider(parent) if below == "its child" else parent for parent in (provider, other))
     same_second()
     assert pair.meet(move(provider, below_other), move(other, below_one)) == [200, 400]
 
@@ -334,11 +337,11 @@ def test_a_class_is_deleted_only_if_no_provider_gets_inventory_of_it(pair, how, 
     calls = [Call("DELETE", f"/resource_classes/{resource_class}"), ADDING[how](provider, resource_class)]
     deleted, added = pair.meet(*calls[::order])[::order]
     pair.create_name(Call("PUT", f"/resource_classes/{name('C')}"))
-    has = pair.ask(Call("GET", f"/resource_providers/{provider}/inventories")).body["inventories"]
+    inventories = pair.ask(Call("GET", f"/resource_providers/{provider}/inventories")).body["inventories"]
     if order == 1:
-        assert (deleted, added, [*has]) == (204, 400, [])
+        assert (deleted, added, [*inventories]) == (204, 400, [])
     else:
-        assert (deleted, added // 100, [*has]) == (409, 2, [resource_class])
+        assert (deleted, added // 100, [*inventories]) == (409, 2, [resource_class])
 
 
 @retry_if_missed

@@ -69,12 +69,12 @@ def test_mariadb_receives_only_the_statements_of_the_budget(database, service, n
         connection.commit()
     assert service(*names.fill(claim(**OWN))).status == 204
     with database.engine.connect() as connection:
-        question = (
+        round_trips = (
             questions(connection)
             - before
             - len(["the question before", "its COMMIT", "ROLLBACK as it returned to the pool"])
         )
-    assert question == BUDGET
+    assert round_trips == BUDGET
 
 
 def questions(connection):
@@ -120,7 +120,7 @@ MALFORMED = [
     ("POST", "/reshaper", {}),
     ("POST", "/resource_providers", {}),
     ("POST", "/resource_classes", {}),
-    *(case for each in ADDED for case in each.MALFORMED),
+    *(case for module in ADDED for case in module.MALFORMED),
 ]
 
 
@@ -142,7 +142,7 @@ def test_every_endpoint_that_reads_a_body_has_a_malformed_example():
 
 @pytest.mark.parametrize(("method", "path", "body"), MALFORMED)
 def test_a_malformed_body_takes_no_lock(database, service, names, method, path, body):
-    """A missing provider goes first, so one read looks it up; no transaction begins."""
+    """A missing provider takes precedence, so one read looks it up; no transaction begins."""
     sent = names.fill(Call(f"{method} {path}", body, None))
     service(*sent)  # a new connection sends its own queries
     plan = Plan()
