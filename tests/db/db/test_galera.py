@@ -202,10 +202,8 @@ def test_a_name_that_is_marked_while_it_is_used_stays(pair, nothing_unused, tabl
 @retry_if_missed
 def test_two_claims_of_a_new_project_share_its_row(pair):
     owner, consumers = name("OWNER"), [new(), new()]
-    assert pair.meet(*(claim_for(pair, consumer, project_id=owner, user_id=owner) for consumer in consumers)) == [
-        204,
-        204,
-    ]
+    claims = [claim_for(pair, consumer, project_id=owner, user_id=owner) for consumer in consumers]
+    assert pair.meet(*claims) == [204, 204]
     usages = pair.ask(Call("GET", f"/usages?project_id={owner}&user_id={owner}")).body["usages"]
     assert usages == {"INSTANCE": {"consumer_count": 2, "VCPU": 2}}
 

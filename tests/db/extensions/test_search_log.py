@@ -35,7 +35,7 @@ def test_other_requests_log_nothing_about_searches(app, caplog):
     assert facts(app, caplog, "/v1/overview") == {}
 
 
-def test_a_call_for_claims_logs_the_numbers_of_claimed_and_refused_requests(app, caplog):
+def test_a_request_for_claims_logs_the_numbers_of_placed_and_refused_claims(app, caplog):
     owner = {"consumer_type": "INSTANCE", "project_id": "p", "user_id": "u", "query": "resources=VCPU:2"}
     call = {"requests": [{"consumer": str(uuid.uuid4()), **owner} for _ in range(3)]}
     counted = []

@@ -277,12 +277,8 @@ def test_many_new_names_are_created_with_few_statements(database, cloud):
     with sql_hooks.statements(database.engine, seen.append):
         assert cloud.call("POST", "/allocations", 39, bodies).status == 204
     assert len(seen) < 60
-    assert (
-        count_rows(database)["projects"]
-        == count_rows(database)["users"]
-        == count_rows(database)["consumer_types"]
-        == 300
-    )
+    numbers = count_rows(database)
+    assert [numbers[table] for table in ("projects", "users", "consumer_types")] == [300] * 3
     owners = {consumer: cloud.owner(consumer) for consumer in list(bodies)[::50]}
     assert owners == {consumer: [bodies[consumer]["project_id"]] * 3 for consumer in owners}
 

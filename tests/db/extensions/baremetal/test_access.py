@@ -47,7 +47,7 @@ BODIES = {
 def test_the_rule_of_an_endpoint_is_checked_for_the_node_or_allocation_too(client, monkeypatch, method, path):
     """No rule is checked except that one and the rules of reading."""
     client.node("n", traits=["CUSTOM_A"])
-    made = client.created()["uuid"] if "allocation" in path else None
+    made = client.create_allocation()["uuid"] if "allocation" in path else None
     targets, authorize = [], Policy.authorize
 
     def noted(self, rule, context, target=None):
@@ -97,9 +97,9 @@ def test_a_marker_need_not_match_the_other_filters(client, member):
 
 
 def test_a_foreign_marker_of_allocations_is_an_unknown_one(client, member):
-    client.created(owner=ME)
-    foreign = client.created(owner=YOU)["uuid"]
-    mine = client.created(owner=ME)
+    client.create_allocation(owner=ME)
+    foreign = client.create_allocation(owner=YOU)["uuid"]
+    mine = client.create_allocation(owner=ME)
     assert member("GET", f"/allocations?marker={foreign}").status == 404
     assert client("GET", f"/allocations?marker={foreign}").body["allocations"] == [mine]
 
@@ -194,8 +194,8 @@ def test_a_node_that_changes_hands_before_it_is_locked_is_not_recorded(client, m
 
 def test_a_foreign_allocation_is_not_locked(client, member, monkeypatch):
     """Otherwise a member could block allocations of other projects."""
-    foreign = client.created(name="theirs", owner=YOU)
-    mine = client.created(name="mine", owner=ME)
+    foreign = client.create_allocation(name="theirs", owner=YOU)
+    mine = client.create_allocation(name="mine", owner=ME)
     locked = []
     lock = Record.lock.__func__
     monkeypatch.setattr(
@@ -210,8 +210,8 @@ def test_a_foreign_allocation_is_not_locked(client, member, monkeypatch):
 
 def test_a_name_that_passes_to_a_foreign_allocation_does_not_address_it(client, member, monkeypatch):
     """The request locks the allocation that was found, not the one with the name afterwards."""
-    allocation = client.created(name="old", owner=ME)
-    client.created(name="new", owner=YOU)
+    allocation = client.create_allocation(name="old", owner=ME)
+    client.create_allocation(name="new", owner=YOU)
     get = Record.get.__func__
     monkeypatch.setattr(
         Record, "get", classmethod(lambda cls, db, ident: get(cls, db, "old" if ident == "new" else ident))
@@ -223,10 +223,10 @@ def test_a_name_that_passes_to_a_foreign_allocation_does_not_address_it(client, 
 def test_an_allocation_created_by_another_project_meanwhile_stays(client, member, monkeypatch, method, body):
     """It has the uuid and the node of the allocation that the caller may change."""
     client.node("n", owner=ME, lessee=YOU)
-    made = client.created(owner=ME)
+    made = client.create_allocation(owner=ME)
     before = client.database.read(lambda db: Record.get(db, made["uuid"]))
     assert client("DELETE", f"/allocations/{made['uuid']}").status == 204
-    foreign = client.created(uuid=made["uuid"], owner=YOU)
+    foreign = client.create_allocation(uuid=made["uuid"], owner=YOU)
     get, stale = Record.get.__func__, [before]
     monkeypatch.setattr(
         Record, "get", classmethod(lambda cls, db, ident: stale.pop() if stale else get(cls, db, ident))

@@ -748,7 +748,7 @@ def test_a_node_with_more_than_fifty_traits_of_a_placement_client_can_lose_some(
 def allocated(client):
     """Create a node with an allocation named "mine"."""
     ready(client)
-    client.created(name="mine", candidate_nodes=["n0"])
+    client.create_allocation(name="mine", candidate_nodes=["n0"])
     node = client("GET", "/nodes/n0").body
     assert node["allocation_uuid"] == node["instance_uuid"] is not None
     return node

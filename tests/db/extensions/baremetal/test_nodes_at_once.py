@@ -32,7 +32,7 @@ def test_no_patch_is_lost(client):
 
 
 def test_no_patch_of_an_allocation_is_lost(client):
-    made = client.created()["uuid"]
+    made = client.create_allocation()["uuid"]
     answers = in_threads(20, lambda number: client("PATCH", f"/allocations/{made}", add(f"/extra/k{number}", number)))
     assert {answer.status for answer in answers} == {200}
     assert client("GET", f"/allocations/{made}").body["extra"] == {f"k{number}": number for number in range(20)}
