@@ -74,7 +74,7 @@ def test_a_refused_request_leaves_nothing(client, body, sentence):
         (b'{"resource_class": "bm", "extra": ' + b'{"a":' * 200 + b"1" + b"}" * 201, 400),
         (b'{"resource_class": "bm", "extra": ' + b'{"a":' * 90000 + b"1" + b"}" * 90001, 400),
         (b'{"resource_class": "bm", "extra": {"a": ' + b"9" * 18 + b"}}", 201),
-        (b'{"resource_class": "bm", "extra": {"a": ' + b"9" * 20 + b"}}", 400),  # of more than 64 bits
+        (b'{"resource_class": "bm", "extra": {"a": ' + b"9" * 20 + b"}}", 400),  # more than 64 bits
         (b'{"resource_class": "bm", "extra": {"\\u00fc\\ud83d\\ude00": ""}}', 201),
         (b'{"resource_class": "bm\\u0000"}', 400),
         ('{"resource_class": "\N{GRINNING FACE}"}'.encode(), 201),
@@ -102,7 +102,7 @@ _STATEMENTS = 12
 
 
 def test_an_allocation_is_within_the_budget_of_statements(client, own_insert, monkeypatch):
-    """Each takes a round trip, and together most of the time; see test_statement_budget."""
+    """Each statement takes a round trip, and together they take most of the time; see test_statement_budget."""
     monkeypatch.setattr(placing, "MAX_SNAPSHOT_AGE", 3600)  # on a slow machine a newer snapshot would be read
     for _ in range(3):
         client.node()
@@ -154,7 +154,7 @@ def test_the_limit_is_capped_and_the_order_of_creation_may_be_reversed(client, m
         assert "&limit=2&" in answer["next"]
 
 
-def test_next_repeats_the_whole_query(client):
+def test_the_link_to_the_next_page_repeats_the_whole_query(client):
     client.node("n")
     mine = [client.create_allocation(owner="me")["uuid"] for _ in range(3)]
     for _ in range(2):
@@ -166,9 +166,9 @@ def test_next_repeats_the_whole_query(client):
         allocations += page["allocations"]
         if "next" not in page:
             break
-        base, _, rest = page["next"].partition("?")
+        base, _, next_query = page["next"].partition("?")
         assert base == "http://metal/baremetal/v1/allocations"
-        page = client("GET", f"/allocations?{rest}").body
+        page = client("GET", f"/allocations?{next_query}").body
     assert [item["uuid"] for item in allocations] == mine[::-1]
     assert {*itertools.chain.from_iterable(allocations)} == {"uuid", "state", "name", "links"}
 
@@ -261,12 +261,12 @@ def test_a_write_that_collides_has_the_attempts_of_the_option(database, monkeypa
 
 
 @pytest.mark.parametrize(("version", "body", "status"), [("1.57", {"node": None}, 400), ("1.59", {"owner": None}, 406)])
-def test_null_is_a_value_of_a_field_of_a_newer_version(client, version, body, status):
+def test_a_field_of_a_newer_version_is_refused_even_if_it_is_null(client, version, body, status):
     assert client("POST", "/allocations", {"resource_class": "bm", **body}, version).status == status
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_other_methods_below_the_allocation_of_a_node(client, method):
+def test_other_methods_below_the_allocation_of_a_node_are_not_allowed(client, method):
     assert client(method, "/nodes/x/allocation/y/z", {}).status == 405
 
 
