@@ -35,7 +35,7 @@ def crowd(database):
         yield crowd
 
 
-def owned(provider, name):
+def claim_with_new_owner(provider, name):
     """Return the body of a claim whose consumer has its own project, user and type."""
     return holding([provider]) | {
         "project_id": f"project of {name}",
@@ -44,12 +44,12 @@ def owned(provider, name):
     }
 
 
-def changed(database, after=0):
-    """Return the providers of all changes but the first ``after`` ones, and the transactions of these changes."""
+def changes_of(database, skipped=0):
+    """Return the providers of all changes but the first ``skipped`` ones, and the transactions of these changes."""
     provider = provider_changes.c.provider_id == resource_providers.c.id
     columns = provider_changes.c.writer_id, provider_changes.c.seq, resource_providers.c.uuid
     order = sa.select(*columns).select_from(provider_changes.join(resource_providers, provider)).order_by(*columns)
-    rows = database.read(lambda db: list(db.execute(order)))[after:]
+    rows = database.read(lambda db: list(db.execute(order)))[skipped:]
     return sorted(row.uuid for row in rows), {(row.writer_id, row.seq) for row in rows}
 
 
@@ -61,8 +61,8 @@ def test_claims_on_different_providers_are_placed_by_one_transaction(crowd):
     assert statuses(crowd.claim_each(*zip(places, several, strict=True))) == [204] * 6
     assert (crowd.joined, crowd.causes) == ([1, 5], [])
     for provider, generation in before.items():
-        held = {consumer: 1 for consumer, place in zip(several, places, strict=True) if provider in place}
-        assert crowd.state(provider) == (generation + 1, held, {1})
+        amounts = {consumer: 1 for consumer, place in zip(several, places, strict=True) if provider in place}
+        assert crowd.state(provider) == (generation + 1, amounts, {1})
 
 
 @pytest.mark.every_database
@@ -72,7 +72,7 @@ def test_each_provider_has_one_feed_row_for_all_claims_of_a_transaction(crowd):
     crowd.claim_each(*(([provider], new()) for provider in (first, *several, *several)))
     assert crowd.joined == [1, 4]
     assert count(crowd.database, provider_changes) == before + 1 + 2
-    providers, transactions = changed(crowd.database, before)
+    providers, transactions = changes_of(crowd.database, before)
     assert providers == sorted([first, *several])
     assert len(transactions) == 2
 
@@ -85,12 +85,12 @@ def test_each_consumer_gets_its_own_new_owner(crowd):
 
     def put(name):
         provider, consumer = places[name]
-        return crowd.put(consumer, owned(provider, name))
+        return crowd.put(consumer, claim_with_new_owner(provider, name))
 
     assert statuses(crowd.together(*(lambda name=name: put(name) for name in names))) == [204] * 5
     assert crowd.joined == [1, 4]
     for name, (provider, consumer) in places.items():
-        assert crowd.ask("GET", f"/allocations/{consumer}").body == owned(provider, name) | {
+        assert crowd.ask("GET", f"/allocations/{consumer}").body == claim_with_new_owner(provider, name) | {
             "allocations": {provider: {"resources": {"VCPU": 1}, "generation": crowd.state(provider)[0]}},
             "consumer_generation": 1,
         }
@@ -119,12 +119,12 @@ def test_a_transaction_waits_for_as_many_claims_as_the_last_one(crowd):
 )
 def test_only_a_claim_of_a_new_consumer_waits_for_others(crowd, claim, waits):
     """Two consumers that exchange providers fit together, but not one after another."""
-    given = []
+    received_claims = []
     turn = crowd.queue.turn
-    crowd.queue.turn = lambda item, **facts: (given.append(item), turn(item, **facts))[1]
+    crowd.queue.turn = lambda item, **facts: (received_claims.append(item), turn(item, **facts))[1]
     with contextlib.suppress(errors.Failure):
         joint_claims.place(crowd.database, [claim], attempts=1)
-    assert given == [claim] * waits
+    assert received_claims == [claim] * waits
 
 
 @pytest.mark.every_database
@@ -232,7 +232,9 @@ def test_if_no_claim_can_be_placed_nothing_is_written_and_each_is_refused_separa
     assert (crowd.joined, crowd.causes) == ([1], ["joint"])
     for claim, answer in zip(claims[1:], answers[1:], strict=True):
         assert answer.error["detail"] == crowd.claim(*claim).error["detail"]
-    assert [count(crowd.database, table) for table in (consumers, provider_changes)] == [each + 1 for each in before]
+    assert [count(crowd.database, table) for table in (consumers, provider_changes)] == [
+        number + 1 for number in before
+    ]
 
 
 @pytest.mark.every_database
@@ -278,7 +280,7 @@ class Stranger:
 
 @pytest.fixture
 def lock(database):
-    """A function that returns a stranger who has locked a provider."""
+    """Return a function that returns a stranger who has locked a provider."""
     with contextlib.ExitStack() as stack:
         yield lambda provider: Stranger(stack.enter_context(database.engine.connect()), provider)
 
@@ -323,9 +325,9 @@ def test_claims_that_all_need_the_locked_provider_wait_for_it_together(database,
     free, locked = crowd.provider(), crowd.provider()
     stranger = lock(locked)
     with ThreadPoolExecutor(1) as threads:
-        left = threads.submit(lambda: (wait_for_lock(database), stranger.leave()))
+        leaving = threads.submit(lambda: (wait_for_lock(database), stranger.leave()))
         answers = crowd.claim_each(([free], new()), *(([locked], new()) for _ in range(3)))
-        left.result(PATIENCE)
+        leaving.result(PATIENCE)
     assert statuses(answers) == [204] * 4
     # Their transaction is not abandoned and retried.
     assert (crowd.joined, crowd.causes) == ([1, 3], [])

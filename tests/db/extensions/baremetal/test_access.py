@@ -45,7 +45,7 @@ BODIES = {
 
 @pytest.mark.parametrize(("method", "path"), SINGLE_OBJECT_ROUTES)
 def test_the_rule_of_an_endpoint_is_checked_for_the_node_or_allocation_too(client, monkeypatch, method, path):
-    """Only this rule and the rules of reading are checked."""
+    """Other rules are not checked, except the rules of reading and of allocating nodes of any owner."""
     client.node("n", traits=["CUSTOM_A"])
     allocation = client.create_allocation()["uuid"] if "allocation" in path else None
     targets, authorize = [], Policy.authorize

@@ -1,6 +1,6 @@
 """The limits of the Bare Metal API on the depth, length and number of values: values beyond them are refused with 400.
 
-The databases limit the depth and the length of keys.
+The databases limit the depth of values and the length of keys.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def names(service):
     return names
 
 
-def claimed(service, **more):
+def place_claim(service, **more):
     owner = {"consumer_type": "INSTANCE", "project_id": "project", "user_id": "user"}
     request = {"consumer": str(uuid.uuid4()), **owner, "query": "resources=VCPU:1,MEMORY_MB:64,DISK_GB:5", **more}
     answer = service("POST", "/v1/claims", body={"requests": [request]})
@@ -59,20 +59,20 @@ def claimed(service, **more):
 
 def test_a_claim_after_another_claim(database, service, names, budget):
     for _ in range(2):  # from the second claim on, the index expects changes
-        claimed(service)
+        place_claim(service)
     plan = Plan()
     plant(database, plan)
-    claimed(service)
+    place_claim(service)
     statements = plan.statements_without_begin
     assert len(statements) <= REFRESH + budget, "\n".join(statements)
 
 
 def test_an_optimistic_claim_needs_no_refresh(database, service, names, budget):
-    claimed(service)
+    place_claim(service)
     assert service("GET", "/v1/overview").status == 200
     plan = Plan()
     plant(database, plan)
-    claimed(service)
+    place_claim(service)
     statements = plan.statements_without_begin
     assert len(statements) <= budget, "\n".join(statements)
 

@@ -94,7 +94,7 @@ def test_a_consumer_moves_once_or_is_released(pair, order):
 
 @pytest.fixture
 def slow_is_ahead(pair):
-    """The clock of the slow node is two hours ahead, so leases of an hour have expired there, but not elsewhere."""
+    """Set the clock of the slow node two hours ahead, so leases of an hour have expired there, but not elsewhere."""
     slow, _ = pair.databases
 
     def ahead(connection):
@@ -112,7 +112,7 @@ def release_expired(database):
     return database.write(leases.release_expired)
 
 
-def leased(pair):
+def lease_host(pair):
     """Lease a host to a consumer for an hour by the clock of the quick node; return the hosts and the consumer."""
     hosts, consumer = Hosts(pair, 1), new()
     assert pair.ask(claim({hosts.uuids[0]: {hosts.resource_class: 1}}, consumer=consumer)).status == 204
@@ -124,7 +124,7 @@ def leased(pair):
 @retry_if_missed
 def test_an_extended_lease_is_not_released(pair, slow_is_ahead):
     """A node that has not seen the extension tries to release it."""
-    hosts, consumer = leased(pair)
+    hosts, consumer = lease_host(pair)
     extend = Call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": None})
     assert pair.meet(extend, release_expired) == [200, 0]
     assert hosts.holders() == [consumer]
@@ -133,7 +133,7 @@ def test_an_extended_lease_is_not_released(pair, slow_is_ahead):
 
 @retry_if_missed
 def test_an_expired_lease_is_released_once(pair):
-    hosts, consumer = leased(pair)
+    hosts, consumer = lease_host(pair)
     lease.expire(pair.databases[0], consumer)
     pair.settle()
     assert pair.meet(release_expired, release_expired) == [1, 0]

@@ -54,7 +54,7 @@ def test_events_are_in_the_order_of_their_commits(database):
 def test_nothing_is_written_if_all_events_are_ordered(database):
     chain(database, key(1), 2)
     database.recorder.order()
-    with watched(database) as statements:
+    with watch_statements(database) as statements:
         database.recorder.order()
     _, select, commit = statements
     assert (select.split()[0], commit) == ("SELECT", "COMMIT")
@@ -63,7 +63,7 @@ def test_nothing_is_written_if_all_events_are_ordered(database):
 def test_a_page_is_one_read_only_transaction_if_all_events_are_ordered(database, call):
     chain(database, key(1), 2)
     assert len(call("GET", "/v1/events").body["events"]) == 2
-    with watched(database) as statements:
+    with watch_statements(database) as statements:
         assert len(call("GET", "/v1/events").body["events"]) == 2
     end = statements.index("COMMIT")
     assert {select.split()[0] for select in statements[1:end]} == {"SELECT"}
@@ -80,7 +80,7 @@ def test_a_page_orders_unordered_events_first(database, call):
 
 
 @contextlib.contextmanager
-def watched(database):
+def watch_statements(database):
     """Collect the statements of all engines while a block runs."""
     statements = []
 
@@ -220,7 +220,10 @@ CREATE TRIGGER held_up BEFORE INSERT ON consumers FOR EACH ROW EXECUTE FUNCTION 
 
 @pytest.fixture
 def delay_insert(database):
-    """A function that makes the next insertion of a consumer wait for advisory lock 7 after its row id is assigned."""
+    """Return a function that makes the next insertion of a consumer wait, after its row id is assigned.
+
+    It waits for advisory lock 7.
+    """
     yield lambda: execute(database, _DELAY_INSERT)
     execute(database, "DROP FUNCTION IF EXISTS held_up CASCADE")
 
@@ -261,8 +264,8 @@ def test_a_claim_delayed_between_row_id_and_insertion_comes_last(database, call,
     database.recorder.order()
     ordered = [row for row in rows.in_order(database) if row[1] == consumer]
     assert [row[2:] for row in ordered] == [(None, 1), (1, None), (None, 1)]
-    shown = call("GET", f"/v1/events?consumer={consumer}").body["events"]
-    assert [event["project"] for event in shown] == ["p", "p", "late"]
+    consumer_events = call("GET", f"/v1/events?consumer={consumer}").body["events"]
+    assert [event["project"] for event in consumer_events] == ["p", "p", "late"]
     assert replay.untruths(database) == []
 
 
@@ -444,11 +447,11 @@ def test_old_events_are_removed_while_another_thread_orders(database, old_events
 def test_writes_continue_the_pruning_that_maintenance_began(database, old_events, monkeypatch):
     monkeypatch.setattr(history, "_PAUSE_FACTOR", 0)
     database.recorder.maintain()
-    left = [positions(database)]
+    remaining_positions = [positions(database)]
     for generation in range(9, 14):
         chain(database, key(1), 1, start=generation)
-        left.append(positions(database))
-    assert left == [[*range(first, 10)] for first in (3, 5, 7, 9, 9, 9)]
+        remaining_positions.append(positions(database))
+    assert remaining_positions == [[*range(first, 10)] for first in (3, 5, 7, 9, 9, 9)]
     # Events that become too old after the last batch are left to the next maintenance.
     database.recorder.order()
     set_age(database, 14, 31)
@@ -500,7 +503,7 @@ def test_a_sweep_removes_old_events(database):
 
 
 @contextlib.contextmanager
-def configured(database, **history):
+def connect_with_options(database, **history):
     """Provide the database as a service with these options of [history] connects to it."""
     url = database.url.render_as_string(hide_password=False)
     named = {f"history__{name}": value for name, value in history.items()}
@@ -515,7 +518,7 @@ def configured(database, **history):
 
 @pytest.mark.parametrize("enabled", [True, False])
 def test_recording_is_configured(database, enabled):
-    with configured(database, enabled=enabled) as service:
+    with connect_with_options(database, enabled=enabled) as service:
         chain(service, key(1), 3)
         service.recorder.order()
         assert len(rows.in_order(service)) == (3 if enabled else 0)
@@ -523,7 +526,7 @@ def test_recording_is_configured(database, enabled):
 
 
 def test_the_retention_of_events_is_configured(database):
-    with configured(database, retention_days=2) as service:
+    with connect_with_options(database, retention_days=2) as service:
         chain(service, key(1), 6)
         service.recorder.order()
         set_age(service, 6, 1)
@@ -534,7 +537,7 @@ def test_the_retention_of_events_is_configured(database):
 
 def test_the_maximum_number_of_events_is_configured(database):
     """The smallest number that can be configured is large, so these transactions are large."""
-    with configured(database, max_events=1000) as service:
+    with connect_with_options(database, max_events=1000) as service:
         for generation in range(3):
             write(service, *((key(number), generation, generation + 1) for number in range(400)))
         service.recorder.order()

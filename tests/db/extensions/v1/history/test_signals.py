@@ -147,7 +147,11 @@ def test_a_history_with_only_its_newest_event_is_measured(database, received, mo
     database.recorder.order()
     set_age(database, 5, 40)
     database.recorder.prune()
-    assert [(left, round(age / 86400)) for left, age in received.of("history_measured")] == [(3, 40), (1, 40), (1, 40)]
+    assert [(number, round(age / 86400)) for number, age in received.of("history_measured")] == [
+        (3, 40),
+        (1, 40),
+        (1, 40),
+    ]
 
 
 def test_waiting_and_refused_requests_are_published(received):
