@@ -137,7 +137,7 @@ def test_usages_are_grouped_as_strict_databases_require(database):
             assert [provider_["uuid"] for provider_ in providers] == [host]
 
 
-def test_a_user_is_not_the_project_of_the_same_number(call):
+def test_a_user_is_not_confused_with_the_project_of_the_same_id(call):
     """LP 1785382: users were joined by the ids of projects."""
     host = provider(call, VCPU=10)
     owners = [("first", "first user"), ("second", "first user"), ("second", "second user"), ("third", "first user")]

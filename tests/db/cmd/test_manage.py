@@ -295,7 +295,7 @@ class TestOnlineDataMigrations:
             ran = run("db", "online_data_migrations", "--max-count", "5")
             assert (ran.code, ran.out) == (code, sentence + frame(**totals))
 
-    def test_a_provider_without_a_root_becomes_its_own(self, run, database):
+    def test_a_provider_without_a_root_becomes_its_own_root(self, run, database):
         made.sync(database.engine)
         fill(database, rootless=2)
         first, second = sorted(row.id for row in execute(database.engine, "SELECT id FROM resource_providers"))

@@ -226,7 +226,7 @@ def validated_service(database, **options):
     return Described(deploy.loadapp(web.configuration(placement_database__connection=url, **options), database))
 
 
-def test_the_gauges_are_numbers(database, ids):
+def test_the_values_of_the_gauges_are_finite(database, ids):
     for name, amounts in database.snapshot(loaded).snapshot.totals().items():
         assert all(map(math.isfinite, amounts)), name
 

@@ -40,7 +40,7 @@ def names(service):
     return names
 
 
-def test_a_claim_of_three_classes_for_a_new_consumer(database, service, names, budget):
+def test_a_claim_of_three_classes_for_a_new_consumer_is_within_the_budget(database, service, names, budget):
     plan = Plan()
     plant(database, plan)
     assert service(*names.fill(claim(**OWN))).status == 204

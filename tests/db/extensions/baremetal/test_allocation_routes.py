@@ -57,7 +57,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("body", "sentence"), REFUSED)
-def test_a_refused_request_leaves_nothing(client, body, sentence):
+def test_a_refused_request_leaves_no_allocation(client, body, sentence):
     node = client.node("n")
     answer = client("POST", "/allocations", body)
     assert answer.status == 400, answer
@@ -90,7 +90,7 @@ def test_unusual_bodies_are_parsed_or_refused(client, raw, status):
         assert allocation["resource_class"] == json.loads(raw)["resource_class"]
 
 
-def test_a_uuid_in_capitals_is_the_same(client):
+def test_a_uuid_in_capitals_identifies_the_same_allocation(client):
     allocation = client.create_allocation(uuid=MISSING.upper())
     assert allocation["uuid"] == MISSING
     assert client("GET", f"/allocations/{MISSING.upper()}").body == allocation
@@ -271,7 +271,7 @@ def test_other_methods_below_the_allocation_of_a_node_are_not_allowed(client, me
 
 
 @pytest.mark.parametrize("path", ["/allocations/mine", "/nodes/n/allocation"])
-def test_deletion_takes_no_parameters(client, path):
+def test_a_deletion_with_parameters_is_refused(client, path):
     client.node("n")
     client.create_allocation(name="mine")
     assert client("DELETE", f"{path}?foo=1").status == 400

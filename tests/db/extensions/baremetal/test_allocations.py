@@ -252,7 +252,7 @@ def test_a_deleted_record_does_not_come_back_with_its_consumer(metal):
         ({"provision_state": "clean failed", "target_provision_state": "available"}, True),
     ],
 )
-def test_the_state_of_the_node_may_not_allow_the_end(metal, columns, ends):
+def test_the_state_of_the_node_may_prevent_the_end_of_the_record(metal, columns, ends):
     node = metal.node()
     record = metal.allocate()
     metal.change(node, **columns)
@@ -295,7 +295,7 @@ def test_the_end_of_a_record_leaves_the_allocation_of_another_consumer(metal):
     assert metal.record(record.uuid) is None
 
 
-def test_a_record_in_error_ends_alone(metal):
+def test_the_end_of_a_record_in_error_leaves_its_consumer(metal):
     record = metal.allocate()
     consumer = record.uuid
     metal.claim(consumer, metal.node())

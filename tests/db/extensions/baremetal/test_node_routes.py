@@ -400,14 +400,14 @@ def test_names_may_contain_every_legal_character(client):
 # --- PATCH -----------------------------------------------------------------------------------------------------------
 
 
-def test_members_and_whole_objects_change(client):
+def test_a_patch_can_change_members_and_whole_objects(client):
     create(client, extra={"x": 1})
     changed = patch(client, **{"extra/a~1b": [1], "properties": {"x": 1.5}}).body
     assert (changed["extra"], changed["properties"]) == ({"x": 1, "a/b": [1]}, {"x": 1.5})
     assert patch(client, extra=None).body["extra"] == {}
 
 
-def test_one_and_true_are_different(client):
+def test_a_patch_distinguishes_one_from_true(client):
     create(client, extra={"a": 1})
     assert patch(client, **{"extra/a": True}).body["extra"]["a"] is True
     assert client("GET", "/nodes/n0").body["extra"]["a"] is True
@@ -475,7 +475,7 @@ def test_an_invalid_patch_is_refused(client, operations):
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("provider", ["unchanged", "without inventory", "deleted"])
-def test_a_refused_patch_leaves_nothing(client, claims, provider):
+def test_a_refused_patch_leaves_no_class_and_no_event(client, claims, provider):
     """It leaves no class, no event, and does not restore the parts of the provider that a Placement client deleted."""
     create(client, "taken")
     node = create(client)["uuid"]
@@ -503,7 +503,7 @@ def test_a_refused_patch_leaves_nothing(client, claims, provider):
     assert claims("GET", f"/resource_providers/{node}/inventories", 39).body["inventories"].keys() == {"CUSTOM_OTHER"}
 
 
-def test_a_protected_node_stays(client):
+def test_a_protected_node_is_neither_undeployed_nor_deleted(client):
     node = ready(client)
     assert patch(client, protected=True).status == 409
     provision(client, node, "active")

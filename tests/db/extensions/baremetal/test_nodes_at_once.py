@@ -63,7 +63,7 @@ def test_one_node_gets_the_instance(client):
     assert listed["uuid"] == nodes[[answer.status for answer in answers].index(200)]
 
 
-def test_a_name_goes_to_one_node(client):
+def test_one_of_many_nodes_gets_the_name(client):
     answers = in_threads(
         8, lambda _: client("POST", "/nodes", {"driver": "ipmi", "name": "same", "resource_class": "new"})
     )

@@ -246,7 +246,7 @@ def test_a_chosen_node_with_a_raised_total_gets_one_holder(metal):
 
 
 @pytest.mark.parametrize(("others", "outcome"), [(0, "no_nodes"), (1, "active")])
-def test_a_node_that_was_lost_is_counted(metal, others, outcome):
+def test_nodes_lost_to_other_clients_are_counted(metal, others, outcome):
     for _ in range(1 + others):
         metal.node()
     received = []

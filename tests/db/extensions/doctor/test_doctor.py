@@ -484,7 +484,7 @@ FEED_CHANGES = {
 
 
 @pytest.mark.parametrize("name", FEED_CHANGES)
-def test_a_fix_is_in_the_feed(database, world, plant, doctor, name):
+def test_a_fix_is_recorded_in_the_feed(database, world, plant, doctor, name):
     plant(name)
 
     def changes_in_feed():
@@ -514,7 +514,7 @@ EXPECTED_EVENTS = {
 
 
 @pytest.mark.parametrize("name", EXPECTED_EVENTS)
-def test_a_fix_has_an_event(database, plant, doctor, name):
+def test_a_fix_is_recorded_as_an_event(database, plant, doctor, name):
     plant(name)
     before = len([*following(database)])
     assert doctor("--fix", "--yes").code == 0
@@ -1090,7 +1090,7 @@ def test_a_worker_without_a_database_still_checks_its_configuration():
             findings_of(database, "revision")
 
 
-def test_a_worker_ends_in_time(database, monkeypatch):
+def test_an_examination_by_a_worker_ends_in_time(database, monkeypatch):
     monkeypatch.setattr(worker_examination, "MAX_SECONDS", 0.0)
     answer = placement(database)("GET", "/v1/doctor")
     reasons = {check["not_made"] for check in answer.body["checks"] if check["name"] != "keystone"}
@@ -1119,7 +1119,7 @@ class TestCommand:
         assert "| No findings. " in ran.out
         assert "| Skipped: index " in ran.out
 
-    def test_the_table_has_each_finding(self, doctor, plant):
+    def test_the_table_contains_each_finding(self, doctor, plant):
         plant("idle", "gap")
         ran = doctor()
         assert ran.code == 3

@@ -269,7 +269,7 @@ def test_a_parent_can_be_one_that_the_file_does_not_describe(database):
         (["- {name: host1, parent: host1-numa0}"], 2, "host1: Unable to save resource provider"),
     ],
 )
-def test_a_mistake_has_its_line_and_nothing_is_written(database, lines, line, words):
+def test_a_mistake_is_reported_with_its_line_and_nothing_is_written(database, lines, line, words):
     load(database, HOSTS)
     with_claim = database.read(lambda db: ResourceProvider.named(db, ["host1"])[0])
     claim(database, with_claim, MEMORY_MB=1)
@@ -395,7 +395,7 @@ class TestCommand:
         assert last == "placement-manage: nothing was written."
         assert everything(database)[0] == {}
 
-    def test_a_file_that_is_missing_or_no_text_is_one_line(self, in_process, tmp_path, monkeypatch):
+    def test_a_file_that_is_missing_or_not_a_text_is_reported_in_one_line(self, in_process, tmp_path, monkeypatch):
         monkeypatch.setenv(CONNECTION, "sqlite://")
         for path in (tmp_path / "missing", tmp_path, _binary(tmp_path)):
             ran = in_process(manage, "load", str(path))

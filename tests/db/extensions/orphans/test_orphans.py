@@ -168,7 +168,7 @@ class TestLists:
         assert (ran.code, ran.out, ran.err) == (1, "", f"placement-manage: {path}:3: 'ID' is not a uuid\n")
         assert cloud.consumers() == {made}
 
-    def test_a_file_that_cannot_be_read_is_one_line(self, cloud, tmp_path):
+    def test_a_file_that_cannot_be_read_is_reported_in_one_line(self, cloud, tmp_path):
         (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
         for path in (tmp_path / "none", tmp_path, tmp_path / "binary"):
             ran = cloud.run("--not-in", str(path))
@@ -202,7 +202,7 @@ class TestLists:
         text = cloud.run("--not-in", cloud.file(listed_consumer)).out
         assert "Not compared, because of their type: 2 JOB.  Choose types with --type." in text
 
-    def test_a_list_that_names_no_consumer_at_all_is_of_another_cloud(self, cloud):
+    def test_a_list_that_names_no_consumer_of_this_cloud_releases_nothing(self, cloud):
         made = {cloud.claim(), cloud.claim(kind="JOB")}
         path = cloud.file(OTHER)
         assert findings(cloud.run("--not-in", path, "--json")) == {"orphan": made}

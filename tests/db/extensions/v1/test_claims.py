@@ -71,7 +71,7 @@ def test_refused_requests_leave_no_rows(cloud):
     assert cloud.claim(request()).status == 409
 
 
-def test_all_or_nothing(cloud):
+def test_an_all_or_nothing_call_places_all_or_nothing(cloud):
     cloud.host("h", VCPU=3)
     requests = [request() for _ in range(5)]
     reply = cloud.claim(*requests, all_or_nothing=True)
@@ -146,7 +146,7 @@ def test_a_dry_run_of_a_call_writes_nothing(cloud):
     assert cloud("POST", "/v1/claims?dry_run=true", document).body["dry_run"]["status"] == 409
 
 
-def test_apart_from(cloud):
+def test_new_consumers_are_placed_apart_from_listed_consumers(cloud):
     hosts = {cloud.host(name, VCPU=9) for name in "abc"}
     [existing] = cloud.claim(request()).body["results"]
     others = [request() for _ in range(6)]
@@ -170,7 +170,7 @@ def test_apart_from_an_unknown_consumer_leaves_no_row(cloud):
     assert cloud.count(consumers) == 1
 
 
-def test_together_with(cloud):
+def test_new_consumers_are_placed_together_with_listed_consumers(cloud):
     for name in "abc":
         cloud.host(name, VCPU=4)
     [existing] = cloud.claim(request()).body["results"]
@@ -185,7 +185,7 @@ def test_together_with(cloud):
     assert cloud.claim(*[request() for _ in range(5)], together_with=[str(uuid.uuid4())]).status == 409
 
 
-def test_the_expiry_of_claims(cloud):
+def test_a_moved_claim_keeps_its_expiry_until_a_move_removes_it(cloud):
     cloud.host("h", VCPU=4)
     entry = request()
     [result] = cloud.claim(entry, expires_in=3600).body["results"]

@@ -77,7 +77,7 @@ def test_every_event_has_the_request_that_its_first_row_contains(database):
 
 @pytest.mark.parametrize("window", [2, 20_000])
 @pytest.mark.parametrize("newest_first", [False, True])
-def test_filters_of_events(database, window, newest_first, monkeypatch):
+def test_events_are_selected_by_filters(database, window, newest_first, monkeypatch):
     """A page that examines two events contains few matches, and the next page continues after it."""
     monkeypatch.setattr(event, "WINDOW", window)
     chain(database, key(1), 5)
@@ -118,7 +118,7 @@ def test_rare_events_form_one_page_with_any_number_of_others_between_them(
     assert not page.more
 
 
-def test_the_filter_by_time(database):
+def test_events_are_selected_by_time(database):
     """The clocks of servers differ, so the timestamps are not in the order of positions."""
     seconds = (0, 20, 70, 40, 60, 80)
     chain(database, key(1), len(seconds))

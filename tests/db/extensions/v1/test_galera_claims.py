@@ -152,7 +152,7 @@ class Nodes(Storm):
         self.history = []
 
 
-def test_a_storm_at_both_nodes(pair):
+def test_a_storm_at_both_nodes_allocates_no_resource_twice(pair):
     """Clients release, and claim more than the capacity by both APIs: no resource is allocated twice."""
     hosts, nodes = Hosts(pair, 12), Nodes(pair)
 

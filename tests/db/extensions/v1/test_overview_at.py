@@ -124,7 +124,7 @@ def test_changes_before_the_rename_of_a_class_are_undone_under_its_former_name(d
     assert overview_of(service, at=at) == state
 
 
-def test_names_of_classes_that_were_renamed_repeatedly(database):
+def test_classes_that_were_renamed_repeatedly_have_their_former_names(database):
     """Two classes exchange their names by way of a third."""
     service, names = placement(database), Names()
     assert service(*names.fill(provider("host"))).status == 200
