@@ -153,7 +153,7 @@ def test_the_next_event_follows_the_newest_position(database):
     number, mark = database.read(event.newest)
     assert number == 3
     chain(database, key(1), 1, start=3)
-    assert generations(read(database, after=mark).events) == [(3, 4)]
+    assert generations(read(database, mark=mark).events) == [(3, 4)]
 
 
 def test_a_deleted_provider_is_found_by_its_name(database):
@@ -347,8 +347,8 @@ def test_a_position_followed_by_pruned_events_is_lost(database):
     delete_order(database, event_order.c.position <= 3)
     for mark in (event.START_MARK, *marks[:3]):
         with pytest.raises(PositionLost):
-            read(database, after=mark)
-    assert generations(read(database, after=marks[3]).events) == [(4, 5), (5, 6)]
+            read(database, mark=mark)
+    assert generations(read(database, mark=marks[3]).events) == [(4, 5), (5, 6)]
 
 
 def test_a_position_from_before_a_restore_is_lost(database):
@@ -360,19 +360,19 @@ def test_a_position_from_before_a_restore_is_lost(database):
         connection.execute(sa.delete(events).where(events.c.generation > 2))
     for mark in marks[2:]:
         with pytest.raises(PositionLost):
-            read(database, after=mark)
+            read(database, mark=mark)
     database.writers.drop_idle()
     chain(database, key(1), 2, start=2)
     for mark in marks[2:]:
         with pytest.raises(PositionLost):
-            read(database, after=mark)
-    assert generations(read(database, after=marks[1]).events) == [(2, 3), (3, 4)]
+            read(database, mark=mark)
+    assert generations(read(database, mark=marks[1]).events) == [(2, 3), (3, 4)]
 
 
 @pytest.mark.parametrize("mark", ["0-00000001", "1-00000000", "999999999999999999-00000000"])
 def test_a_position_that_never_existed_is_lost(database, mark):
     with pytest.raises(PositionLost):
-        read(database, after=mark)
+        read(database, mark=mark)
     chain(database, key(1), 1)
     with pytest.raises(PositionLost):
-        read(database, after=mark)
+        read(database, mark=mark)
