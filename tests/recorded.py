@@ -21,7 +21,7 @@ def differences(database: Database) -> dict[Any, Any]:
     """Return the differences between the tables and all events replayed on an empty state."""
     if database.recorder is None:
         return {}
-    return replay.differences(replay.replayed(database), replay.read(database))
+    return replay.differences(replay.replay(database), replay.read(database))
 
 
 def following(database: Database) -> Callable[[], object]:

@@ -37,17 +37,17 @@ class Cloud:
         def make(db):
             for name in ("host1", "host2", "host3", "pool", "numa1"):
                 parent = self.providers["host1"] if name == "numa1" else None
-                made = LockedProvider.create(db, uuid=str(uuid.uuid4()), name=name, parent_uuid=parent)
-                kinds = ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB", "VGPU")
-                made.replace_inventories([Inventory(kind, 2_000_000_000) for kind in kinds])
+                provider = LockedProvider.create(db, uuid=str(uuid.uuid4()), name=name, parent_uuid=parent)
+                classes = ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB", "VGPU")
+                provider.replace_inventories([Inventory(kind, 2_000_000_000) for kind in classes])
                 if name == "pool":
-                    made.replace_traits({"MISC_SHARES_VIA_AGGREGATE"})
-                self.providers[name] = made.record.uuid
+                    provider.replace_traits({"MISC_SHARES_VIA_AGGREGATE"})
+                self.providers[name] = provider.record.uuid
 
         database.write(make)
 
     def run(self, *words):
-        """Run the command."""
+        """Run ``placement-manage consumers`` with these arguments."""
         return self._in_process(manage, "consumers", *words)
 
     def connect(self, **urls):
@@ -61,10 +61,10 @@ class Cloud:
         path.write_text("".join(f"{line}\n" for line in lines))
         return str(path)
 
-    def claim(self, consumer=None, *, kind="INSTANCE", project="red", days=2, generation=None, **held):
-        """Claim amounts by provider for a consumer; return its uuid."""
+    def claim(self, consumer=None, *, kind="INSTANCE", project="red", days=2, generation=None, **resources):
+        """Claim resources by the name of the provider, by default a server's; return the uuid of the consumer."""
         consumer = consumer or str(uuid.uuid4())
-        amounts = {self.providers[name]: amount for name, amount in (held or {"host1": FLAVOR}).items()}
+        amounts = {self.providers[name]: amount for name, amount in (resources or {"host1": FLAVOR}).items()}
         claim = Claim(consumer, amounts, Owner(project, "ann", kind), generation=generation)
         self.database.write(lambda db: ClaimSet(db, [claim]).place())
         if days:
@@ -82,6 +82,6 @@ class Cloud:
 
         self.database.write(work)
 
-    def held(self):
+    def consumers(self):
         """Return the uuids of all consumers."""
         return set(self.database.read(lambda db: db.execute(sa.select(consumers.c.uuid)).scalars().all()))

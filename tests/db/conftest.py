@@ -15,11 +15,11 @@ from placement.db.engine.timeouts import Timeouts
 from placement.db.upkeep import standard
 from placement.db.writes import retry
 from placement.signals import Signal
-from tests import galera, made, patient, recorded
+from tests import galera, made, patient
 from tests.children import PATIENCE
 from tests.conftest import chosen
 from tests.db.galera_pair import Pair
-from tests.db.manage import written
+from tests.db.manage import write_configuration
 from tests.made import opened
 
 
@@ -72,19 +72,13 @@ def pair(request):
             yield Pair(slow, quick)
 
 
-@pytest.fixture
-def replayed(database):
-    """Check at the end of the test that replaying its events yields the state of the tables."""
-    yield
-    assert recorded.differences(database) == {}
-
-
 class Received(list):
-    """A recorder of the facts of each signal of a module."""
+    """Signals of a module in the order of their publication: the name and the facts of each."""
 
     @contextlib.contextmanager
-    def connected(self, module):
-        listeners = {name: self._listener(name) for name, each in vars(module).items() if isinstance(each, Signal)}
+    def recording(self, module):
+        """Record the signals of the module during the block."""
+        listeners = {name: self._listener(name) for name, value in vars(module).items() if isinstance(value, Signal)}
         for name, listener in listeners.items():
             getattr(module, name).connect(listener)
         try:
@@ -97,19 +91,21 @@ class Received(list):
         return lambda *facts: self.append((name, *facts))
 
     def of(self, name):
+        """Return the facts of each signal with this name."""
         return [facts[1:] for facts in self if facts[0] == name]
 
 
 @pytest.fixture
 def received():
+    """Return the signals that the test publishes."""
     received = Received()
-    with received.connected(signals):
+    with received.recording(signals):
         yield received
 
 
 @pytest.fixture
 def configuration(tmp_path, database_url):
-    return written(tmp_path, database_url)
+    return write_configuration(tmp_path, database_url)
 
 
 @pytest.fixture

@@ -46,13 +46,13 @@ class Threads:
         self._threads[number].start()
 
     def join(self) -> None:
-        """Wait for the end of the started threads."""
+        """Wait until the started threads have ended."""
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join()
 
     def number(self) -> int | None:
-        """Return the number of the current thread; None for a foreign thread."""
+        """Return the number of the current thread; None for a thread of another object."""
         current = threading.current_thread()
         return self._threads.index(current) if current in self._threads else None
 
@@ -93,7 +93,7 @@ class Crowd:
 
     def __init__(self, database, queue):
         self.database, self.queue = database, queue
-        # The threads decide which requests are combined, not the time.
+        # Which requests are combined depends on the threads, not on time.
         queue.max_wait, queue.gather_time = PATIENCE, 0
         self.admitted = 0
         #: The listeners run in the threads, and an addition takes several steps.
@@ -110,18 +110,18 @@ class Crowd:
 
         The first thread stops at a statement until all others wait, in their order.
         """
-        threads, held, all_wait = Threads(works), threading.Event(), threading.Event()
+        threads, first_waits, all_wait = Threads(works), threading.Event(), threading.Event()
         line = self.queue.line
 
         def hold(_statement):
             if threads.number() == 0:
-                held.set()
+                first_waits.set()
                 assert all_wait.wait(PATIENCE)
 
-        with self.recorded(), sql_hooks.statements(self.database.engine, hold):
+        with self.recording(), sql_hooks.statements(self.database.engine, hold):
             try:
                 threads.start(0)
-                until(held.is_set)
+                until(first_waits.is_set)
                 for number in range(1, len(works)):
                     threads.start(number)
                     until(lambda: len(line.waiting) == number)  # noqa: B023
@@ -132,7 +132,7 @@ class Crowd:
         return threads.results
 
     @contextlib.contextmanager
-    def recorded(self):
+    def recording(self):
         """Record the activity of the block in the attributes, which are reset first."""
         self._forget()
         listeners = {
@@ -172,8 +172,8 @@ def statuses(answers):
 #: A provider that does not exist.
 UNKNOWN = str(uuid.UUID(int=7))
 #: Invalid claims on a provider whose max_unit is 8, by the resources requested.
-WRONG = {
-    "more than a consumer may have": lambda provider: {provider: {"VCPU": 9}},
+INVALID_CLAIMS = {
+    "more than max_unit": lambda provider: {provider: {"VCPU": 9}},
     "an unknown class": lambda provider: {provider: {"CUSTOM_NEVER": 1}},
     "a class without inventory": lambda provider: {provider: {"VCPU": 1, "MEMORY_MB": 1}},
     "an unknown provider": lambda provider: {provider: {"VCPU": 1}, UNKNOWN: {"VCPU": 1}},
@@ -195,8 +195,8 @@ class ProviderCrowd(Crowd):
         body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": total, **inventory}}}
         assert self.ask("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
         # Create the names of the owner and the process's writer of the feed.
-        assert self.claim([provider], before := new()).status == 204
-        assert self.ask("DELETE", f"/allocations/{before}").status == 204
+        assert self.claim([provider], consumer := new()).status == 204
+        assert self.ask("DELETE", f"/allocations/{consumer}").status == 204
         return provider
 
     def claim(self, resources, consumer, **more):
@@ -216,9 +216,9 @@ class ProviderCrowd(Crowd):
     def state(self, provider):
         """Return the provider's generation, its allocations, and the generations of its consumers."""
         body = self.ask("GET", f"/resource_providers/{provider}/allocations").body
-        held = {holder: share["resources"]["VCPU"] for holder, share in body["allocations"].items()}
+        amounts = {holder: share["resources"]["VCPU"] for holder, share in body["allocations"].items()}
         generations = {share["consumer_generation"] for share in body["allocations"].values()}
-        return body["resource_provider_generation"], held, generations
+        return body["resource_provider_generation"], amounts, generations
 
 
 @contextlib.contextmanager

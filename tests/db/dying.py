@@ -2,8 +2,8 @@
 
     python -m tests.db.dying URL WRITE ...
 
-Each child dies right before or after a different statement or COMMIT.  Afterwards the database has the old state or
-the complete change, and nothing blocks the next process.
+Each child dies right before or after a different statement or COMMIT.  Afterwards the database contains the old
+state or the complete change, and nothing blocks the next process.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from placement.db.database import Database
 from tests.db import writes
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 from tests.db.scenario_run import ScenarioRun
 from tests.db.scenarios import Write
@@ -28,7 +28,7 @@ DEADLY = (
     "claim for several",
     "release",
     "reshape",
-    *(name for each in writes.ADDED for name in each.DEADLY),
+    *(name for module in writes.ADDED for name in module.DEADLY),
 )
 
 
@@ -36,28 +36,28 @@ def die(_connection: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def reported(scenario_run: ScenarioRun, database: Database, plan: Plan) -> int:
+def run_write(scenario_run: ScenarioRun, database: Database, plan: Plan) -> int:
     """Run the write with new connections; return the status of the response."""
     with opened(database.url) as fresh:
-        planted(fresh, plan)
+        plant(fresh, plan)
         return scenario_run.ask(placement(fresh)).status
 
 
-def killed(scenario_run: ScenarioRun, database: Database, plan: Plan) -> bool:
+def is_killed(scenario_run: ScenarioRun, database: Database, plan: Plan) -> bool:
     """Whether a child that follows the plan is killed."""
     database.dispose()  # a child must not inherit connections, not even idle ones
     child = os.fork()
     if child == 0:
-        reported(scenario_run, database, plan)
+        run_write(scenario_run, database, plan)
         os._exit(0)
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
-def tell(write: Write, database: Database) -> int:
+def kill_at_each_statement(write: Write, database: Database) -> int:
     """Return the number of killed children; raise AssertionError if one left a partial change."""
     scenario_run, undisturbed = ScenarioRun(write, database), Plan()
     before = scenario_run.state(), scenario_run.changes()
-    assert reported(scenario_run, database, undisturbed) == write.status
+    assert run_write(scenario_run, database, undisturbed) == write.status
     after = scenario_run.state(), scenario_run.changes()
     assert after[1] == write.changes
     deaths = [(at, False) for at, _ in enumerate(undisturbed.seen, 1)]
@@ -65,11 +65,11 @@ def tell(write: Write, database: Database) -> int:
     deaths += [(at, True) for at, step in enumerate(undisturbed.seen, 1) if step == "COMMIT"]
     for at, afterwards in deaths:
         scenario_run = ScenarioRun(write, database)
-        assert killed(scenario_run, database, Plan(at, [die], answer_only=afterwards))
+        assert is_killed(scenario_run, database, Plan(at, [die], answer_only=afterwards))
         observed = scenario_run.state(), scenario_run.changes()
         assert observed in (before, after), f"{write.name}: killed at {at}: {observed}"
         if observed == before:
-            assert reported(scenario_run, database, Plan()) == write.status
+            assert run_write(scenario_run, database, Plan()) == write.status
             assert (scenario_run.state(), scenario_run.changes()) == after
     return len(deaths)
 
@@ -79,7 +79,7 @@ def main(url: str, *names: str) -> None:
     with opened(url) as database:
         for write in writes.ALL:
             if write.name in names:
-                print(tell(write, database), write.name, flush=True)  # noqa: T201
+                print(kill_at_each_statement(write, database), write.name, flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class Plan:
     earlier: list[str] = field(default_factory=list)
 
     @property
-    def counted(self) -> list[str]:
+    def statements_without_begin(self) -> list[str]:
         """Return the statements except those that only open a transaction; BEGIN NOT ATOMIC of MariaDB does more."""
         return [statement for statement in self.seen if not _OPENS.fullmatch(statement)]
 
@@ -82,7 +82,7 @@ class Plan:
         return self.for_ever or (self.injected < len(self.faults) and statement == self.victim)
 
 
-def planted(database: Database, plan: Plan) -> contextlib.ExitStack:
+def plant(database: Database, plan: Plan) -> contextlib.ExitStack:
     """Apply the plan to all connections of the database until the result is closed."""
     planting = contextlib.ExitStack()
     for engine in {database.engine, database.reading_engine}:
@@ -108,7 +108,7 @@ def _watch(engine: sa.Engine, plan: Plan, planting: contextlib.ExitStack) -> Non
     for event, watcher in {"do_execute": execute, "do_executemany": execute_many}.items():
         sa.event.listen(engine, event, watcher)
         planting.callback(sa.event.remove, engine, event, watcher)
-    # No event of COMMIT has its exceptions treated as errors of the driver.
+    # SQLAlchemy does not treat exceptions of listeners to "commit" as errors of the driver.
     dialect.do_commit = do_commit  # type: ignore[method-assign]
     planting.callback(setattr, dialect, "do_commit", commit)
 
@@ -117,7 +117,7 @@ def _watch(engine: sa.Engine, plan: Plan, planting: contextlib.ExitStack) -> Non
 
 
 def collisions(kind: str) -> list[Fault]:
-    """Return deadlock, lock wait timeout and serialization failure, as this kind of database reports them."""
+    """Return a deadlock, a lock wait timeout and a serialization failure as this kind of database reports them."""
     return [*_COLLISIONS[kind]]
 
 
@@ -175,7 +175,7 @@ def lose(connection: Any) -> None:
 
 
 def kill(connection: Any) -> None:
-    """Kill the connection in another session; close a connection of SQLite."""
+    """Kill the connection from another session; close a connection of SQLite."""
     driver = connection.driver_connection
     if isinstance(driver, sqlite3.Connection):
         driver.close()

@@ -100,18 +100,18 @@ class Commit(NamedTuple):
 
 
 @contextlib.contextmanager
-def audited(database: Database) -> Iterator[list[Commit]]:
+def audit(database: Database) -> Iterator[list[Commit]]:
     """Yield a list of the commits of the database, which grows during the block."""
     commits: list[Commit] = []
     with database.engine.connect() as connection:
-        state, known = State.read(connection), _rows(connection).keys()
+        state, earlier_keys = State.read(connection), _rows(connection).keys()
         connection.rollback()
 
     def before_commit(connection: Connection) -> None:
-        nonlocal state, known
+        nonlocal state, earlier_keys
         earlier, state, rows = state, State.read(connection), _rows(connection)
-        recorded = {key[-1]: change for key, change in rows.items() if key not in known}
-        known = rows.keys()
+        recorded = {key[-1]: change for key, change in rows.items() if key not in earlier_keys}
+        earlier_keys = rows.keys()
         commits.append(Commit(earlier.changes_to(state), recorded))
 
     sa.event.listen(database.engine, "commit", before_commit)
@@ -127,7 +127,7 @@ def _facts(db: Connection, queries: Mapping[str, Any]) -> Facts:
     for name, query in queries.items():
         for provider_id, *values in db.execute(query):
             facts.setdefault(provider_id, set()).add((name, *values))
-    return {provider_id: frozenset(of) for provider_id, of in facts.items()}
+    return {provider_id: frozenset(values) for provider_id, values in facts.items()}
 
 
 def _different(before: Facts, after: Facts) -> set[int]:

@@ -22,7 +22,7 @@ _FORK = multiprocessing.get_context("fork")
 
 
 def from_new_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of the function in a new process, which may fork because it has no threads and connections."""
+    """Return the result of the function in a new process, which may fork because it has no threads or connections."""
     command = [sys.executable, "-m", "tests.db.forks", function.__module__, function.__name__, json.dumps(arguments)]
     result = preloaded.service().run(command)
     assert result.returncode == 0, result.stderr
@@ -74,5 +74,5 @@ def together(number: int, work: Callable[..., Any], *arguments: Any, threads: in
 
 
 if __name__ == "__main__":
-    module, name, given = sys.argv[1:]
-    json.dump(getattr(importlib.import_module(module), name)(*json.loads(given)), sys.stdout)
+    module, name, arguments_as_json = sys.argv[1:]
+    json.dump(getattr(importlib.import_module(module), name)(*json.loads(arguments_as_json)), sys.stdout)

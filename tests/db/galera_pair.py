@@ -11,7 +11,7 @@ from tests.db.in_process import placement
 from tests.load.soundness import flaws_of_rows
 from tests.load.storm import Call, claim, new, stock
 
-#: Rows of a table without a key: a change of all takes a quarter of a second, because each is found by a scan.
+#: Rows of a table without a key; changing all takes a quarter of a second, because each is looked up by a scan.
 ROWS = 1500
 #: Attempts to make two requests concurrent on a busy machine.
 TRIES = 20
@@ -33,7 +33,7 @@ class Pair:
         with slow.engine.begin() as connection:
             connection.exec_driver_sql("CREATE TABLE slow (number INT NOT NULL)")
             connection.execute(sa.text("INSERT INTO slow VALUES (:n)"), [{"n": 0}] * ROWS)
-        # creates the names that most tests use
+        # Create the names that most tests use.
         for service in (self.slow, self.quick):
             provider = self.provider(VCPU=1)
             for call in (claim([provider]), aggregates(provider, AGGREGATE, OTHER)):
@@ -54,15 +54,15 @@ class Pair:
             assert self.ask(stock(uuid, 0, **totals)).status == 200
         return uuid
 
-    def named(self, call):
-        """Create a class or a trait with a call; return its name."""
+    def create_name(self, call):
+        """Create a class or a trait with this request; return its name."""
         assert self.ask(call).status == 201
         return call.path.rpartition("/")[2]
 
     def meet(self, first, second):
         """Return the statuses of two requests at two nodes; the first commits first, and the second does not see it.
 
-        A function of the database may take the place of a request.
+        A function that takes the database may replace a request.
         """
         slow, quick = self.databases
         before = flaws_of_rows(slow.engine)
@@ -71,8 +71,8 @@ class Pair:
 
         def look(_connection):
             if not behind:
-                there = [database.read(lambda db: db.execute(_NEWEST).scalar()) for database in self.databases]
-                behind.append(there[0] < there[1])
+                newest = [database.read(lambda db: db.execute(_NEWEST).scalar()) for database in self.databases]
+                behind.append(newest[0] < newest[1])
 
         sa.event.listen(slow.engine, "commit", look)
         try:
@@ -117,15 +117,15 @@ def create_child(uuid, parent=None):
 
 
 def aggregates(provider, *uuids):
-    """Before 1.19 a client states no generation."""
+    """Return a request of version 1.18, in which a client states no generation."""
     return Call("PUT", f"/resource_providers/{provider}/aggregates", [*uuids], 18)
 
 
-def met(test):
-    """Repeat the test if its two requests were not concurrent."""
+def retry_if_missed(test):
+    """Run the test again if its two requests were not concurrent."""
 
     @functools.wraps(test)
-    def repeated(*args, **kwargs):
+    def wrapper(*args, **kwargs):
         for _ in range(TRIES):
             try:
                 return test(*args, **kwargs)
@@ -133,7 +133,7 @@ def met(test):
                 pass
         raise AssertionError(f"the requests missed each other {TRIES} times")
 
-    return repeated
+    return wrapper
 
 
 either_first = pytest.mark.parametrize("order", [1, -1], ids=["this order", "other order"])

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 OWNER = "incomplete-owner"
 
 
-def written(directory, url, more=""):
+def write_configuration(directory, url, more=""):
     """Write a configuration for the database with this URL; return its path."""
     path = directory / "placement.conf"
     path.write_text(

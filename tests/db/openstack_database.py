@@ -94,7 +94,7 @@ MADE, CHANGED = datetime.datetime(2024, 5, 6, 7, 8, 9), datetime.datetime(2025, 
 
 
 def uuid(name: str) -> str:
-    """A uuid that begins with a name of at most eight hexadecimal digits."""
+    """Return a uuid that begins with this name of at most eight hexadecimal digits."""
     return f"{name:0<8}-0000-4000-8000-000000000000"
 
 

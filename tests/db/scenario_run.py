@@ -48,7 +48,7 @@ class ScenarioRun:
         uuids = [value for name, value in self.names.items() if name != "RUN"]
         rows = row_snapshots.of(self.database, uuids, self.names["RUN"])
         rows |= {page: self._witness("GET", page)[:2] for page in self.names.pages()}
-        state: dict[str, Any] = json.loads(_OWN.sub("", self.names.hidden(json.dumps(rows))), object_hook=_sorted)
+        state: dict[str, Any] = json.loads(_OWN.sub("", self.names.hide(json.dumps(rows))), object_hook=_sort_lists)
         return state
 
     def changes(self) -> dict[str, str]:
@@ -79,6 +79,6 @@ def _witness(database: Database) -> Caller:
     return _WITNESSES[database]
 
 
-def _sorted(document: dict[str, Any]) -> dict[str, Any]:
-    """Sort traits and aggregates by their names in the run, so that all runs return the same."""
+def _sort_lists(document: dict[str, Any]) -> dict[str, Any]:
+    """Sort lists of traits and aggregates by their placeholders, so that all runs return the same."""
     return {name: sorted(value, key=str) if isinstance(value, list) else value for name, value in document.items()}

@@ -2,7 +2,7 @@
 
 In paths and bodies ``$host`` is a provider, ``$consumer`` a consumer, ``$aggregate`` an aggregate, and ``$node`` a node
 (each may be the beginning of a name), and ``$RUN`` ends the names of classes and traits.  All are new for each run, so
-that a scenario can be run again and again on one database.
+that a scenario can be run repeatedly on one database.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Call:
     #: The method and the path.
     target: str
     body: Any = None
-    #: The minor version; None for the newest one.
+    #: The minor version; None for the newest.
     minor: int | None = 39
 
 
@@ -51,14 +51,14 @@ class Names(dict[str, str]):
 
     def fill(self, call: Call) -> tuple[str, str, int | None, Any]:
         """Return the method, path, minor version and body of the request with the names of this run."""
-        method, path = self.filled(call.target).split()
-        return method, path, call.minor, json.loads(self.filled(json.dumps(call.body)))
+        method, path = self.fill_text(call.target).split()
+        return method, path, call.minor, json.loads(self.fill_text(json.dumps(call.body)))
 
-    def filled(self, text: str) -> str:
+    def fill_text(self, text: str) -> str:
         """Return the text with the names of this run."""
         return string.Template(text).substitute(self)
 
-    def hidden(self, text: str) -> str:
+    def hide(self, text: str) -> str:
         """Return the text with the names replaced by their placeholders."""
         for name, value in self.items():
             text = text.replace(value, f"${name}")

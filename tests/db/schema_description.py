@@ -15,7 +15,7 @@ def describe(engine: sa.Engine) -> dict[str, list[str]]:
         return {table: list(_lines(inspector, table)) for table in sorted(inspector.get_table_names())}
 
 
-def written(tables: dict[str, list[str]]) -> str:
+def render(tables: dict[str, list[str]]) -> str:
     """Return descriptions of tables as a text."""
     return "\n\n".join("\n    ".join([table, *lines]) for table, lines in tables.items()) + "\n"
 

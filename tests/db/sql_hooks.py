@@ -16,11 +16,11 @@ class PowerCut(Exception):
 
 
 @contextlib.contextmanager
-def statements(engine: sa.Engine | type[sa.Engine], seen: Callable[[str], None]) -> Iterator[None]:
-    """Call ``seen`` with each statement before it is executed; its exceptions become those of the statement."""
+def statements(engine: sa.Engine | type[sa.Engine], observe: Callable[[str], None]) -> Iterator[None]:
+    """Call ``observe`` with each statement before it is executed; the statement raises its exceptions."""
 
     def before(connection, cursor, statement, parameters, context, executemany):
-        seen(" ".join(statement.split()))
+        observe(" ".join(statement.split()))
 
     sa.event.listen(engine, "before_cursor_execute", before)
     try:

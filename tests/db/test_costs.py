@@ -37,16 +37,18 @@ def uuid(number: int) -> str:
 
 
 HOST = uuid(0)
-TRAITS, AGGREGATES, INVENTORIES = (f"/resource_providers/{HOST}/{of}" for of in ("traits", "aggregates", "inventories"))
+TRAITS, AGGREGATES, INVENTORIES = (
+    f"/resource_providers/{HOST}/{kind}" for kind in ("traits", "aggregates", "inventories")
+)
 
 
 def many(make: Callable[[int], Any]) -> list[Any]:
-    """Repeat the item until the body is full."""
+    """Return as many items as a body may contain."""
     length = len(json.dumps(make(10**6))) + 2
     return [make(number) for number in range(LIMIT // length - 100)]
 
 
-def keyed(make: Callable[[int], tuple[str, Any]]) -> dict[str, Any]:
+def many_members(make: Callable[[int], tuple[str, Any]]) -> dict[str, Any]:
     return dict(many(make))
 
 
@@ -57,7 +59,7 @@ def claims(numbers: Iterable[int]) -> dict[str, Any]:
 #: Method, path, body, status.
 BODIES: dict[str, tuple[str, str, Callable[[], Any], int]] = {
     "traits": ("PUT", TRAITS, lambda: {"traits": many(lambda n: f"CUSTOM_{n:040}"), **GUARD}, 400),
-    "traits, one of them none": (
+    "traits, one invalid": (
         "PUT",
         TRAITS,
         lambda: {"traits": [*many(lambda n: f"CUSTOM_{n:040}"), 5], **GUARD},
@@ -70,23 +72,28 @@ BODIES: dict[str, tuple[str, str, Callable[[], Any], int]] = {
         400,
     ),
     "aggregates": ("PUT", AGGREGATES, lambda: {"aggregates": many(uuid), **GUARD}, 400),
-    "aggregates, one of them none": ("PUT", AGGREGATES, lambda: {"aggregates": [*many(uuid), "x"], **GUARD}, 400),
-    "aggregates, one of them twice": ("PUT", AGGREGATES, lambda: {"aggregates": [*many(uuid), uuid(0)], **GUARD}, 400),
+    "aggregates, one invalid": ("PUT", AGGREGATES, lambda: {"aggregates": [*many(uuid), "x"], **GUARD}, 400),
+    "aggregates, one repeated": (
+        "PUT",
+        AGGREGATES,
+        lambda: {"aggregates": [*many(uuid), uuid(0)], **GUARD},
+        400,
+    ),
     "inventories": (
         "PUT",
         INVENTORIES,
-        lambda: {"inventories": keyed(lambda n: (f"CUSTOM_{n:060}", {"total": 1})), **GUARD},
+        lambda: {"inventories": many_members(lambda n: (f"CUSTOM_{n:060}", {"total": 1})), **GUARD},
         400,
     ),
     "classes of a claim": (
         "PUT",
         f"/allocations/{uuid(1)}",
-        lambda: {"allocations": {HOST: {"resources": keyed(lambda n: (f"CUSTOM_{n:060}", 1))}}, **NEW_CONSUMER},
+        lambda: {"allocations": {HOST: {"resources": many_members(lambda n: (f"CUSTOM_{n:060}", 1))}}, **NEW_CONSUMER},
         400,
     ),
     "too many consumers": ("POST", "/allocations", lambda: claims(range(40_000)), 400),
-    "consumers, one of them none": ("POST", "/allocations", lambda: claims(range(40_000)) | {HOST: 5}, 400),
-    "names": ("POST", "/resource_providers", lambda: keyed(lambda n: (f"{n:060}", 1)), 400),
+    "consumers, one invalid": ("POST", "/allocations", lambda: claims(range(40_000)) | {HOST: 5}, 400),
+    "names": ("POST", "/resource_providers", lambda: many_members(lambda n: (f"{n:060}", 1)), 400),
     "a long name": ("POST", "/resource_providers", lambda: {"name": "\N{SNOWMAN}" * (LIMIT // 6 - 100)}, 400),
     "a long key": (
         "POST",
@@ -103,19 +110,24 @@ BODIES: dict[str, tuple[str, str, Callable[[], Any], int]] = {
     "objects": ("POST", "/allocations", lambda: b"[%s1]" % (b"{}," * (LIMIT // 3 - 2)), 413),
     "depth": ("POST", "/allocations", lambda: b"[" * LIMIT, 413),
 }
-SHORT = ("traits, one of them none", "aggregates, one of them twice", "a long key", "a name of control characters")
+SHORT = (
+    "traits, one invalid",
+    "aggregates, one repeated",
+    "a long key",
+    "a name of control characters",
+)
 
 
 @pytest.fixture
 def url(database: Any) -> str:
     app = deploy.loadapp(web.configuration(), database)
-    status, _ = sent(app, "POST", "/resource_providers", json.dumps({"name": "host", "uuid": HOST}).encode())
+    status, _ = send(app, "POST", "/resource_providers", json.dumps({"name": "host", "uuid": HOST}).encode())
     assert status == 200
     address: str = database.engine.url.render_as_string(hide_password=False)
     return address
 
 
-def sent(app: Any, method: str, path: str, content: bytes) -> tuple[int, int]:
+def send(app: Any, method: str, path: str, content: bytes) -> tuple[int, int]:
     """Return the status and the length of the response."""
     environ = {
         "REQUEST_METHOD": method,
@@ -140,7 +152,7 @@ def sent(app: Any, method: str, path: str, content: bytes) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("name", BODIES if LONG else SHORT)
-def test_no_body_takes_more_than_it_may(url: str, name: str) -> None:
+def test_no_body_exceeds_the_limits_of_time_and_memory(url: str, name: str) -> None:
     method, path, make, status = BODIES[name]
     body = make()
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -155,7 +167,7 @@ def test_no_body_takes_more_than_it_may(url: str, name: str) -> None:
                 return [database.read(lambda db, query=query: db.execute(query).scalar()) for query in STATE]
 
             before = state()
-            answer = sent(app, method, path, content)
+            answer = send(app, method, path, content)
             return answer, state() == before
 
     measured = cost(work)

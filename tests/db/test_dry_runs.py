@@ -1,4 +1,4 @@
-"""A dry run returns the response of the write, shows the remaining capacity, and changes no table.
+"""A dry run returns the response of the write, shows the free capacity, and changes no table.
 
 The writes are scenarios of requests (tests/db/writes.py), and random sequences like in test_state_machine.py.
 """
@@ -59,7 +59,7 @@ def has_dry_run(method, path):
 
 
 SCENARIOS = [write for write in (*ALL, *VARIANTS) if has_dry_run(*write.call.target.split())]
-each = pytest.mark.parametrize("write", SCENARIOS, ids=lambda write: write.name)
+each_scenario = pytest.mark.parametrize("write", SCENARIOS, ids=lambda write: write.name)
 
 
 def rows(database):
@@ -75,7 +75,7 @@ def dry(path):
     return f"{path}{'&' if '?' in path else '?'}dry_run=true"
 
 
-def compared(answer):
+def comparable(answer):
     """Return the parts of a response that a dry run shows, without those that differ in each response."""
     headers = {name: value for name, value in answer.headers.items() if name not in OF_EVERY_REPLY}
     return answer.status, headers, without_id(answer.body)
@@ -87,7 +87,7 @@ def without_id(body):
     Refusals in a list of results lose their reasons, which a write reads after its transaction.
     """
     if isinstance(body, list):
-        return [without_id(each) for each in body]
+        return [without_id(member) for member in body]
     if not isinstance(body, dict):
         return body
     reasons = {"explanation", *(() if "title" in body else ("detail",))}
@@ -98,12 +98,12 @@ def without_id(body):
     }
 
 
-def shown(answer):
-    """Return the response that a dry run predicts, in the form of ``compared``."""
+def predicted_response(answer):
+    """Return the response that a dry run predicts, in the form of ``comparable``."""
     assert answer.status == 200, answer
     jsonschema.validate(answer.body, replies.DRY_RUN.render(mv.LATEST))
-    of = answer.body["dry_run"]
-    return compared(caller.Answer(of["status"], of.get("body"), of["headers"]))
+    prediction = answer.body["dry_run"]
+    return comparable(caller.Answer(prediction["status"], prediction.get("body"), prediction["headers"]))
 
 
 def room(call, uuids):
@@ -113,8 +113,11 @@ def room(call, uuids):
         path = f"/resource_providers/{uuid}"
         inventories, usages = call("GET", f"{path}/inventories").body["inventories"], call("GET", f"{path}/usages").body
         room_[uuid] = {}
-        for name, of in inventories.items():
-            capacity, used = int((of["total"] - of["reserved"]) * of["allocation_ratio"]), usages["usages"][name]
+        for name, record in inventories.items():
+            capacity, used = (
+                int((record["total"] - record["reserved"]) * record["allocation_ratio"]),
+                usages["usages"][name],
+            )
             room_[uuid][name] = {"capacity": capacity, "used": used, "free": max(capacity - used, 0)}
     return room_
 
@@ -131,10 +134,10 @@ def compared_with_dry_runs(call, database):
         assert [(writer.id, writer.seq) for writer in database.writers.idle] == writers
         reply = call(method, path, minor, body)
         if tried.status == 200:
-            assert shown(tried) == compared(reply)
+            assert predicted_response(tried) == comparable(reply)
             assert tried.body["room"] == room(call, tried.body["room"])
         else:
-            assert compared(tried) == compared(reply)
+            assert comparable(tried) == comparable(reply)
         return reply
 
     return first_dry
@@ -143,7 +146,7 @@ def compared_with_dry_runs(call, database):
 # --- every write ------------------------------------------------------------------------------------------------------
 
 
-@each
+@each_scenario
 def test_a_dry_run_returns_the_response_of_the_write_and_changes_nothing(database, write):
     scenario, call = Names(), placement(database)
     for before in write.before:
@@ -220,7 +223,7 @@ def cloud(database):
 
 
 @pytest.mark.parametrize("owner", ["\u00e9", "\U0001f600", "x" * 255])
-def test_an_owner_that_may_not_be_stored_gets_the_response_of_the_write(cloud, owner):
+def test_an_owner_that_some_databases_cannot_store_gets_the_response_of_the_write(cloud, owner):
     cloud.send(*HOST)
     body = holding(None, host={"VCPU": 1}) | {"project_id": owner, "user_id": owner}
     cloud.try_and_send(Call("PUT /allocations/$consumer", body))
@@ -235,7 +238,7 @@ def test_names_equal_in_one_collation_get_the_response_of_the_write(cloud):
     assert cloud.try_and_send(Call("POST /allocations", both)).status == 204
 
 
-def vanish(database):
+def delete_standard_names(database):
     with database.engine.begin() as connection:
         for table in (inventories, resource_classes, traits):
             connection.execute(sa.delete(table))
@@ -244,15 +247,15 @@ def vanish(database):
 @pytest.mark.parametrize(
     "call", [stock("host", VCPU=8), has_traits("host", 0, "HW_CPU_X86_AVX")], ids=["classes", "traits"]
 )
-def test_standard_names_that_were_lost_are_inserted_for_the_dry_run_only(cloud, database, call):
+def test_missing_standard_names_are_inserted_for_the_dry_run_only(cloud, database, call):
     cloud.send(provider("host"))
-    vanish(database)
+    delete_standard_names(database)
     assert cloud.try_and_send(call).status == 200
 
 
 def test_standard_names_that_cannot_be_inserted_are_refused_as_by_the_write(cloud, database):
     cloud.send(provider("host"))
-    vanish(database)
+    delete_standard_names(database)
     with database.engine.begin() as connection:
         connection.execute(sa.insert(resource_classes).values(id=2, name="CUSTOM_TWO"))
     assert cloud.try_and_send(stock("host", VCPU=8)).status == 400
@@ -376,7 +379,7 @@ def test_dry_runs_and_claims_run_concurrently(database, cloud):
 
 
 @contextlib.contextmanager
-def counted():
+def registry_of_metrics():
     registry = CollectorRegistry()
     metrics = Metrics(lambda: None, registry=registry)
     metrics.connect()
@@ -389,7 +392,7 @@ def counted():
 def test_dry_runs_are_counted_apart_from_claims(cloud):
     cloud.send(*FULL)
     path = "/allocations/{consumer_uuid}?dry_run=true"
-    with counted() as registry:
+    with registry_of_metrics() as registry:
         cloud.dry_run(claim(host={"VCPU": 1}))
         cloud.dry_run(claim(host={"DISK_GB": 1}))
         cloud.dry_run(Call("PUT /allocations/$consumer", {}))
@@ -404,7 +407,7 @@ def test_dry_runs_are_counted_apart_from_claims(cloud):
     assert not {name for name in names if name.startswith(("placement_claims", "placement_conflicts"))}
 
 
-def test_a_refused_write_shows_the_room_of_the_providers_it_names(cloud):
+def test_a_refused_write_shows_the_free_capacity_of_the_providers_it_names(cloud):
     """The request changes nothing, so the providers are those that it names."""
     cloud.send(*FULL, *OTHER)
     full, free = {"capacity": 8, "used": 8, "free": 0}, {"capacity": 8, "used": 0, "free": 8}
@@ -442,7 +445,7 @@ def test_a_failure_without_a_decision_about_the_write_is_raised(failure, seen):
         assert json.loads(respond(run, handler, environ).body)["dry_run"]["status"] == 409
 
 
-def test_the_room_of_many_providers_takes_several_statements(cloud, database, monkeypatch):
+def test_the_free_capacity_of_many_providers_is_read_in_several_statements(cloud, database, monkeypatch):
     monkeypatch.setattr("placement.db.batches.BATCH_SIZE", 2)
     hosts = [f"host_{number}" for number in range(5)]
     for name in hosts:
@@ -456,5 +459,5 @@ def test_a_capacity_may_exceed_64_bits(cloud):
     inventory = {"total": 2**31 - 1, "allocation_ratio": 3.4e38}
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": inventory}}
     tried = cloud.dry_run(Call("PUT /resource_providers/$host/inventories", body))
-    of = tried.body["room"][cloud.names["host"]]["VCPU"]
-    assert of["free"] == of["capacity"] == pytest.approx((2**31 - 1) * 3.4e38)
+    capacities = tried.body["room"][cloud.names["host"]]["VCPU"]
+    assert capacities["free"] == capacities["capacity"] == pytest.approx((2**31 - 1) * 3.4e38)

@@ -21,8 +21,8 @@ from tests.made import opened
 TEXT = {"accept": "text/plain"}
 
 
-def wait_until_well(app):
-    """Wait until the database answers within the time of a check."""
+def wait_until_healthy(app):
+    """Wait until a check of the database succeeds within its time limit."""
     until = time.monotonic() + PATIENCE
     while web.ask(app, "GET", "/healthcheck").status_int != 200:
         assert time.monotonic() < until
@@ -48,7 +48,7 @@ def test_the_healthcheck_reports_an_unreachable_database_until_it_is_back(privat
         made.sync(database.engine)
         standard.insert(database)
         app, detailed = serve(database), serve(database, healthcheck__detailed=True)
-        wait_until_well(app)
+        wait_until_healthy(app)
         private_server.kill()
         answer = web.ask(app, "GET", "/healthcheck", TEXT)
         assert (answer.status_int, answer.text) == (503, "The database cannot be reached.")
@@ -56,7 +56,7 @@ def test_the_healthcheck_reports_an_unreachable_database_until_it_is_back(privat
         assert "refused" in reason["details"]
         assert web.ask(app, "GET", "/").status_int == 200
         private_server.start()
-        wait_until_well(app)
+        wait_until_healthy(app)
 
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
@@ -66,7 +66,7 @@ def test_a_frozen_database_is_reported_within_seconds(private_server):
     with opened(private_server.create_database(), read_timeout=3600) as database:
         made.sync(database.engine)
         app = serve(database)
-        wait_until_well(app)
+        wait_until_healthy(app)
         answers = queue.SimpleQueue()
         askers = [
             threading.Thread(target=lambda: answers.put(web.ask(app, "GET", "/healthcheck", TEXT))) for _ in range(10)
@@ -75,7 +75,7 @@ def test_a_frozen_database_is_reported_within_seconds(private_server):
             for asker in askers:
                 asker.start()
             assert [answers.get(timeout=PATIENCE).status_int for _ in askers] == [503] * 10
-        wait_until_well(app)
+        wait_until_healthy(app)
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
@@ -150,7 +150,7 @@ def test_invalid_options_prevent_the_start(database, overrides, sentence):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_the_healthcheck_is_not_a_route_for_other_clients(database):
+def test_clients_outside_of_the_allowed_ranges_get_404_for_the_healthcheck(database):
     app = serve(database, healthcheck__allowed_source_ranges=["192.0.2.0/24"])
     for address, status in (("192.0.2.7", 200), ("198.51.100.7", 404)):
         answer = web.ask(app, "GET", "/healthcheck", {"x-auth-token": "admin"}, environ={"REMOTE_ADDR": address})

@@ -1,4 +1,4 @@
-"""Known bugs of other services of this kind that no other test covers (docs/reliability.rst)."""
+"""Known bugs of similar services that are not covered elsewhere (docs/reliability.rst)."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def has(generation, **totals):
     return {"resource_provider_generation": generation, "inventories": inventories}
 
 
-def takes(held, generation=None, project="project", user="user"):
+def takes(resources, generation=None, project="project", user="user"):
     """Return the body of a claim."""
     return {
-        "allocations": {name: {"resources": amounts} for name, amounts in held.items()},
+        "allocations": {name: {"resources": amounts} for name, amounts in resources.items()},
         "project_id": project,
         "user_id": user,
         "consumer_type": "INSTANCE",
@@ -62,17 +62,17 @@ def test_a_reshape_may_claim_from_a_provider_whose_inventory_is_unchanged(call):
         "allocations": {consumer: moved},
     }
     assert call("POST", "/reshaper", 39, reshape).status == 204
-    held = call("GET", f"/allocations/{consumer}").body["allocations"]
-    assert {name: allocation["resources"] for name, allocation in held.items()} == {
+    allocations = call("GET", f"/allocations/{consumer}").body["allocations"]
+    assert {name: allocation["resources"] for name, allocation in allocations.items()} == {
         host: {"VCPU": 1},
         other_host: {"DISK_GB": 6},
         device: {"VGPU": 1},
     }
-    generations = {name: allocation["generation"] for name, allocation in held.items()}
+    generations = {name: allocation["generation"] for name, allocation in allocations.items()}
     assert generations == {host: 5, other_host: 3, device: 4}
 
 
-def test_a_class_is_the_current_owner_of_its_name(call, other):
+def test_a_name_refers_to_the_class_that_currently_has_it(call, other):
     """Story 2006232: a process cached the ids of classes, and wrote with the id of another class."""
     assert call("PUT", "/resource_classes/CUSTOM_BEFORE", 7).status == 201
     old = provider(call, CUSTOM_BEFORE=1)
@@ -85,7 +85,7 @@ def test_a_class_is_the_current_owner_of_its_name(call, other):
         assert ask("GET", f"/resource_providers/{new}/usages").body["usages"] == {"CUSTOM_BEFORE": 2}
 
 
-def test_an_id_that_became_another_class_is_not_the_old_class(call, other):
+def test_a_reused_id_does_not_refer_to_the_deleted_class(call, other):
     """Story 2006232, with a reused id: the highest id is assigned again."""
     assert call("PUT", "/resource_classes/CUSTOM_GONE", 7).status == 201
     deleted = provider(call, CUSTOM_GONE=1)
@@ -100,11 +100,11 @@ def test_an_id_that_became_another_class_is_not_the_old_class(call, other):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-@pytest.mark.parametrize("taken", ["name", "uuid"])
-def test_a_name_taken_at_the_last_moment_is_a_conflict(database, call, other, taken):
+@pytest.mark.parametrize("field", ["name", "uuid"])
+def test_a_name_taken_at_the_last_moment_is_a_conflict(database, call, other, field):
     """Story 2008750: the message of a duplicate key differs by database version, and was parsed wrongly."""
     winner = {"name": str(uuid.uuid4()), "uuid": str(uuid.uuid4())}
-    loser = {"name": str(uuid.uuid4()), "uuid": str(uuid.uuid4()), taken: winner[taken]}
+    loser = {"name": str(uuid.uuid4()), "uuid": str(uuid.uuid4()), field: winner[field]}
     won = []
 
     def meanwhile(statement):
@@ -115,7 +115,7 @@ def test_a_name_taken_at_the_last_moment_is_a_conflict(database, call, other, ta
         refused = call("POST", "/resource_providers", 39, loser)
     assert won == [200]
     assert (refused.status, refused.error["code"]) == (409, "placement.duplicate_name")
-    assert f"Conflicting resource provider {taken}: {winner[taken]} already exists." in refused.error["detail"]
+    assert f"Conflicting resource provider {field}: {winner[field]} already exists." in refused.error["detail"]
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
@@ -137,7 +137,7 @@ def test_usages_are_grouped_as_strict_databases_require(database):
             assert [provider_["uuid"] for provider_ in providers] == [host]
 
 
-def test_a_user_is_not_the_project_of_the_same_number(call):
+def test_a_user_is_not_confused_with_the_project_of_the_same_id(call):
     """LP 1785382: users were joined by the ids of projects."""
     host = provider(call, VCPU=10)
     owners = [("first", "first user"), ("second", "first user"), ("second", "second user"), ("third", "first user")]

@@ -1,4 +1,4 @@
-"""Limits of requests: a request at a limit is served, and one beyond it refused with a sentence."""
+"""Limits of requests: a request at a limit is served, and a request beyond it is refused with the reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def serve(database):
     """Return a function that starts a service with options, on a host with two devices of one class."""
 
-    def served(**options):
+    def start(**options):
         named = {f"placement__{name}": value for name, value in options.items()}
         call = caller.inside(deploy.loadapp(web.configuration(**named), database))
         for provider, parent in ((HOST, None), *((device, HOST) for device in DEVICES)):
@@ -30,7 +30,7 @@ def serve(database):
             assert call("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
         return call
 
-    return served
+    return start
 
 
 def search(call, groups, unsuffixed="", more="&limit=1"):
@@ -53,7 +53,7 @@ def test_a_search_has_a_maximum_number_of_groups(serve):
 
 
 @pytest.mark.parametrize("more", ["&limit=1", "&limit=1000", "&limit=1&same_subtree=_0,_1"])
-def test_the_most_groups_that_can_be_allowed_are_served(serve, more):
+def test_a_search_with_the_highest_configurable_number_of_groups_is_served(serve, more):
     call = serve(max_request_groups=500)
     answer = search(call, 500, more=more)
     assert answer.status == 200
@@ -82,7 +82,7 @@ THREE = {HOST: {"VCPU": 1, "MEMORY_MB": 1}, DEVICES[0]: {"VCPU": 1}}
 FOUR = {HOST: {"VCPU": 1, "MEMORY_MB": 1}, DEVICES[0]: {"VCPU": 1, "DISK_GB": 1}}
 
 
-def reported(answer):
+def names_the_limit(answer):
     assert answer.status == 400
     return "4 allocations; the limit is 3 ([placement]max_allocations_per_request)" in answer.error["detail"]
 
@@ -90,11 +90,11 @@ def reported(answer):
 def test_a_claim_has_a_maximum_number_of_allocations(serve):
     call = serve(max_allocations_per_request=3)
     consumer = str(uuid.uuid4())
-    assert reported(call("PUT", f"/allocations/{consumer}", 39, claim(FOUR)))
+    assert names_the_limit(call("PUT", f"/allocations/{consumer}", 39, claim(FOUR)))
     assert call("GET", f"/allocations/{consumer}").body["allocations"] == {}
     assert call("PUT", f"/allocations/{consumer}", 39, claim(THREE)).status == 204
     listed = [{"resource_provider": {"uuid": provider}, "resources": amounts} for provider, amounts in FOUR.items()]
-    assert reported(call("PUT", f"/allocations/{consumer}", 0, {"allocations": listed}))
+    assert names_the_limit(call("PUT", f"/allocations/{consumer}", 0, {"allocations": listed}))
 
 
 def test_several_claims_count_together_and_a_release_counts_as_one(serve):
@@ -102,17 +102,17 @@ def test_several_claims_count_together_and_a_release_counts_as_one(serve):
     allocations = {HOST: {"VCPU": 1}}
     four = {str(uuid.uuid4()): claim(allocations) for _ in range(4)}
     three = dict(list(four.items())[:3])
-    assert reported(call("POST", "/allocations", 39, four))
+    assert names_the_limit(call("POST", "/allocations", 39, four))
     inventories = {HOST: {"resource_provider_generation": 1, "inventories": {}}}
-    assert reported(call("POST", "/reshaper", 39, {"inventories": inventories, "allocations": four}))
+    assert names_the_limit(call("POST", "/reshaper", 39, {"inventories": inventories, "allocations": four}))
     assert call("POST", "/allocations", 39, three).status == 204
     ends = {consumer: claim({}, 1) for consumer in three}
-    assert reported(call("POST", "/allocations", 39, ends | {str(uuid.uuid4()): claim({})}))
+    assert names_the_limit(call("POST", "/allocations", 39, ends | {str(uuid.uuid4()): claim({})}))
     assert call("POST", "/allocations", 39, ends).status == 204
 
 
 @pytest.mark.parametrize("kind", ["traits", "aggregates", "inventories"])
-def test_one_request_sets_a_maximum_number_of_objects_of_a_provider(serve, kind):
+def test_traits_aggregates_and_inventories_in_one_request_have_a_maximum_number(serve, kind):
     call = serve(**{f"max_{kind}_per_request": 3})
     names = [f"CUSTOM_{number}" for number in range(3)]
     for name in names:

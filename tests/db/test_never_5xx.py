@@ -48,9 +48,9 @@ from tests.strategies import scale
 NOT_STATE = {
     *(projects, users, consumer_types, placement_aggregates),
     *(change_writers, provider_changes),
-    *(table for each in ADDED for table in each.HOUSEKEEPING),
+    *(table for module in ADDED for table in module.HOUSEKEEPING),
 }
-#: Tables with hundreds of standard rows: their custom rows are compared, and the number of all.
+#: Tables with hundreds of standard rows: only custom rows, and the number of all rows, are compared.
 STATE = [
     *(sa.select(table) for table in metadata.sorted_tables if table not in {*NOT_STATE, traits, resource_classes}),
     *(sa.select(table).where(table.c.name.startswith("CUSTOM_")) for table in (traits, resource_classes)),
@@ -58,7 +58,7 @@ STATE = [
 ]
 
 #: The names of tables of extensions, except words such as "events".
-_TABLES = (table.name for each in made.ADDITIONS for table in each.tables if "_" in table.name)
+_TABLES = (table.name for addition in made.ADDITIONS for table in addition.tables if "_" in table.name)
 SQL = re.compile(
     r"\bSELECT\b.*\bFROM\b|\bINSERT INTO\b|\bUPDATE\b.*\bSET\b|\bDELETE FROM\b|FOREIGN KEY|UNIQUE constraint|uniq_|"
     r"sqlite3?\b|pymysql|psycopg|sqlalche|IntegrityError|OperationalError|DataError|ProgrammingError|Traceback|"
@@ -71,9 +71,9 @@ SQL = re.compile(
 class Target:
     """A service with a few objects."""
 
-    def __init__(self, synced_database, furnished=None, **options):
-        """Take a database, and the function that fills it, by default ``furnish``."""
-        self._synced, self._furnished, self._options = synced_database, furnished or furnish, options
+    def __init__(self, synced_database, fill=None, **options):
+        """Clean the database before the first request, and fill it with ``fill``, by default ``furnish``."""
+        self._synced, self._fill, self._options = synced_database, fill or furnish, options
         self._opened = None
 
     def send(self, request, looking):
@@ -92,7 +92,7 @@ class Target:
         url = str(self._database.engine.url)
         conf = web.configuration(placement_database__connection=url, **self._options)
         self._app = deploy.loadapp(conf, self._database)
-        self._furnished(caller.inside(self._app))
+        self._fill(caller.inside(self._app))
         self._state = rows(self._database)
 
     def close(self):
@@ -157,7 +157,7 @@ def target(synced_database):
     target_.close()
 
 
-def holds(target, request, looking=True, check_error=None):
+def send_and_check(target, request, looking=True, check_error=None):
     """Send the request; check the response, by default with ``assert_error``, and the changes of the database."""
     status_line, headers, content, changed = target.send(request, looking)
     status = int(status_line[:3])
@@ -176,7 +176,7 @@ def test_no_request_breaks_the_service(backend, target):
     @hypothesis.settings(max_examples=scale(400 if backend.kind == servers.SQLite.kind else 100))
     @hypothesis.given(sent())
     def anything(request):
-        status, changed = holds(target, request)
+        status, changed = send_and_check(target, request)
         hypothesis.event(f"{request.method} {status}")
         if changed:
             target.close()
@@ -188,7 +188,7 @@ def test_no_text_breaks_the_service_wherever_it_is_sent(target):
     """A short run sends each place a quarter of the texts, and each text to many places; a long run sends all."""
     for number, place in enumerate(PLACES):
         for trap in traps_for(number, 4):
-            holds(target, place.filled(trap), looking=place.method != "GET")
+            send_and_check(target, place.filled(trap), looking=place.method != "GET")
 
 
 @pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
@@ -198,7 +198,7 @@ def test_no_body_breaks_a_route(target):
             filled = path.format(uuid=PROVIDERS[0], consumer_uuid=CONSUMERS[0], resource_class="VCPU", name="VCPU")
             version = "1.6" if endpoint.until else "1.39"
             for monster in MONSTERS:
-                holds(target, Sent(method, filled.encode(), b"", usual_headers(monster, version), monster))
+                send_and_check(target, Sent(method, filled.encode(), b"", usual_headers(monster, version), monster))
 
 
 def assert_well_formed(status_line, headers, content):

@@ -19,10 +19,10 @@ SEARCH = "/allocation_candidates"
 
 @pytest.fixture
 def app(database):
-    return served(database)
+    return start_service(database)
 
 
-def served(database, **options):
+def start_service(database, **options):
     """Return the service with a host of three processors."""
     conf = web.configuration(placement_database__connection=str(database.engine.url), **options)
     application = deploy.loadapp(conf, database)

@@ -16,7 +16,7 @@ from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 from placement import deploy
 from tests import caller, extended, recorded, servers, web
 from tests.db import lease
-from tests.db.feed_audit import audited
+from tests.db.feed_audit import audit
 from tests.model.clients import Clients, body_of, clear, copy_of, record, records, when
 from tests.model.records import UNSAID, Inventory
 from tests.model.strategies import (
@@ -53,7 +53,7 @@ class Writers(Clients):
 
     @initialize(inventory=INVENTORY, amount=st.integers(1, 4), minor=minors(0, 28, 39), **WHO)
     def begin(self, inventory, amount, minor, **who):
-        """A root with a child, another root, and a consumer."""
+        """Create a root with a child, another root, and a consumer."""
         self.name_class("ensure", "", "CUSTOM_A")
         self.create_provider(0, None, None, 39)
         self.create_provider(1, None, 0, 39)
@@ -86,8 +86,8 @@ class Writers(Clients):
     def move_provider(self, which, parent, rename, minor):
         uuid = self.provider(which)
         parent = None if parent is None else self.provider(parent)
-        known = self.model.providers.get(uuid)
-        name = known.name if known and rename is None else f"name{rename}"
+        provider = self.model.providers.get(uuid)
+        name = provider.name if provider and rename is None else f"name{rename}"
         self.does(
             *(200, "PUT", f"/resource_providers/{uuid}", minor, {"name": name, "parent_provider_uuid": parent}),
             lambda: self.model.save_provider(uuid, name, parent, freely=minor >= 37),
@@ -114,8 +114,8 @@ class Writers(Clients):
     @rule(which=WHICH, off=OFF, minor=minors(0, 39))
     def set_the_same_inventories(self, which, off, minor):
         """Repeat the current inventories, like the periodic reports of agents."""
-        known = self.model.providers.get(self.provider(which))
-        self.set_inventories(which, dict(known.inventories) if known else {}, off, minor)
+        provider = self.model.providers.get(self.provider(which))
+        self.set_inventories(which, dict(provider.inventories) if provider else {}, off, minor)
 
     @rule(which=WHICH, name=st.sampled_from(CLASSES), inventory=INVENTORY, minor=minors(0, 25, 26, 39))
     def add_inventory(self, which, name, inventory, minor):
@@ -140,8 +140,8 @@ class Writers(Clients):
     @when(lambda self: self.model.consumers)
     def shrinks(self, which, index, amount, minor):
         """Shrink an inventory, mostly below the usage, as when a device breaks."""
-        _, held = self.holder(which)
-        uuid, name = one_of(held, index)
+        _, allocations = self.holder(which)
+        uuid, name = one_of(allocations, index)
         generation = self.generation(uuid)
         self.does(
             *(200, "PUT", f"/resource_providers/{uuid}/inventories/{name}", minor),
@@ -222,17 +222,17 @@ class Writers(Clients):
     @rule(number=CONSUMER, which=WHICH, which_class=WHICH, amount=st.integers(0, 2), minor=minors(28, 39), **WHO)
     def claim_a_little(self, number, which, which_class, amount, minor, **who):
         """Make a small claim, which mostly fits, or an empty one."""
-        held = self.allocations_of([(which % NOT_THERE, which_class % NOT_THERE, amount)]) if amount else {}
-        self.put(self.claim(self.uuid("c", number), held, minor, **who), minor)
+        resources = self.allocations_of([(which % NOT_THERE, which_class % NOT_THERE, amount)]) if amount else {}
+        self.put(self.claim(self.uuid("c", number), resources, minor, **who), minor)
 
     @rule(which=WHICH, index=WHICH, by=st.sampled_from((-1, 0, 0, 1)), minor=minors(1, 12, 28, 39), **WHO)
     @when(lambda self: self.model.consumers)
     def resizes(self, which, index, by, minor, **who):
         """Change one allocation of a consumer by a small amount."""
-        consumer, held = self.holder(which)
-        provider, name = one_of(held, index)
-        held[provider][name] = max(1, held[provider][name] + by)
-        self.put(self.claim(consumer, held, minor, **who), minor)
+        consumer, allocations = self.holder(which)
+        provider, name = one_of(allocations, index)
+        allocations[provider][name] = max(1, allocations[provider][name] + by)
+        self.put(self.claim(consumer, allocations, minor, **who), minor)
 
     @rule(claims=claims(2, 3), minor=minors(13, 28, 34, 38), **WHO)
     def claim_together(self, claims, minor, **who):
@@ -242,14 +242,14 @@ class Writers(Clients):
     @when(lambda self: self.model.consumers)
     def moves(self, which, number, to, minor, **who):
         """Migrate a server: another consumer takes over its allocations, and it claims the same elsewhere."""
-        consumer, held = self.holder(which)
+        consumer, allocations = self.holder(which)
         other = self.uuid("c", number)
-        amounts = {name: amount for resources in held.values() for name, amount in resources.items()}
+        amounts = {name: amount for resources in allocations.values() for name, amount in resources.items()}
         elsewhere = {} if to is None else {self.provider(to): amounts}
-        moved = [self.claim(consumer, elsewhere, minor, **who)]
+        claims = [self.claim(consumer, elsewhere, minor, **who)]
         if other != consumer:
-            moved.append(self.claim(other, held, minor, **who))
-        self.post(moved, minor)
+            claims.append(self.claim(other, allocations, minor, **who))
+        self.post(claims, minor)
 
     @rule(which=WHICH, minor=minors(0, 28, 39))
     def releases(self, which, minor):
@@ -287,7 +287,10 @@ class Writers(Clients):
         **WHO,
     )
     def reshapes(self, inventories, claims, minor, **who):
-        new = {self.provider(which): (self.generation(self.provider(which), off), of) for which, of, off in inventories}
+        new = {
+            self.provider(which): (self.generation(self.provider(which), off), stock)
+            for which, stock, off in inventories
+        }
         self.reshape(new, self.all_of(claims, minor, who), minor)
 
     @rule(which=WHICH, which_class=WHICH, to=WHICH, inventory=INVENTORY, minor=minors(30, 39), **WHO)
@@ -297,16 +300,18 @@ class Writers(Clients):
         if here == there or not {here, there} <= self.model.providers.keys():
             return
         name = self.class_of(here, which_class)
-        left = {other: of for other, of in self.model.providers[here].inventories.items() if other != name}
-        taken = {**self.model.providers[there].inventories, name: inventory}
+        remaining = {other: stock for other, stock in self.model.providers[here].inventories.items() if other != name}
+        extended = {**self.model.providers[there].inventories, name: inventory}
         claims = []
-        for consumer, known in sorted(self.model.consumers.items()):
-            if name in known.allocations.get(here, {}):
-                held = copy_of(known.allocations)
-                held.setdefault(there, {})[name] = held[here].pop(name)
-                held = {uuid: amounts for uuid, amounts in held.items() if amounts}
-                claims.append(self.claim(consumer, held, minor, **who))
-        self.reshape({here: (self.generation(here), left), there: (self.generation(there), taken)}, claims, minor)
+        for consumer, holding in sorted(self.model.consumers.items()):
+            if name in holding.allocations.get(here, {}):
+                resources = copy_of(holding.allocations)
+                resources.setdefault(there, {})[name] = resources[here].pop(name)
+                resources = {uuid: amounts for uuid, amounts in resources.items() if amounts}
+                claims.append(self.claim(consumer, resources, minor, **who))
+        self.reshape(
+            {here: (self.generation(here), remaining), there: (self.generation(there), extended)}, claims, minor
+        )
 
     def reshape(self, new, claims, minor):
         if not self.leaves_ghosts(claims):
@@ -319,18 +324,18 @@ class Writers(Clients):
             self.does(204, "POST", "/reshaper", minor, body, lambda: self.model.reshape(new, claims))
 
 
-def one_of(held, index):
+def one_of(allocations, index):
     """Return a provider and a class with an allocation."""
-    pairs = [(uuid, name) for uuid in sorted(held) for name in sorted(held[uuid])]
+    pairs = [(uuid, name) for uuid in sorted(allocations) for name in sorted(allocations[uuid])]
     return pairs[index % len(pairs)]
 
 
-#: Clients of Placement's routes, and those of extensions beside them.
-Everyone = type("Everyone", (*(each.Pickers for each in extended.modules("model", "picking")), Writers), {})
+#: Clients of Placement's routes, together with clients of extensions.
+Everyone = type("Everyone", (*(module.Pickers for module in extended.modules("model", "picking")), Writers), {})
 
 
 def run(machine, call, percentage, **members):
-    """Run the state machine on a percentage of the profile's examples; ``members`` replace those of the same names."""
+    """Run the state machine on a percentage of the profile's examples; ``members`` replace methods of the machine."""
     settings = hypothesis.settings(
         max_examples=scale(percentage),
         stateful_step_count=25,
@@ -350,7 +355,7 @@ else:
     def test_service_agrees_with_the_model(backend, database):
         conf = web.configuration(placement_database__connection=str(database.engine.url))
         call = caller.inside(deploy.loadapp(conf, database))
-        with audited(database) as commits:
+        with audit(database) as commits:
 
             def audited_call(*request):
                 answer = call(*request)

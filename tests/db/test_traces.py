@@ -23,7 +23,7 @@ def spans(monkeypatch):
         yield recorded
 
 
-def served(database):
+def start_service(database):
     """Return a function that sends requests to a service on the database."""
     conf = web.configuration(placement_database__connection=str(database.engine.url))
     return caller.inside(deploy.loadapp(conf, database))
@@ -31,7 +31,7 @@ def served(database):
 
 @pytest.fixture
 def service(database, spans):
-    return served(database)
+    return start_service(database)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def texts(spans):
 
 
 @pytest.mark.every_database
-def test_a_claim_has_its_statements_and_its_commit_without_their_values(service, spans, host, database):
+def test_the_trace_of_a_claim_contains_its_statements_and_its_commit_without_values(service, spans, host, database):
     spans.clear()
     consumer = str(uuid.uuid4())
     assert service("PUT", f"/allocations/{consumer}", 39, holding([host], owner="an-owner")).status == 204
@@ -96,17 +96,17 @@ def test_an_attempt_that_collides_is_an_event_of_the_span(service, spans, databa
     assert name not in failed.to_json()
 
 
-def test_a_search_has_the_number_of_its_candidates_or_its_obstacle(service, spans, host):
-    def searched(query):
+def test_the_span_of_a_search_contains_the_number_of_candidates_or_the_obstacle(service, spans, host):
+    def search(query):
         spans.clear()
         assert service("GET", f"/allocation_candidates?{query}", 39).status == 200
         request = spans.named("GET /allocation_candidates")
         assert spans.children(request) == ["index", "search", "present"]
         return dict(spans.named("search").attributes)
 
-    assert searched("resources=VCPU:1") == {"placement.search.candidates": 1, "placement.search.limited": False}
-    assert searched("resources=VCPU:1&limit=1")["placement.search.limited"]
-    assert searched("resources=VCPU:5") == {
+    assert search("resources=VCPU:1") == {"placement.search.candidates": 1, "placement.search.limited": False}
+    assert search("resources=VCPU:1&limit=1")["placement.search.limited"]
+    assert search("resources=VCPU:5") == {
         "placement.search.candidates": 0,
         "placement.search.limited": False,
         "placement.search.obstacle": "resources",
@@ -130,7 +130,7 @@ def test_statements_that_another_instrumentation_traces_are_not_traced_twice(dat
     others.instrument(skip_dep_check=True)  # it warns that it does not support the newest SQLAlchemy
     try:
         with opened(database.url) as instrumented:
-            service = served(instrumented)
+            service = start_service(instrumented)
             spans.clear()
             assert service("GET", "/resource_providers", 39).status == 200
     finally:

@@ -140,7 +140,7 @@ ALLOCATIONS = (
     Write("empty a claim", CLAIMED, claim(1), {"host": USAGE}),
     Write(
         "claim in an old version",
-        (*HOST, OLD_CLAIM),  # creates the rows of its owner
+        (*HOST, OLD_CLAIM),  # which creates the rows of its owner
         dataclasses.replace(OLD_CLAIM, target="PUT /allocations/$consumer"),
         {"host": USAGE},
     ),
@@ -211,12 +211,12 @@ REFUSED = (
 #: Modules with the writes of extensions: ACCEPTED and REFUSED, the names in TRIED and DEADLY, MALFORMED requests, and
 #: the tables of HOUSEKEEPING, which even reads change.
 ADDED = extended.modules("db", "writes")
-ACCEPTED = (*PROVIDERS, *INVENTORIES, *NAMED, *ALLOCATIONS, *(write for each in ADDED for write in each.ACCEPTED))
-REFUSED = (*REFUSED, *(write for each in ADDED for write in each.REFUSED))
+ACCEPTED = (*PROVIDERS, *INVENTORIES, *NAMED, *ALLOCATIONS, *(write for module in ADDED for write in module.ACCEPTED))
+REFUSED = (*REFUSED, *(write for module in ADDED for write in module.REFUSED))
 ALL = (*ACCEPTED, *REFUSED)
 
 
-def tried(write: Write) -> Write:
+def dry_run_of(write: Write) -> Write:
     """Return the dry run of a write."""
     separator = "&" if "?" in write.call.target else "?"
     call = dataclasses.replace(write.call, target=f"{write.call.target}{separator}dry_run=true")
@@ -226,10 +226,10 @@ def tried(write: Write) -> Write:
 _TRIED = {
     *("add an inventory", "set traits", "set aggregates", "claim for the first time", "reshape"),
     *("a claim beyond capacity", "a reshape that does not fit"),
-    *(name for each in ADDED for name in each.TRIED),
+    *(name for module in ADDED for name in module.TRIED),
 }
 #: Dry runs, one for each of their paths; they change nothing.
-DRY_RUNS = tuple(tried(write) for write in ALL if write.name in _TRIED)
+DRY_RUNS = tuple(dry_run_of(write) for write in ALL if write.name in _TRIED)
 
 OLDER_CLAIM = {name: value for name, value in holding(None, other={"VCPU": 2}).items() if "consumer" not in name}
 #: Other forms of requests to the same routes, for tests of the changes of writes.
@@ -266,7 +266,7 @@ VARIANTS = (
         (provider("host"),),
         Call("DELETE /resource_providers/$host/inventories"),
     ),
-    Write("shrink what is used", FULL, stock("host", 2, VCPU=4), status=200),
+    Write("shrink an inventory below its usage", FULL, stock("host", 2, VCPU=4), status=200),
     Write("set the first traits", (provider("host"),), traits("host", 0, "HW_CPU_X86_AVX"), status=200),
     Write(
         "remove one trait",
@@ -347,7 +347,7 @@ VARIANTS = (
 #: Writes after which an index has nothing to read.
 SAME = (
     *(write for write in (*ALL, *VARIANTS) if "ensure a trait" in write.name),
-    *(write for each in ADDED for write in each.ACCEPTED if not write.changes),
+    *(write for module in ADDED for write in module.ACCEPTED if not write.changes),
 )
 
 

@@ -35,7 +35,7 @@ from tests import made, preloaded
 from tests.children import PATIENCE, until
 from tests.clock import Clock, WatchedClock
 from tests.db import faults, sql_hooks
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.index.contents import meaning
 from tests.index.writes import Writer
 from tests.made import opened
@@ -192,7 +192,7 @@ def test_a_failed_refresh_fails_for_all_calls_that_waited_for_it(database):
             thread.start()
         until(lambda: all(map(waits, late)))
         plan = Plan(at=1, faults=[faults.lose], for_ever=True)
-        planted(reading, plan)
+        plant(reading, plan)
         may_continue.set()
         for thread in [early, *late]:
             thread.join()
@@ -204,7 +204,7 @@ def test_a_failed_refresh_fails_for_all_calls_that_waited_for_it(database):
 def test_the_refresh_after_a_failed_one_is_like_any_other(database):
     live_index, plan = LiveIndex(database), Plan(at=1, faults=[faults.lose], for_ever=True)
     live_index.current()
-    planted(database, plan)
+    plant(database, plan)
     with pytest.raises(errors.DatabaseUnavailable):
         live_index.current()
     plan.for_ever = False

@@ -21,7 +21,7 @@ from placement.objects.locked_provider import LockedProvider
 from tests import children, made
 from tests.clock import PATIENCE
 from tests.db import in_process, sql_hooks
-from tests.db.manage import OWNER, execute, written
+from tests.db.manage import OWNER, execute, write_configuration
 from tests.made import opened
 
 INITIAL, LAST_COMMON = "b4ed3a175331", "a082b8bb98d0"
@@ -54,13 +54,13 @@ def frame(**rows):
     width = max(map(len, rows))
     rule = f"+-{'-' * width}-+-------------+-----------+\n"
     lines = "".join(
-        f"| {name:^{width}} | {_centred(matching, 11)} | {_centred(migrated, 9)} |\n"
+        f"| {name:^{width}} | {_center(matching, 11)} | {_center(migrated, 9)} |\n"
         for name, (matching, migrated) in rows.items()
     )
     return f"{rule}| {'Migration':^{width}} | Total Found | Completed |\n{rule}{lines}{rule}"
 
 
-def _centred(number, width):
+def _center(number, width):
     text = str(number)
     right = (width - len(text)) // 2
     return text.rjust(width - right) + " " * right
@@ -174,7 +174,9 @@ class TestRelease:
         ends = sa.update(tables.claims).values(expires_at=tables.utcnow())
         execute(database.engine, ends)
         added = extension.installed().values()
-        discarding = [f"--discard-{each.name}" for each in added if each.schema and each.schema().losses]
+        discarding = [
+            f"--discard-{extension_.name}" for extension_ in added if extension_.schema and extension_.schema().losses
+        ]
         for words in ([], ["--force", *discarding]):
             ran = run("db", "release", *words)
             assert (ran.code, ran.out) == (1, "")
@@ -186,7 +188,7 @@ class TestRelease:
         assert execute(database.engine, sa.select(tables.consumers.c.uuid)) == [(UUID,)]
         run("db", "sync")
         execute(database.engine, sa.insert(tables.claims).values(claim))
-        assert run("db", "release").code == 0, "a claim without an end is kept by every implementation"
+        assert run("db", "release").code == 0, "every implementation supports a claim without an expiry"
 
     def test_under_a_running_service_is_reported_and_undone_by_sync(self, run, database):
         """With --force the response to a write and the health check name the remedy."""
@@ -223,11 +225,15 @@ class TestRestored:
         standard.insert(database)
         call = in_process.placement(database)
         call("POST", "/resource_providers", body={"name": "host1", "uuid": UUID})
-        assert [each["name"] for each in call("GET", "/resource_providers").body["resource_providers"]] == ["host1"]
+        assert [provider["name"] for provider in call("GET", "/resource_providers").body["resource_providers"]] == [
+            "host1"
+        ]
         execute(database.engine, sa.update(tables.resource_providers).values(name="by hand"), sa.delete(tables.traits))
         ran = run("db", "restored")
         assert (ran.code, ran.out) == (0, "")
-        assert [each["name"] for each in call("GET", "/resource_providers").body["resource_providers"]] == ["by hand"]
+        assert [provider["name"] for provider in call("GET", "/resource_providers").body["resource_providers"]] == [
+            "by hand"
+        ]
         assert call("GET", "/traits/HW_CPU_X86_AVX").status == 204
 
     def test_requires_a_schema(self, run):
@@ -289,7 +295,7 @@ class TestOnlineDataMigrations:
             ran = run("db", "online_data_migrations", "--max-count", "5")
             assert (ran.code, ran.out) == (code, sentence + frame(**totals))
 
-    def test_a_provider_without_a_root_becomes_its_own(self, run, database):
+    def test_a_provider_without_a_root_becomes_its_own_root(self, run, database):
         made.sync(database.engine)
         fill(database, rootless=2)
         first, second = sorted(row.id for row in execute(database.engine, "SELECT id FROM resource_providers"))
@@ -384,10 +390,10 @@ class TestOnlineDataMigrations:
         def slow(_database, _limit):
             migrated = next(steps, 0)
             if not migrated:
-                children.until(lambda: "Migrating: 7 rows migrated, " in printed())
+                children.until(lambda: "Migrating: 7 rows migrated, " in read_output())
             return online.Counts(migrated, migrated)
 
-        def printed():
+        def read_output():
             reported.append(capsys.readouterr().err)
             return "".join(reported)
 
@@ -401,14 +407,14 @@ class TestOnlineDataMigrations:
 
 
 @pytest.fixture
-def elsewhere(tmp_path):
-    """Write a configuration without a database."""
-    return lambda url, more="": written(tmp_path, url, more)
+def configure(tmp_path):
+    """Return a function that writes a configuration with this URL, and returns its path."""
+    return lambda url, more="": write_configuration(tmp_path, url, more)
 
 
 @pytest.fixture
 def command(main, tmp_path, monkeypatch):
-    """Return a function that runs a command without a database in a directory without configuration."""
+    """Return a function that runs a command without a database and without any configuration of the environment."""
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in [name for name in os.environ if name.startswith("OS_")]:
         monkeypatch.delenv(name)
@@ -423,20 +429,20 @@ class TestCommandLine:
         assert ran.code == 1
         assert ran.out.startswith("usage: placement-manage [-h] [--config-dir DIR] [--config-file PATH]")
 
-    def test_a_configuration_file_alone_shows_the_help_and_fails(self, command, elsewhere):
-        ran = command("--config-file", str(elsewhere("sqlite://")))
+    def test_a_configuration_file_alone_shows_the_help_and_fails(self, command, configure):
+        ran = command("--config-file", str(configure("sqlite://")))
         assert ran.code == 1
         assert ran.out.startswith("usage: placement-manage [-h]")
 
-    def test_db_alone_shows_its_help(self, command, elsewhere):
-        ran = command("--config-file", str(elsewhere("sqlite://")), "db")
+    def test_db_alone_shows_its_help(self, command, configure):
+        ran = command("--config-file", str(configure("sqlite://")), "db")
         assert (ran.code, ran.err) == (0, "")
         usage = "usage: placement-manage db [-h] {sync,version,stamp,release,restored,online_data_migrations,sweep}"
         assert " ".join(ran.out.split()).startswith(usage)
 
     @pytest.mark.parametrize("words", [["foo"], ["db", "foo"], ["db", "sync", "foo"], ["db", "stamp"]], ids=" ".join)
-    def test_unknown_arguments_show_the_usage_and_fail_with_2(self, command, elsewhere, words):
-        ran = command("--config-file", str(elsewhere("sqlite://")), *words)
+    def test_unknown_arguments_of_placement_manage_show_the_usage_and_fail_with_2(self, command, configure, words):
+        ran = command("--config-file", str(configure("sqlite://")), *words)
         assert (ran.code, ran.out) == (2, "")
         assert ran.err.startswith("usage: placement-manage ")
 
@@ -452,23 +458,23 @@ class TestCommandLine:
         ran = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parents[3], timeout=PATIENCE)
         assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{package.version()}\n", "")
 
-    def test_a_configuration_directory_is_read(self, command, elsewhere, tmp_path):
+    def test_a_configuration_directory_is_read(self, command, configure, tmp_path):
         directory = tmp_path / "conf.d"
         directory.mkdir()
-        elsewhere(f"sqlite:///{tmp_path}/a.sqlite").rename(directory / "a.conf")
+        configure(f"sqlite:///{tmp_path}/a.sqlite").rename(directory / "a.conf")
         ran = command("--config-dir", str(directory), "db", "version")
         assert (ran.code, ran.out) == (0, "None\n")
 
-    def test_the_directory_named_by_the_environment_is_read(self, command, elsewhere, tmp_path, monkeypatch):
+    def test_the_directory_named_by_the_environment_is_read(self, command, configure, tmp_path, monkeypatch):
         """The service reads the same directory; otherwise a command would change another database."""
-        elsewhere(f"sqlite:///{tmp_path}/a.sqlite")
+        configure(f"sqlite:///{tmp_path}/a.sqlite")
         monkeypatch.setenv("OS_PLACEMENT_CONFIG_DIR", str(tmp_path))
         ran = command("db", "version")
         assert (ran.code, ran.out) == (0, "None\n")
 
-    def test_a_named_file_takes_precedence_over_the_environment(self, command, elsewhere, tmp_path, monkeypatch):
+    def test_a_named_file_takes_precedence_over_the_environment(self, command, configure, tmp_path, monkeypatch):
         monkeypatch.setenv("OS_PLACEMENT_CONFIG_DIR", str(tmp_path / "nowhere"))
-        ran = command("--config-file", str(elsewhere(f"sqlite:///{tmp_path}/a.sqlite")), "db", "version")
+        ran = command("--config-file", str(configure(f"sqlite:///{tmp_path}/a.sqlite")), "db", "version")
         assert (ran.code, ran.out) == (0, "None\n")
 
 
@@ -491,21 +497,21 @@ class TestErrors:
         assert self.complaint(ran) == "placement-manage: Failed to find some config files: /nonexistent/placement.conf"
 
     @pytest.mark.parametrize("driver", ["mysql+pymysql", "postgresql+psycopg", "postgresql"])
-    def test_the_server_does_not_answer(self, command, elsewhere, driver):
+    def test_the_server_does_not_answer(self, command, configure, driver):
         url = f"{driver}://someone:secret@127.0.0.1:{children.free_port()}/placement"
-        ran = command("--config-file", str(elsewhere(url)), "db", "sync")
+        ran = command("--config-file", str(configure(url)), "db", "sync")
         complaint = self.complaint(ran)
         assert complaint.startswith("placement-manage: The database cannot be reached.")
         assert "refused" in complaint
         assert "secret" not in ran.err
 
     @pytest.mark.parametrize("url", ["nonsense", "oracle5://x/y", "mysql+nodriver://x/y", "postgresql+asyncpg://x/y"])
-    def test_the_url_is_wrong(self, command, elsewhere, url):
-        ran = command("--config-file", str(elsewhere(url)), "db", "sync")
+    def test_the_url_is_wrong(self, command, configure, url):
+        ran = command("--config-file", str(configure(url)), "db", "sync")
         assert self.complaint(ran).startswith("placement-manage: [placement_database]connection: ")
 
-    def test_an_option_is_wrong(self, command, elsewhere):
-        ran = command("--config-file", str(elsewhere("sqlite://", "max_pool_size = many")), "db", "sync")
+    def test_an_option_is_wrong(self, command, configure):
+        ran = command("--config-file", str(configure("sqlite://", "max_pool_size = many")), "db", "sync")
         assert "max_pool_size" in self.complaint(ran)
 
 
@@ -544,7 +550,7 @@ def test_sweep_prints_the_marked_and_removed_rows(database, run):
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
-def test_tables_of_another_program_are_reported_in_one_line(database, run):
+def test_tables_of_another_application_are_reported_in_one_line(database, run):
     execute(database.engine, sa.text("CREATE TABLE alembic_version (other INT)"))
     ran = run("db", "version")
     assert ran.code == 1

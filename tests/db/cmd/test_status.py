@@ -16,7 +16,7 @@ from tests.db import openstack_database
 from tests.db.openstack_database import FULL, GHOST, OWNERLESS, ROOTLESS
 from tests.made import opened
 
-ALL_IS_WELL = """\
+ALL_SUCCEED = """\
 +-------------------------------------------+
 | Upgrade Check Results                     |
 +-------------------------------------------+
@@ -50,7 +50,7 @@ ALL_IS_WELL = """\
 +-------------------------------------------+
 """
 
-MUCH_IS_NOT = f"""\
+SOME_FAIL = f"""\
 +----------------------------------------------------------------------+
 | Upgrade Check Results                                                |
 +----------------------------------------------------------------------+
@@ -112,7 +112,8 @@ def check(tmp_path, database_url, in_process):
 
 
 @pytest.fixture
-def filled(database):
+def existing_database(database):
+    """Return a database of OpenStack Placement with rows, some of them inconsistent."""
     openstack_database.make(database.engine, openstack_database.NEWEST)
     return database
 
@@ -126,18 +127,18 @@ def follow_advice(database):
 def test_a_new_database_passes_every_check(check, database):
     made.sync(database.engine)
     ran = check()
-    assert (ran.code, ran.out) == (0, ALL_IS_WELL)
+    assert (ran.code, ran.out) == (0, ALL_SUCCEED)
 
 
-def test_inconsistent_rows_of_openstack_placement_are_reported(check, filled):
+def test_inconsistent_rows_of_openstack_placement_are_reported(check, existing_database):
     ran = check()
-    assert ran.out == MUCH_IS_NOT
-    assert ran.code == 2, "the exit code is that of the worst result"
+    assert ran.out == SOME_FAIL
+    assert ran.code == 2, "the exit code of the worst result"
 
 
-def test_the_checks_run_before_and_after_the_switch(check, filled):
+def test_the_checks_run_before_and_after_the_switch(check, existing_database):
     before = check().out
-    made.sync(filled.engine)
+    made.sync(existing_database.engine)
     assert check().out == before
 
 
@@ -157,24 +158,24 @@ def test_misspelt_options_are_listed(check, database):
     assert second.endswith("placement.conf: unknown option [api]nonsense")
 
 
-def test_a_policy_rule_that_cannot_be_parsed_is_a_failure(check, filled, tmp_path):
+def test_a_policy_rule_that_cannot_be_parsed_is_a_failure(check, existing_database, tmp_path):
     (tmp_path / "rules.yaml").write_text('"placement:traits:list": "role:admin or or"\n')
     ran = check("--json", config=f"[oslo_policy]\npolicy_file = {tmp_path}/rules.yaml")
-    [check_] = [each for each in json.loads(ran.out)["checks"] if each["check"] == "Policy Rules"]
-    assert (ran.code, check_["result"]) == (2, "Failure")
-    [place] = check_["places"]
+    [result] = [check for check in json.loads(ran.out)["checks"] if check["check"] == "Policy Rules"]
+    assert (ran.code, result["result"]) == (2, "Failure")
+    [place] = result["places"]
     assert '"placement:traits:list" cannot be parsed' in place
     assert "Traceback" not in ran.err
 
 
-def test_warnings_alone_exit_with_1(check, filled):
-    follow_advice(filled)
+def test_warnings_alone_exit_with_1(check, existing_database):
+    follow_advice(existing_database)
     ran = check()
     assert ran.code == 1
     assert ran.out.count("Result: Success") == 6
 
 
-def test_json_contains_every_check_and_place(check, filled):
+def test_json_contains_every_check_and_place(check, existing_database):
     ran = check("--json")
     reported = json.loads(ran.out)
     assert ran.code == 2
@@ -197,50 +198,50 @@ def test_json_contains_every_check_and_place(check, filled):
     assert reported["checks"][6]["places"] == [f"{FULL} (full): VCPU, 14 of 8", f"{FULL} (full): MEMORY_MB, 64 of 0"]
 
 
-def test_consumers_are_counted_and_not_their_allocations(filled):
+def test_consumers_are_counted_and_not_their_allocations(existing_database):
     """OWNERLESS has two allocations and no row; GHOST has a row and no allocation."""
-    assert filled.read(online.ownerless) == 1
-    with filled.engine.begin() as connection:
+    assert existing_database.read(online.ownerless) == 1
+    with existing_database.engine.begin() as connection:
         connection.execute(sa.text(f"DELETE FROM consumers WHERE uuid = '{GHOST}'"))
         connection.execute(
             sa.text(f"UPDATE allocations SET consumer_id = 'other' WHERE consumer_id = '{OWNERLESS}' AND used = 2")
         )
-    assert filled.read(online.ownerless) == 2
+    assert existing_database.read(online.ownerless) == 2
 
 
 class TestOverCommitment:
     @pytest.fixture
-    def above(self, filled):
+    def above(self, existing_database):
         """Return a function that returns the findings, by provider and class."""
 
         def above():
-            findings = OverCommitment.all(filled, lambda _: None)
+            findings = OverCommitment.all(existing_database, lambda _: None)
             return {(place.uuid, place.resource_class): (place.used, place.capacity) for place in findings}
 
         return above
 
-    def change(self, filled, statement):
-        with filled.engine.begin() as connection:
+    def change(self, existing_database, statement):
+        with existing_database.engine.begin() as connection:
             connection.execute(sa.text(statement))
 
-    def test_capacity_is_not_truncated_to_a_whole_number(self, filled, above):
+    def test_capacity_is_not_truncated_to_a_whole_number(self, existing_database, above):
         """A capacity of 7.7 allows a usage of 7, not of 8; the ratio and the reserved amount count."""
         assert above() == {(FULL, "VCPU"): (14, 8), (FULL, "MEMORY_MB"): (64, 0)}
-        self.change(filled, "UPDATE inventories SET allocation_ratio = 1.75 WHERE resource_provider_id = 5")
+        self.change(existing_database, "UPDATE inventories SET allocation_ratio = 1.75 WHERE resource_provider_id = 5")
         assert above() == {(FULL, "MEMORY_MB"): (64, 0)}, "14 of 14 is not over-committed"
-        self.change(filled, "UPDATE allocations SET used = 8 WHERE resource_provider_id = 3")
+        self.change(existing_database, "UPDATE allocations SET used = 8 WHERE resource_provider_id = 3")
         assert above()[openstack_database.NUMA1, "VCPU"] == (8, 7)
 
-    def test_allocations_without_inventory_are_not_over_committed(self, filled, above):
-        self.change(filled, "DELETE FROM inventories WHERE resource_provider_id = 6")
+    def test_allocations_without_inventory_are_not_over_committed(self, existing_database, above):
+        self.change(existing_database, "DELETE FROM inventories WHERE resource_provider_id = 6")
         assert above()[ROOTLESS, "CUSTOM_FPGA"] == (1, 0)
-        self.change(filled, "DELETE FROM resource_classes WHERE id = 10000")
+        self.change(existing_database, "DELETE FROM resource_classes WHERE id = 10000")
         assert above()[ROOTLESS, None] == (1, 0)
 
-    def test_many_providers_are_read_in_batches(self, filled, above, monkeypatch):
+    def test_many_providers_are_read_in_batches(self, existing_database, above, monkeypatch):
         monkeypatch.setattr(over_commitment, "_NEXT", over_commitment._NEXT.limit(2))
         looked_at = []
-        findings = OverCommitment.all(filled, looked_at.append)
+        findings = OverCommitment.all(existing_database, looked_at.append)
         assert looked_at == [2, 2, 2]
         assert (
             {(place.uuid, place.resource_class) for place in findings}
@@ -248,8 +249,8 @@ class TestOverCommitment:
             == {(FULL, "VCPU"), (FULL, "MEMORY_MB")}
         )
 
-    def test_the_table_shows_the_first_places_and_json_all_of_them(self, check, filled):
-        with filled.engine.begin() as connection:
+    def test_the_table_shows_the_first_places_and_json_all_of_them(self, check, existing_database):
+        with existing_database.engine.begin() as connection:
             connection.execute(sa.text("DELETE FROM inventories WHERE resource_provider_id = 5"))
             rows = [(f"c{number}", 5, number, 1) for number in range(2, 21)]
             openstack_database.insert(connection, "allocations", openstack_database.ROWS["allocations"][0], rows)
@@ -257,7 +258,7 @@ class TestOverCommitment:
         assert ran.out.count(FULL) == 20
         assert "|   and 1 more: --json prints all " in ran.out
         assert len(json.loads(check("--json").out)["checks"][-1]["places"]) == 21
-        self.change(filled, "DELETE FROM allocations WHERE consumer_id = 'c20'")
+        self.change(existing_database, "DELETE FROM allocations WHERE consumer_id = 'c20'")
         ran = check()
         assert ran.out.count(FULL) == 20
         assert "more: --json" not in ran.out
@@ -268,7 +269,7 @@ class TestPolicy:
     """The check of the policy; the rows of the database do not matter."""
 
     @pytest.fixture(autouse=True)
-    def _synced(self, database):
+    def _sync(self, database):
         made.sync(database.engine)
 
     @pytest.mark.parametrize(
@@ -288,7 +289,7 @@ class TestPolicy:
     def test_a_missing_default_file_passes_and_a_missing_named_file_prevents_the_start(self, check, tmp_path):
         assert check().code == 0
         ran = check("--json", config=f"[oslo_policy]\npolicy_file = {tmp_path}/absent.json")
-        failures = {each["check"] for each in json.loads(ran.out)["checks"] if each["result"] == "Failure"}
+        failures = {check["check"] for check in json.loads(ran.out)["checks"] if check["result"] == "Failure"}
         assert (ran.code, failures) == (2, {"Policy Rules"})
 
 
@@ -315,7 +316,7 @@ class TestErrors:
     @pytest.mark.parametrize(
         "command", [[], ["upgrade"], ["upgrade", "foo"], ["foo"], ["upgrade", "check", "foo"]], ids=" ".join
     )
-    def test_unknown_arguments_show_the_usage_and_fail_with_2(self, check, command):
+    def test_unknown_arguments_of_placement_status_show_the_usage_and_fail_with_2(self, check, command):
         ran = check(url="sqlite://", command=command)
         assert (ran.code, ran.out) == (2, "")
         assert ran.err.startswith("usage: placement-status ")

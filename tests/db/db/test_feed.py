@@ -14,7 +14,7 @@ from placement.db.schema.tables import change_writers, provider_changes
 from tests import made
 from tests.clock import PATIENCE, Clock
 from tests.db import faults, sql_hooks, writes
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 from tests.db.interleaving import just_before, wait_for_lock
 from tests.db.scenario_run import ScenarioRun
@@ -83,7 +83,7 @@ def test_the_strongest_of_several_changes_of_a_provider_is_recorded(database, ch
 def test_the_number_of_an_attempt_that_collided_is_used_by_the_next(database, backend, fault, at):
     touch(database, 1)
     plan = Plan(at=at, faults=[faults.collisions(backend.kind)[fault]])
-    planted(database, plan)
+    plant(database, plan)
     touch(database, 2)
     assert plan.injected
     (writer,) = writers(database)
@@ -114,7 +114,7 @@ def test_transactions_that_overlap_have_different_writers(database):
 def test_a_writer_whose_commit_was_not_answered_does_not_write_again(database, answer_only):
     """The transaction with its sequence number may still be committed."""
     touch(database, 1)
-    planted(database, Plan(at="COMMIT", faults=[faults.lose], answer_only=answer_only))
+    plant(database, Plan(at="COMMIT", faults=[faults.lose], answer_only=answer_only))
     with pytest.raises(errors.OutcomeUnknown):
         touch(database, 2)
     touch(database, 3)
@@ -139,7 +139,7 @@ def test_an_interrupted_statement_costs_no_writer(database, backend):
     assert len(writers(database)) == 1
 
 
-UNHEARD_OF = {"mariadb": faults._signal(1105, "HY000", rolls_back=False), "postgresql": faults._raise("42601")}
+UNKNOWN_ERRORS = {"mariadb": faults._signal(1105, "HY000", rolls_back=False), "postgresql": faults._raise("42601")}
 
 
 @pytest.mark.every_database
@@ -147,7 +147,7 @@ UNHEARD_OF = {"mariadb": faults._signal(1105, "HY000", rolls_back=False), "postg
 def test_a_writer_whose_commit_ended_in_an_unknown_error_does_not_write_again(database, backend):
     """The transaction may be committed, so its number may be in use."""
     touch(database, 1)
-    planted(database, Plan(at="COMMIT", faults=[UNHEARD_OF[backend.kind]], answer_only=True))
+    plant(database, Plan(at="COMMIT", faults=[UNKNOWN_ERRORS[backend.kind]], answer_only=True))
     with pytest.raises(sa.exc.DBAPIError):
         touch(database, 2)
     touch(database, 3)
@@ -158,7 +158,7 @@ def test_a_writer_whose_commit_ended_in_an_unknown_error_does_not_write_again(da
 def test_a_lost_connection_replaces_all_writers_of_the_process(database):
     """The database may have lost commits of these writers."""
     touch(database, 1)
-    planted(database, Plan(at="SELECT", faults=[faults.lose]))
+    plant(database, Plan(at="SELECT", faults=[faults.lose]))
 
     def work(db):
         db.execute(sa.select(1))
@@ -173,7 +173,7 @@ def test_a_lost_connection_replaces_all_writers_of_the_process(database):
 def test_a_commit_without_an_answer_replaces_all_writers_of_the_process(database):
     for writer in [database.writers.check_out(database.engine) for _ in range(2)]:
         database.writers.check_in(writer)
-    planted(database, Plan(at="COMMIT", faults=[faults.lose]))
+    plant(database, Plan(at="COMMIT", faults=[faults.lose]))
     with pytest.raises(errors.OutcomeUnknown):
         touch(database, 1)
     assert [*database.writers.idle] == []
@@ -224,7 +224,7 @@ def test_a_writer_deletes_its_old_rows_except_the_newest(database, clock):
     assert rows(database) == [(writer, 4, 4)]
 
 
-def see(database, writer, ago):
+def set_renewal(database, writer, ago):
     """Set the writer's last renewal to ``ago`` seconds before now."""
     then = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - datetime.timedelta(seconds=ago)
     execute(database, sa.update(change_writers).where(change_writers.c.id == writer).values(seen_at=then))
@@ -244,19 +244,19 @@ def test_an_abandoned_writer_is_ended_and_its_number_kept_for_the_same_time(data
     with opened(database.url) as idle:
         touch(idle, 2)
     (idle_writer,) = writers(database) - {dead_writer}
-    see(database, dead_writer, 3 * 3600)
+    set_renewal(database, dead_writer, 3 * 3600)
     touch(database, 3)
     (own,) = writers(database) - {dead_writer, idle_writer}
     assert len(rows(database)) == 4, "three hours are below the limit"
-    see(database, dead_writer, 4 * 3600 + 9)
+    set_renewal(database, dead_writer, 4 * 3600 + 9)
     touch(database, 4)
     ended = (own, 3, feed.NO_PROVIDER)
     assert rows(database) == sorted([(-dead_writer, 2, 1), (idle_writer, 1, 2), (own, 1, 3), (own, 2, 4), ended])
     assert writers(database) == {-dead_writer, idle_writer, own}
-    see(database, -dead_writer, 3 * 3600)
+    set_renewal(database, -dead_writer, 3 * 3600)
     touch(database, 5)
     assert -dead_writer in writers(database)
-    see(database, -dead_writer, 4 * 3600 + 9)
+    set_renewal(database, -dead_writer, 4 * 3600 + 9)
     touch(database)
     assert writers(database) == {idle_writer, own}
     assert {writer for writer, _, _ in rows(database)} == {idle_writer, own}
@@ -266,7 +266,7 @@ def test_a_writer_that_never_wrote_is_ended_too(database, clock):
     with opened(database.url) as dead:
         touch(dead)
     (writer,) = writers(database)
-    see(database, writer, 4 * 3600 + 9)
+    set_renewal(database, writer, 4 * 3600 + 9)
     touch(database, 1)
     assert -writer in writers(database)
     assert writer not in writers(database)
@@ -279,8 +279,8 @@ LOCKED = "SELECT change_writers.id \nFROM change_writers \nWHERE change_writers.
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_writer_that_renews_its_lease_just_before_its_end_continues(database, clock, dead_writer):
     """SQLite has no concurrent transactions."""
-    see(database, dead_writer, 5 * 3600)
-    with opened(database.url) as witness, just_before(database, LOCKED, lambda: see(witness, dead_writer, 0)):
+    set_renewal(database, dead_writer, 5 * 3600)
+    with opened(database.url) as witness, just_before(database, LOCKED, lambda: set_renewal(witness, dead_writer, 0)):
         touch(database, 3)
     assert dead_writer in writers(database)
     assert [seq for writer, seq, _ in rows(database) if writer == dead_writer] == [1, 2]
@@ -288,16 +288,16 @@ def test_a_writer_that_renews_its_lease_just_before_its_end_continues(database, 
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_the_number_kept_is_that_of_the_last_commit(database, clock, monkeypatch):
+def test_the_last_commit_of_an_ended_writer_is_kept(database, clock, monkeypatch):
     """The writer was suspended, and commits while another writer ends it."""
     recorded, go_on = threading.Event(), threading.Event()
     due = feed.Writer.maintenance_due
     with opened(database.url) as sleeper:
         touch(sleeper, 1)
         (writer,) = writers(database)
-        # It does not renew its lease after that commit, which would succeed in some runs.
+        # It does not renew its lease after that commit; in some runs the renewal would succeed.
         monkeypatch.setattr(feed.Writer, "maintenance_due", lambda writer_: writer_.id != writer and due(writer_))
-        see(database, writer, 5 * 3600)
+        set_renewal(database, writer, 5 * 3600)
         last = threading.Thread(target=touch, args=[sleeper, 2])
 
         def hold(connection, cursor, statement, parameters, context, executemany):
@@ -366,13 +366,13 @@ def test_a_writer_does_the_maintenance_once_a_minute(database, monkeypatch):
     monkeypatch.undo()  # the interval of the service
     clock = Clock()
     monkeypatch.setattr(feed, "time", clock)
-    tidied = []
+    maintained = []
     for clock.now in (0, 59, 61, 62, 120, 122):
         seen = []
         with sql_hooks.statements(database.engine, seen.append):
             touch(database, 1)
-        tidied.append(any(statement.startswith("UPDATE change_writers") for statement in seen))
-    assert tidied == [False, False, True, False, False, True]
+        maintained.append(any(statement.startswith("UPDATE change_writers") for statement in seen))
+    assert maintained == [False, False, True, False, False, True]
 
 
 def test_a_writer_returns_to_the_pool_if_no_connection_is_available(database_url):
@@ -410,7 +410,7 @@ def test_a_write_whose_writer_was_deleted_uses_a_new_one(database):
 def test_failed_maintenance_fails_no_write(database, backend, clock, caplog):
     touch(database, 1)
     plan = Plan(at="UPDATE change_writers", faults=faults.collisions(backend.kind)[:1], for_ever=True)
-    planted(database, plan)
+    plant(database, plan)
     database.write(lambda db: db.changed(2, feed.SHAPE))
     assert plan.injected
     assert "maintenance of the change feed failed" in caplog.text

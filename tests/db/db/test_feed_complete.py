@@ -18,17 +18,17 @@ from placement.http.endpoint import Endpoint
 from placement.index.refresh import loaded
 from tests import apis
 from tests.db import sql_hooks
-from tests.db.feed_audit import audited
+from tests.db.feed_audit import audit
 from tests.db.in_process import placement
 from tests.db.scenarios import Names, Write
 from tests.db.writes import ALL, HOST, REFUSED, SAME, VARIANTS, aggregates, claim, every_tenth, traits
 from tests.index.reader import Reader
 
 CHANGING = tuple(write for write in (*ALL, *VARIANTS) if write not in (*REFUSED, *SAME))
-each = pytest.mark.parametrize("write", every_tenth(CHANGING))
+each_write = pytest.mark.parametrize("write", every_tenth(CHANGING))
 
 
-def prepared(write, database):
+def prepare(write, database):
     """Send the preconditions of the write; return a function that sends its request."""
     names, service = Names(), placement(database)
     for call in write.before:
@@ -42,8 +42,8 @@ def prepared(write, database):
 def test_each_commit_records_its_changes(database, write):
     """An index that follows the feed equals a rebuilt one."""
     reader = Reader(database)
-    with audited(database) as commits:
-        request = prepared(write, database)
+    with audit(database) as commits:
+        request = prepare(write, database)
         reader.look(must_follow=True)
         before = len(commits)
         assert request().status == write.status
@@ -52,19 +52,19 @@ def test_each_commit_records_its_changes(database, write):
     reader.look(must_follow=True)
 
 
-@each
+@each_write
 def test_the_audit_sees_a_write_that_records_nothing(database, write):
-    request = prepared(write, database)
-    with audited(database) as commits, mock.patch.object(Transaction, "changed", autospec=True):
+    request = prepare(write, database)
+    with audit(database) as commits, mock.patch.object(Transaction, "changed", autospec=True):
         assert request().status == write.status
     assert any(commit.omissions for commit in commits) == bool(changed_of(commits))
 
 
-@each
+@each_write
 def test_the_audit_sees_a_record_that_is_too_weak(database, write):
-    request, changed = prepared(write, database), Transaction.changed
+    request, changed = prepare(write, database), Transaction.changed
     with (
-        audited(database) as commits,
+        audit(database) as commits,
         mock.patch.object(Transaction, "changed", lambda self, id_, _: changed(self, id_, feed.USAGE)),
     ):
         assert request().status == write.status
@@ -105,7 +105,7 @@ def test_every_endpoint_that_writes_has_a_scenario():
 
 
 def test_the_audit_compares_every_table_that_the_index_reads(database):
-    """Except the feed itself, and tables that only show whether a lease is due."""
+    """The feed itself, and tables that only show whether a lease is due, are exempt."""
     names, service = Names(), placement(database)
     for call in (
         *HOST,
@@ -117,7 +117,7 @@ def test_the_audit_compares_every_table_that_the_index_reads(database):
     indexed, compared = [], []
     with sql_hooks.statements(database.reading_engine, indexed.append):
         database.snapshot(loaded)
-    with sql_hooks.statements(database.engine, compared.append), audited(database):
+    with sql_hooks.statements(database.engine, compared.append), audit(database):
         pass
     others = {"feed_instance", "change_writers", "provider_changes", "claims", "consumers"}
     assert tables(indexed) - others == tables(compared) - others

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from placement.db.schema.tables import resource_providers
 from tests import made
-from tests.db.galera_pair import AGGREGATE, OTHER, aggregates, create_child, either_first, met, of
+from tests.db.galera_pair import AGGREGATE, OTHER, aggregates, create_child, either_first, of, retry_if_missed
 from tests.db.in_process import placement
 from tests.load.storm import Call, claim, name, new, stock
 from tests.made import opened
@@ -62,19 +62,19 @@ def test_a_node_returns_every_change_that_another_has_acknowledged(pair):
 # --- claims ----------------------------------------------------------------------------------------------------------
 
 
-@met
+@retry_if_missed
 def test_one_device_is_allocated_once(pair):
     provider = pair.provider(VGPU=1)
     assert pair.meet(claim({provider: {"VGPU": 1}}), claim({provider: {"VGPU": 1}})) == [204, 409]
 
 
-@met
+@retry_if_missed
 def test_one_of_two_first_claims_of_a_consumer_wins(pair):
     consumer, here, there = new(), pair.provider(VCPU=1), pair.provider(VCPU=1)
     assert pair.meet(claim([here], consumer=consumer), claim([there], consumer=consumer)) == [204, 409]
 
 
-@met
+@retry_if_missed
 @either_first
 def test_a_consumer_deleted_at_one_node_gains_nothing_at_the_other(pair, order):
     consumer, provider = new(), pair.provider(VCPU=2)
@@ -85,7 +85,7 @@ def test_a_consumer_deleted_at_one_node_gains_nothing_at_the_other(pair, order):
     assert statuses == [204, 409] or order == -1
 
 
-@met
+@retry_if_missed
 @either_first
 def test_inventory_is_deleted_only_if_it_is_not_claimed_at_the_other_node(pair, order):
     provider = pair.provider(VCPU=1)
@@ -96,18 +96,18 @@ def test_inventory_is_deleted_only_if_it_is_not_claimed_at_the_other_node(pair, 
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-def swept(table):
-    """Return a function that sweeps a database and returns the numbers of removed and marked rows."""
+def sweeper(table):
+    """Return a function that sweeps a database and returns the numbers of removed and marked rows of this table."""
 
     def work(database):
-        [sweep] = [each for each in made.sweep_database(database, grace=0) if each.table == table]
+        [sweep] = [sweep for sweep in made.sweep_database(database, grace=0) if sweep.table == table]
         return sweep.removed, sweep.marked
 
     return work
 
 
-def owned(pair, consumer, **owner):
-    """Return a claim for this owner."""
+def claim_for(pair, consumer, **owner):
+    """Return a claim of a new provider for this owner."""
     call = claim([pair.provider(VCPU=1)], consumer=consumer)
     return call._replace(body={**call.body, **owner})
 
@@ -118,19 +118,19 @@ class Owner:
     def __init__(self, pair, kind):
         self._pair, self._owner = pair, {kind: name("OWNER")}
 
-    def used(self):
+    def request_to_use(self):
         """Return a request that uses the name."""
         self._consumer = new()
-        return owned(self._pair, self._consumer, **self._owner)
+        return claim_for(self._pair, self._consumer, **self._owner)
 
-    def unused(self):
+    def request_to_free(self):
         """Return a request after which the name is unused."""
         return Call("DELETE", f"/allocations/{self._consumer}")
 
     def check(self):
         """Check that the last request used this name."""
-        shown = self._pair.ask(Call("GET", f"/allocations/{self._consumer}")).body
-        assert self._owner.items() <= shown.items()
+        consumer = self._pair.ask(Call("GET", f"/allocations/{self._consumer}")).body
+        assert self._owner.items() <= consumer.items()
 
 
 class Aggregate:
@@ -139,16 +139,16 @@ class Aggregate:
     def __init__(self, pair, _):
         self._pair, self._aggregate = pair, new()
 
-    def used(self):
+    def request_to_use(self):
         self._provider = self._pair.provider()
         return guarded_aggregates(self._provider, self._aggregate)
 
-    def unused(self):
+    def request_to_free(self):
         return aggregates(self._provider)
 
     def check(self):
-        shown = self._pair.ask(Call("GET", f"/resource_providers/{self._provider}/aggregates")).body
-        assert shown["aggregates"] == [self._aggregate]
+        body = self._pair.ask(Call("GET", f"/resource_providers/{self._provider}/aggregates")).body
+        assert body["aggregates"] == [self._aggregate]
 
 
 #: By table: the kind of its users, and the field in which a client names it.
@@ -168,46 +168,47 @@ def nothing_unused(pair):
     pair.settle()
 
 
-@met
+@retry_if_missed
 @either_first
 @pytest.mark.parametrize("table", NAMES)
 def test_a_name_that_is_in_use_again_is_not_removed(pair, nothing_unused, table, order):
     """It was marked long ago; one node removes it while the other uses it."""
     kind, field = NAMES[table]
     names = kind(pair, field)
-    for call in (names.used(), names.unused()):
+    for call in (names.request_to_use(), names.request_to_free()):
         assert pair.ask(call).status in (200, 204)
-    assert swept(table)(pair.databases[0]) == (0, 1)
+    assert sweeper(table)(pair.databases[0]) == (0, 1)
     pair.settle()
-    removed, used = pair.meet(*[swept(table), names.used()][::order])[::order]
+    removed, used = pair.meet(*[sweeper(table), names.request_to_use()][::order])[::order]
     assert (removed, used // 100) == ((1, 0) if order == 1 else (0, 0), 2)
     names.check()
 
 
-@met
+@retry_if_missed
 @either_first
 @pytest.mark.parametrize("table", NAMES)
-def test_a_name_that_is_marked_while_it_gets_used_stays(pair, nothing_unused, table, order):
+def test_a_name_that_is_marked_while_it_is_used_stays(pair, nothing_unused, table, order):
     """The sweep does not see the use, or the use does not see the mark; the next sweep sees both."""
     kind, field = NAMES[table]
     names = kind(pair, field)
-    for call in (names.used(), names.unused()):
+    for call in (names.request_to_use(), names.request_to_free()):
         assert pair.ask(call).status in (200, 204)
-    marked, used = pair.meet(*[swept(table), names.used()][::order])[::order]
+    marked, used = pair.meet(*[sweeper(table), names.request_to_use()][::order])[::order]
     assert (marked, used // 100) == ((0, 1), 2)
-    assert swept(table)(pair.databases[0]) == (0, 0)
+    assert sweeper(table)(pair.databases[0]) == (0, 0)
     names.check()
 
 
-@met
+@retry_if_missed
 def test_two_claims_of_a_new_project_share_its_row(pair):
     owner, consumers = name("OWNER"), [new(), new()]
-    assert pair.meet(*(owned(pair, consumer, project_id=owner, user_id=owner) for consumer in consumers)) == [204, 204]
+    claims = [claim_for(pair, consumer, project_id=owner, user_id=owner) for consumer in consumers]
+    assert pair.meet(*claims) == [204, 204]
     usages = pair.ask(Call("GET", f"/usages?project_id={owner}&user_id={owner}")).body["usages"]
     assert usages == {"INSTANCE": {"consumer_count": 2, "VCPU": 2}}
 
 
-@met
+@retry_if_missed
 def test_two_providers_may_join_a_new_aggregate(pair):
     aggregate, providers = new(), [pair.provider(), pair.provider()]
     assert pair.meet(*(guarded_aggregates(provider, aggregate) for provider in providers)) == [200, 200]
@@ -227,7 +228,7 @@ USES = {
 }
 
 
-@met
+@retry_if_missed
 @either_first
 @pytest.mark.parametrize("use", USES)
 def test_a_provider_is_deleted_with_everything_that_refers_to_it(pair, use, order):
@@ -241,7 +242,7 @@ def test_a_provider_is_deleted_with_everything_that_refers_to_it(pair, use, orde
         assert (deleted, used) == (409 if use == "child" else 204, 200)
 
 
-@met
+@retry_if_missed
 @either_first
 def test_a_provider_that_is_claimed_at_the_other_node_stays(pair, order):
     provider = pair.provider(VCPU=1)
@@ -249,7 +250,7 @@ def test_a_provider_that_is_claimed_at_the_other_node_stays(pair, order):
     assert statuses == ([204, 400] if order == 1 else [204, 409])
 
 
-@met
+@retry_if_missed
 def test_the_last_request_determines_the_aggregates(pair):
     """Two requests without a generation each replace the state."""
     provider = pair.provider()
@@ -268,18 +269,18 @@ def same_second(pair, monkeypatch):
     return lambda: pair.databases[0].write(lambda db: db.execute(sa.update(resource_providers)))
 
 
-@met
+@retry_if_missed
 @pytest.mark.parametrize("trees", ["one", "two"])
 @pytest.mark.parametrize("below", ["itself", "its child"])
 def test_two_moves_create_no_loop(pair, same_second, trees, below):
     root = pair.provider() if trees == "one" else None
     provider, other = pair.provider(root), pair.provider(root)
-    below_one, below_other = (pair.provider(each) if below == "its child" else each for each in (provider, other))
+    below_one, below_other = (pair.provider(parent) if below == "its child" else parent for parent in (provider, other))
     same_second()
     assert pair.meet(move(provider, below_other), move(other, below_one)) == [200, 400]
 
 
-@met
+@retry_if_missed
 @either_first
 @pytest.mark.parametrize("moving", ["parent", "grandparent"])
 def test_a_child_moves_along_with_its_parent(pair, moving, order):
@@ -291,13 +292,13 @@ def test_a_child_moves_along_with_its_parent(pair, moving, order):
     assert pair.meet(*[move(moved, target), create_child(new(), parent)][::order]) == [200, 200]
 
 
-@met
+@retry_if_missed
 def test_children_of_one_parent_are_created_at_both_nodes(pair):
     parent = pair.provider()
     assert pair.meet(create_child(new(), parent), create_child(new(), parent)) == [200, 200]
 
 
-@met
+@retry_if_missed
 @either_first
 def test_a_provider_does_not_move_below_a_deleted_one(pair, order):
     provider, target = pair.provider(), pair.provider()
@@ -324,38 +325,38 @@ ADDING = {
 }
 
 
-@met
+@retry_if_missed
 @either_first
 @pytest.mark.parametrize("how", ADDING)
 def test_a_class_is_deleted_only_if_no_provider_gets_inventory_of_it(pair, how, order):
     """Without a lock, 15 of 80 inventories remained, and the next class inherited them."""
-    resource_class = pair.named(Call("PUT", f"/resource_classes/{name('C')}"))
+    resource_class = pair.create_name(Call("PUT", f"/resource_classes/{name('C')}"))
     provider = pair.provider()
     calls = [Call("DELETE", f"/resource_classes/{resource_class}"), ADDING[how](provider, resource_class)]
     deleted, added = pair.meet(*calls[::order])[::order]
-    pair.named(Call("PUT", f"/resource_classes/{name('C')}"))
-    has = pair.ask(Call("GET", f"/resource_providers/{provider}/inventories")).body["inventories"]
+    pair.create_name(Call("PUT", f"/resource_classes/{name('C')}"))
+    inventories = pair.ask(Call("GET", f"/resource_providers/{provider}/inventories")).body["inventories"]
     if order == 1:
-        assert (deleted, added, [*has]) == (204, 400, [])
+        assert (deleted, added, [*inventories]) == (204, 400, [])
     else:
-        assert (deleted, added // 100, [*has]) == (409, 2, [resource_class])
+        assert (deleted, added // 100, [*inventories]) == (409, 2, [resource_class])
 
 
-@met
+@retry_if_missed
 @either_first
 def test_a_trait_is_deleted_only_if_no_provider_gets_it(pair, order):
-    trait = pair.named(Call("PUT", f"/traits/{name('T')}"))
+    trait = pair.create_name(Call("PUT", f"/traits/{name('T')}"))
     calls = [Call("DELETE", f"/traits/{trait}"), traits(pair.provider(), trait)]
     assert pair.meet(*calls[::order]) == ([204, 400] if order == 1 else [200, 409])
 
 
-@met
+@retry_if_missed
 def test_a_class_is_created_once(pair):
     resource_class = Call("PUT", f"/resource_classes/{name('C')}")
     assert pair.meet(resource_class, resource_class) == [201, 204]
 
 
-@met
+@retry_if_missed
 def test_classes_created_at_both_nodes_are_distinct(pair):
     calls = [Call("PUT", f"/resource_classes/{name('C')}") for _ in range(2)]
     assert pair.meet(*calls) == [201, 201]

@@ -1,4 +1,4 @@
-"""Inconsistent rows that this service never writes: after lost commits, by other programs, or by manual changes.
+"""Inconsistent rows, which this service never writes: left by lost commits, other implementations or manual changes.
 
 They cause no 5xx, and searches find everything that is consistent.
 """
@@ -149,7 +149,7 @@ def test_searches_find_every_consistent_provider(database, ids):
         if "!" not in search and "_B" not in search:
             assert CONSISTENT in summaries, search
     listed = call("GET", "/resource_providers", minor=39)
-    assert {each["uuid"] for each in listed.body["resource_providers"]} == {CONSISTENT, *INCONSISTENT.values()}
+    assert {provider["uuid"] for provider in listed.body["resource_providers"]} == {CONSISTENT, *INCONSISTENT.values()}
 
 
 def test_an_inconsistency_is_logged_once_and_briefly(database, ids, caplog, monkeypatch):
@@ -187,7 +187,7 @@ def claim(provider):
     return {"allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u"}
 
 
-def test_an_index_is_not_reported_as_different_again_and_again(database, ids, caplog):
+def test_an_index_of_inconsistent_rows_is_not_reported_as_different(database, ids, caplog):
     live_index = LiveIndex(database, 1e-9)
     for _ in range(3):
         live_index.current()
@@ -200,7 +200,7 @@ READS = ("", "/inventories", "/inventories/VCPU", "/usages", "/aggregates", "/tr
 @pytest.mark.parametrize("minor", [0, 6, 39])
 def test_no_read_fails(database, ids, minor):
     call = placement(database)
-    paths = [f"/resource_providers/{uuid_}{of}" for uuid_ in (CONSISTENT, *INCONSISTENT.values()) for of in READS]
+    paths = [f"/resource_providers/{uuid_}{part}" for uuid_ in (CONSISTENT, *INCONSISTENT.values()) for part in READS]
     paths += [f"/resource_providers?{search}" for search in (*SEARCHES[:4], "name=nameless", f"in_tree={CONSISTENT}")]
     paths += [f"/resource_providers?in_tree={uuid_}" for uuid_ in INCONSISTENT.values()]
     paths += [f"/allocation_candidates?resources=VCPU:1&in_tree={uuid_}" for uuid_ in INCONSISTENT.values()]
@@ -211,7 +211,7 @@ def test_no_read_fails(database, ids, minor):
 
 
 @pytest.fixture
-def described(database, ids):
+def validating_app(database, ids):
     return validated_service(database)
 
 
@@ -226,13 +226,13 @@ def validated_service(database, **options):
     return Described(deploy.loadapp(web.configuration(placement_database__connection=url, **options), database))
 
 
-def test_the_gauges_are_numbers(database, ids):
+def test_the_values_of_the_gauges_are_finite(database, ids):
     for name, amounts in database.snapshot(loaded).snapshot.totals().items():
         assert all(map(math.isfinite, amounts)), name
 
 
-def test_a_dry_run_shows_the_room_of_any_provider(described):
-    call = caller.inside(described)
+def test_a_dry_run_shows_the_free_capacity_of_any_provider(validating_app):
+    call = caller.inside(validating_app)
     for uuid_ in (CONSISTENT, *INCONSISTENT.values()):
         tried = call("PUT", f"/allocations/{uuid.uuid4()}?dry_run=true", 12, claim(uuid_))
         assert tried.status == 200, (uuid_, tried)
@@ -241,7 +241,7 @@ def test_a_dry_run_shows_the_room_of_any_provider(described):
 
 def test_no_write_fails(database, ids):
     call = placement(database)
-    number = 0
+    changed_inventories = 0
     for name, uuid_ in INCONSISTENT.items():
         path = f"/resource_providers/{uuid_}"
 
@@ -254,16 +254,15 @@ def test_no_write_fails(database, ids):
             return answer
 
         stock = {"inventories": {"VCPU": {"total": 9}}, "resource_provider_generation": generation()}
-        number += ask("PUT", f"{path}/inventories", stock).status == 200
+        changed_inventories += ask("PUT", f"{path}/inventories", stock).status == 200
         ask("PUT", f"{path}/traits", {"traits": [], "resource_provider_generation": generation()})
         ask("PUT", f"{path}/aggregates", {"aggregates": [AGGREGATE], "resource_provider_generation": generation()})
         ask("PUT", f"/allocations/{uuid.uuid4()}", {**claim(uuid_), "consumer_generation": None})
         ask("POST", "/resource_providers", {"name": f"below {name}", "parent_provider_uuid": uuid_})
         ask("PUT", path, {"name": name, "parent_provider_uuid": CONSISTENT})
         ask("DELETE", path)
-    assert number == len(INCONSISTENT) - 2, "an over-committed class, and an unknown class"
-    held = call("GET", f"/allocations/{CONSUMER}", minor=36)
-    assert held.status == 200
+    assert changed_inventories == len(INCONSISTENT) - 2, "an over-committed class, and an unknown class"
+    assert call("GET", f"/allocations/{CONSUMER}", minor=36).status == 200
     for method, path, body in (
         ("PUT", f"/allocations/{CONSUMER}", {**claim(CONSISTENT), "consumer_generation": 0}),
         ("DELETE", f"/allocations/{CONSUMER}", None),

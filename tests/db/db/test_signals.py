@@ -126,7 +126,7 @@ def test_a_driver_error_is_published_with_its_label(database, received):
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_deadlock_is_published_as_one(database, received):
+def test_a_deadlock_is_published_as_a_deadlock(database, received):
     service = placement(database)
     first_host, second_host = host(service), host(service)
     barrier = threading.Barrier(2)
@@ -156,7 +156,7 @@ def test_a_deadlock_is_published_as_one(database, received):
     assert received.of("retried") == received.of("driver_error")
 
 
-def test_each_statement_and_commit_is_timed_once_statements_are_timed(database, received):
+def test_each_statement_and_commit_is_timed_once_their_publication_is_enabled(database, received):
     service = placement(database)
     provider = host(service)
     service("PUT", f"/allocations/{uuid.uuid4()}", 39, holding([provider]))  # creates its project and user

@@ -11,7 +11,7 @@ import re
 import pytest
 
 from tests import apis
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 from tests.db.scenarios import Call, Names
 from tests.db.writes import ADDED, HOST, claim, provider, stock
@@ -40,11 +40,11 @@ def names(service):
     return names
 
 
-def test_a_claim_of_three_classes_for_a_new_consumer(database, service, names, budget):
+def test_a_claim_of_three_classes_for_a_new_consumer_is_within_the_budget(database, service, names, budget):
     plan = Plan()
-    planted(database, plan)
+    plant(database, plan)
     assert service(*names.fill(claim(**OWN))).status == 204
-    statements = plan.counted
+    statements = plan.statements_without_begin
     assert len(statements) == budget, statements
     assert statements[-1] == "COMMIT"
 
@@ -54,9 +54,9 @@ def test_a_claim_without_the_history_is_within_the_budget_of_every_database(data
     with opened(database.url, recorded=False) as without:
         service = placement(without)
         assert service(*names.fill(claim(consumer="consumer_first", **OWN))).status == 204  # inserts a writer
-        planted(without, plan)
+        plant(without, plan)
         assert service(*names.fill(claim(**OWN))).status == 204
-    statements = plan.counted
+    statements = plan.statements_without_begin
     assert len(statements) == BUDGET, statements
 
 
@@ -69,12 +69,12 @@ def test_mariadb_receives_only_the_statements_of_the_budget(database, service, n
         connection.commit()
     assert service(*names.fill(claim(**OWN))).status == 204
     with database.engine.connect() as connection:
-        question = (
+        round_trips = (
             questions(connection)
             - before
             - len(["the question before", "its COMMIT", "ROLLBACK as it returned to the pool"])
         )
-    assert question == BUDGET
+    assert round_trips == BUDGET
 
 
 def questions(connection):
@@ -102,10 +102,10 @@ def test_a_claim_on_three_providers_takes_one_more_statement(database, service, 
         for call in (provider(name_), stock(name_, VCPU=8)):
             assert service(*names.fill(call)).status == 200
     plan = Plan()
-    planted(database, plan)
+    plant(database, plan)
     everywhere = {name: {"VCPU": 1} for name in ("host", "second", "third")}
     assert service(*names.fill(claim(**everywhere))).status == 204
-    assert len(plan.counted) == budget + 1
+    assert len(plan.statements_without_begin) == budget + 1
 
 
 MALFORMED = [
@@ -120,7 +120,7 @@ MALFORMED = [
     ("POST", "/reshaper", {}),
     ("POST", "/resource_providers", {}),
     ("POST", "/resource_classes", {}),
-    *(case for each in ADDED for case in each.MALFORMED),
+    *(case for module in ADDED for case in module.MALFORMED),
 ]
 
 
@@ -142,11 +142,11 @@ def test_every_endpoint_that_reads_a_body_has_a_malformed_example():
 
 @pytest.mark.parametrize(("method", "path", "body"), MALFORMED)
 def test_a_malformed_body_takes_no_lock(database, service, names, method, path, body):
-    """A missing provider goes first, so one read looks it up; no transaction begins."""
+    """A missing provider takes precedence, so one read looks it up; no transaction begins."""
     sent = names.fill(Call(f"{method} {path}", body, None))
     service(*sent)  # a new connection sends its own queries
     plan = Plan()
-    planted(database, plan)
+    plant(database, plan)
     assert service(*sent).status == 400
     assert len(plan.seen) <= 1, plan.seen
     assert all(statement.startswith("SELECT") and "FOR UPDATE" not in statement for statement in plan.seen)

@@ -54,8 +54,8 @@ def claim(
     database: Database, consumer: str, resources: Mapping[str, Mapping[str, int]], owner: Owner = CLIENT_OWNER
 ) -> None:
     """Claim amounts by provider and class, like a Placement client; without providers, end the consumer."""
-    held = database.read(lambda db: Holding.find(db, consumer))
-    claim_ = Claim(consumer, resources, owner, generation=held.generation if held else None)
+    holding = database.read(lambda db: Holding.find(db, consumer))
+    claim_ = Claim(consumer, resources, owner, generation=holding.generation if holding else None)
     database.write(lambda db: ClaimSet(db, [claim_]).place())
 
 
@@ -73,15 +73,15 @@ class Nodes:
 
     def node(self, name: str | None = None, *, traits: Iterable[str] = (), **columns: Any) -> str:
         """Create a node, available unless ``columns`` state otherwise, and return its uuid."""
-        created = str(uuid.uuid4())
+        node = str(uuid.uuid4())
 
         def work(db: Transaction) -> None:
-            locked = LockedNode.create(db, created, **{**_AVAILABLE, "name": name, **columns})
+            locked_node = LockedNode.create(db, node, **{**_AVAILABLE, "name": name, **columns})
             if traits:
-                locked.replace_traits(traits)
+                locked_node.replace_traits(traits)
 
         self.database.write(work)
-        return created
+        return node
 
     def change(self, node: str, **columns: Any) -> None:
         self.database.write(lambda db: LockedNode.lock(db, node).update(**columns))
@@ -174,7 +174,7 @@ class Client(Nodes):
             document = json.loads(document["error_message"])
         return Answer(int(status.split()[0]), document, {name.lower(): value for name, value in replied})
 
-    def created(self, **body: Any) -> Any:
+    def create_allocation(self, **body: Any) -> Any:
         """Create an allocation; return its document once its state is final."""
         answer = self("POST", "/allocations", {"resource_class": "bm", **body})
         assert answer.status == 201, answer

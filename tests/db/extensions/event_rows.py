@@ -40,7 +40,7 @@ def chain(database, key, number, start=0):
         write(database, (key, generation, generation + 1))
 
 
-def aged(database, last, days):
+def set_age(database, last, days):
     """Set the age in days of all transactions up to the position ``last``."""
     at = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - datetime.timedelta(days=days)
     with database.engine.begin() as connection:
@@ -51,7 +51,7 @@ def key(number):
     return str(uuid.UUID(int=number))
 
 
-def unordered(database):
+def count_without_position(database):
     """Return the number of transactions with events but without a position."""
     transactions = sa.select(table.c.writer_id, table.c.seq).distinct().subquery()
     query = (
@@ -81,7 +81,7 @@ def in_order(database):
 
 
 def without_row(database):
-    """Return objects whose row ids are missing or wrong, and events of lifetimes whose creation is not recorded."""
+    """Return objects whose row ids are missing or wrong, and events of lifetimes without an event of their creation."""
     has_generation = sa.or_(table.c.before_generation.is_not(None), table.c.generation.is_not(None))
     query = sa.select(table.c.kind, table.c.uuid, table.c.before_generation, table.c.generation, table.c.row_id)
     rows = database.read(lambda db: db.execute(query.where(has_generation)).all())

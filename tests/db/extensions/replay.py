@@ -55,14 +55,14 @@ class State:
         if value is None or value is False:
             self.facts.pop(fact, None)
         else:
-            self.facts[fact] = rounded(value)
+            self.facts[fact] = round_ratio(value)
 
     def get(self, *fact: str) -> Any:
         """Return the value of a fact; None if there is none."""
         return self.facts.get(fact)
 
 
-def rounded(value: Any) -> Any:
+def round_ratio(value: Any) -> Any:
     """Return a number with the precision of a ratio in MySQL."""
     return float(f"{value:.5g}") if isinstance(value, float) else value
 
@@ -121,7 +121,7 @@ def _read_members(db: Connection, state: State) -> None:
 
 
 def _read_consumers(db: Connection, state: State) -> None:
-    for row in db.execute(_HELD):
+    for row in db.execute(_ALLOCATIONS):
         state.put(CONSUMER, row.consumer, "allocations", row.provider, row.name, value=row.used)
         state.put(PROVIDER, row.provider, "allocations", row.consumer, row.name, value=row.used)
         state.put(PROVIDER, row.provider, "consumers", row.consumer, value=True)
@@ -141,7 +141,7 @@ def _read_nodes(db: Connection, state: State) -> None:
 
 _P = resource_providers.c
 _A = allocations.c
-_HELD = (
+_ALLOCATIONS = (
     sa.select(
         *(_A.consumer_id.label("consumer"), _A.used, resource_providers.c.uuid.label("provider")),
         *(resource_classes.c.name, consumers.c.generation, projects.c.external_id.label("project")),
@@ -161,7 +161,7 @@ _HELD = (
 # --- from the events --------------------------------------------------------------------------------------------------
 
 
-def replayed(database: Database) -> State:
+def replay(database: Database) -> State:
     """Return the state after applying all events to an empty one."""
     result = State()
     for event in event_rows.following(database):
@@ -177,7 +177,7 @@ def apply(state: State, event: Event) -> None:
     """
     if event.kind in (RESOURCE_CLASS, TRAIT):
         old, new = event.changes["name"]
-        _named(state, event.kind, old, new)
+        _rename(state, event.kind, old, new)
         return
     assert event.uuid is not None
     before, after = event.generations
@@ -193,11 +193,11 @@ def apply(state: State, event: Event) -> None:
             assert (present is not None) == (old is not None), (event, fact, present)
             state.put(*fact, value=new is not None)
         elif path != ("reason",):
-            assert (present or None) == (rounded(old) or None), (event, fact, present)
+            assert (present or None) == (round_ratio(old) or None), (event, fact, present)
             state.put(*fact, value=new)
 
 
-def _named(state: State, kind: str, old: str | None, new: str | None) -> None:
+def _rename(state: State, kind: str, old: str | None, new: str | None) -> None:
     """Create, rename or delete a class or a trait; facts about a renamed class get its new name."""
     if old is not None:
         assert state.facts.pop((kind, old), None), (kind, old)
@@ -233,7 +233,7 @@ def differences(first: State, other: State) -> dict[Fact, tuple[Any, Any]]:
 def untruths(database: Database) -> list[str]:
     """Replay all events, and return a sentence for each difference from the tables."""
     try:
-        different = differences(replayed(database), read(database))
+        different = differences(replay(database), read(database))
     except AssertionError as untrue:
         return [str(untrue)]
     return [f"{' '.join(fact)}: {pair[0]} by the events, {pair[1]} in the tables" for fact, pair in different.items()]

@@ -39,27 +39,27 @@ def ids(database, backend):
 
 
 @pytest.fixture
-def described(database, ids):
+def validating_app(database, ids):
     return validated_service(database, console__enabled=True)
 
 
-def test_no_v1_request_fails(described):
+def test_no_v1_request_fails(validating_app):
     paths = [*V1, *(path.format(uuid_) for uuid_ in (CONSISTENT, *INCONSISTENT.values()) for path in V1_OF_PROVIDER)]
     for path in paths:
-        reply = web.ask(described, "GET", f"/v1/{path}", caller.ADMIN)
+        reply = web.ask(validating_app, "GET", f"/v1/{path}", caller.ADMIN)
         assert reply.status_int == 200, (path, reply.text)
         json.loads(reply.text, parse_constant=pytest.fail)
 
 
-def test_no_console_page_fails(described):
+def test_no_console_page_fails(validating_app):
     for path in (*PAGES, *(f"/providers/{uuid_}" for uuid_ in (CONSISTENT, *INCONSISTENT.values()))):
-        reply = web.ask(described, "GET", f"/console{path}", caller.ADMIN)
+        reply = web.ask(validating_app, "GET", f"/console{path}", caller.ADMIN)
         assert reply.status_int == 200, (path, reply.text)
         assert not re.search(r"\b(nan|inf|infinity)\b", reply.text.lower().replace("endless", "")), path
 
 
-def test_the_overview_shows_the_inventories_of_the_placement_api(described):
-    call = caller.inside(described)
+def test_the_overview_shows_the_inventories_of_the_placement_api(validating_app):
+    call = caller.inside(validating_app)
     inventories = {
         provider["uuid"]: provider["inventories"] for provider in call("GET", "/v1/overview").body["providers"]
     }

@@ -9,7 +9,7 @@ import pytest
 
 from placement import signals
 from tests import caller, servers
-from tests.db.test_search_log import LOGGER, facts, served
+from tests.db.test_search_log import LOGGER, facts, start_service
 
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
@@ -18,7 +18,7 @@ SEARCHES = ("/v1/capacity", "/v1/explain", "/console/query")
 
 @pytest.fixture
 def app(database):
-    return served(database, console__enabled=True)
+    return start_service(database, console__enabled=True)
 
 
 @pytest.mark.parametrize("path", SEARCHES)
@@ -35,7 +35,7 @@ def test_other_requests_log_nothing_about_searches(app, caplog):
     assert facts(app, caplog, "/v1/overview") == {}
 
 
-def test_a_call_for_claims_logs_the_numbers_of_claimed_and_refused_requests(app, caplog):
+def test_a_request_for_claims_logs_the_numbers_of_placed_and_refused_claims(app, caplog):
     owner = {"consumer_type": "INSTANCE", "project_id": "p", "user_id": "u", "query": "resources=VCPU:2"}
     call = {"requests": [{"consumer": str(uuid.uuid4()), **owner} for _ in range(3)]}
     counted = []

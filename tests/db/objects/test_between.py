@@ -57,16 +57,16 @@ class Cloud:
             body |= {"consumer_generation": generation, "consumer_type": "INSTANCE"}
         return call("PUT", f"/allocations/{consumer or self.consumer}", minor, body).status
 
-    def used(self):
+    def usages(self):
         pages = [f"/resource_providers/{host}/usages" for host in self.hosts]
         return [self.call("GET", page).body["usages"]["VCPU"] for page in pages]
 
     def free(self):
-        """Return the usage in the index."""
+        """Return the free capacity of each host in the index."""
         page = "/allocation_candidates?resources=VCPU:1"
         summaries = self.call("GET", page).body["provider_summaries"]
-        shown = [summaries[host]["resources"]["VCPU"] if host in summaries else None for host in self.hosts]
-        return [TOTAL if of is None else of["capacity"] - of["used"] for of in shown]
+        amounts = [summaries[host]["resources"]["VCPU"] if host in summaries else None for host in self.hosts]
+        return [TOTAL if resource is None else resource["capacity"] - resource["used"] for resource in amounts]
 
     def just_before(self, beginning, act):
         return interleaving.just_before(self.database, beginning, act)
@@ -76,8 +76,8 @@ class Cloud:
 def cloud(database, request):
     """With a history, claims lock the consumers before they read the allocations."""
     recorded = request.param
-    with opened(database.url, recorded=recorded) as one, opened(database.url, recorded=recorded) as other:
-        yield Cloud(one, other)
+    with opened(database.url, recorded=recorded) as here, opened(database.url, recorded=recorded) as elsewhere:
+        yield Cloud(here, elsewhere)
 
 
 def test_a_changed_consumer_is_not_changed_with_its_old_generation(cloud):
@@ -88,7 +88,7 @@ def test_a_changed_consumer_is_not_changed_with_its_old_generation(cloud):
 
     with cloud.just_before("UPDATE consumers", meanwhile):
         assert cloud.claim(cloud.call, {here: 2}, 1) == 409
-    assert cloud.used() == [0, 1]
+    assert cloud.usages() == [0, 1]
 
 
 def test_a_changed_consumer_is_not_ended_with_its_old_generation(cloud):
@@ -97,7 +97,7 @@ def test_a_changed_consumer_is_not_ended_with_its_old_generation(cloud):
 
     with cloud.just_before(holding_consumers, meanwhile):
         assert cloud.claim(cloud.call, {}, 1) == 409
-    assert cloud.used() == [0, 1]
+    assert cloud.usages() == [0, 1]
 
 
 def test_a_consumer_that_moved_is_released_at_its_new_host(cloud):
@@ -111,7 +111,7 @@ def test_a_consumer_that_moved_is_released_at_its_new_host(cloud):
 
     with cloud.just_before(holding_consumers, meanwhile):
         assert cloud.claim(cloud.call, {here: 2}, minor=27) == 204
-    assert cloud.used() == [2, 0]
+    assert cloud.usages() == [2, 0]
     assert cloud.free() == [TOTAL - 2, TOTAL]
 
 
@@ -131,7 +131,7 @@ def test_a_claim_without_a_generation_does_not_collide_with_a_change_of_its_cons
     with cloud.just_before(holding_consumers, meanwhile):
         cloud.database.write(work)
     assert attempts == [1]
-    assert cloud.used() == [amounts.get("VCPU", 0), 0]
+    assert cloud.usages() == [amounts.get("VCPU", 0), 0]
 
 
 def test_a_consumer_created_meanwhile_is_noticed(cloud):
@@ -142,12 +142,12 @@ def test_a_consumer_created_meanwhile_is_noticed(cloud):
 
     with cloud.just_before("INSERT INTO consumers", meanwhile):
         assert cloud.claim(cloud.call, {here: 2}, consumer=consumer) == 409
-    assert cloud.used() == [1, 1]
+    assert cloud.usages() == [1, 1]
 
 
 @pytest.fixture
 def rowless(cloud, database):
-    """The consumer has no row, as in very old databases, and no response shows its allocations."""
+    """Delete the row of the consumer, as in very old databases: no response shows its allocations."""
     database.write(lambda db: db.execute(sa.delete(consumers)))
 
 
@@ -162,7 +162,7 @@ def test_a_rowless_consumer_that_claimed_meanwhile_is_not_ended(cloud, rowless):
 
     with cloud.just_before(ending, meanwhile):
         assert cloud.claim(cloud.call, {}) == 409
-    assert cloud.used() == [0, 1]
+    assert cloud.usages() == [0, 1]
 
 
 def test_a_rowless_consumer_is_locked_while_it_ends(cloud, rowless):
@@ -181,7 +181,7 @@ def test_a_rowless_consumer_is_locked_while_it_ends(cloud, rowless):
         assert cloud.claim(cloud.call, {}) == 204
     claimer.join()
     assert statuses == [204]
-    assert cloud.used() == [0, 1]
+    assert cloud.usages() == [0, 1]
 
 
 def test_the_last_free_unit_is_allocated_once(cloud):
@@ -193,7 +193,7 @@ def test_the_last_free_unit_is_allocated_once(cloud):
 
     with cloud.just_before("UPDATE resource_providers", meanwhile):
         assert cloud.claim(cloud.call, {here: 1}, consumer=str(uuid.uuid4())) == 409
-    assert cloud.used() == [TOTAL, 0]
+    assert cloud.usages() == [TOTAL, 0]
 
 
 def test_a_provider_deleted_meanwhile_is_refused(cloud):
@@ -248,9 +248,9 @@ def test_an_inventory_keeps_its_class_if_class_names_are_exchanged(cloud, how):
         else:
             changed = {"resource_provider_generation": 2, "total": 9}
             assert cloud.call("PUT", f"{page}/{first}", 39, changed).status == 200
-    shown = cloud.call("GET", page).body["inventories"]
-    left = {"removed": {first: 2}, "emptied": {}, "updated": {first: 9, third: 1}}[how]
-    assert {name: record["total"] for name, record in shown.items()} == left
+    inventories = cloud.call("GET", page).body["inventories"]
+    expected = {"removed": {first: 2}, "emptied": {}, "updated": {first: 9, third: 1}}[how]
+    assert {name: record["total"] for name, record in inventories.items()} == expected
 
 
 def test_capacity_that_a_consumer_of_the_request_takes_meanwhile_is_free_for_the_request(cloud):
@@ -267,4 +267,4 @@ def test_capacity_that_a_consumer_of_the_request_takes_meanwhile_is_free_for_the
 
     with cloud.just_before(holding_consumers, appear):
         assert cloud.call("POST", "/allocations", 13, body).status == 204
-    assert cloud.used() == [2, 0]
+    assert cloud.usages() == [2, 0]

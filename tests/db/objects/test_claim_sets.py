@@ -30,7 +30,7 @@ OWNER = Owner("project", "user")
 
 @pytest.fixture
 def host(database):
-    """A provider with eight VCPU; the names of the owner have rows, so a claim takes one attempt."""
+    """Create a provider with eight VCPU; the names of the owner have rows, so a claim takes one attempt."""
     database.write(
         lambda db: LockedProvider.create(db, uuid=HOST, name="host").replace_inventories([Inventory("VCPU", TOTAL)])
     )
@@ -47,7 +47,7 @@ def place(database, *claims):
     database.write(lambda db: ClaimSet(db, claims).place())
 
 
-def used(database):
+def usage(database):
     return database.read(lambda db: Usage.of_provider(db, ResourceProvider.get(db, HOST)))["VCPU"]
 
 
@@ -56,7 +56,7 @@ def names_of(database, table):
     return {*database.read(lambda db: db.execute(column).scalars().all())}
 
 
-def held(database, consumer):
+def amount_of(database, consumer):
     holding = database.read(lambda db: Holding.find(db, consumer))
     return holding and holding.resources[HOST]["VCPU"]
 
@@ -76,9 +76,9 @@ def test_a_refused_claim_leaves_no_names_behind_while_others_are_placed(database
 def test_the_claims_of_a_set_never_exceed_the_capacity_together(database):
     with pytest.raises(errors.CapacityExceeded):
         place(database, claim(5), claim(4))
-    assert used(database) == 0, "all or none"
+    assert usage(database) == 0, "all or none"
     place(database, claim(5), claim(3))
-    assert used(database) == TOTAL
+    assert usage(database) == TOTAL
 
 
 @pytest.mark.usefixtures("host")
@@ -86,9 +86,9 @@ def test_another_claim_of_the_set_can_take_the_capacity_that_one_releases(databa
     first, second = str(uuid.uuid4()), str(uuid.uuid4())
     place(database, claim(4, first))
     place(database, claim(TOTAL - 1, second, generation=None), claim(1, first, generation=1))
-    assert (held(database, first), held(database, second)) == (1, TOTAL - 1)
+    assert (amount_of(database, first), amount_of(database, second)) == (1, TOTAL - 1)
     place(database, claim(TOTAL, first), claim(0, second))
-    assert (held(database, first), held(database, second)) == (TOTAL, None)
+    assert (amount_of(database, first), amount_of(database, second)) == (TOTAL, None)
 
 
 @pytest.mark.usefixtures("host")
@@ -98,16 +98,16 @@ def test_capacity_released_by_a_claim_is_free_for_the_claims_judged_after_it(dat
     claims = [claim(1, consumer, generation=1), *(claim(amount, generation=None) for amount in (TOTAL - 1, 1))]
     outcomes = database.write(lambda db: ClaimSet(db, claims).place_each())
     assert [type(outcome) for outcome in outcomes] == [PlacedClaim, PlacedClaim, errors.CapacityExceeded]
-    assert used(database) == TOTAL
+    assert usage(database) == TOTAL
 
 
 @pytest.mark.usefixtures("host")
 def test_a_wrong_generation_of_one_consumer_refuses_the_set(database):
-    known = str(uuid.uuid4())
-    place(database, claim(1, known))
+    consumer = str(uuid.uuid4())
+    place(database, claim(1, consumer))
     with pytest.raises(errors.ConsumerGenerationConflict):
-        place(database, claim(1, generation=None), claim(2, known, generation=7))
-    assert used(database) == 1
+        place(database, claim(1, generation=None), claim(2, consumer, generation=7))
+    assert usage(database) == 1
 
 
 @pytest.mark.usefixtures("host")
@@ -126,17 +126,17 @@ def test_many_new_consumers_take_no_more_statements_than_two(database):
 
 @pytest.mark.usefixtures("host")
 def test_inventory_added_between_the_steps_counts_for_the_claims(database):
-    wanted = claim(TOTAL + 1)
+    large_claim = claim(TOTAL + 1)
 
     def work(db):
         def grow(claimed_ids):
             providers = LockedProvider.lock_all(db, claimed_ids)
             providers[HOST].replace_inventories([Inventory("VCPU", TOTAL + 1)])
 
-        ClaimSet(db, [wanted]).place(prepare=grow)
+        ClaimSet(db, [large_claim]).place(prepare=grow)
 
     database.write(work)
-    assert used(database) == TOTAL + 1
+    assert usage(database) == TOTAL + 1
 
 
 @pytest.mark.usefixtures("host")
@@ -146,20 +146,20 @@ def test_inventory_added_between_the_steps_counts_for_the_claims(database):
 )
 def test_without_a_generation_a_consumer_is_locked_before_it_is_read(database, generation, locking):
     """Otherwise a claim could collide in every attempt while others keep writing the same consumer."""
-    known, locked = str(uuid.uuid4()), []
-    place(database, claim(1, known))
-    database.write(lambda db: _attempt(db, database, known, generation, locked))
-    assert locked == locking
-    assert held(database, known) == 2
+    consumer, locking_attempts = str(uuid.uuid4()), []
+    place(database, claim(1, consumer))
+    database.write(lambda db: _attempt(db, database, consumer, generation, locking_attempts))
+    assert locking_attempts == locking
+    assert amount_of(database, consumer) == 2
 
 
-def _attempt(db, database, known, generation, locked):
+def _attempt(db, database, consumer, generation, locking_attempts):
     """Claim, and note the number of the attempt if it locks the consumer; two attempts collide."""
     with sql_hooks.writes(database.engine) as written:
-        ClaimSet(db, [claim(2, known, generation=generation)]).place()
+        ClaimSet(db, [claim(2, consumer, generation=generation)]).place()
     # Only the lock inserts a row that may exist.
     if any(statement.startswith("INSERT INTO consumers") for statement in written):
-        locked.append(db.attempt)
+        locking_attempts.append(db.attempt)
     if db.attempt < 3:
         raise Collision
 
@@ -173,6 +173,6 @@ def test_a_set_may_keep_or_reduce_its_sum_above_the_capacity(database):
     with pytest.raises(errors.CapacityExceeded):
         place(database, claim(5, first), claim(4, second))
     place(database, claim(5, first), claim(3, second))
-    assert (held(database, first), held(database, second)) == (5, 3)
+    assert (amount_of(database, first), amount_of(database, second)) == (5, 3)
     place(database, claim(4, first), claim(3, second))
-    assert used(database) == 7
+    assert usage(database) == 7

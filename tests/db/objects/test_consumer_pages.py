@@ -25,7 +25,7 @@ VCPU, DISK_GB = 0, 2
 
 @pytest.fixture
 def ids(database):
-    """The ids of two providers."""
+    """Create two providers; return their ids."""
 
     def work(db):
         provider_ids = []
@@ -47,14 +47,14 @@ def claims(database, number, *, project="red", consumer_type="INSTANCE", **alloc
     return made
 
 
-def pages(database, wanted, limit=100):
+def pages(database, condition, limit=100):
     """Return the uuids of each page."""
-    uuids, after = [], 0
-    while after is not None:
-        page = database.read(lambda db, after=after: consumer_pages.page(db, wanted, limit, after))
+    uuids, start = [], 0
+    while start is not None:
+        page = database.read(lambda db, start=start: consumer_pages.page(db, condition, limit, start))
         uuids.append([holder.uuid for holder in page.holders])
-        assert page.next is None or page.next > after
-        after = page.next
+        assert page.next is None or page.next > start
+        start = page.next
     return uuids
 
 
@@ -137,9 +137,9 @@ def test_consumers_without_allocations_are_skipped(database, ids, limit):
     made = claims(database, 4, host={"VCPU": 1})
     with database.engine.begin() as connection:
         connection.execute(sa.delete(allocations).where(allocations.c.consumer_id.in_(made[1:3])))
-    left = [made[0], made[3]]
-    for wanted in (ConsumerFilter(), ConsumerFilter(project="red"), ConsumerFilter(providers=[ids["host"]])):
-        assert [*itertools.chain(*pages(database, wanted, limit))] == left
+    holders = [made[0], made[3]]
+    for condition in (ConsumerFilter(), ConsumerFilter(project="red"), ConsumerFilter(providers=[ids["host"]])):
+        assert [*itertools.chain(*pages(database, condition, limit))] == holders
     with database.engine.begin() as connection:
         assert connection.execute(sa.select(sa.func.count()).select_from(consumers)).scalar() == 4
 

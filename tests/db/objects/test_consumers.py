@@ -20,7 +20,7 @@ CONSUMER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c002"
 
 @pytest.fixture
 def service(database):
-    """The service, with a host of two VCPU."""
+    """Return the service, with a host of two VCPU."""
     call = placement(database)
     assert call("POST", "/resource_providers", 39, {"name": "host", "uuid": HOST}).status == 200
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 2}}}
@@ -69,7 +69,7 @@ def test_consumers_are_written_in_one_order(database, service):
 
 @pytest.fixture
 def ghost(database, service):
-    """A consumer row without allocations, as the reference implementation leaves them."""
+    """Create a consumer row without allocations, as the reference implementation leaves them."""
     row = {"uuid": CONSUMER, "generation": 5, "project_id": 0, "user_id": 0}
     database.write(lambda db: db.execute(sa.insert(consumers), row))
 
@@ -94,15 +94,17 @@ def test_the_row_is_deleted_with_its_allocations(database, service, ghost):
 
 
 @pytest.fixture
-def stranded(database, service):
-    """A consumer that also has an allocation on a deleted provider, as the reference implementation leaves it."""
+def consumer_on_deleted_provider(database, service):
+    """Create a consumer with an allocation on a deleted provider, too, as the reference implementation leaves it."""
     assert claim(service, None) == 204
     row = {"consumer_id": CONSUMER, "resource_provider_id": NOWHERE, "resource_class_id": 0, "used": 1}
     database.write(lambda db: db.execute(sa.insert(allocations), row))
 
 
 @pytest.mark.parametrize("how", ["emptied", "released", "moved", "reshaped"])
-def test_allocations_on_a_deleted_provider_can_be_released(database, service, stranded, how, caplog):
+def test_allocations_on_a_deleted_provider_can_be_released(
+    database, service, consumer_on_deleted_provider, how, caplog
+):
     page = "/allocation_candidates?resources=VCPU:2"
     assert service("GET", page).body["allocation_requests"] == []
     empty = {
@@ -122,9 +124,9 @@ def test_allocations_on_a_deleted_provider_can_be_released(database, service, st
         assert service("POST", "/reshaper", 39, body).status == 204
     else:
         assert claim(service, 1) == 204
-    left = database.read(lambda db: db.execute(sa.select(allocations.c.resource_provider_id)).scalars().all())
-    assert len(left) == (how == "moved")
-    assert NOWHERE not in left
+    provider_ids = database.read(lambda db: db.execute(sa.select(allocations.c.resource_provider_id)).scalars().all())
+    assert len(provider_ids) == (how == "moved")
+    assert NOWHERE not in provider_ids
     assert len(service("GET", page).body["allocation_requests"]) == (how != "moved")
     assert "change feed" not in caplog.text
 
@@ -157,7 +159,7 @@ def test_rows_are_written_in_one_order_whether_they_are_new_or_not(database, ser
 def test_new_consumers_are_created_and_locked_in_one_order(database, service):
     """Otherwise two requests deadlock if each has created a consumer that the other one writes."""
     names = [f"6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c02{number}" for number in (3, 1, 2)]
-    held = {"allocations": {HOST: {"resources": {"VCPU": 1}}}}
+    claim_of_host = {"allocations": {HOST: {"resources": {"VCPU": 1}}}}
     body = {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 9}}}
     assert service("PUT", f"/resource_providers/{HOST}/inventories", 39, body).status == 200
     written = []
@@ -170,7 +172,7 @@ def test_new_consumers_are_created_and_locked_in_one_order(database, service):
             # On PostgreSQL all rows are one value, a text of JSON.
             written.append(re.findall("|".join(names), " ".join(map(str, values))))
 
-    assert service("POST", "/allocations", 39, dict.fromkeys(names, NEW_CONSUMER | held)).status == 204
+    assert service("POST", "/allocations", 39, dict.fromkeys(names, NEW_CONSUMER | claim_of_host)).status == 204
     database.write(lambda db: Consumer.create_and_lock(db, names))
     # The first attempt of the claim is rolled back: it finds no project of that name.
     assert written == [sorted(names)] * 3

@@ -29,7 +29,7 @@ RECORDS = {"VCPU": {"total": 2}, "DISK_GB": {"total": 2}}
 
 @pytest.fixture
 def service(database):
-    """A host with a consumer of two of its classes; all rows were written long ago."""
+    """Return a service with a host and a consumer of two of its classes; all rows were written long ago."""
     call = placement(database)
     assert call("POST", "/resource_providers", 39, {"name": "host", "uuid": HOST}).status == 200
     assert set_inventories(call, 0, RECORDS) == 200
@@ -59,7 +59,7 @@ def claim(service, generation):
     return service("PUT", f"/allocations/{CONSUMER}", 39, body).status
 
 
-def written(database):
+def tables_written(database):
     """Return the names of the tables that the last request wrote."""
     newest = {
         table.name: sa.select(sa.func.max(sa.func.coalesce(table.c.updated_at, table.c.created_at))) for table in DATED
@@ -70,12 +70,12 @@ def written(database):
 
 def test_a_claim_dates_provider_consumer_and_allocations(database, service):
     assert claim(service, 1) == 204
-    assert written(database) == {"resource_providers", "consumers", "allocations"}
+    assert tables_written(database) == {"resource_providers", "consumers", "allocations"}
 
 
 def test_an_unchanged_inventory_keeps_its_date(database, service):
     assert set_inventories(service, 2, {**RECORDS, "VCPU": {"total": 3}}) == 200
-    assert written(database) == {"resource_providers", "inventories"}
+    assert tables_written(database) == {"resource_providers", "inventories"}
 
     def dates(db):
         provider = ResourceProvider.get(db, HOST)
@@ -89,15 +89,15 @@ def test_an_unchanged_inventory_keeps_its_date(database, service):
 def test_only_a_new_name_dates_a_provider(database, service):
     for name, dated in (("host", set()), ("another", {"resource_providers"})):
         assert service("PUT", f"/resource_providers/{HOST}", 39, {"name": name}).status == 200
-        assert written(database) == dated
+        assert tables_written(database) == dated
 
 
 def test_several_allocations_are_as_old_as_the_newest(database, service):
     newer = sa.update(allocations).where(allocations.c.resource_class_id == 0).values(created_at=LATER)
     database.write(lambda db: db.execute(newer))
-    held = database.read(lambda db: Holding.find(db, CONSUMER))
+    holding = database.read(lambda db: Holding.find(db, CONSUMER))
     here = database.read(lambda db: ProviderAllocations.of_provider(db, ResourceProvider.get(db, HOST)))
-    assert (held.modified, here.modified) == (LATER, LATER)
+    assert (holding.modified, here.modified) == (LATER, LATER)
 
 
 def test_a_provider_is_as_old_as_its_last_change(database, service):
@@ -138,9 +138,9 @@ def test_a_list_of_providers_is_as_old_as_the_newest_listed_one(database, servic
     assert service("POST", "/resource_providers", 39, {"name": "other", "uuid": other}).status == 200
     dated = sa.case((resource_providers.c.uuid == other, LATER), else_=LONG_AGO)
     database.write(lambda db: db.execute(sa.update(resource_providers).values(updated_at=dated)))
-    shown = {
+    dates = {
         query: service("GET", f"/resource_providers{query}").headers["last-modified"]
         for query in ("", f"?uuid={HOST}", f"?uuid={other}", "?resources=VCPU:1")
     }
     long_ago, later = "Sun, 02 Feb 2020 02:02:02 GMT", "Mon, 03 Feb 2020 02:02:02 GMT"
-    assert shown == {"": later, f"?uuid={HOST}": long_ago, f"?uuid={other}": later, "?resources=VCPU:1": long_ago}
+    assert dates == {"": later, f"?uuid={HOST}": long_ago, f"?uuid={other}": later, "?resources=VCPU:1": long_ago}

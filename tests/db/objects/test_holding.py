@@ -28,7 +28,7 @@ LOST = 1000
 
 @pytest.fixture
 def ids(database):
-    """The ids of two providers, on which the consumer has allocations, with a lease."""
+    """Return the ids of two providers, on which the consumer has allocations, with a lease."""
 
     def work(db):
         provider_ids = {}
@@ -61,11 +61,11 @@ def read(database):
     """Return the consumer as each reader reads it: the Placement API, claims and their history, pages, locks."""
 
     def work(db):
-        shown = consumer_pages.page(db, ConsumerFilter(), 10).holders
+        holders = consumer_pages.page(db, ConsumerFilter(), 10).holders
         return (
             Holding.find(db, CONSUMER),
             Holding.read_all(db, [CONSUMER]).get(CONSUMER),
-            next((holding for holding in shown if holding.uuid == CONSUMER), None),
+            next((holding for holding in holders if holding.uuid == CONSUMER), None),
             next(iter(Holding.lock(db, [CONSUMER])), None),
         )
 
@@ -73,37 +73,37 @@ def read(database):
 
 
 def test_all_readers_agree_on_a_consistent_consumer(database, ids):
-    shown, *others = read(database)
+    by_api, *others = read(database)
     for other in others:
-        assert other.is_unchanged_since(shown)
-        assert (other.held, other.amounts) == (shown.held, {("host", "VCPU"): 1, ("pool", "DISK_GB"): 2})
+        assert other.is_unchanged_since(by_api)
+        assert (other.held, other.amounts) == (by_api.held, {("host", "VCPU"): 1, ("pool", "DISK_GB"): 2})
         assert (other.held_on, other.exists) == ({*ids.values()}, True)
 
 
 def test_allocations_without_a_consumer_row_are_read_only_by_claims(database, ids):
     spoil(database, sa.delete(consumers))
-    shown, known, paged, locked = read(database)
-    assert (shown, paged, locked) == (None, None, None)
-    assert (known.id, known.generation, known.project, known.exists) == (None, None, None, False)
-    assert known.amounts == {("host", "VCPU"): 1, ("pool", "DISK_GB"): 2}
+    by_api, by_claims, by_pages, by_locks = read(database)
+    assert (by_api, by_pages, by_locks) == (None, None, None)
+    assert (by_claims.id, by_claims.generation, by_claims.project, by_claims.exists) == (None, None, None, False)
+    assert by_claims.amounts == {("host", "VCPU"): 1, ("pool", "DISK_GB"): 2}
 
 
 @pytest.mark.parametrize("table", [projects, users])
 def test_only_the_placement_api_hides_a_consumer_without_its_owner(database, ids, table):
     spoil(database, sa.delete(table))
-    shown, *others = read(database)
-    assert shown is None
+    by_api, *others = read(database)
+    assert by_api is None
     for other in others:
         assert [other.project, other.user] == (["red", None] if table is users else [None, "ann"])
 
 
 def test_allocations_on_a_deleted_provider_count_and_are_not_shown(database, ids):
     lose(database, ids["pool"])
-    for each in read(database):
-        assert (each.resources, each.held_on) == ({"host": {"VCPU": 1}}, {ids["host"], ids["pool"] + LOST})
+    for holding in read(database):
+        assert (holding.resources, holding.held_on) == ({"host": {"VCPU": 1}}, {ids["host"], ids["pool"] + LOST})
     lose(database, ids["host"])
-    shown, *others = read(database)
-    assert shown is None
+    by_api, *others = read(database)
+    assert by_api is None
     for other in others:
         assert (other.resources, other.amounts, other.exists) == ({}, {}, True)
 
@@ -111,14 +111,14 @@ def test_allocations_on_a_deleted_provider_count_and_are_not_shown(database, ids
 def test_the_last_of_several_rows_of_a_class_is_shown_and_the_history_has_the_sum(database, ids):
     again = {"resource_provider_id": ids["pool"], "resource_class_id": DISK_GB, "consumer_id": CONSUMER, "used": 5}
     spoil(database, sa.insert(allocations).values(again))
-    for each in read(database):
-        assert (each.resources["pool"], each.amounts["pool", "DISK_GB"]) == ({"DISK_GB": 5}, 7)
+    for holding in read(database):
+        assert (holding.resources["pool"], holding.amounts["pool", "DISK_GB"]) == ({"DISK_GB": 5}, 7)
 
 
 def test_a_consumer_whose_lease_has_expired_is_read_and_counts_as_absent(database, ids):
     lease.expire(database, CONSUMER)
-    for each in read(database):
-        assert (each.is_expired, each.exists, each.held_on) == (True, False, {*ids.values()})
+    for holding in read(database):
+        assert (holding.is_expired, holding.exists, holding.held_on) == (True, False, {*ids.values()})
 
 
 def test_a_row_without_allocations_is_locked_and_not_shown(database, ids):

@@ -19,7 +19,7 @@ from placement.objects.claims.claim import Claim
 from placement.objects.consumer import Owner
 from tests.clock import PATIENCE
 from tests.db import lease, sql_hooks
-from tests.db.crowd import UNKNOWN, WRONG, ProviderCrowd, count, provider_crowd, statuses
+from tests.db.crowd import INVALID_CLAIMS, UNKNOWN, ProviderCrowd, count, provider_crowd, statuses
 from tests.db.interleaving import locking, wait_for_lock
 from tests.load.storm import holding, new
 from tests.made import opened
@@ -35,7 +35,7 @@ def crowd(database):
         yield crowd
 
 
-def owned(provider, name):
+def claim_with_new_owner(provider, name):
     """Return the body of a claim whose consumer has its own project, user and type."""
     return holding([provider]) | {
         "project_id": f"project of {name}",
@@ -44,12 +44,12 @@ def owned(provider, name):
     }
 
 
-def changed(database, after=0):
-    """Return the providers of all changes but the first ``after`` ones, and the transactions of these changes."""
+def changes_of(database, skipped=0):
+    """Return the providers of all changes but the first ``skipped`` ones, and the transactions of these changes."""
     provider = provider_changes.c.provider_id == resource_providers.c.id
     columns = provider_changes.c.writer_id, provider_changes.c.seq, resource_providers.c.uuid
     order = sa.select(*columns).select_from(provider_changes.join(resource_providers, provider)).order_by(*columns)
-    rows = database.read(lambda db: list(db.execute(order)))[after:]
+    rows = database.read(lambda db: list(db.execute(order)))[skipped:]
     return sorted(row.uuid for row in rows), {(row.writer_id, row.seq) for row in rows}
 
 
@@ -61,8 +61,8 @@ def test_claims_on_different_providers_are_placed_by_one_transaction(crowd):
     assert statuses(crowd.claim_each(*zip(places, several, strict=True))) == [204] * 6
     assert (crowd.joined, crowd.causes) == ([1, 5], [])
     for provider, generation in before.items():
-        held = {consumer: 1 for consumer, place in zip(several, places, strict=True) if provider in place}
-        assert crowd.state(provider) == (generation + 1, held, {1})
+        amounts = {consumer: 1 for consumer, place in zip(several, places, strict=True) if provider in place}
+        assert crowd.state(provider) == (generation + 1, amounts, {1})
 
 
 @pytest.mark.every_database
@@ -72,7 +72,7 @@ def test_each_provider_has_one_feed_row_for_all_claims_of_a_transaction(crowd):
     crowd.claim_each(*(([provider], new()) for provider in (first, *several, *several)))
     assert crowd.joined == [1, 4]
     assert count(crowd.database, provider_changes) == before + 1 + 2
-    providers, transactions = changed(crowd.database, before)
+    providers, transactions = changes_of(crowd.database, before)
     assert providers == sorted([first, *several])
     assert len(transactions) == 2
 
@@ -85,12 +85,12 @@ def test_each_consumer_gets_its_own_new_owner(crowd):
 
     def put(name):
         provider, consumer = places[name]
-        return crowd.put(consumer, owned(provider, name))
+        return crowd.put(consumer, claim_with_new_owner(provider, name))
 
     assert statuses(crowd.together(*(lambda name=name: put(name) for name in names))) == [204] * 5
     assert crowd.joined == [1, 4]
     for name, (provider, consumer) in places.items():
-        assert crowd.ask("GET", f"/allocations/{consumer}").body == owned(provider, name) | {
+        assert crowd.ask("GET", f"/allocations/{consumer}").body == claim_with_new_owner(provider, name) | {
             "allocations": {provider: {"resources": {"VCPU": 1}, "generation": crowd.state(provider)[0]}},
             "consumer_generation": 1,
         }
@@ -119,12 +119,12 @@ def test_a_transaction_waits_for_as_many_claims_as_the_last_one(crowd):
 )
 def test_only_a_claim_of_a_new_consumer_waits_for_others(crowd, claim, waits):
     """Two consumers that exchange providers fit together, but not one after another."""
-    given = []
+    received_claims = []
     turn = crowd.queue.turn
-    crowd.queue.turn = lambda item, **facts: (given.append(item), turn(item, **facts))[1]
+    crowd.queue.turn = lambda item, **facts: (received_claims.append(item), turn(item, **facts))[1]
     with contextlib.suppress(errors.Failure):
         joint_claims.place(crowd.database, [claim], attempts=1)
-    assert given == [claim] * waits
+    assert received_claims == [claim] * waits
 
 
 @pytest.mark.every_database
@@ -134,7 +134,7 @@ def test_claims_of_several_consumers_in_one_request_share_no_transaction_with_ot
     def post():
         return crowd.ask("POST", "/allocations", 39, {consumer: holding([provider]) for consumer in pair})
 
-    with crowd.recorded():
+    with crowd.recording():
         assert statuses([post(), crowd.claim([provider], third)]) == [204, 204]
     assert crowd.joined == [1, 1]
     assert crowd.state(provider)[1] == dict.fromkeys([*pair, third], 1)
@@ -143,7 +143,7 @@ def test_claims_of_several_consumers_in_one_request_share_no_transaction_with_ot
 @pytest.mark.every_database
 def test_a_dry_run_joins_no_transaction(crowd):
     provider, consumer = crowd.provider(), new()
-    with crowd.recorded():
+    with crowd.recording():
         dry = crowd.ask("PUT", f"/allocations/{new()}?dry_run=true", 39, holding([provider]))
     assert (dry.status, crowd.joined) == (200, [])
     assert crowd.claim([provider], consumer).status == 204
@@ -165,13 +165,16 @@ def test_only_the_leading_thread_is_admitted(crowd):
 
 
 @pytest.mark.parametrize("place", [1, 3])
-@pytest.mark.parametrize("wrong", [*WRONG, "more than there is"])
+@pytest.mark.parametrize("wrong", [*INVALID_CLAIMS, "more than there is"])
 def test_an_invalid_claim_is_refused_alone(crowd, wrong, place):
     """It may be the leader's; one transaction places all others, even on the same provider."""
     providers = [crowd.provider(total=6, max_unit=8) for _ in range(4)]
     claims = [([provider], new()) for provider in providers]
     provider = providers[place]
-    claims[place] = ({provider: {"VCPU": 7}} if wrong == "more than there is" else WRONG[wrong](provider)), new()
+    claims[place] = (
+        ({provider: {"VCPU": 7}} if wrong == "more than there is" else INVALID_CLAIMS[wrong](provider)),
+        new(),
+    )
     if wrong == "a consumer that exists":
         assert crowd.claim(*claims[place]).status == 204
     claims.append(([provider], new()))
@@ -223,13 +226,15 @@ def test_if_no_claim_can_be_placed_nothing_is_written_and_each_is_refused_separa
         assert crowd.claim([provider], new()).status == 204
     before = [count(crowd.database, table) for table in (consumers, provider_changes)]
     claims = [([provider], new()) for provider in (first, *full[:2])]
-    claims.append((WRONG["an unknown class"](full[2]), new()))
+    claims.append((INVALID_CLAIMS["an unknown class"](full[2]), new()))
     answers = crowd.claim_each(*claims)
     assert statuses(answers) == [204, 409, 409, 400]
     assert (crowd.joined, crowd.causes) == ([1], ["joint"])
     for claim, answer in zip(claims[1:], answers[1:], strict=True):
         assert answer.error["detail"] == crowd.claim(*claim).error["detail"]
-    assert [count(crowd.database, table) for table in (consumers, provider_changes)] == [each + 1 for each in before]
+    assert [count(crowd.database, table) for table in (consumers, provider_changes)] == [
+        number + 1 for number in before
+    ]
 
 
 @pytest.mark.every_database
@@ -275,7 +280,7 @@ class Stranger:
 
 @pytest.fixture
 def lock(database):
-    """A function that returns a stranger who has locked a provider."""
+    """Return a function that returns a stranger who has locked a provider."""
     with contextlib.ExitStack() as stack:
         yield lambda provider: Stranger(stack.enter_context(database.engine.connect()), provider)
 
@@ -320,9 +325,9 @@ def test_claims_that_all_need_the_locked_provider_wait_for_it_together(database,
     free, locked = crowd.provider(), crowd.provider()
     stranger = lock(locked)
     with ThreadPoolExecutor(1) as threads:
-        left = threads.submit(lambda: (wait_for_lock(database), stranger.leave()))
+        leaving = threads.submit(lambda: (wait_for_lock(database), stranger.leave()))
         answers = crowd.claim_each(([free], new()), *(([locked], new()) for _ in range(3)))
-        left.result(PATIENCE)
+        leaving.result(PATIENCE)
     assert statuses(answers) == [204] * 4
     # Their transaction is not abandoned and retried.
     assert (crowd.joined, crowd.causes) == ([1, 3], [])
@@ -343,7 +348,7 @@ def test_a_thread_behind_a_stuck_batch_places_its_claim_alone(database, lock):
             if statement.startswith("UPDATE resource_providers"):
                 begun.set()
 
-        with crowd.recorded(), sql_hooks.statements(own.engine, see):
+        with crowd.recording(), sql_hooks.statements(own.engine, see):
             stuck = threads.submit(crowd.claim, [locked], new())
             assert begun.wait(PATIENCE)
             free_answer, was_stuck = crowd.claim([free], new()), not stuck.done()

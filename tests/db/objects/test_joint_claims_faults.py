@@ -15,7 +15,7 @@ from placement.db.writes import queue
 from tests.clock import PATIENCE
 from tests.db import faults, sql_hooks
 from tests.db.crowd import count, provider_crowd, statuses
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 from tests.load.storm import holding, new
 
@@ -40,13 +40,13 @@ class Trial:
         places = [[provider] for provider in self.providers]
         answers = self.crowd.claim_each(*zip(places, several, strict=True))
         pairs = zip(self.providers, several, strict=True)
-        held = [consumer in self.crowd.state(provider)[1] for provider, consumer in pairs]
-        return answers, held
+        holdings = [consumer in self.crowd.state(provider)[1] for provider, consumer in pairs]
+        return answers, holdings
 
     def run_with(self, plan):
-        with planted(self.crowd.database, plan):
-            answers, held = self.run()
-        return statuses(answers), held
+        with plant(self.crowd.database, plan):
+            answers, holdings = self.run()
+        return statuses(answers), holdings
 
     def steps(self):
         """Return the statements of the second transaction, by their numbers among all statements."""
@@ -84,17 +84,17 @@ def test_a_transient_fault_affects_no_response(trial, backend):
 @pytest.mark.parametrize("answer_only", [False, True])
 def test_a_connection_lost_during_commit_leaves_the_outcome_of_all_claims_unknown(trial, answer_only):
     commit = max(trial.steps())
-    with planted(trial.crowd.database, Plan(commit, [faults.lose], answer_only=answer_only)):
-        answers, held = trial.run()
+    with plant(trial.crowd.database, Plan(commit, [faults.lose], answer_only=answer_only)):
+        answers, holdings = trial.run()
     assert [answers[0].status, *map(is_unknown, answers[1:])] == [204, True, True, True]
-    assert held == [True, *[answer_only] * 3]
+    assert holdings == [True, *[answer_only] * 3]
     assert trial.crowd.joined == [1]
 
 
 @pytest.mark.every_database
 def test_all_claims_fail_if_the_database_stays_down(trial):
     plan = Plan(min(trial.steps()), [faults.lose], for_ever=True)
-    with planted(trial.crowd.database, plan):
+    with plant(trial.crowd.database, plan):
         answers = trial.crowd.claim_each(*(([provider], new()) for provider in trial.providers))
     assert statuses(answers) == [204, 503, 503, 503]
     # Nothing was committed, and each response says so, without another attempt.
@@ -110,13 +110,13 @@ def test_an_interrupted_leader_leaves_the_outcome_of_the_others_unknown(trial):
             raise KeyboardInterrupt
 
     with sql_hooks.statements(trial.crowd.database.engine, interrupt):
-        (first, leader, *others), held = trial.run()
+        (first, leader, *others), holdings = trial.run()
     assert first.status == 204
     assert isinstance(leader, KeyboardInterrupt)
     assert [is_unknown(answer) for answer in others] == [True, True]
-    assert held == [True, False, False, False]
-    answers, held = trial.run()
-    assert (statuses(answers), held) == ([204] * 4, [True] * 4)
+    assert holdings == [True, False, False, False]
+    answers, holdings = trial.run()
+    assert (statuses(answers), holdings) == ([204] * 4, [True] * 4)
 
 
 @pytest.mark.parametrize("place", [1, 2])
@@ -147,9 +147,9 @@ def test_an_error_after_all_claims_were_placed_rolls_all_of_them_back(trial):
             raise RuntimeError("planted")
 
     with sql_hooks.statements(trial.crowd.database.engine, fail):
-        answers, held = trial.run()
+        answers, holdings = trial.run()
     assert failed
-    assert (statuses(answers), held) == ([204] * 4, [True] * 4)
+    assert (statuses(answers), holdings) == ([204] * 4, [True] * 4)
     assert (trial.crowd.joined, trial.crowd.causes) == ([1] * 4, ["joint"])
 
 
@@ -157,12 +157,12 @@ def test_an_error_after_all_claims_were_placed_rolls_all_of_them_back(trial):
 @pytest.mark.parametrize("why", ["refused", "failed"])
 def test_a_second_transaction_that_writes_nothing_affects_no_response(crowd, database, why):
     """The first transaction is rolled back because a claim is refused; then another claim no longer fits, or fails."""
-    first, taken, free, full = providers = [crowd.provider(total=1) for _ in range(4)]
+    first, occupied, free, full = providers = [crowd.provider(total=1) for _ in range(4)]
     several, failed = [new() for _ in providers], []
 
     def take(_cause):
         if why == "refused":
-            assert placement(database)("PUT", f"/allocations/{new()}", 39, holding([taken])).status == 204
+            assert placement(database)("PUT", f"/allocations/{new()}", 39, holding([occupied])).status == 204
 
     def fail(statement):
         if why == "failed" and statement.startswith("INSERT INTO allocations") and crowd.causes and not failed:
@@ -172,13 +172,13 @@ def test_a_second_transaction_that_writes_nothing_affects_no_response(crowd, dat
     signals.retried.connect(take)
     try:
         with sql_hooks.statements(crowd.database.engine, fail):
-            places = [[first], [taken], [free], {full: {"VCPU": 2}}]
+            places = [[first], [occupied], [free], {full: {"VCPU": 2}}]
             answers = crowd.claim_each(*zip(places, several, strict=True))
     finally:
         signals.retried.disconnect(take)
     assert statuses(answers) == [204, 409 if why == "refused" else 204, 204, 409]
-    held = [consumer in crowd.state(provider)[1] for provider, consumer in zip(providers, several, strict=True)]
-    assert held == [answer.status == 204 for answer in answers]
+    holdings = [consumer in crowd.state(provider)[1] for provider, consumer in zip(providers, several, strict=True)]
+    assert holdings == [answer.status == 204 for answer in answers]
     assert (crowd.causes, len(failed)) == (["joint"], why == "failed")
 
 

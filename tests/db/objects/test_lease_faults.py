@@ -16,7 +16,7 @@ from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests.db import faults, lease
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.made import opened
 
 HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c015"
@@ -37,8 +37,8 @@ class Trial:
     def run(self, plan, sweep=lease_sweep.sweep):
         """Sweep under the plan, then again; return the published number of leases, and the first sweep's failure."""
         several = [str(uuid.uuid4()) for _ in range(COUNT)]
-        wanted = [Claim(consumer, {HOST: {"VCPU": 1}}, Owner("project", "user")) for consumer in several]
-        self.database.write(lambda db: ClaimSet(db, wanted).place())
+        claims_ = [Claim(consumer, {HOST: {"VCPU": 1}}, Owner("project", "user")) for consumer in several]
+        self.database.write(lambda db: ClaimSet(db, claims_).place())
         for consumer in several:
             self.database.write(lambda db: leases.extend(db, consumer, 60))  # noqa: B023
             lease.expire(self.database, consumer)
@@ -49,7 +49,7 @@ class Trial:
                 # Open the connections and register a feed writer before the faults.
                 swept.read(leases.any_expired)
                 swept.write(leases.any_expired)
-                with planted(swept, plan):
+                with plant(swept, plan):
                     try:
                         sweep(swept)
                     except errors.Failure as error:
@@ -95,8 +95,8 @@ def test_a_claim_that_needs_the_capacity_of_a_lease_survives_a_fault_at_each_sta
 
     def claim_all(swept):
         consumer = str(uuid.uuid4())
-        wanted = Claim(consumer, {HOST: {"VCPU": 100}}, Owner("project", "user"))
-        swept.write(lambda db: ClaimSet(db, [wanted]).place())
+        claim = Claim(consumer, {HOST: {"VCPU": 100}}, Owner("project", "user"))
+        swept.write(lambda db: ClaimSet(db, [claim]).place())
         claimed.append(consumer)
         database.write(lambda db: release.end_consumer(db, consumer))
 

@@ -38,18 +38,18 @@ def host(database):
 
 
 def put(database, consumer, amount=1, **options):
-    wanted = Claim(consumer, {HOST: {"VCPU": amount}}, Owner("project", "user"), **options)
-    database.write(lambda db: ClaimSet(db, [wanted]).place())
+    claim = Claim(consumer, {HOST: {"VCPU": amount}}, Owner("project", "user"), **options)
+    database.write(lambda db: ClaimSet(db, [claim]).place())
 
 
-def claimed(database, seconds=3600):
+def lease_consumer(database, seconds=3600):
     consumer = str(uuid.uuid4())
     put(database, consumer)
     database.write(lambda db: leases.extend(db, consumer, seconds))
     return consumer
 
 
-def held(database, consumer):
+def holding_of(database, consumer):
     return database.read(lambda db: Holding.find(db, consumer))
 
 
@@ -62,7 +62,9 @@ def test_a_consumer_that_an_extension_could_not_lock_is_not_extended(database):
         appear = functools.partial(put, elsewhere, consumer)
         with interleaving.just_after(database, "UPDATE consumers", appear), pytest.raises(errors.NoAllocations):
             database.write(lambda db: leases.extend(db, consumer, 3600))
-    assert held(database, consumer).expires_at is None, "the extension has changed a consumer that it had not locked"
+    assert holding_of(database, consumer).expires_at is None, (
+        "the extension has changed a consumer that it had not locked"
+    )
 
 
 def extend(database, consumer):
@@ -83,7 +85,7 @@ def create_again(database, consumer):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("meanwhile", [extend, create_again])
 def test_a_consumer_is_not_ended_for_a_lease_that_changed_before_the_lock(database, meanwhile):
-    consumer = claimed(database)
+    consumer = lease_consumer(database)
     lease.expire(database, consumer)
     between = []
 
@@ -96,13 +98,13 @@ def test_a_consumer_is_not_ended_for_a_lease_that_changed_before_the_lock(databa
     with sql_hooks.statements(database.engine, before):
         assert database.write(leases.release_expired) == 0
     assert between
-    assert held(database, consumer) is not None
+    assert holding_of(database, consumer) is not None
 
 
 @pytest.mark.usefixtures("host")
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_sweep_does_not_overtake_an_extension_that_began_before_the_expiry(database):
-    consumer = claimed(database)
+    consumer = lease_consumer(database)
     began, expired = [], []
 
     def sweep():
@@ -119,7 +121,7 @@ def test_a_sweep_does_not_overtake_an_extension_that_began_before_the_expiry(dat
         database.write(lambda db: leases.extend(db, consumer, 3600))
     assert expired == [0]
     assert database.write(leases.release_expired) == 0
-    assert held(database, consumer) is not None
+    assert holding_of(database, consumer) is not None
 
 
 @pytest.mark.usefixtures("host")
@@ -127,19 +129,19 @@ def test_of_an_extension_a_release_and_its_expiry_each_lease_sees_one(database, 
     monkeypatch.setattr(lease_sweep, "ATTEMPTS", 1000)
     count, chance, expired = 40, random.Random(7), []
     signals.leases_expired.connect(expired.append)
-    several = [claimed(database) for _ in range(count)]
+    several = [lease_consumer(database) for _ in range(count)]
     for consumer in several:
         lease.expire(database, consumer, -chance.uniform(0.1, 0.6))
 
-    def tried(work):
+    def try_all(work):
         """Return the consumers, in a random order, for which ``work`` succeeded."""
         done = set()
         for consumer in chance.sample(several, count):
             time.sleep(0.01)
-            until(lambda: decided(work, consumer, done), f"{consumer} collides in each attempt")  # noqa: B023
+            until(lambda: is_decided(work, consumer, done), f"{consumer} collides in each attempt")  # noqa: B023
         return done
 
-    def decided(work, consumer, done):
+    def is_decided(work, consumer, done):
         """Whether ``work`` succeeded or found no consumer; it collides while faster transactions interfere."""
         try:
             database.write(lambda db: work(db, consumer))
@@ -158,16 +160,16 @@ def test_of_an_extension_a_release_and_its_expiry_each_lease_sees_one(database, 
     try:
         with ThreadPoolExecutor(4) as threads:
             sweeps = [threads.submit(sweep) for _ in range(2)]
-            extending = threads.submit(tried, lambda db, consumer: leases.extend(db, consumer, 3600))
-            releasing = threads.submit(tried, release.end_consumer)
+            extending = threads.submit(try_all, lambda db, consumer: leases.extend(db, consumer, 3600))
+            releasing = threads.submit(try_all, release.end_consumer)
             extended, released = extending.result(PATIENCE), releasing.result(PATIENCE)
-            for each in sweeps:
-                each.result(PATIENCE)
+            for sweep_result in sweeps:
+                sweep_result.result(PATIENCE)
         lease_sweep.sweep(database)
     finally:
         signals.leases_expired.disconnect(expired.append)
-    left = {consumer for consumer in several if held(database, consumer) is not None}
-    assert left == extended - released
+    remaining = {consumer for consumer in several if holding_of(database, consumer) is not None}
+    assert remaining == extended - released
     assert sum(expired) == count - len(extended | released)
     _, used = LiveIndex(database).current().column("VCPU").usage()
-    assert used.sum() == len(left)
+    assert used.sum() == len(remaining)

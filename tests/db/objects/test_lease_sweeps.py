@@ -51,8 +51,8 @@ def due(database):
 
     def make(number):
         several = [str(uuid.uuid4()) for _ in range(number)]
-        wanted = [Claim(consumer, {HOST: {"VCPU": 1}}, Owner("project", "user")) for consumer in several]
-        database.write(lambda db: ClaimSet(db, wanted).place())
+        claims_ = [Claim(consumer, {HOST: {"VCPU": 1}}, Owner("project", "user")) for consumer in several]
+        database.write(lambda db: ClaimSet(db, claims_).place())
         for consumer in several:
             database.write(lambda db: leases.extend(db, consumer, 60))  # noqa: B023
             lease.expire(database, consumer)
@@ -62,7 +62,7 @@ def due(database):
 
 @pytest.fixture
 def numbers():
-    """The published numbers of expired leases."""
+    """Return the published numbers of expired leases."""
     with received.facts(signals.leases_due) as numbers:
         yield numbers
 
@@ -73,7 +73,7 @@ def service(database, interval=5):
     return deploy.assemble(Service(conf, database, policy, LiveIndex(database), apis.ALL))
 
 
-def held(database):
+def count_allocations(database):
     return len(database.read(lambda db: db.execute(allocations.select()).all()))
 
 
@@ -87,11 +87,11 @@ def test_a_worker_sweeps_after_a_request_once_per_interval(database, due, clock,
     application = service(database)
     due(3)
     ask(application)
-    assert (held(database), numbers) == (3, []), "the interval begins with the worker"
+    assert (count_allocations(database), numbers) == (3, []), "the interval begins with the worker"
     clock.now += 5
     with sql_hooks.writes(database.engine) as written:
         ask(application)
-    assert held(database) == 0
+    assert count_allocations(database) == 0
     assert [statement.split()[:3] for statement in written][:2] == [
         ["DELETE", "FROM", "allocations"],
         ["DELETE", "FROM", "consumers"],
@@ -99,10 +99,10 @@ def test_a_worker_sweeps_after_a_request_once_per_interval(database, due, clock,
     assert numbers == [3, 0]
     due(1)
     ask(application)
-    assert held(database) == 1, "not again within the interval"
+    assert count_allocations(database) == 1, "not again within the interval"
     clock.now += 5
     ask(application)
-    assert (held(database), numbers) == (0, [3, 0, 1, 0])
+    assert (count_allocations(database), numbers) == (0, [3, 0, 1, 0])
 
 
 def test_the_response_is_sent_before_the_sweep(database, due, clock):
@@ -123,7 +123,7 @@ def test_no_sweep_follows_a_health_check(database, due, clock):
     due(1)
     clock.now += 5
     assert web.ask(application, "GET", "/healthcheck").status_int == 200
-    assert held(database) == 1
+    assert count_allocations(database) == 1
 
 
 def test_a_worker_never_sweeps_with_an_interval_of_zero(database, due, clock):
@@ -131,7 +131,7 @@ def test_a_worker_never_sweeps_with_an_interval_of_zero(database, due, clock):
     due(1)
     clock.now += 3600
     ask(application)
-    assert held(database) == 1
+    assert count_allocations(database) == 1
 
 
 def test_a_sweep_that_fails_fails_no_request(database, due, clock, caplog):
@@ -146,10 +146,10 @@ def test_a_sweep_that_fails_fails_no_request(database, due, clock, caplog):
     with sql_hooks.statements(database.engine, fail):
         ask(application)
     assert "Expired leases cannot be released: planted" in caplog.text
-    assert held(database) == 1
+    assert count_allocations(database) == 1
     clock.now += 5
     ask(application)
-    assert held(database) == 0
+    assert count_allocations(database) == 0
 
 
 def test_a_sweep_continues_as_long_as_it_releases_leases(database, due, monkeypatch):
@@ -160,7 +160,7 @@ def test_a_sweep_continues_as_long_as_it_releases_leases(database, due, monkeypa
     released, release_expired = [], leases.release_expired
     monkeypatch.setattr(leases, "release_expired", lambda *args: release_expired(*args) if len(released) % 2 else 0)
     assert lease_sweep.sweep(database, released=released.append)
-    assert (released, held(database)) == ([0, 1] * 3, 0)
+    assert (released, count_allocations(database)) == ([0, 1] * 3, 0)
 
 
 def test_a_sweep_releases_a_batch_even_if_its_time_has_run_out(database, due, monkeypatch):
@@ -168,7 +168,7 @@ def test_a_sweep_releases_a_batch_even_if_its_time_has_run_out(database, due, mo
     monkeypatch.setattr(release, "BATCH", 1)
     due(2)
     assert not lease_sweep.sweep(database, until=time.monotonic() - 1)
-    assert held(database) == 1
+    assert count_allocations(database) == 1
 
 
 # --- the command ---
@@ -191,9 +191,9 @@ def numbers_of(done):
 def test_the_command_releases_all_expired_leases(database, due, run):
     due(3)
     done = run("leases", "sweep", "--max-rows", "2")
-    assert (done.code, numbers_of(done), held(database)) == (3, [2, 1], 1)
+    assert (done.code, numbers_of(done), count_allocations(database)) == (3, [2, 1], 1)
     done = run("leases", "sweep", "--max-rows", "2")
-    assert (done.code, numbers_of(done), held(database)) == (0, [1, 0], 0)
+    assert (done.code, numbers_of(done), count_allocations(database)) == (0, [1, 0], 0)
     done = run("leases", "sweep")
     assert (done.code, numbers_of(done)) == (0, [0, 0])
 
@@ -201,9 +201,9 @@ def test_the_command_releases_all_expired_leases(database, due, run):
 def test_the_command_refuses_invalid_arguments(run):
     assert run("leases", "sweep", "--max-rows", "0").code == 2
     assert run("leases", "burn").code == 2
-    shown = run("leases")
-    assert shown.code == 0
-    assert shown.out.startswith("usage: placement-manage leases")
+    ran = run("leases")
+    assert ran.code == 0
+    assert ran.out.startswith("usage: placement-manage leases")
 
 
 def test_concurrent_sweeps_release_each_lease_once(database, due, monkeypatch):
@@ -220,7 +220,7 @@ def test_concurrent_sweeps_release_each_lease_once(database, due, monkeypatch):
             return lease_sweep.sweep(own, released=counted.append)
 
     with received.facts(signals.leases_expired) as published, ThreadPoolExecutor(3) as threads:
-        assert all(each.result(PATIENCE) for each in [threads.submit(sweep) for _ in range(3)])
-    assert (sum(counted), sum(published), held(database)) == (60, 60, 0)
+        assert all(future.result(PATIENCE) for future in [threads.submit(sweep) for _ in range(3)])
+    assert (sum(counted), sum(published), count_allocations(database)) == (60, 60, 0)
     _, used = LiveIndex(database).current().column("VCPU").usage()
     assert used.sum() == 0

@@ -57,7 +57,7 @@ def test_a_consumer_without_a_node_is_an_orphan(cloud, ironic):
     assert (ran.code, orphans(ran)) == (command.DISCREPANCIES, {orphan})
     assert json.loads(ran.out)["summary"]["not_compared"] == {"INSTANCE": 1}
     assert cloud.run("--ironic", "there", *RELEASE).code == 0
-    assert cloud.held() == {allocated, server}
+    assert cloud.consumers() == {allocated, server}
 
 
 def test_nova_and_ironic_together(cloud, ironic):
@@ -78,5 +78,5 @@ def test_an_ironic_that_cannot_be_read_releases_nothing(cloud):
     cloud.connect(there=closed.URL)
     made = cloud.claim(kind="BAREMETAL")
     ran = cloud.run("--ironic", "there", *RELEASE)
-    assert (ran.code, ran.out, cloud.held()) == (1, "", {made})
+    assert (ran.code, ran.out, cloud.consumers()) == (1, "", {made})
     assert "Ironic cannot be read" in ran.err

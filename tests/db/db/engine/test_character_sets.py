@@ -1,7 +1,7 @@
 """Databases whose character set lacks characters that clients send: MySQL refuses comparisons that it cannot convert.
 
-Most databases of this API were created with latin1 or utf8mb3.  Each text of a client, alone and as the second of two,
-is compared or stored: the response is a refusal with a sentence, or that for an unknown name.
+Most existing databases of Placement were created with latin1 or utf8mb3.  Each text of a client, alone and as the
+second of two, is compared or stored: the response is a refusal with a reason, or the response for an unknown name.
 """
 
 from __future__ import annotations

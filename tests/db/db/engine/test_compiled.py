@@ -17,9 +17,9 @@ pytestmark = pytest.mark.every_database
 
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
 INSERT = CompiledInsert(traits, "created_at", "name")
-AMONG = traits.c.name.in_(sa.bindparam("names", expanding=True))
-SELECT = sa.select(traits.c.name, traits.c.created_at).where(AMONG).order_by(traits.c.name)
-UPDATE = sa.update(traits).where(AMONG).values(updated_at=sa.bindparam("now"))
+HAS_NAME = traits.c.name.in_(sa.bindparam("names", expanding=True))
+SELECT = sa.select(traits.c.name, traits.c.created_at).where(HAS_NAME).order_by(traits.c.name)
+UPDATE = sa.update(traits).where(HAS_NAME).values(updated_at=sa.bindparam("now"))
 
 
 @pytest.fixture
@@ -81,10 +81,10 @@ def test_rows_of_several_tables_are_inserted_together(connection, number):
 
 
 def test_rows_inserted_together_are_stored_all_or_not_at_all(database):
-    """The transaction fails like that of a single table."""
+    """The transaction fails as for a single table."""
     other = CompiledInsert(resource_classes, "created_at", "id", "name")
-    twice = [{**row, "id": 20_000 + place} for place, row in enumerate(rows("CUSTOM_B", "CUSTOM_B"))]
-    both = [(INSERT, rows("CUSTOM_A")), (other, twice)]
+    duplicates = [{**row, "id": 20_000 + place} for place, row in enumerate(rows("CUSTOM_B", "CUSTOM_B"))]
+    both = [(INSERT, rows("CUSTOM_A")), (other, duplicates)]
     for inserts in (both, both[::-1]):
         with pytest.raises(exc.IntegrityError) as caught, database.engine.begin() as connection:
             CompiledInsert.execute_together(connection, inserts)
@@ -134,19 +134,19 @@ def test_a_change_counts_the_rows_that_it_matches(connection):
         assert update.execute(connection, {"names": ["CUSTOM_A", "CUSTOM_B", "CUSTOM_C"], "now": NOW}).rowcount == 2
 
 
-def test_values_are_converted_as_the_types_of_the_columns_say(connection):
+def test_values_are_converted_by_the_types_of_their_columns(connection):
     """Dates are texts in SQLite; a ratio is finite."""
-    largest = CompiledStatement(sa.select(inventories.c.allocation_ratio, inventories.c.created_at))
+    select = CompiledStatement(sa.select(inventories.c.allocation_ratio, inventories.c.created_at))
     columns = ("total", "reserved", "min_unit", "max_unit", "step_size")
     ids = {"resource_provider_id": 1, "resource_class_id": 0}
     insert = CompiledInsert(inventories, "created_at", *ids, *columns, "allocation_ratio")
     insert.execute(connection, [{**ids, "created_at": NOW, **dict.fromkeys(columns, 1), "allocation_ratio": 16.0}])
     if connection.dialect.name != "mysql":
         connection.exec_driver_sql("UPDATE inventories SET allocation_ratio = '1e308'")
-        [row] = largest.execute(connection, {})
+        [row] = select.execute(connection, {})
         assert row.allocation_ratio < 1e39
     else:
-        [row] = largest.execute(connection, {})
+        [row] = select.execute(connection, {})
         assert row.allocation_ratio == 16
     assert row.created_at == NOW
 
@@ -172,7 +172,7 @@ def test_a_default_that_would_not_be_computed_is_refused(connection):
         CompiledStatement(sa.update(traits).values(name="x")).execute(connection, {})
 
 
-def test_errors_are_those_of_sqlalchemy(connection):
+def test_errors_equal_the_errors_of_sqlalchemy(connection):
     INSERT.execute(connection, rows("CUSTOM_A"))
     with pytest.raises(exc.IntegrityError) as caught:
         INSERT.execute(connection, rows("CUSTOM_A"))
@@ -198,7 +198,7 @@ def test_a_lost_connection_is_not_used_again(connection, loss):
 
 
 def test_a_connection_that_was_interrupted_is_not_used_again(connection, monkeypatch):
-    """Otherwise the response would be read as that of the next statement."""
+    """Otherwise the next statement would read the response."""
 
     class Interrupted(BaseException):
         pass

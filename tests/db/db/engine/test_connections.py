@@ -17,7 +17,7 @@ from tests.made import opened
 
 
 @pytest.fixture
-def connected(database_url):
+def connect_with(database_url):
     """Return a function that opens the database with options of the test."""
     with contextlib.ExitStack() as stack:
 
@@ -31,7 +31,7 @@ def connected(database_url):
         yield open_with
 
 
-def taken(database, attempts):
+def count_connections(database, attempts):
     """Return how many of ``attempts`` connections for writes can be open at once."""
     with contextlib.ExitStack() as stack:
         for number in range(attempts):
@@ -43,66 +43,68 @@ def taken(database, attempts):
 
 
 @pytest.mark.every_database
-def test_the_pool_has_the_configured_size(connected):
-    assert taken(connected(max_pool_size=2, max_overflow=1, pool_timeout=0), 9) == 3
-    assert taken(connected(max_pool_size=0, max_overflow=0, pool_timeout=0), 20) == 20
-    assert taken(connected(pool_timeout=0), 20) == 15
+def test_the_pool_has_the_configured_size(connect_with):
+    assert count_connections(connect_with(max_pool_size=2, max_overflow=1, pool_timeout=0), 9) == 3
+    assert count_connections(connect_with(max_pool_size=0, max_overflow=0, pool_timeout=0), 20) == 20
+    assert count_connections(connect_with(pool_timeout=0), 20) == 15
 
 
-def test_no_free_connection_in_time_is_an_unavailable_database(connected):
-    database = connected(max_pool_size=1, max_overflow=0, pool_timeout=0)
+def test_a_database_without_a_free_connection_is_unavailable(connect_with):
+    database = connect_with(max_pool_size=1, max_overflow=0, pool_timeout=0)
     with database.engine.connect(), pytest.raises(errors.DatabaseUnavailable):
         database.write(lambda db: db.execute(sa.select(1)))
 
 
 @pytest.mark.every_database
 @pytest.mark.parametrize(("age", "same"), [(0, False), (3600, True), (-1, True)])
-def test_an_old_connection_is_replaced(connected, age, same):
-    database = connected(connection_recycle_time=age)
+def test_an_old_connection_is_replaced(connect_with, age, same):
+    database = connect_with(connection_recycle_time=age)
 
     def connection():
-        with database.engine.connect() as opened:
-            return id(opened.connection.dbapi_connection), opened.connection.dbapi_connection
+        with database.engine.connect() as checked_out:
+            return id(checked_out.connection.dbapi_connection), checked_out.connection.dbapi_connection
 
     first = connection()
     assert (connection()[0] == first[0]) is same
 
 
-def used(url):
+def use_every_engine(url):
     """Write, read and probe; return the driver connections opened and those closed."""
-    connected, closed = [], []
+    opened_connections, closed_connections = [], []
     with opened(url) as database:
         for engine in {database.engine, database.reading_engine, database._probing_engine}:
-            sa.event.listen(engine, "connect", lambda connection, _record: connected.append(connection))
-            sa.event.listen(engine, "close", lambda connection, _record: closed.append(connection))
+            sa.event.listen(engine, "connect", lambda connection, _record: opened_connections.append(connection))
+            sa.event.listen(engine, "close", lambda connection, _record: closed_connections.append(connection))
         if database.url.get_backend_name() == "sqlite":
             made.sync(database.engine)
         for run in (database.read, database.snapshot, database.write, database.probe):
             assert run(lambda db: db.execute(sa.select(1)).scalar()) == 1
-    return connected, closed
+    return opened_connections, closed_connections
 
 
 def test_no_connection_is_left_open_at_the_end(database):
-    connected, closed = used(database.url)
-    assert len(connected) == 3, "for writes, for reads, and for the health check"
-    assert {id(connection) for connection in closed} == {id(connection) for connection in connected}
+    opened_connections, closed_connections = use_every_engine(database.url)
+    assert len(opened_connections) == 3, "for writes, for reads, and for the health check"
+    assert {id(connection) for connection in closed_connections} == {
+        id(connection) for connection in opened_connections
+    }
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:/one?vfs=memdb&uri=true"])
 def test_a_database_in_memory_has_one_connection(url):
     """A second connection would find no tables, or would not wait for locks."""
-    connected, _ = used(url)
-    assert len(connected) == 1
+    opened_connections, _ = use_every_engine(url)
+    assert len(opened_connections) == 1
 
 
 @pytest.mark.every_database
-def test_parameters_are_added_to_the_url(connected, backend):
+def test_parameters_are_added_to_the_url(connect_with, backend):
     name, value = {
         "sqlite": ("timeout", "3"),
         "mariadb": ("program_name", "placement_here"),
         "postgresql": ("application_name", "placement_here"),
     }[backend.kind]
-    database = connected(connection_parameters=f"{name}={value}")
+    database = connect_with(connection_parameters=f"{name}={value}")
     assert database.url.query[name] == value
     assert database.read(lambda db: db.execute(sa.select(1)).scalar()) == 1
     if backend.kind == "postgresql":
@@ -112,8 +114,8 @@ def test_parameters_are_added_to_the_url(connected, backend):
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 @pytest.mark.parametrize(("mode", "strict"), [("TRADITIONAL", True), ("ANSI_QUOTES", False)])
-def test_the_sql_mode_of_mysql_is_the_configured_one(connected, mode, strict):
-    database = connected(mysql_sql_mode=mode)
+def test_the_sql_mode_of_mysql_is_the_configured_one(connect_with, mode, strict):
+    database = connect_with(mysql_sql_mode=mode)
     reported = database.read(lambda db: db.execute(sa.text("SELECT @@SESSION.sql_mode")).scalar())
     assert ("STRICT_TRANS_TABLES" in reported) is strict
     assert mode in reported
@@ -121,8 +123,8 @@ def test_the_sql_mode_of_mysql_is_the_configured_one(connected, mode, strict):
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(("waits", "level"), [(True, 2), (False, 1)])
-def test_sqlite_waits_for_the_disk_if_configured(connected, waits, level):
-    database = connected(sqlite_synchronous=waits)
+def test_sqlite_waits_for_the_disk_if_configured(connect_with, waits, level):
+    database = connect_with(sqlite_synchronous=waits)
     assert database.read(lambda db: db.execute(sa.text("PRAGMA synchronous")).scalar()) == level
 
 
@@ -135,16 +137,16 @@ def statement_log():
 
 
 @pytest.mark.parametrize(("verbosity", "reported"), [(0, (False, False)), (50, (True, False)), (100, (True, True))])
-def test_statements_are_logged_if_configured(connected, caplog, statement_log, verbosity, reported):
-    database = connected(connection_debug=verbosity)
+def test_statements_are_logged_if_configured(connect_with, caplog, statement_log, verbosity, reported):
+    database = connect_with(connection_debug=verbosity)
     database.read(lambda db: db.execute(sa.select(sa.literal("asked") + "x")).all())
     lines = [record.getMessage() for record in caplog.records if record.name.startswith("sqlalchemy.engine")]
     assert (any("SELECT" in line for line in lines), any(line.startswith("Row (") for line in lines)) == reported
 
 
-def test_statements_name_their_caller_if_configured(connected):
+def test_statements_name_their_caller_if_configured(connect_with):
     seen = []
-    database = connected(connection_trace=True)
+    database = connect_with(connection_trace=True)
 
     @sa.event.listens_for(database.reading_engine, "before_cursor_execute")
     def see(_connection, _cursor, statement, *_):

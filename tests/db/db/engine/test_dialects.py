@@ -33,7 +33,7 @@ def test_the_first_connections_to_a_sqlite_file_wait_for_each_other(tmp_path, mo
 
 
 #: Server settings that administrators may have changed.
-OTHERWISE = {
+SERVER_SETTINGS = {
     "mariadb": {
         "init_command": "SET SESSION time_zone = '+05:00', innodb_lock_wait_timeout = 1000, "
         "tx_isolation = 'READ-UNCOMMITTED'"
@@ -53,14 +53,14 @@ ISOLATION = {"mariadb": "SELECT @@tx_isolation", "postgresql": "SHOW transaction
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_sessions_have_our_settings_with_any_server_settings(backend, database):
+def test_the_settings_of_sessions_do_not_depend_on_the_settings_of_the_server(backend, database):
     """Times are in UTC, waits for locks are short, and a snapshot shows one state."""
 
     def fail(db):
         db.execute(sa.select(1))
         raise LookupError
 
-    with opened(database.url.update_query_dict(OTHERWISE[backend.kind])) as configured:
+    with opened(database.url.update_query_dict(SERVER_SETTINGS[backend.kind])) as configured:
         settings, expected = SETTINGS[backend.kind]
         configured.write(lambda _: None)
         configured.engine.dispose()

@@ -28,7 +28,7 @@ def test_more_names_than_a_statement_allows_are_the_clients_fault(database):
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 @pytest.mark.parametrize("charset", ["utf8mb3", "latin1"])
 def test_unsupported_characters_are_the_clients_fault(database_url, charset):
-    """Most databases of this API were created with such a character set; MySQL refuses to compare other characters."""
+    """Most existing databases of Placement have such a character set; MySQL refuses to compare other characters."""
     with opened(database_url) as database:
         with database.engine.connect() as connection:
             connection.exec_driver_sql(f"ALTER DATABASE CHARACTER SET {charset}")

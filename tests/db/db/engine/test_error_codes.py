@@ -49,7 +49,7 @@ SIGNAL = "SIGNAL SQLSTATE '{}' SET MYSQL_ERRNO = {}, MESSAGE_TEXT = 'told to'"
 RAISE = "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{}'; END $$"
 
 
-def raised(database, code):
+def provoke(database, code):
     """Return the error that the server raises with this code, as the driver and SQLAlchemy raise it."""
     mariadb = database.url.get_backend_name() == "mysql"
     # In MySQL a deadlock has the SQLSTATE of PostgreSQL's serialization failure.
@@ -65,7 +65,7 @@ def test_errors_of_the_server_have_the_class_of_the_table(backend, database):
     expected = expected | {ErrorClass.INTERNAL: BUGS[backend.kind]}
     for meaning, numbers in expected.items():
         for number in numbers.split():
-            error = raised(database, number)
+            error = provoke(database, number)
             assert driver_errors.classify(error) is meaning, number
             assert driver_errors.is_read_only(error) == (number in READ_ONLY[backend.kind].split()), number
 
@@ -100,14 +100,14 @@ def test_a_condition_deeper_than_sqlite_allows_is_the_clients_fault(database):
 def test_a_database_file_that_cannot_grow_refuses_writes_and_serves_reads(database):
     """The file size limit of a child process stands in for a full disk or a quota."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-        refused, served = process.submit(write_without_room, str(database.url)).result(PATIENCE)
+        refused, served = process.submit(write_without_disk_space, str(database.url)).result(PATIENCE)
     assert refused == ("DatabaseUnavailable", "disk I/O error")
     assert served is None
     assert database.read(lambda db: ResourceProvider.find(db, "x")) is not None
 
 
-def write_without_room(url):
-    """Return the outcome of a write whose file cannot grow, and whether later reads and writes succeed."""
+def write_without_disk_space(url):
+    """Return the error of a write whose file cannot grow, and the result of a read meanwhile; finally write again."""
     with opened(url) as database:
         database.read(lambda db: ResourceProvider.find(db, "x"))
         _, hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)

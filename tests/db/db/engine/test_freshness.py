@@ -27,21 +27,21 @@ def test_connections_are_replaced_once_for_each_server_that_is_lost(clock, tmp_p
     fresh, engine = Freshness(), sa.create_engine(f"sqlite:///{tmp_path}/file")
     fresh.watch(engine, reads=False)
 
-    def used():
+    def use_connection():
         clock.now += 1
         with engine.connect() as connection:
             return connection.connection.dbapi_connection
 
-    first = used()
-    assert used() is first
+    first = use_connection()
+    assert use_connection() is first
     began = clock.now
     fresh.discard_connections(began)
-    second = used()
+    second = use_connection()
     assert second is not first
     fresh.discard_connections(began)
-    assert used() is second
+    assert use_connection() is second
     fresh.discard_connections(clock.now)
-    assert used() is not second
+    assert use_connection() is not second
     engine.dispose()
 
 

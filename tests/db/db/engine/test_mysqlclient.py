@@ -22,10 +22,10 @@ pytestmark = pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 
 @pytest.fixture(autouse=True)
 def driver(backend):
-    """Return the driver, if the run tests its database."""
+    """Fail unless the driver is installed."""
     if importlib.util.find_spec("MySQLdb") is None:
         raise servers.Missing(
-            "mysqlclient is not installed: `make servers` gets what it is compiled with, then pip install mysqlclient"
+            "mysqlclient is not installed: run `make servers` (build dependencies) and `pip install mysqlclient`"
         )
 
 
@@ -42,15 +42,13 @@ def mysqlclient(database):
 
 def test_both_drivers_return_the_same_values(database, mysqlclient):
     """Each driver reads the values that the other writes: amounts, ratios, dates, generations."""
-    names, shown = Names(), []
+    names, replies = Names(), []
     for call in (*HOST, claim(**OWN), claim(consumer="other", **OWN)):
         assert placement(mysqlclient)(*names.fill(call)).status in (200, 204)
-    for look in ("inventories", "usages", "allocations"):
-        path = f"/resource_providers/{names['host']}/{look}"
-        shown.append([placement(first)("GET", path, 39).body for first in (database, mysqlclient)])
-    path = "/allocation_candidates?resources=VCPU:1"
-    shown.append([placement(first)("GET", path, 39).body for first in (database, mysqlclient)])
-    assert all(first == second and first for first, second in shown)
+    paths = [f"/resource_providers/{names['host']}/{part}" for part in ("inventories", "usages", "allocations")]
+    for path in (*paths, "/allocation_candidates?resources=VCPU:1"):
+        replies.append([placement(driver)("GET", path, 39).body for driver in (database, mysqlclient)])
+    assert all(first == second and first for first, second in replies)
 
 
 def test_a_claim_takes_the_same_round_trips_with_both_drivers(mysqlclient):
@@ -63,12 +61,12 @@ def test_a_claim_takes_the_same_round_trips_with_both_drivers(mysqlclient):
         connection.commit()
     assert service(*names.fill(claim(**OWN))).status == 204
     with mysqlclient.engine.connect() as connection:
-        question = (
+        round_trips = (
             questions(connection)
             - before
             - len(["the question before", "its COMMIT", "ROLLBACK as it returned to the pool"])
         )
-    assert question == BUDGET
+    assert round_trips == BUDGET
 
 
 @pytest.mark.parametrize(("number", "state"), [(1213, "40001"), (1205, "HY000"), (1020, "HY000"), (1062, "23000")])
@@ -107,7 +105,7 @@ def test_a_silent_server_is_abandoned_after_the_timeout(database):
         impatient.write(lambda db: db.execute(sa.text("SELECT SLEEP(600)")).scalar())
 
 
-def test_unsupported_characters_are_the_clients_fault(database_url):
+def test_characters_that_mysqlclient_cannot_convert_are_the_clients_fault(database_url):
     with opened(with_mysqlclient(database_url)) as database:
         with database.engine.connect() as connection:
             connection.exec_driver_sql("ALTER DATABASE CHARACTER SET latin1")

@@ -59,7 +59,7 @@ def within_the_limit(run):
             assert time.monotonic() < until
 
 
-def created(database, name):
+def create_within_the_limit(database, name):
     """Create a provider, under another name if the server exceeded the limit; return the name."""
 
     def run(number):
@@ -70,15 +70,15 @@ def created(database, name):
 
 
 def check(database, silent):
-    """While the server is silent, requests end; afterwards they are served again."""
-    before = created(database, "before")
+    """Check that requests end while the server is silent, and are served afterwards."""
+    before = create_within_the_limit(database, "before")
     within_the_limit(lambda _: database.snapshot(find))
     with ThreadPoolExecutor(3) as threads, silent():
         works = (database.read, find), (database.snapshot, find), (database.write, create("meanwhile"))
         waiting = [threads.submit(is_unavailable, *work) for work in works]
         assert [future.result(PATIENCE) for future in waiting] == [True] * 3
-    created(database, "after")
-    # The late response to a statement is not read as that of the next one.
+    create_within_the_limit(database, "after")
+    # The next statement does not read the late response.
     with within_the_limit(lambda _: database.reading_engine.connect()) as connection:
         with silent(), pytest.raises(sa.exc.DBAPIError) as lost:
             connection.execute(sa.select(1))
@@ -143,15 +143,15 @@ def test_the_server_has_time_limits_too_except_for_writes_and_commands(backend, 
     url = database.url.render_as_string(hide_password=False)
     conf = web.configuration(placement_database__connection=url, placement_database__read_timeout=40)
 
-    def reported(run):
+    def limits_of(run):
         return run(lambda db: tuple(db.execute(statement).one()))
 
     with contextlib.closing(contextlib.ExitStack()) as stack, program.connected(conf) as command:
         service = connect(conf)
         stack.callback(service.dispose)
-        assert reported(service.read) == IN_READS[backend.kind]
-        assert reported(service.write) == IN_WRITES[backend.kind]
-        assert reported(command.read) == reported(command.write) == IN_COMMANDS[backend.kind]
+        assert limits_of(service.read) == IN_READS[backend.kind]
+        assert limits_of(service.write) == IN_WRITES[backend.kind]
+        assert limits_of(command.read) == limits_of(command.write) == IN_COMMANDS[backend.kind]
 
 
 @pytest.mark.every_database

@@ -52,7 +52,7 @@ class Secured(servers.ServerProcess):
     """A server with a certificate signed by an authority."""
 
     drivers: ClassVar[tuple[str, ...]]
-    #: The name in the certificate and its expiry.
+    #: The name in the certificate, and whether it has expired.
     presented = (HOST, False)
 
     def present(self, name=HOST, *, expired=False):
@@ -61,7 +61,7 @@ class Secured(servers.ServerProcess):
             self.presented = (name, expired)
             self.restart()
 
-    def certified(self):
+    def issue_certificate(self):
         """Create the certificate; return the files of the authority, the certificate and its key."""
         name, expired = self.presented
         certificate, key = self.authority.issue(name, expired=expired)
@@ -74,7 +74,7 @@ class MariaDB(Secured, servers.MariaDB):
     drivers = ("pymysql", "mysqldb")
 
     def _command(self):
-        authority, certificate, key = self.certified()
+        authority, certificate, key = self.issue_certificate()
         return [*super()._command(), f"--ssl-ca={authority}", f"--ssl-cert={certificate}", f"--ssl-key={key}"]
 
     def create_certified(self, user):
@@ -87,7 +87,7 @@ class PostgreSQL(Secured, servers.PostgreSQL):
     drivers = ("psycopg",)
 
     def _command(self):
-        authority, certificate, key = self.certified()
+        authority, certificate, key = self.issue_certificate()
         files = {"ssl_ca_file": authority, "ssl_cert_file": certificate, "ssl_key_file": key}
         flags = [flag for name, path in files.items() for flag in ("-c", f"{name}={path}")]
         return [*super()._command(), "-c", "ssl=on", *flags]
@@ -185,7 +185,7 @@ def test_a_server_without_tls_is_refused(server, arguments, in_process, tmp_path
         assert_refused(address, NO_TLS, in_process, tmp_path)
 
 
-def test_an_authority_without_a_file_is_an_error_without_traceback(server, in_process, tmp_path):
+def test_a_missing_file_of_the_authority_is_reported_without_a_traceback(server, in_process, tmp_path):
     server.present()
     for url in urls(server, ca=tmp_path / "absent.pem"):
         assert_refused(url, NO_FILE, in_process, tmp_path)

@@ -26,7 +26,7 @@ from tests.db.openstack_database import (
     ROOTLESS,
     SECOND,
 )
-from tests.db.schema_description import describe, written
+from tests.db.schema_description import describe, render
 from tests.made import opened
 
 pytestmark = pytest.mark.every_database
@@ -89,7 +89,7 @@ def indexes(tables_):
 @pytest.mark.parametrize("revision", [openstack_database.NEWEST])
 def test_the_tables_of_these_tests_match_openstack_placement(database, revision):
     """schema-a082b8bb98d0.txt was written from databases made by the reference implementation."""
-    assert written(describe(database.engine)) == (Path(__file__).parent / f"schema-{revision}.txt").read_text()
+    assert render(describe(database.engine)) == (Path(__file__).parent / f"schema-{revision}.txt").read_text()
 
 
 class TestSync:
@@ -97,36 +97,35 @@ class TestSync:
         tables_before, rows_before = describe(database.engine), rows(database)
         made.sync(database.engine)
         assert rows(database) == rows_before
-        after = describe(database.engine)
-        assert after.keys() - tables_before.keys() == made.OURS
-        removed = indexes(tables_before) - indexes(after)
+        tables_after = describe(database.engine)
+        assert tables_after.keys() - tables_before.keys() == made.OURS
+        removed = indexes(tables_before) - indexes(tables_after)
         assert len(removed) == (0 if revision == openstack_database.NEWEST else 5), (
             "dropped by the newest revision of OpenStack Placement"
         )
         for table, lines in tables_before.items():
-            assert [line for line in lines if (table, line.split()[1]) not in removed] == after[table]
+            assert [line for line in lines if (table, line.split()[1]) not in removed] == tables_after[table]
 
-    def test_names_nothing_but_our_tables(self, database, revision):
+    def test_writes_only_to_our_tables(self, database, revision):
         with sql_hooks.writes(database.engine) as statements:
             made.sync(database.engine)
         names = (*made.OURS, "alembic_version", *("DROP INDEX",) * (revision == openstack_database.OLDER))
         assert [statement for statement in statements if not any(name in statement for name in names)] == []
 
     def test_a_start_adds_only_the_traits_that_are_missing(self, database):
-        before = rows(database)
+        rows_before = rows(database)
         made.sync(database.engine)
         standard.insert(database)
-        after = rows(database)
-        assert set(after.pop("traits")) > set(before.pop("traits"))
-        assert after == before
+        rows_after = rows(database)
+        assert set(rows_after.pop("traits")) > set(rows_before.pop("traits"))
+        assert rows_after == rows_before
 
 
 class TestRead:
-    """Requests and responses, the same as those of OpenStack Placement except where a comment says otherwise."""
+    """Responses equal the responses of OpenStack Placement, except where a comment says otherwise."""
 
     def test_consumers_have_their_allocations(self, read):
-        held = read(f"/allocations/{INSTANCE}")
-        assert held == {
+        assert read(f"/allocations/{INSTANCE}") == {
             "allocations": {
                 CN1: {"generation": 7, "resources": {"MEMORY_MB": 2048}},
                 NUMA0: {"generation": 3, "resources": {"VCPU": 4}},
@@ -191,14 +190,14 @@ class TestServed:
     def test_an_over_committed_provider_accepts_releases_and_refuses_claims(self, service):
         def claim(consumer, amount):
             there = {"allocations": {FULL: {"resources": {"VCPU": amount}}}, "consumer_type": "INSTANCE"}
-            held = service("GET", f"/allocations/{consumer}").body
-            return service("PUT", f"/allocations/{consumer}", held | there)
+            current = service("GET", f"/allocations/{consumer}").body
+            return service("PUT", f"/allocations/{consumer}", current | there)
 
         assert service("GET", f"/resource_providers/{FULL}/usages").body["usages"] == {"VCPU": 14, "MEMORY_MB": 64}
         assert claim(CROWD, 7).status == 409
         assert claim(CROWD, 5).status == 204
         assert claim(SECOND, 3).status == 204
-        assert claim(CROWD, 6).status == 409, "now it is full, and not over-committed"
+        assert claim(CROWD, 6).status == 409, "now it is full, but not over-committed"
 
     def test_a_class_deleted_while_in_use_causes_no_failure(self, taken_over, service):
         with taken_over.engine.begin() as connection:
@@ -222,7 +221,7 @@ class TestServed:
 
 
 class TestRelease:
-    def test_leaves_the_tables_and_the_rows_as_they_were(self, database, revision):
+    def test_leaves_the_original_tables_and_rows(self, database, revision):
         tables_before, rows_before = describe(database.engine), rows(database)
         made.sync(database.engine)
         made.release(database.engine, revision, force=True)

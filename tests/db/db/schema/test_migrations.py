@@ -17,7 +17,7 @@ from placement.errors import SchemaError
 from tests import made
 from tests.db import sql_hooks
 from tests.db.manage import execute
-from tests.db.schema_description import describe, written
+from tests.db.schema_description import describe, render
 from tests.made import opened
 
 pytestmark = pytest.mark.every_database
@@ -56,10 +56,10 @@ def test_the_revisions_are_the_common_ones_followed_by_ours():
     assert schema.HEAD == chain[-1] != LAST_COMMON
 
 
-def test_the_common_schema_is_that_of_openstack_placement(engine):
+def test_the_common_schema_equals_the_schema_of_openstack_placement(engine):
     """schema-a082b8bb98d0.txt was written from databases made by the reference implementation."""
     made.sync(engine, LAST_COMMON)
-    assert written(describe(engine)) == (Path(__file__).parent / "schema-a082b8bb98d0.txt").read_text()
+    assert render(describe(engine)) == (Path(__file__).parent / "schema-a082b8bb98d0.txt").read_text()
 
 
 def test_allocation_ratio_has_the_precision_of_openstack_placement(engine):
@@ -78,7 +78,7 @@ def test_schema_from_revisions_is_the_schema_of_the_tables(engine):
     by_revisions = describe(engine)
     tables.metadata.drop_all(engine)
     tables.metadata.create_all(engine)
-    assert written(by_revisions) == written(describe(engine))
+    assert render(by_revisions) == render(describe(engine))
 
 
 def test_a_database_stamped_back_returns_with_a_new_feed(engine):
@@ -98,14 +98,17 @@ def test_a_database_stamped_back_returns_with_a_new_feed(engine):
 
 def test_tables_are_added_to_a_served_database_and_nothing_else_changes(engine):
     made.sync(engine, FEED)
-    before, (feed,) = describe(engine), execute(engine, "SELECT uuid FROM feed_instance")
+    tables_before, (feed,) = describe(engine), execute(engine, "SELECT uuid FROM feed_instance")
     execute(engine, sa.insert(tables.change_writers))
     with sql_hooks.writes(engine) as statements:
         made.sync(engine)
-    after = describe(engine)
-    assert {table: after[table] for table in before} == before
-    assert after.keys() - before.keys() == {"claims", *(table.name for each in made.ADDITIONS for table in each.tables)}
-    ours = ("claims", "alembic_version", *(after.keys() - before.keys()))
+    tables_after = describe(engine)
+    assert {table: tables_after[table] for table in tables_before} == tables_before
+    assert tables_after.keys() - tables_before.keys() == {
+        "claims",
+        *(table.name for addition in made.ADDITIONS for table in addition.tables),
+    }
+    ours = ("claims", "alembic_version", *(tables_after.keys() - tables_before.keys()))
     assert [statement for statement in statements if not any(name in statement for name in ours)] == []
     assert execute(engine, "SELECT uuid FROM feed_instance") == [feed], "workers continue meanwhile"
 
@@ -162,7 +165,7 @@ def test_sync_continues_after_a_power_cut_at_any_statement(engine):
     assert synced == describe(engine)
 
 
-def test_tables_of_other_programs_are_not_changed(engine):
+def test_tables_of_other_applications_are_not_changed(engine):
     execute(engine, "CREATE TABLE users (name VARCHAR(9))")
     before = describe(engine)
     with pytest.raises(SchemaError, match="has tables users but no alembic_version"):
@@ -177,7 +180,7 @@ def test_stamp_refuses_an_unknown_revision(engine):
     assert schema.version(engine) == LAST_COMMON
 
 
-def test_a_database_newer_than_the_program_is_not_touched_but_can_be_stamped(engine):
+def test_a_database_newer_than_this_release_is_not_changed_but_can_be_stamped(engine):
     made.sync(engine)
     execute(engine, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
     with pytest.raises(schema.UnknownRevision, match="is at revision ffffffffffff, which this release does not know"):
@@ -188,19 +191,19 @@ def test_a_database_newer_than_the_program_is_not_touched_but_can_be_stamped(eng
 
 
 def test_each_state_of_a_schema_has_a_finding(engine):
-    def reported():
+    def state_and_finding():
         return schema.state(engine).value, schema.finding(engine)
 
-    assert reported() == ("missing", 'The database has no tables yet. Run "placement-manage db sync".')
+    assert state_and_finding() == ("missing", 'The database has no tables yet. Run "placement-manage db sync".')
     made.sync(engine, LAST_COMMON)
-    state, finding = reported()
+    state, finding = state_and_finding()
     assert state == "older"
     assert LAST_COMMON in finding
     assert schema.HEAD in finding
     made.sync(engine)
-    assert reported() == ("current", None)
+    assert state_and_finding() == ("current", None)
     execute(engine, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
-    state, finding = reported()
+    state, finding = state_and_finding()
     assert state == "newer-unknown"
     assert "ffffffffffff" in finding
 
@@ -279,7 +282,7 @@ def test_missing_parts_of_an_addition_are_detected_and_added(engine, caplog):
     assert statements == []
 
 
-def test_a_release_names_the_tables_of_no_installed_extension(engine, caplog):
+def test_a_release_reports_tables_that_belong_to_no_installed_extension(engine, caplog):
     made.sync(engine)
     execute(engine, "CREATE TABLE things (id INTEGER)")
     made.release(engine, force=True)

@@ -40,14 +40,14 @@ def database(database_url):
         yield empty
 
 
-def migrated(database, *statements):
-    """Change the schema, and record a revision that this program does not know."""
+def migrate(database, *statements):
+    """Change the schema, and record a revision that this release does not know."""
     with database.engine.begin() as connection:
         for statement in (*statements, f"UPDATE alembic_version SET version_num = '{UNKNOWN}'"):
             connection.execute(sa.text(statement))
 
 
-def started(database, sync):
+def start(database, sync):
     """Start the service on this database; return a function that sends requests to it."""
     options = {"placement_database__connection": database.url, "placement_database__sync_on_startup": sync}
     return caller.inside(deploy.loadapp(web.configuration(**options), database))
@@ -57,8 +57,8 @@ def started(database, sync):
 def test_the_schema_of_a_newer_version_is_served_unchanged(database, sync, caplog):
     """In a rolling upgrade: uWSGI replaces a worker of the old version after the schema was migrated."""
     made.sync(database.engine)
-    migrated(database, "CREATE TABLE newer (id INTEGER)", "ALTER TABLE claims ADD COLUMN newer INTEGER")
-    assert started(database, sync)("PUT", "/traits/CUSTOM_OLDER", 39).status == 201
+    migrate(database, "CREATE TABLE newer (id INTEGER)", "ALTER TABLE claims ADD COLUMN newer INTEGER")
+    assert start(database, sync)("PUT", "/traits/CUSTOM_OLDER", 39).status == 201
     [warning] = [record.getMessage() for record in caplog.records if UNKNOWN in record.getMessage()]
     assert warning.endswith("It contains everything that this version needs, and is served unchanged.")
     assert schema.version(database.engine) == UNKNOWN
@@ -75,36 +75,36 @@ def test_the_schema_of_a_newer_version_is_served_unchanged(database, sync, caplo
 )
 def test_an_unknown_schema_without_a_required_table_or_column_is_not_served(database, sync, change, lacking):
     made.sync(database.engine)
-    migrated(database, change)
+    migrate(database, change)
     with pytest.raises(StartError, match=rf"revision {UNKNOWN}, .* It lacks {lacking}\.$"):
-        started(database, sync)
+        start(database, sync)
 
 
 @syncing
 def test_a_later_schema_of_another_placement_is_not_served(database, sync):
     made.sync(database.engine, schema.COMMON_HEADS[0])
-    migrated(database)
+    migrate(database)
     ours = sorted(made.OURS)
     assert {"claims", "provider_changes"} < {*ours}
     with pytest.raises(StartError, match=rf"It lacks {', '.join(ours)}\.$"):
-        started(database, sync)
+        start(database, sync)
     assert schema.lacking(database.engine, made.ADDITIONS) == ours, "nothing was created"
 
 
 @syncing
-def test_a_database_of_another_program_is_not_served_and_not_changed(database, sync):
+def test_a_database_of_another_application_is_neither_served_nor_changed(database, sync):
     create = "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"
-    migrated(database, create, "INSERT INTO alembic_version VALUES ('')")
+    migrate(database, create, "INSERT INTO alembic_version VALUES ('')")
     with pytest.raises(StartError, match=f"revision {UNKNOWN}, .* It lacks allocations, "):
-        started(database, sync)
+        start(database, sync)
     assert sa.inspect(database.engine).get_table_names() == ["alembic_version"]
 
 
 def test_the_schema_of_another_placement_is_upgraded_only_with_sync_on_startup(database):
     made.sync(database.engine, schema.COMMON_HEADS[0])
     with pytest.raises(StartError, match=f"is at revision {schema.COMMON_HEADS[0]}, not yet at"):
-        started(database, False)
-    assert started(database, True)("GET", "/resource_providers", 39).status == 200
+        start(database, False)
+    assert start(database, True)("GET", "/resource_providers", 39).status == 200
     assert schema.state(database.engine) is schema.State.CURRENT
 
 
@@ -143,7 +143,7 @@ def test_a_start_whose_statement_collides_continues(backend, url, number):
     plan = faults.Plan(number, [faults.collisions(backend.kind)[number % 3]])
     conf = web.configuration(placement_database__connection=url, placement_database__retry_interval=0)
     with opened(url) as database:
-        with faults.planted(database, plan):
+        with faults.plant(database, plan):
             call = caller.inside(deploy.loadapp(conf, database))
         assert plan.victim is not None
         assert call("GET", "/resource_providers").status == 200

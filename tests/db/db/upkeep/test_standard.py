@@ -82,7 +82,7 @@ def test_classes_have_their_fixed_ids(database):
     assert classes(database)[: len(CLASSES)] == list(enumerate(CLASSES))
 
 
-def test_traits_are_those_of_os_traits(database):
+def test_the_traits_are_the_traits_of_os_traits(database):
     standard.insert(database)
     assert [name for (name,) in trait_names(database)] == sorted(os_traits.get_traits())
 
@@ -183,7 +183,7 @@ def test_two_starters_agree_on_the_identity_of_the_feed(database, database_url):
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 @pytest.mark.parametrize("mode", ["TRADITIONAL", ""])
-def test_the_sql_mode_is_as_before_afterwards(database_url, mode):
+def test_the_sql_mode_is_restored(database_url, mode):
     with opened(database_url, mysql_sql_mode=mode, pool_size=1, max_overflow=0) as database:
         made.sync(database.engine)
 
@@ -232,7 +232,7 @@ def start(wait, url):
 # --- under a running service ---
 
 
-def vanish(database):
+def delete_rows(database):
     """Delete the rows, as if the database had been dropped and only its schema created again."""
     execute(database, sa.delete(resource_classes), sa.delete(traits), sa.delete(feed_instance))
 
@@ -258,7 +258,7 @@ def test_names_that_vanish_under_a_running_service_are_restored_by_the_request_t
     call = placement(database)
     call("POST", "/resource_providers", body={"name": "host", "uuid": TREE[-36:]})
     assert call("GET", "/allocation_candidates?resources=VCPU:1").status == 200
-    vanish(database)
+    delete_rows(database)
     assert call(method, path, body=body).status == status
     assert len(classes(database)) == len(CLASSES)
     searches = path.startswith(("/resource_providers?", "/allocation_candidates?"))

@@ -37,7 +37,7 @@ def memory():
         yield database
 
 
-def tried(run, work, refused, **options):
+def count_attempts(run, work, refused, **options):
     """Run the work until it is refused; return the number of attempts."""
     attempts = []
 
@@ -65,27 +65,27 @@ def test_a_failing_callback_fails_no_committed_write(database, caplog):
     assert "ZeroDivisionError" in caplog.text
 
 
-def again(db):
+def collide(db):
     raise Collision
 
 
-def lost(db):
+def lose_connection(db):
     lost_connection = sqlite3.OperationalError("gone")
     raise sa.exc.DBAPIError.instance("x", {}, lost_connection, sqlite3.Error, connection_invalidated=True)
 
 
 def test_a_write_is_attempted_ten_times(memory, clock):
-    assert tried(memory.write, again, errors.TooManyConflicts) == 10
+    assert count_attempts(memory.write, collide, errors.TooManyConflicts) == 10
 
 
 @pytest.mark.parametrize("attempts", [1, 2, 7])
 def test_a_write_has_the_attempts_of_its_route(memory, clock, attempts):
     exhausted = errors.AllocationsChanged
-    assert tried(memory.write, again, exhausted, attempts=attempts, exhausted=exhausted) == attempts
+    assert count_attempts(memory.write, collide, exhausted, attempts=attempts, exhausted=exhausted) == attempts
 
 
-def test_between_two_attempts_is_a_short_random_pause_that_grows(memory, clock):
-    tried(memory.write, again, errors.TooManyConflicts, attempts=30)
+def test_the_pause_between_two_attempts_is_short_and_random_and_grows(memory, clock):
+    count_attempts(memory.write, collide, errors.TooManyConflicts, attempts=30)
     assert len(clock.pauses) == 29
     assert len(set(clock.pauses)) == 29
     assert all(0 <= pause <= min(0.1, 0.001 * 2**number) for number, pause in enumerate(clock.pauses, 1))
@@ -118,15 +118,15 @@ def test_no_attempt_is_begun_after_a_minute(memory, clock):
         clock.now += 7
         raise Collision
 
-    assert tried(memory.write, slow, errors.TooManyConflicts, attempts=1000) == 9
+    assert count_attempts(memory.write, slow, errors.TooManyConflicts, attempts=1000) == 9
 
 
 def test_a_connection_lost_after_a_minute_is_not_a_conflict(memory, clock):
     def work(db):
         clock.now += 61
-        lost(db)
+        lose_connection(db)
 
-    assert tried(memory.write, work, errors.DatabaseUnavailable) == 1
+    assert count_attempts(memory.write, work, errors.DatabaseUnavailable) == 1
 
 
 def test_prerequisites_count_towards_the_minute(memory, clock):
@@ -134,7 +134,7 @@ def test_prerequisites_count_towards_the_minute(memory, clock):
         clock.now += 25
         db.require(lambda _: None)
 
-    assert tried(memory.write, work, errors.TooManyConflicts) == 3
+    assert count_attempts(memory.write, work, errors.TooManyConflicts) == 3
 
 
 def test_the_work_is_attempted_again_after_its_first_prerequisite(memory, clock):
@@ -167,29 +167,29 @@ def test_a_write_may_have_several_prerequisites(memory, no_pauses, is_dry):
 
 def test_a_prerequisite_that_collides_fails_the_write(memory, clock):
     with pytest.raises(errors.AllocationsChanged):
-        memory.write(lambda db: db.require(again), exhausted=errors.AllocationsChanged)
+        memory.write(lambda db: db.require(collide), exhausted=errors.AllocationsChanged)
 
 
 def test_a_connection_may_be_lost_once(memory, clock):
-    assert tried(memory.write, lost, errors.DatabaseUnavailable) == 2
-    assert tried(memory.read, lost, errors.DatabaseUnavailable) == 2
-    assert tried(memory.write, lost, errors.DatabaseUnavailable, attempts=1) == 1
+    assert count_attempts(memory.write, lose_connection, errors.DatabaseUnavailable) == 2
+    assert count_attempts(memory.read, lose_connection, errors.DatabaseUnavailable) == 2
+    assert count_attempts(memory.write, lose_connection, errors.DatabaseUnavailable, attempts=1) == 1
 
 
-def locked(db):
+def fail_to_lock(db):
     busy = sqlite3.OperationalError("database is locked")
     busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
     raise sa.exc.DBAPIError.instance("x", {}, busy, sqlite3.Error)
 
 
-@pytest.mark.parametrize("collides", [again, locked])
+@pytest.mark.parametrize("collides", [collide, fail_to_lock])
 def test_a_connection_may_be_lost_once_between_collisions(memory, clock, collides):
-    outcomes = [collides, lost, collides, lost, collides]
+    outcomes = [collides, lose_connection, collides, lose_connection, collides]
 
     def work(db):
         outcomes.pop(0)(db)
 
-    assert tried(memory.write, work, errors.DatabaseUnavailable) == 4
+    assert count_attempts(memory.write, work, errors.DatabaseUnavailable) == 4
 
 
 def test_a_database_in_memory_is_read_between_writes_and_within_one(memory, monkeypatch):
@@ -224,7 +224,7 @@ def test_a_thread_that_waits_long_for_sqlites_write_lock_collides(memory, monkey
     monkeypatch.setattr(attempt, "LOCK_TIMEOUT", 0.01)
     refusals = []
 
-    def nested(db):
+    def hold_the_lock(db):
         def other():
             with pytest.raises(errors.TooManyConflicts) as refused:
                 run(memory)
@@ -235,7 +235,7 @@ def test_a_thread_that_waits_long_for_sqlites_write_lock_collides(memory, monkey
         thread.join(PATIENCE)
         assert not thread.is_alive()
 
-    memory.write(nested)
+    memory.write(hold_the_lock)
     assert refusals
 
 
@@ -268,7 +268,7 @@ def test_the_start_retries_without_limit_if_configured(clock):
 def test_permanent_errors_are_not_retried_at_the_start(backend, database, clock, part):
     url = database.url.set(**{part: "wrong"})
     with opened(url) as wrong:
-        for run in (lambda: wrong.wait_until_reachable(5, 3), lambda: wrong.read(again)):
+        for run in (lambda: wrong.wait_until_reachable(5, 3), lambda: wrong.read(collide)):
             with pytest.raises(errors.DatabaseRefuses):
                 run()
     assert clock.pauses == []

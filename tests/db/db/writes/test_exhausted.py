@@ -8,7 +8,7 @@ from placement.db.writes.retry import ATTEMPTS
 from placement.objects.locked_provider import TREE_ATTEMPTS
 from placement.objects.resource_class import CREATE_ATTEMPTS
 from tests.db import faults
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 from tests.db.scenarios import Call, Names
 from tests.db.writes import CLAIMED, HOST, RESOURCE_CLASS, claim, holding, inventories, stock
@@ -54,7 +54,7 @@ def test_exhausted_attempts_are_a_conflict(database, no_pauses, before, call, se
     for precondition in before:
         assert service(*names.fill(precondition)).status < 300
     plan = Plan("BEGIN", [faults.collisions("sqlite")[0]], for_ever=True)
-    planted(database, plan)
+    plant(database, plan)
     answer = service(*names.fill(call))
     assert answer.status == 409
     assert answer.error["code"] == "placement.concurrent_update"

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from placement.db.database import Database
 from tests.caller import Answer
 from tests.db import faults, writes
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 from tests.db.scenario_run import ScenarioRun
 from tests.db.scenarios import Write
@@ -72,7 +72,7 @@ class Trial:
         return status
 
     def _ask(self, scenario_run: ScenarioRun, plan: Plan) -> Answer:
-        with self._process() as touched, planted(touched, plan):
+        with self._process() as touched, plant(touched, plan):
             return scenario_run.ask(placement(touched))
 
 
@@ -122,17 +122,19 @@ def each_step_fails(trial, backend):
                 assert trial.run(at, loss, *collisions) == trial.write.status
             assert trial.run(at, *collisions) == trial.write.status
         return
-    left = [*enumerate(trial.steps, 1)]
-    while left:
-        (at, step), *others = left[:STEPS_AT_ONCE]
+    steps = [*enumerate(trial.steps, 1)]
+    while steps:
+        (at, step), *others = steps[:STEPS_AT_ONCE]
         loss = [faults.LOSSES[at // 2 % len(faults.LOSSES)]] if step != "COMMIT" else []
-        then = [(other, [collisions[number % len(collisions)]]) for number, other in others]
-        plan = Plan(at, [*loss, collisions[at % len(collisions)]], then)
+        later_faults = [(other, [collisions[number % len(collisions)]]) for number, other in others]
+        plan = Plan(at, [*loss, collisions[at % len(collisions)]], later_faults)
         assert trial.carry_out(plan) == trial.write.status
         # A step may be missing in a later attempt, and an equal step may have failed in its place.
-        met = len(plan.earlier) + bool(plan.injected)
-        sure = itertools.takewhile(lambda step: trial.steps.count(step) == 1, (step for step, _ in then[: met - 1]))
-        del left[: 1 + len([*sure])]
+        failed_steps = len(plan.earlier) + bool(plan.injected)
+        certain_steps = itertools.takewhile(
+            lambda step: trial.steps.count(step) == 1, (step for step, _ in later_faults[: failed_steps - 1])
+        )
+        del steps[: 1 + len([*certain_steps])]
 
 
 def a_connection_lost_with_commit_leaves_it_open(trial):

@@ -63,7 +63,7 @@ class Forest:
         return self.ask("PUT", f"/allocations/{uuid.uuid4()}?dry_run={dry_run}", 39, body).status
 
     @contextlib.contextmanager
-    def locked(self, provider):
+    def lock(self, provider):
         """Lock the row of the provider in another transaction during the block."""
         with self.engine.connect() as connection:
             connection.execute(_LOCK, {"uuid": provider})
@@ -91,13 +91,13 @@ def forest(database):
 
 
 @pytest.fixture
-def refused():
+def error_labels():
     """Record the labels of driver errors."""
     with received.facts(signals.driver_error) as words:
         yield words
 
 
-def repeated(*works):
+def repeat(*works):
     """Run each function repeatedly in its own thread; return all results."""
     with ThreadPoolExecutor(len(works)) as threads:
         of_each = threads.map(lambda work: [work() for _ in range(ROUNDS)], works)
@@ -108,17 +108,17 @@ def new():
     return str(uuid.uuid4())
 
 
-def test_new_consumers_and_claims_do_not_deadlock(forest, refused):
-    """Once 37 of 44 children were refused: INSERT held the parent's lock, and its foreign key waited for the root."""
+def test_new_consumers_and_claims_do_not_deadlock(forest, error_labels):
+    """Otherwise INSERT locks the parent while its foreign key waits for the root, and most children are refused."""
     root = forest.provider()
     parent = forest.provider(root)
     creations = [lambda: forest.create_child(new(), parent)]
-    results = repeated(*creations, *[lambda: forest.claim(root, parent)] * 4)
+    results = repeat(*creations, *[lambda: forest.claim(root, parent)] * 4)
     assert set(results) == {200, 204}
-    assert "deadlock" not in refused
+    assert "deadlock" not in error_labels
 
 
-def test_dry_runs_and_claims_do_not_deadlock(forest, refused):
+def test_dry_runs_and_claims_do_not_deadlock(forest, error_labels):
     """Two claims and two dry runs create each new owner concurrently."""
     provider, another = forest.provider(), forest.provider()
     owners = [itertools.count() for _ in range(4)]
@@ -126,17 +126,17 @@ def test_dry_runs_and_claims_do_not_deadlock(forest, refused):
     def claims(number, *providers, **more):
         return lambda: forest.claim(*providers, owner=str(next(owners[number])), **more)
 
-    results = repeated(
+    results = repeat(
         *(claims(0, provider, another), claims(1, another, provider)),
         *(claims(2, provider, another, dry_run="true"), claims(3, another, provider, dry_run="true")),
     )
     assert set(results) == {200, 204}
-    assert "deadlock" not in refused
+    assert "deadlock" not in error_labels
 
 
 @pytest.mark.parametrize("change_kind", ["moved", "renamed"])
 def test_an_update_that_names_a_parent_is_not_starved_by_new_children(forest, change_kind):
-    """Once 12 of 13 were refused: the tree always had one child more than had been read."""
+    """Otherwise most updates are refused, because the tree always has one child more than was read."""
     old, there = forest.provider(), forest.provider()
     child = forest.provider(old)
     turns = itertools.cycle([there, old])
@@ -145,7 +145,7 @@ def test_an_update_that_names_a_parent_is_not_starved_by_new_children(forest, ch
     def change():
         return forest.put(child, next(turns)) if change_kind == "moved" else forest.put(child, old, next(names))
 
-    results = repeated(
+    results = repeat(
         change, *[lambda: forest.create_child(new(), old)] * 2, *[lambda: forest.create_child(new(), child)] * 2
     )
     assert set(results) == {200}
@@ -167,14 +167,14 @@ def test_a_transaction_that_waits_for_a_provider_has_locked_none_of_a_higher_id(
     def work():
         return forest.create_child(new(), parent) if act == "create_child" else forest.put(moving, parent)
 
-    with forest.locked(first):
+    with forest.lock(first):
         meanwhile = Meanwhile(work)
         wait_for_lock(database)
         assert forest.is_free(second)
         assert forest.is_free(moving)
     assert meanwhile.wait()
     assert meanwhile.result == 200
-    with forest.locked(second):
+    with forest.lock(second):
         meanwhile = Meanwhile(forest.create_child, new(), parent)
         wait_for_lock(database)
         assert not forest.is_free(first), "the root of a tree that changes is locked"

@@ -168,21 +168,21 @@ def test_no_provider_is_in_an_aggregate_without_a_row(database, cloud):
 def test_names_lost_by_a_restored_file_are_created_again(database, cloud, tmp_path):
     """Rows are lost by restoring a backup while the service and a second worker are connected."""
     path, backup = database.url.database, tmp_path / "backup"
-    with sqlite3.connect(path) as live, sqlite3.connect(backup) as kept:
-        live.backup(kept)
+    with sqlite3.connect(path) as live, sqlite3.connect(backup) as copy:
+        live.backup(copy)
     assert cloud.claim(OWNERS[0])[0] == 204
     assert cloud.put_aggregates(AGGREGATES[:1], cloud.generation()) == 200
-    with sqlite3.connect(path) as live, sqlite3.connect(backup) as kept:
-        kept.backup(live)
+    with sqlite3.connect(path) as live, sqlite3.connect(backup) as copy:
+        copy.backup(live)
     with opened(database.url) as elsewhere:
         other = placement(elsewhere)
-        status, others = cloud.claim(OWNERS[1], other)
+        status, other_consumer = cloud.claim(OWNERS[1], other)
         assert status == 204
         assert cloud.put_aggregates(AGGREGATES[1:], cloud.generation(), other) == 200
     status, consumer = cloud.claim(OWNERS[0])
     assert status == 204
     assert cloud.owner(consumer) == [OWNERS[0]] * 3
-    assert cloud.owner(others) == [OWNERS[1]] * 3
+    assert cloud.owner(other_consumer) == [OWNERS[1]] * 3
     assert cloud.put_aggregates(AGGREGATES[:1], cloud.generation()) == 200
     assert cloud.aggregates() == AGGREGATES[:1]
 
@@ -213,13 +213,13 @@ def test_names_lost_in_the_crash_of_a_server_are_created_again(losing_server):
         assert cloud.put_aggregates(AGGREGATES[:1], cloud.generation()) == 200
         losing_server.kill()
         losing_server.start()
-        assert rows(database)["projects"] == 0
-        status, others = cloud.claim(OWNERS[1], other)
+        assert count_rows(database)["projects"] == 0
+        status, other_consumer = cloud.claim(OWNERS[1], other)
         assert status == 204
         assert cloud.put_aggregates(AGGREGATES[1:], cloud.generation(), other) == 200
         status, consumer = cloud.claim(OWNERS[0])
         assert status == 204
-        assert (cloud.owner(consumer), cloud.owner(others)) == ([OWNERS[0]] * 3, [OWNERS[1]] * 3)
+        assert (cloud.owner(consumer), cloud.owner(other_consumer)) == ([OWNERS[0]] * 3, [OWNERS[1]] * 3)
         assert cloud.put_aggregates(AGGREGATES[:1], cloud.generation()) == 200
         assert cloud.aggregates() == AGGREGATES[:1]
 
@@ -227,7 +227,7 @@ def test_names_lost_in_the_crash_of_a_server_are_created_again(losing_server):
 # --- refused requests ------------------------------------------------------------------------------------------------
 
 
-def rows(database):
+def count_rows(database):
     """Return the number of rows, by table."""
     count = sa.func.count()
     return {
@@ -236,8 +236,8 @@ def rows(database):
     }
 
 
-def refused(cloud):
-    """Refused requests by name, each with new names."""
+def refused_requests(cloud):
+    """Yield refused requests with their descriptions; each contains new names."""
     nowhere, unknown = {str(uuid.uuid4()): {"resources": {"VCPU": 1}}}, {cloud.host: {"resources": {"CUSTOM_NO": 1}}}
     beyond = {cloud.host: {"resources": {"VCPU": 1001}}}
     path = f"/allocations/{uuid.uuid4()}"
@@ -259,16 +259,16 @@ def refused(cloud):
 
 
 def test_a_refused_request_leaves_no_rows(database, cloud):
-    before = rows(database)
-    for name, request in refused(cloud):
+    before = count_rows(database)
+    for name, request in refused_requests(cloud):
         assert cloud.call(*request).status in (400, 409), name
-        assert rows(database) == before, name
+        assert count_rows(database) == before, name
 
 
 def test_a_request_that_ends_a_consumer_needs_no_owner(database, cloud):
-    before = rows(database)
+    before = count_rows(database)
     assert cloud.claim("X", allocations={})[0] == 204
-    assert rows(database) == before
+    assert count_rows(database) == before
 
 
 def test_many_new_names_are_created_with_few_statements(database, cloud):
@@ -277,7 +277,8 @@ def test_many_new_names_are_created_with_few_statements(database, cloud):
     with sql_hooks.statements(database.engine, seen.append):
         assert cloud.call("POST", "/allocations", 39, bodies).status == 204
     assert len(seen) < 60
-    assert rows(database)["projects"] == rows(database)["users"] == rows(database)["consumer_types"] == 300
+    numbers = count_rows(database)
+    assert [numbers[table] for table in ("projects", "users", "consumer_types")] == [300] * 3
     owners = {consumer: cloud.owner(consumer) for consumer in list(bodies)[::50]}
     assert owners == {consumer: [bodies[consumer]["project_id"]] * 3 for consumer in owners}
 
@@ -313,7 +314,7 @@ def test_a_prerequisite_has_its_own_attempts(database):
 # --- equal names -----------------------------------------------------------------------------------------------------
 
 
-def test_names_that_the_database_considers_equal_are_one(database, cloud):
+def test_names_that_the_database_considers_equal_share_one_row(database, cloud):
     """MariaDB's usual collations ignore case."""
     bodies = {str(uuid.uuid4()): cloud.holding(owner, consumer_type="T") for owner in ("case", "CASE")}
     assert cloud.call("POST", "/allocations", 39, bodies).status == 204
@@ -356,34 +357,37 @@ def test_names_are_created_in_one_order_regardless_of_case(database):
 
 
 @pytest.fixture
-def unused(database, cloud):
-    """Create an owner and an aggregate without references; return the names in use."""
+def names_before(database, cloud):
+    """Create names, and remove all references to an owner and an aggregate; return all names."""
     _, consumer = cloud.claim("GONE")
     assert cloud.call("DELETE", f"/allocations/{consumer}").status == 204
     assert cloud.put_aggregates(AGGREGATES, cloud.generation()) == 200
     assert cloud.put_aggregates(AGGREGATES[:1], cloud.generation()) == 200
     assert cloud.claim("KEPT")[0] == 204
-    return stored(database)
+    return all_names(database)
 
 
-def stored(database):
+def all_names(database):
     """Return all names."""
     columns = (projects.c.external_id, users.c.external_id, consumer_types.c.name, placement_aggregates.c.uuid)
-    return [set(database.read(lambda db, of=of: db.execute(sa.select(of)).scalars().all())) for of in columns]
+    return [
+        set(database.read(lambda db, column=column: db.execute(sa.select(column)).scalars().all()))
+        for column in columns
+    ]
 
 
-def test_a_sweep_marks_unused_rows_and_the_next_one_removes_them(database, cloud, unused):
-    swept = [(of.removed, of.marked) for of in sweep.sweep(database, grace=0)]
+def test_a_sweep_marks_unused_rows_and_the_next_one_removes_them(database, cloud, names_before):
+    swept = [(result.removed, result.marked) for result in sweep.sweep(database, grace=0)]
     assert swept == [(0, 1)] * 4
-    assert stored(database) == unused
-    swept = [(of.removed, of.marked) for of in sweep.sweep(database, grace=0)]
+    assert all_names(database) == names_before
+    swept = [(result.removed, result.marked) for result in sweep.sweep(database, grace=0)]
     assert swept == [(1, 0)] * 4
-    assert stored(database) == [{"KEPT"}] * 3 + [{AGGREGATES[0]}]
+    assert all_names(database) == [{"KEPT"}] * 3 + [{AGGREGATES[0]}]
 
 
-def test_a_consumer_without_a_type_hides_no_unused_type(database, cloud, unused):
+def test_a_consumer_without_a_type_hides_no_unused_type(database, cloud, names_before):
     database.write(lambda db: db.execute(sa.update(consumers).values(consumer_type_id=None)))
-    swept = {of.table: of.marked for of in sweep.sweep(database, grace=0)}
+    swept = {result.table: result.marked for result in sweep.sweep(database, grace=0)}
     assert swept == {
         "projects": 1,
         "users": 1,
@@ -397,8 +401,8 @@ def test_a_sweep_covers_every_unused_row(database, monkeypatch):
     monkeypatch.setattr(sweep, "BATCH_SIZE", 3)
     some = [Name(kind, f"NAME_{number}") for kind in (PROJECT, AGGREGATE) for number in range(8)]
     database.write(lambda db: names.create(db, some))
-    assert [of.marked for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8]
-    assert [of.removed for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8]
+    assert [result.marked for result in sweep.sweep(database, grace=0)] == [8, 0, 0, 8]
+    assert [result.removed for result in sweep.sweep(database, grace=0)] == [8, 0, 0, 8]
 
 
 def test_a_mark_lasts_longer_than_any_attempt():
@@ -406,32 +410,32 @@ def test_a_mark_lasts_longer_than_any_attempt():
     assert sweep.GRACE == 3600
 
 
-def test_a_sweep_removes_nothing_that_was_marked_just_now(database, cloud, unused):
+def test_a_sweep_removes_nothing_that_was_marked_just_now(database, cloud, names_before):
     for _ in range(2):
         swept = sweep.sweep(database)
-        assert [of.removed for of in swept] == [0] * 4
-    assert stored(database) == unused
+        assert [result.removed for result in swept] == [0] * 4
+    assert all_names(database) == names_before
 
 
-def test_a_host_whose_clock_is_fast_removes_nothing_too_early(database, cloud, unused, monkeypatch):
+def test_a_host_whose_clock_is_fast_removes_nothing_too_early(database, cloud, names_before, monkeypatch):
     sweep.sweep(database)
     clock.set_host(monkeypatch, days=1)
-    assert [of.removed for of in sweep.sweep(database)] == [0] * 4
-    assert stored(database) == unused
+    assert [result.removed for result in sweep.sweep(database)] == [0] * 4
+    assert all_names(database) == names_before
 
 
-def test_a_row_in_use_again_is_not_removed(database, cloud, unused):
+def test_a_row_in_use_again_is_not_removed(database, cloud, names_before):
     sweep.sweep(database, grace=0)
     status, consumer = cloud.claim("GONE")
     assert status == 204
     assert cloud.put_aggregates(AGGREGATES, cloud.generation()) == 200
-    assert [of.removed for of in sweep.sweep(database, grace=0)] == [0] * 4
+    assert [result.removed for result in sweep.sweep(database, grace=0)] == [0] * 4
     assert cloud.owner(consumer) == ["GONE"] * 3
     assert cloud.aggregates() == AGGREGATES
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_row_in_use_again_at_the_last_moment_is_not_removed(database, cloud, unused):
+def test_a_row_in_use_again_at_the_last_moment_is_not_removed(database, cloud, names_before):
     """The use begins between the statement that finds unused rows and the one that removes them."""
     sweep.sweep(database, grace=0)
     claimed = []
@@ -448,7 +452,7 @@ def test_a_row_in_use_again_at_the_last_moment_is_not_removed(database, cloud, u
     assert cloud.owner(consumer) == ["GONE"] * 3
 
 
-def test_a_claim_uses_no_marked_row(database, cloud, unused):
+def test_a_claim_uses_no_marked_row(database, cloud, names_before):
     """The sweep may remove the row before the claim is committed, so another transaction removes the mark first."""
     sweep.sweep(database, grace=0)
     seen = []

@@ -20,7 +20,7 @@ from tests.made import opened
 
 
 class Meanwhile:
-    """A function that runs in its own thread during the block."""
+    """A function that runs in its own thread."""
 
     def __init__(self, work, *arguments, **options):
         self._thread = threading.Thread(target=lambda: setattr(self, "result", work(*arguments, **options)))
@@ -34,8 +34,8 @@ class Meanwhile:
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-@pytest.mark.parametrize("waiting", ["creates a child", "renames"])
-def test_a_request_that_waited_for_a_move_sees_the_new_tree(database, waiting):
+@pytest.mark.parametrize("request_kind", ["creates a child", "renames"])
+def test_a_request_that_waited_for_a_move_sees_the_new_tree(database, request_kind):
     """The new root was created after the waiting statement had begun."""
     moved, root, child = (str(uuid.uuid4()) for _ in range(3))
     with opened(database.url) as other:
@@ -45,7 +45,7 @@ def test_a_request_that_waited_for_a_move_sees_the_new_tree(database, waiting):
 
         def move(db):
             LockedProvider.lock(db, moved)
-            if waiting == "renames":
+            if request_kind == "renames":
                 body = {"name": f"new {moved}"}
                 meanwhile = Meanwhile(service, "PUT", f"/resource_providers/{moved}", 39, body)
             else:

@@ -8,7 +8,7 @@ from placement.extensions.baremetal.tables import baremetal_allocations, baremet
 
 
 def queries(values, uuids):
-    """Return queries by name; ``values`` returns the columns to compare, and ``uuids`` are those of the test."""
+    """Return queries by name; ``values`` returns the columns to compare, and ``uuids`` selects the rows of the test."""
     columns = baremetal_allocations.c
     return {
         "nodes": sa.select(*values(baremetal_nodes)).where(baremetal_nodes.c.uuid.in_(uuids)),

@@ -32,7 +32,7 @@ def add(name, value):
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 #: Routes about one node or allocation.
-ABOUT_ONE = [(method, path) for path, methods in TABLE.items() if "{" in path for method in methods]
+SINGLE_OBJECT_ROUTES = [(method, path) for path, methods in TABLE.items() if "{" in path for method in methods]
 BODIES = {
     "/v1/nodes/{node}": [],
     "/v1/nodes/{node}/maintenance": {},
@@ -43,25 +43,25 @@ BODIES = {
 }
 
 
-@pytest.mark.parametrize(("method", "path"), ABOUT_ONE)
+@pytest.mark.parametrize(("method", "path"), SINGLE_OBJECT_ROUTES)
 def test_the_rule_of_an_endpoint_is_checked_for_the_node_or_allocation_too(client, monkeypatch, method, path):
-    """No rule is checked except that one and the rules of reading."""
+    """Other rules are not checked, except the rules of reading and of allocating nodes of any owner."""
     client.node("n", traits=["CUSTOM_A"])
-    made = client.created()["uuid"] if "allocation" in path else None
+    allocation = client.create_allocation()["uuid"] if "allocation" in path else None
     targets, authorize = [], Policy.authorize
 
-    def noted(self, rule, context, target=None):
+    def note(self, rule, context, target=None):
         targets.append(rule)
         return authorize(self, rule, context, target)
 
-    monkeypatch.setattr(Policy, "authorize", noted)
-    filled = path.format(node="n", allocation=made, trait="CUSTOM_A").removeprefix("/v1")
-    answer = client(method, filled, BODIES.get(path) if method in ("PUT", "PATCH") else None)
+    monkeypatch.setattr(Policy, "authorize", note)
+    filled_path = path.format(node="n", allocation=allocation, trait="CUSTOM_A").removeprefix("/v1")
+    answer = client(method, filled_path, BODIES.get(path) if method in ("PUT", "PATCH") else None)
     assert answer.status < 300, answer
     rule = TABLE[path][method].policy
     assert targets.count(rule) >= 2
-    seeing = {"baremetal:node:get", "baremetal:allocation:get"}
-    assert set(targets) - seeing - {rule, "baremetal:allocation:create_restricted"} == set()
+    reading_rules = {"baremetal:node:get", "baremetal:allocation:get"}
+    assert set(targets) - reading_rules - {rule, "baremetal:allocation:create_restricted"} == set()
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def test_the_rule_of_an_endpoint_is_checked_for_the_node_or_allocation_too(clien
 
 @pytest.mark.parametrize("order", ["", "&sort_key=description", "&sort_key=name&sort_dir=desc"])
 @pytest.mark.parametrize("path", ["/nodes", "/nodes/detail"])
-def test_a_foreign_marker_is_an_unknown_one(client, member, path, order):
+def test_a_foreign_node_as_a_marker_is_unknown(client, member, path, order):
     """The nodes after it would reveal its value."""
     client.node("a", owner=ME, details={"description": "a"})
     foreign = client.node("b", owner=YOU, details={"description": "b"})
@@ -96,15 +96,15 @@ def test_a_marker_need_not_match_the_other_filters(client, member):
     assert [node_["uuid"] for node_ in listed] == [node]
 
 
-def test_a_foreign_marker_of_allocations_is_an_unknown_one(client, member):
-    client.created(owner=ME)
-    foreign = client.created(owner=YOU)["uuid"]
-    mine = client.created(owner=ME)
+def test_a_foreign_allocation_as_a_marker_is_unknown(client, member):
+    client.create_allocation(owner=ME)
+    foreign = client.create_allocation(owner=YOU)["uuid"]
+    mine = client.create_allocation(owner=ME)
     assert member("GET", f"/allocations?marker={foreign}").status == 404
     assert client("GET", f"/allocations?marker={foreign}").body["allocations"] == [mine]
 
 
-def test_a_foreign_parent_is_an_unknown_one(client, member):
+def test_a_foreign_node_as_a_parent_is_unknown(client, member):
     client.node("child", owner=ME)
     near, far = client.node("near", lessee=ME), client.node("far", owner=YOU)
     refused = member("PATCH", "/nodes/child", add("parent_node", "far"))
@@ -124,8 +124,8 @@ def stale(monkeypatch):
     get = Node.get.__func__
     reads = []
 
-    def read(cls, db, ident, *rest):
-        node_ = get(cls, db, ident, *rest)
+    def read(cls, db, ident, *options):
+        node_ = get(cls, db, ident, *options)
         return replace(node_, owner=ME, lessee=ME) if reads and reads.pop() else node_
 
     monkeypatch.setattr(Node, "get", classmethod(read))
@@ -159,7 +159,7 @@ def deleting(tmp_path, monkeypatch):
     monkeypatch.setattr(web, "configuration", functools.partial(web.configuration, oslo_policy__policy_file=policy))
 
 
-@pytest.mark.parametrize("owners", [{"owner": YOU}, {"owner": YOU, "lessee": ME}], ids=["given away", "only leased"])
+@pytest.mark.parametrize("owners", [{"owner": YOU}, {"owner": YOU, "lessee": ME}], ids=["another owner", "only leased"])
 @pytest.mark.parametrize(("method", "path", "body"), WRITES)
 @pytest.mark.usefixtures("deleting")
 def test_a_node_that_changes_hands_before_it_is_locked_is_not_changed(
@@ -177,25 +177,25 @@ def test_a_node_that_changes_hands_before_it_is_locked_is_not_changed(
         assert client("GET", f"/nodes/{node}").body == before
 
 
-@pytest.mark.parametrize("was", [{"owner": ME}, {"lessee": ME}])
+@pytest.mark.parametrize("previous", [{"owner": ME}, {"lessee": ME}])
 @pytest.mark.parametrize("instance", [None, INSTANCE])
-def test_a_node_that_changes_hands_before_it_is_locked_is_not_recorded(client, member, monkeypatch, instance, was):
+def test_a_node_that_changes_hands_before_it_is_locked_is_not_recorded(client, member, monkeypatch, instance, previous):
     foreign = client.node("n", owner=YOU, provision_state="active")
     if instance is not None:
         assert client("PATCH", "/nodes/n", add("instance_uuid", instance)).status == 200
     find = Node.find.__func__
-    monkeypatch.setattr(Node, "find", classmethod(lambda cls, db, ident: replace(find(cls, db, ident), **was)))
+    monkeypatch.setattr(Node, "find", classmethod(lambda cls, db, ident: replace(find(cls, db, ident), **previous)))
     monkeypatch.setattr(Node, "get", classmethod(lambda cls, db, ident, *_: find(cls, db, ident)))
     assert member("POST", "/allocations", {"node": "n"}).status == 409
     assert client("GET", "/allocations").body == {"allocations": []}
-    held = [node["uuid"] for node in client("GET", "/nodes?associated=true&fields=uuid").body["nodes"]]
-    assert held == ([] if instance is None else [foreign])
+    associated = [node["uuid"] for node in client("GET", "/nodes?associated=true&fields=uuid").body["nodes"]]
+    assert associated == ([] if instance is None else [foreign])
 
 
 def test_a_foreign_allocation_is_not_locked(client, member, monkeypatch):
     """Otherwise a member could block allocations of other projects."""
-    foreign = client.created(name="theirs", owner=YOU)
-    mine = client.created(name="mine", owner=ME)
+    foreign = client.create_allocation(name="theirs", owner=YOU)
+    mine = client.create_allocation(name="mine", owner=ME)
     locked = []
     lock = Record.lock.__func__
     monkeypatch.setattr(
@@ -209,9 +209,9 @@ def test_a_foreign_allocation_is_not_locked(client, member, monkeypatch):
 
 
 def test_a_name_that_passes_to_a_foreign_allocation_does_not_address_it(client, member, monkeypatch):
-    """The request locks the allocation that was found, not the one with the name afterwards."""
-    allocation = client.created(name="old", owner=ME)
-    client.created(name="new", owner=YOU)
+    """The request locks the allocation that it found, not the allocation that has the name afterwards."""
+    allocation = client.create_allocation(name="old", owner=ME)
+    client.create_allocation(name="new", owner=YOU)
     get = Record.get.__func__
     monkeypatch.setattr(
         Record, "get", classmethod(lambda cls, db, ident: get(cls, db, "old" if ident == "new" else ident))
@@ -223,10 +223,10 @@ def test_a_name_that_passes_to_a_foreign_allocation_does_not_address_it(client, 
 def test_an_allocation_created_by_another_project_meanwhile_stays(client, member, monkeypatch, method, body):
     """It has the uuid and the node of the allocation that the caller may change."""
     client.node("n", owner=ME, lessee=YOU)
-    made = client.created(owner=ME)
+    made = client.create_allocation(owner=ME)
     before = client.database.read(lambda db: Record.get(db, made["uuid"]))
     assert client("DELETE", f"/allocations/{made['uuid']}").status == 204
-    foreign = client.created(uuid=made["uuid"], owner=YOU)
+    foreign = client.create_allocation(uuid=made["uuid"], owner=YOU)
     get, stale = Record.get.__func__, [before]
     monkeypatch.setattr(
         Record, "get", classmethod(lambda cls, db, ident: stale.pop() if stale else get(cls, db, ident))

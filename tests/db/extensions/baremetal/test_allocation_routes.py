@@ -17,7 +17,7 @@ from placement.extensions.baremetal.objects.record import Record
 from placement.extensions.baremetal.schemas import query as queries
 from tests import web
 from tests.db.extensions.bare_metal import Client
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 
 MISSING = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0aa"
@@ -37,7 +37,7 @@ def test_the_consumer_gets_the_owner_and_the_user(client, database, owner, proje
 
 def test_names_of_candidates_become_uuids(client):
     nodes = [client.node("a"), client.node()]
-    allocation = client.created(candidate_nodes=["a", nodes[1].upper(), "a"])
+    allocation = client.create_allocation(candidate_nodes=["a", nodes[1].upper(), "a"])
     assert allocation["candidate_nodes"] == [nodes[0], nodes[1], nodes[0]]
 
 
@@ -57,7 +57,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("body", "sentence"), REFUSED)
-def test_a_refused_request_leaves_nothing(client, body, sentence):
+def test_a_refused_request_leaves_no_allocation(client, body, sentence):
     node = client.node("n")
     answer = client("POST", "/allocations", body)
     assert answer.status == 400, answer
@@ -74,7 +74,7 @@ def test_a_refused_request_leaves_nothing(client, body, sentence):
         (b'{"resource_class": "bm", "extra": ' + b'{"a":' * 200 + b"1" + b"}" * 201, 400),
         (b'{"resource_class": "bm", "extra": ' + b'{"a":' * 90000 + b"1" + b"}" * 90001, 400),
         (b'{"resource_class": "bm", "extra": {"a": ' + b"9" * 18 + b"}}", 201),
-        (b'{"resource_class": "bm", "extra": {"a": ' + b"9" * 20 + b"}}", 400),  # of more than 64 bits
+        (b'{"resource_class": "bm", "extra": {"a": ' + b"9" * 20 + b"}}", 400),  # more than 64 bits
         (b'{"resource_class": "bm", "extra": {"\\u00fc\\ud83d\\ude00": ""}}', 201),
         (b'{"resource_class": "bm\\u0000"}', 400),
         ('{"resource_class": "\N{GRINNING FACE}"}'.encode(), 201),
@@ -90,8 +90,8 @@ def test_unusual_bodies_are_parsed_or_refused(client, raw, status):
         assert allocation["resource_class"] == json.loads(raw)["resource_class"]
 
 
-def test_a_uuid_in_capitals_is_the_same(client):
-    allocation = client.created(uuid=MISSING.upper())
+def test_a_uuid_in_capitals_identifies_the_same_allocation(client):
+    allocation = client.create_allocation(uuid=MISSING.upper())
     assert allocation["uuid"] == MISSING
     assert client("GET", f"/allocations/{MISSING.upper()}").body == allocation
 
@@ -102,15 +102,15 @@ _STATEMENTS = 12
 
 
 def test_an_allocation_is_within_the_budget_of_statements(client, own_insert, monkeypatch):
-    """Each takes a round trip, and together most of the time; see test_statement_budget."""
+    """Each statement takes a round trip, and together they take most of the time; see test_statement_budget."""
     monkeypatch.setattr(placing, "MAX_SNAPSHOT_AGE", 3600)  # on a slow machine a newer snapshot would be read
     for _ in range(3):
         client.node()
-    client.created()  # creates the names of the project and the user
+    client.create_allocation()  # creates the names of the project and the user
     plan = Plan()
-    planted(client.database, plan)
+    plant(client.database, plan)
     assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201
-    statements = plan.counted
+    statements = plan.statements_without_begin
     assert len(statements) <= _STATEMENTS + own_insert, statements
 
 
@@ -128,7 +128,7 @@ BAD_QUERIES = [
 
 @pytest.mark.parametrize(("query", "sentence"), BAD_QUERIES)
 def test_an_invalid_query_is_refused(client, query, sentence):
-    client.created()
+    client.create_allocation()
     answer = client("GET", f"/allocations?{query}")
     assert answer.status == 400
     assert sentence in answer.body["faultstring"]
@@ -136,7 +136,7 @@ def test_an_invalid_query_is_refused(client, query, sentence):
 
 @pytest.mark.parametrize("query", ["state=allocating", "owner=", "owner=x"])
 def test_a_filter_without_matches_returns_an_empty_list(client, query):
-    client.created()
+    client.create_allocation()
     assert client("GET", f"/allocations?{query}").body == {"allocations": []}
 
 
@@ -144,35 +144,38 @@ def test_a_filter_without_matches_returns_an_empty_list(client, query):
 @pytest.mark.parametrize("limit", ["", "limit=100000&"])
 def test_the_limit_is_capped_and_the_order_of_creation_may_be_reversed(client, monkeypatch, kind, limit):
     monkeypatch.setattr(queries, "MAX_LIMIT", 2)
-    made = [client.created(resource_class="x")["uuid"] if kind == "allocations" else client.node() for _ in range(3)]
+    made = [
+        client.create_allocation(resource_class="x")["uuid"] if kind == "allocations" else client.node()
+        for _ in range(3)
+    ]
     for direction, expected in (("asc", made[:2]), ("desc", made[:0:-1])):
         answer = client("GET", f"/{kind}?{limit}sort_dir={direction}").body
         assert [document["uuid"] for document in answer[kind]] == expected
         assert "&limit=2&" in answer["next"]
 
 
-def test_next_repeats_the_whole_query(client):
+def test_the_link_to_the_next_page_repeats_the_whole_query(client):
     client.node("n")
-    mine = [client.created(owner="me")["uuid"] for _ in range(3)]
+    mine = [client.create_allocation(owner="me")["uuid"] for _ in range(3)]
     for _ in range(2):
-        client.created(owner="you")
-        client.created(resource_class="x", owner="me")
+        client.create_allocation(owner="you")
+        client.create_allocation(resource_class="x", owner="me")
     query = "resource_class=bm&owner=me&state=error&fields=uuid,state&fields=name&sort_key=created_at&sort_dir=desc"
     allocations, page = [], client("GET", f"/allocations?{query}&limit=2").body
     for _ in range(3):
         allocations += page["allocations"]
         if "next" not in page:
             break
-        base, _, rest = page["next"].partition("?")
+        base, _, next_query = page["next"].partition("?")
         assert base == "http://metal/baremetal/v1/allocations"
-        page = client("GET", f"/allocations?{rest}").body
+        page = client("GET", f"/allocations?{next_query}").body
     assert [item["uuid"] for item in allocations] == mine[::-1]
     assert {*itertools.chain.from_iterable(allocations)} == {"uuid", "state", "name", "links"}
 
 
 @pytest.mark.parametrize(("fields", "names"), [(",", {"links"}), ("name,uuid%20", {"name", "uuid", "links"})])
 def test_the_list_of_fields_may_contain_empty_names_and_spaces(client, fields, names):
-    client.created(name="mine")
+    client.create_allocation(name="mine")
     [item] = client("GET", f"/allocations?fields={fields}&limit=5").body["allocations"]
     assert client("GET", f"/allocations/mine?fields={fields}").body == item
     assert set(item) == names
@@ -180,7 +183,7 @@ def test_the_list_of_fields_may_contain_empty_names_and_spaces(client, fields, n
 
 @pytest.mark.parametrize("prefix", ["/baremetal", "/baremetal/v1"])
 def test_the_prefix_is_in_the_links(client, prefix):
-    allocation = client.created()
+    allocation = client.create_allocation()
     page = client("GET", "/allocations/?limit=1", prefix=prefix).body
     assert page["allocations"] == [allocation]
     assert page["next"].startswith("http://metal/baremetal/v1/allocations?sort_key=id&sort_dir=asc&limit=1&marker=")
@@ -201,7 +204,7 @@ PATCHES = [
 
 @pytest.mark.parametrize(("operations", "changed"), PATCHES)
 def test_a_patch_changes_the_named_fields(client, operations, changed):
-    before = client.created(name="mine", extra={"a": 1, "b": {"c": [1, 2]}})
+    before = client.create_allocation(name="mine", extra={"a": 1, "b": {"c": [1, 2]}})
     answer = client("PATCH", "/allocations/mine", operations)
     assert answer.status == 200
     assert answer.body == {**before, **changed, "updated_at": answer.body["updated_at"]}
@@ -223,7 +226,7 @@ BAD_PATCHES = [
 
 @pytest.mark.parametrize("operations", BAD_PATCHES, ids=json.dumps)
 def test_a_refused_patch_changes_nothing(client, operations):
-    before = client.created(name="mine", extra={"a": 1})
+    before = client.create_allocation(name="mine", extra={"a": 1})
     answer = client("PATCH", "/allocations/mine", operations)
     assert (answer.status, answer.body["faultcode"]) == (400, "Client")
     assert client("GET", f"/allocations/{before['uuid']}").body == before
@@ -258,19 +261,19 @@ def test_a_write_that_collides_has_the_attempts_of_the_option(database, monkeypa
 
 
 @pytest.mark.parametrize(("version", "body", "status"), [("1.57", {"node": None}, 400), ("1.59", {"owner": None}, 406)])
-def test_null_is_a_value_of_a_field_of_a_newer_version(client, version, body, status):
+def test_a_field_of_a_newer_version_is_refused_even_if_it_is_null(client, version, body, status):
     assert client("POST", "/allocations", {"resource_class": "bm", **body}, version).status == status
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_other_methods_below_the_allocation_of_a_node(client, method):
+def test_other_methods_below_the_allocation_of_a_node_are_not_allowed(client, method):
     assert client(method, "/nodes/x/allocation/y/z", {}).status == 405
 
 
 @pytest.mark.parametrize("path", ["/allocations/mine", "/nodes/n/allocation"])
-def test_deletion_takes_no_parameters(client, path):
+def test_a_deletion_with_parameters_is_refused(client, path):
     client.node("n")
-    client.created(name="mine")
+    client.create_allocation(name="mine")
     assert client("DELETE", f"{path}?foo=1").status == 400
     assert client("GET", path).status == 200
 
@@ -299,7 +302,7 @@ def test_the_outcome_of_every_request_for_a_node_is_an_event(client):
         holder = client("GET", "/allocations/first").body["uuid"]
         assert client("DELETE", "/allocations/first").status == 204
         client.node()
-        provider = client.created(uuid=holder)["node_uuid"]
+        provider = client.create_allocation(uuid=holder)["node_uuid"]
         assert provider is not None
     finally:
         signals.node_requested.disconnect(listener)

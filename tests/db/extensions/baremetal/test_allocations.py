@@ -101,19 +101,19 @@ def test_a_provider_without_a_node_is_not_chosen(metal):
     assert metal.allocate().state == "error"
 
 
-@pytest.mark.parametrize("kept", ["name", "uuid", "node_uuid"])
-def test_the_name_uuid_and_node_of_an_ended_record_are_free_again(metal, kept):
+@pytest.mark.parametrize("field", ["name", "uuid", "node_uuid"])
+def test_the_name_uuid_and_node_of_an_ended_record_are_free_again(metal, field):
     node, other = metal.node(), metal.node()
     first = metal.allocate(name="mine", candidate_nodes=[node])
     metal.claim(first.uuid)
-    again = {
+    columns = {
         "name": {"name": "mine", "candidate_nodes": [other]},
         "uuid": {"uuid": first.uuid, "candidate_nodes": [other]},
         "node_uuid": {"candidate_nodes": [node]},
-    }[kept]
-    second = metal.allocate(**again)
+    }[field]
+    second = metal.allocate(**columns)
     assert second.state == "active"
-    assert getattr(second, kept) == getattr(first, kept)
+    assert getattr(second, field) == getattr(first, field)
     assert [record.uuid for record in metal.page()] == [second.uuid]
 
 
@@ -167,7 +167,7 @@ def test_a_record_whose_consumer_comes_back_during_a_sweep_stays(metal, monkeypa
         return rows
 
     monkeypatch.setattr(metal.database, "read", read_and_then)
-    removed = {swept.table: swept.removed for swept in made.sweep_database(metal.database)}
+    removed = {result.table: result.removed for result in made.sweep_database(metal.database)}
     assert (len(candidates), removed["baremetal_allocations"]) == (1, 0)
     assert metal.record(record.uuid) == record
 
@@ -252,7 +252,7 @@ def test_a_deleted_record_does_not_come_back_with_its_consumer(metal):
         ({"provision_state": "clean failed", "target_provision_state": "available"}, True),
     ],
 )
-def test_the_state_of_the_node_may_not_allow_the_end(metal, columns, ends):
+def test_the_state_of_the_node_may_prevent_the_end_of_the_record(metal, columns, ends):
     node = metal.node()
     record = metal.allocate()
     metal.change(node, **columns)
@@ -266,17 +266,17 @@ def test_the_state_of_the_node_may_not_allow_the_end(metal, columns, ends):
     assert metal.read(node).provision_state == columns["provision_state"]
 
 
-def test_the_end_of_a_record_leaves_another_consumer_its_part(metal):
+def test_the_end_of_a_record_leaves_the_allocation_of_another_consumer(metal):
     """A Placement client has raised the total, and the other consumer, which counts as the holder, keeps its unit."""
     node, elsewhere, other = metal.node(), metal.node(resource_class="x"), str(uuid.uuid4())
     record = metal.allocate()
     inventory = Inventory("CUSTOM_BM", total=2, max_unit=2)
     metal.database.write(lambda db: LockedProvider.lock(db, node).update_inventory(inventory))
     metal.claim(other, node)
-    # The allocations of the record are written again, after those of the other consumer.
-    held = metal.database.read(lambda db: Holding.find(db, record.uuid))
+    # Write the allocations of the record again, after the allocations of the other consumer.
+    record_holding = metal.database.read(lambda db: Holding.find(db, record.uuid))
     both = {node: {"CUSTOM_BM": 1}, elsewhere: {"CUSTOM_X": 1}}
-    claim = Claim(record.uuid, both, Owner("project", "user"), held.generation)
+    claim = Claim(record.uuid, both, Owner("project", "user"), record_holding.generation)
     metal.database.write(lambda db: ClaimSet(db, [claim]).place())
     assert metal.read(node).instance_uuid == other
     metal.change(node, provision_state="active")
@@ -295,7 +295,7 @@ def test_the_end_of_a_record_leaves_another_consumer_its_part(metal):
     assert metal.record(record.uuid) is None
 
 
-def test_a_record_in_error_ends_alone(metal):
+def test_the_end_of_a_record_in_error_leaves_its_consumer(metal):
     record = metal.allocate()
     consumer = record.uuid
     metal.claim(consumer, metal.node())
@@ -347,12 +347,12 @@ def test_pages_of_every_order_contain_each_record_once(metal, sort_key, descendi
     everything = metal.page(sort_key=sort_key, descending=descending)
     assert {record.uuid for record in everything} == {record.uuid for record in metal.page()}
     keys = [((value := getattr(record, sort_key)) is not None, value, record.id) for record in everything]
-    comparable = [(known, value if known else 0, id_) for known, value, id_ in keys]
+    comparable = [(is_set, value if is_set else 0, id_) for is_set, value, id_ in keys]
     assert comparable == sorted(comparable, reverse=descending)
-    records, after = [], None
-    while page := metal.page(sort_key=sort_key, descending=descending, limit=1, after=after):
+    records, marker = [], None
+    while page := metal.page(sort_key=sort_key, descending=descending, limit=1, after=marker):
         records += page
-        after = page[-1]
+        marker = page[-1]
     assert records == everything
 
 

@@ -1,7 +1,7 @@
 """Another transaction commits between the read of a node and its lock; the change then applies to the current node.
 
-The tests with threads produce such interleavings by chance, these always.  SQLite has none, because it has one writer
-at a time.
+The tests with threads produce such interleavings by chance, these tests always.  SQLite has none, because it has one
+writer at a time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Cloud:
             self.patch(self.client, add("resource_class", resource_class))
         self.patch(self.client, add("instance_uuid", ME))
         self.patch(self.client, remove("instance_uuid"))
-        assert self.held == {}
+        assert self.holder == {}
 
     def patch(self, client, *operations):
         answer = client("PATCH", f"/nodes/{self.node}", [*operations])
@@ -59,8 +59,8 @@ class Cloud:
         self.other.write(lambda db: LockedProvider.lock(db, self.node).update_inventory(inventory))
 
     @property
-    def held(self):
-        """Return the consumer that holds the node, and its record; None for a missing one."""
+    def holder(self):
+        """Return the consumer that holds the node as ``instance``, and its record as ``allocation``, if they exist."""
         node = self.client.read(self.node)
         both = {"instance": node.instance_uuid, "allocation": node.allocation_uuid}
         return {name: value for name, value in both.items() if value is not None}
@@ -87,7 +87,7 @@ def remove(name):
 
 
 @pytest.mark.parametrize(
-    ("held", "operation"),
+    ("has_holder", "operation"),
     [
         (False, add("description", "big")),
         (False, add("instance_uuid", ME)),
@@ -97,9 +97,9 @@ def remove(name):
     ],
     ids=["no holder", "assigned", "released", "another class", "another class of the holder"],
 )
-def test_a_patch_applies_to_the_current_node(cloud, held, operation):
+def test_a_patch_applies_to_the_current_node(cloud, has_holder, operation):
     """Values that another patch added to the same mapping stay."""
-    if held:
+    if has_holder:
         cloud.claim(ME)
 
     def meanwhile():
@@ -121,14 +121,14 @@ def test_a_patch_changes_the_class_that_was_changed_meanwhile(cloud):
     with cloud.before_the_lock(meanwhile):
         assert cloud.patch(cloud.client, add("resource_class", "bm"))["resource_class"] == "bm"
     assert inventories(cloud.database, cloud.node) == {UNIT: (1, 0)}
-    assert cloud.held == {"instance": ME}
+    assert cloud.holder == {"instance": ME}
 
 
 def test_a_patch_assigns_the_node_that_was_released_meanwhile(cloud):
     cloud.claim(ME)
     with cloud.before_the_lock(lambda: cloud.end(ME)):
         assert cloud.patch(cloud.client, add("instance_uuid", ME))["instance_uuid"] == ME
-    assert cloud.held == {"instance": ME}
+    assert cloud.holder == {"instance": ME}
 
 
 def test_undeploying_a_node_releases_a_holder_that_claimed_it_meanwhile(cloud):
@@ -141,7 +141,7 @@ def test_undeploying_a_node_releases_a_holder_that_claimed_it_meanwhile(cloud):
         body = {"target": "deleted"}
         assert cloud.client("PUT", f"/nodes/{cloud.node}/states/provision", body).status == 202
     assert cloud.client.read(cloud.node).provision_state == "available"
-    assert cloud.held == {}
+    assert cloud.holder == {}
 
 
 # --- holders ---------------------------------------------------------------------------------------------------------
@@ -164,11 +164,11 @@ def test_the_unit_of_a_holder_that_claimed_it_meanwhile_moves_to_the_new_class(c
     with cloud.before_the_lock(lambda: cloud.claim(ME)):
         cloud.database.write(work)
     assert inventories(cloud.database, cloud.node) == {OTHER_UNIT: (1, 0)}
-    assert cloud.held == {"instance": ME}
+    assert cloud.holder == {"instance": ME}
 
 
-def test_the_holder_that_is_released_is_the_first_one(cloud):
-    """Of two, after a Placement client has raised the total, the first one counts; it has changed meanwhile."""
+def test_the_first_of_two_holders_is_released(cloud):
+    """A Placement client has raised the total, so the node has two holders; which one is first changes meanwhile."""
     cloud.raise_total()
     cloud.claim(YOU, ME)
     read = []
@@ -183,7 +183,7 @@ def test_the_holder_that_is_released_is_the_first_one(cloud):
 
     cloud.database.write(work)
     assert read == [YOU, ME]
-    assert cloud.held == {"instance": YOU}
+    assert cloud.holder == {"instance": YOU}
 
 
 # --- records of nodes in use -----------------------------------------------------------------------------------------
@@ -205,8 +205,8 @@ def backfill(cloud, request):
     return cloud.database.write(work)
 
 
-def test_the_record_is_of_the_first_holder(in_use):
-    """Of two, after a Placement client has raised the total, the first one counts; it has changed meanwhile."""
+def test_the_record_belongs_to_the_first_of_two_holders(in_use):
+    """A Placement client has raised the total, so the node has two holders; which one is first changes meanwhile."""
     in_use.raise_total()
     in_use.claim(YOU, ME)
 
@@ -216,17 +216,17 @@ def test_the_record_is_of_the_first_holder(in_use):
 
     with in_use.before_the_lock(meanwhile):
         assert backfill(in_use, bare_metal.request(resource_class="")).uuid == ME
-    assert in_use.held == {"instance": ME, "allocation": ME}
+    assert in_use.holder == {"instance": ME, "allocation": ME}
 
 
-@pytest.mark.parametrize("moment", [locking, "INSERT INTO baremetal_allocations"], ids=["lock", "insert"])
-def test_the_record_gets_a_new_consumer_if_the_holder_ended_meanwhile(in_use, moment):
+@pytest.mark.parametrize("statement", [locking, "INSERT INTO baremetal_allocations"], ids=["lock", "insert"])
+def test_the_record_gets_a_new_consumer_if_the_holder_ended_meanwhile(in_use, statement):
     """The end of a consumer does not wait for the lock of the node."""
     in_use.patch(in_use.elsewhere, add("instance_uuid", ME))
     request = bare_metal.request(resource_class="")
-    with just_before(in_use.database, moment, lambda: in_use.end(ME)):
+    with just_before(in_use.database, statement, lambda: in_use.end(ME)):
         assert backfill(in_use, request).uuid == request.uuid
-    assert in_use.held == {"instance": request.uuid, "allocation": request.uuid}
+    assert in_use.holder == {"instance": request.uuid, "allocation": request.uuid}
     assert in_use.database.read(lambda db: Record.find(db, ME)) is None
 
 
@@ -235,7 +235,7 @@ def test_the_record_gets_a_new_consumer_if_the_holder_ended_meanwhile(in_use, mo
 def test_a_node_that_changed_hands_meanwhile_is_not_recorded(in_use, columns, instance):
     member = {"HTTP_X_AUTH_TOKEN": "user:mine", "HTTP_X_ROLES": "member,reader"}
     in_use.client.change(in_use.node, **dict.fromkeys(columns, "mine"))
-    # creates the names of the member's consumers
+    # Create the names of the member's consumers.
     first = in_use.client("POST", "/allocations", {"node": in_use.node}, headers=member)
     in_use.end(first.body["uuid"])
     if instance is not None:
@@ -247,5 +247,5 @@ def test_a_node_that_changed_hands_meanwhile_is_not_recorded(in_use, columns, in
     with in_use.before_the_lock(meanwhile):
         answer = in_use.client("POST", "/allocations", {"node": in_use.node}, headers=member)
     assert answer.status == 400, answer
-    assert in_use.held == ({} if instance is None else {"instance": instance})
+    assert in_use.holder == ({} if instance is None else {"instance": instance})
     assert in_use.client("GET", "/allocations").body == {"allocations": []}

@@ -74,8 +74,8 @@ def run(database, *documents, allocations=()):
     for node in comparison.nodes:
         if node.changes:
             importing.write(database, node, DEFAULT)
-    again = compare(database, *documents, allocations=allocations)
-    assert not any(node.changes for node in again.nodes), "an import that is repeated changes nothing"
+    second_comparison = compare(database, *documents, allocations=allocations)
+    assert not any(node.changes for node in second_comparison.nodes), "an import that is repeated changes nothing"
     return comparison
 
 
@@ -88,11 +88,11 @@ def read(database, uuid=NODE):
     return database.read(lambda db: Node.find(db, uuid))
 
 
-def held(database, consumer):
+def holding_of(database, consumer):
     return database.read(lambda db: Holding.find(db, consumer))
 
 
-def made_by_nova(database, traits=()):
+def create_like_nova(database, traits=()):
     """Create the provider of the node like nova, before the node is imported."""
     database.write(lambda db: ResourceClass.create(db, "CUSTOM_BM_LARGE"))
     for name in traits:
@@ -119,7 +119,7 @@ def test_a_new_node_is_recorded_with_its_provider(database):
 def test_a_comparison_writes_nothing(database):
     compare(database, document(instance_uuid=ME))
     assert read(database) is None
-    assert held(database, ME) is None
+    assert holding_of(database, ME) is None
 
 
 def test_differences_are_listed_and_written(database):
@@ -136,7 +136,7 @@ def test_differences_are_listed_and_written(database):
     assert read(database).details == {"description": "new"}
 
 
-#: Two values of each imported field, and their texts in a comparison; None for no text.
+#: Two values of each imported field, and their texts in a comparison; None if it shows no values.
 FIELDS = {
     "name": ("n1", "n2", "n1", "n2"),
     "driver": ("ipmi", "redfish", "ipmi", "redfish"),
@@ -167,17 +167,17 @@ FIELDS = {
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_field_is_written_compared_and_written_again(database, field):
-    first, second, was, to = FIELDS[field]
+    first, second, old_text, new_text = FIELDS[field]
 
-    def stored():
+    def stored_value():
         node = read(database)
         return getattr(node, field) if hasattr(node, field) else node.details.get(field)
 
     run(database, document(**{field: first}))
-    assert stored() == first
-    difference = field if was is None else f"{field}: {was} -> {to}"
+    assert stored_value() == first
+    difference = field if old_text is None else f"{field}: {old_text} -> {new_text}"
     assert only(run(database, document(**{field: second}))).differences == (difference,)
-    assert stored() == second
+    assert stored_value() == second
 
 
 def test_a_field_that_is_not_imported_is_not_compared(database):
@@ -191,7 +191,7 @@ def test_a_field_that_is_not_imported_is_not_compared(database):
 def test_a_node_in_use_gets_a_claim_of_its_instance(database):
     node = only(run(database, document(provision_state="active", instance_uuid=ME, owner="red")))
     assert node.unclaimed == ME
-    holder = held(database, ME)
+    holder = holding_of(database, ME)
     assert holder.resources == {NODE: {"CUSTOM_BM_LARGE": 1}}
     assert (holder.project, holder.user, holder.consumer_type) == ("red", "importer", "INSTANCE")
     assert inventories(database) == {"CUSTOM_BM_LARGE": (1, 1)}
@@ -213,8 +213,8 @@ def test_an_active_allocation_becomes_a_record(database):
     record = database.read(lambda db: Record.get(db, "web"))
     assert (record.uuid, record.node_uuid, record.owner, record.extra) == (ME, NODE, "red", {"a": 1})
     assert (record.traits, record.candidate_nodes) == (["CUSTOM_A"], [NODE])
-    assert held(database, ME).consumer_type == "BAREMETAL"
-    assert held(database, ME).project == "red"
+    assert holding_of(database, ME).consumer_type == "BAREMETAL"
+    assert holding_of(database, ME).project == "red"
     assert database.read(lambda db: Record.find(db, "failed")) is None
 
 
@@ -246,24 +246,24 @@ def test_a_consumer_whose_record_has_ended_is_claimed_without_it(database):
 def test_the_class_of_a_node_in_use_changes_with_its_claim(database):
     run(database, document(instance_uuid=ME))
     run(database, document(instance_uuid=ME, resource_class="bm.small"))
-    assert held(database, ME).resources == {NODE: {"CUSTOM_BM_SMALL": 1}}
+    assert holding_of(database, ME).resources == {NODE: {"CUSTOM_BM_SMALL": 1}}
     assert inventories(database) == {"CUSTOM_BM_SMALL": (1, 0)}
 
 
 def test_a_free_node_changes_its_class_and_is_claimed(database):
     run(database, document(name="n1"))
     run(database, document(name="n2", instance_uuid=ME, resource_class="bm.small"))
-    assert held(database, ME).resources == {NODE: {"CUSTOM_BM_SMALL": 1}}
+    assert holding_of(database, ME).resources == {NODE: {"CUSTOM_BM_SMALL": 1}}
     assert read(database).name == "n2"
 
 
 def test_the_provider_and_the_claim_of_a_placement_client_are_adopted(database):
-    made_by_nova(database, ["CUSTOM_OLD"])
+    create_like_nova(database, ["CUSTOM_OLD"])
     database.write(lambda db: LockedProvider.lock(db, NODE).replace_traits({"CUSTOM_OLD", "COMPUTE_NODE"}))
     claim(database, ME, {NODE: {"CUSTOM_BM_LARGE": 1}})
     node = only(run(database, document(provision_state="active", instance_uuid=ME, traits=["CUSTOM_A"])))
     assert node.unclaimed is None
-    assert held(database, ME).project == "blue"
+    assert holding_of(database, ME).project == "blue"
     assert read(database).instance_uuid == ME
     # nova's own trait stays
     assert database.read(lambda db: traits_of(db, [NODE])) == {NODE: ["COMPUTE_NODE", "CUSTOM_A"]}
@@ -271,7 +271,7 @@ def test_the_provider_and_the_claim_of_a_placement_client_are_adopted(database):
 
 @pytest.mark.parametrize("there", [None, YOU])
 def test_an_import_never_removes_a_holder(database, there):
-    made_by_nova(database)
+    create_like_nova(database)
     claim(database, ME, {NODE: {"CUSTOM_BM_LARGE": 1}})
     node = only(run(database, document(instance_uuid=there)))
     assert node.findings == (f"held here by {ME}, " + (f"in use in Ironic by {YOU}" if there else "free in Ironic"),)
@@ -346,7 +346,7 @@ def test_a_node_that_was_claimed_since_the_comparison_fails_alone(database):
     with pytest.raises(errors.Conflict, match=f"{NODE} is associated with instance {YOU}"):
         importing.write(database, only(comparison), DEFAULT)
     assert read(database).instance_uuid == YOU
-    assert held(database, ME) is None
+    assert holding_of(database, ME) is None
 
 
 class RandomServices:
@@ -387,9 +387,9 @@ class RandomServices:
     def release(self, database):
         """Delete the allocations of a consumer, like a Placement client."""
         consumer = self.random.choice(self.CONSUMERS)
-        if held_ := held(database, consumer):
-            given_up = Claim(consumer, {}, Owner("blue", "user"), generation=held_.generation)
-            database.write(lambda db: ClaimSet(db, [given_up]).place())
+        if holding := holding_of(database, consumer):
+            empty_claim = Claim(consumer, {}, Owner("blue", "user"), generation=holding.generation)
+            database.write(lambda db: ClaimSet(db, [empty_claim]).place())
 
 
 def holders(database):
@@ -400,13 +400,13 @@ def holders(database):
 @pytest.mark.parametrize("seed", range(3))
 def test_any_services_are_imported_in_turn(database, seed):
     """From any earlier state an import ends, reports the nodes that it excluded, and keeps all holders."""
-    guessed = RandomServices(seed)
+    services = RandomServices(seed)
     for _ in range(12):
-        documents = guessed.documents()
-        before = holders(database)
-        comparison = run(database, *documents, allocations=guessed.allocations(documents))
-        after = holders(database)
-        assert before.items() <= after.items()
+        documents = services.documents()
+        holders_before = holders(database)
+        comparison = run(database, *documents, allocations=services.allocations(documents))
+        holders_after = holders(database)
+        assert holders_before.items() <= holders_after.items()
         for node in comparison.nodes:
             document = node.document
             if node.excluded:
@@ -414,8 +414,8 @@ def test_any_services_are_imported_in_turn(database, seed):
             imported = read(database, node.uuid)
             assert (imported.name, imported.provision_state) == (document["name"], document["provision_state"])
             assert imported.resource_class == document["resource_class"]
-            assert after.get(node.uuid) == document["instance_uuid"] or node.findings
+            assert holders_after.get(node.uuid) == document["instance_uuid"] or node.findings
             ((total, reserved),) = inventories(database, node.uuid).values()
             assert (total, reserved) == (1, 0 if imported.available else 1)
-        if guessed.random.random() < 0.7:
-            guessed.release(database)
+        if services.random.random() < 0.7:
+            services.release(database)

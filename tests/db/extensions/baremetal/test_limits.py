@@ -1,6 +1,6 @@
 """The limits of the Bare Metal API on the depth, length and number of values: values beyond them are refused with 400.
 
-The limits of depth and of key length are those of the databases.
+The databases limit the depth of values and the length of keys.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import json
 
 import pytest
 
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 
 NODE = {"driver": "fake-hardware", "name": "n0", "resource_class": "bm"}
 CREATED = ["/nodes", "/allocations"]
 DEEPEST = 30
 
 
-def nested(depth, inner=1):
+def nest(depth, inner=1):
     """Return nested objects and lists, ``depth`` levels deep; the outermost is an object."""
     return functools.reduce(lambda value, number: {"a": value} if number % 2 else [value], range(depth), inner)
 
 
 def outermost(depth):
-    return {"a": nested(depth - 1)}
+    return {"a": nest(depth - 1)}
 
 
 def create(client, path, **body):
@@ -34,7 +34,7 @@ def operation(path, value):
     return {"op": "add", "path": path, "value": value}
 
 
-def refuses(answer, text):
+def assert_refused(answer, text):
     assert answer.status == 400, answer
     assert text in answer.body["faultstring"]
 
@@ -46,9 +46,9 @@ def test_a_value_has_a_maximum_depth(client, path, depth):
     value = outermost(depth)
     answer = create(client, path, extra=value)
     if depth > DEEPEST:
-        refuses(answer, "nested too deeply")
+        assert_refused(answer, "nested too deeply")
         assert create(client, path, extra={}).status == 201
-        refuses(client("PATCH", f"{path}/n0", [operation("/extra", value)]), "nested too deeply")
+        assert_refused(client("PATCH", f"{path}/n0", [operation("/extra", value)]), "nested too deeply")
     else:
         assert answer.status == 201, answer
         assert client("PATCH", f"{path}/n0", [operation("/extra/b", 1)]).status == 200
@@ -60,7 +60,7 @@ def test_a_value_has_a_maximum_depth(client, path, depth):
 
 @pytest.mark.parametrize("path", CREATED)
 @pytest.mark.parametrize("place", ["/extra", "/extra/a", "/name", "/nothing", "extra", "/extra/a/b"])
-def test_a_patch_may_not_be_deeper(client, path, place):
+def test_a_patch_that_is_too_deep_is_refused(client, path, place):
     create(client, path, extra={})
     for op in ("add", "remove"):
         for depth in (500, 900):
@@ -71,7 +71,7 @@ def test_a_patch_may_not_be_deeper(client, path, place):
 
 @pytest.mark.parametrize("path", CREATED)
 @pytest.mark.parametrize("name", ["extra", "name"])
-def test_a_patch_may_not_become_deeper_by_many_operations(client, path, name):
+def test_a_patch_that_becomes_too_deep_by_many_operations_is_refused(client, path, name):
     create(client, path, extra={})
     step = 20
     value = functools.reduce(lambda inner, _: {"a": inner}, range(step), 1)
@@ -85,12 +85,12 @@ def test_a_key_has_a_maximum_length(client, path):
     """MySQL stores the length of a key in 16 bits."""
     longest = "\N{SNOWMAN}" * (2**16 // 3)
     assert len(longest.encode()) == 2**16 - 1
-    refuses(create(client, path, extra={"a": [{longest + "x": 1}]}), "key")
+    assert_refused(create(client, path, extra={"a": [{longest + "x": 1}]}), "key")
     assert create(client, path, extra={"a": [{"x" * (2**16 - 1): 1}]}).status == 201
-    refuses(client("PATCH", f"{path}/n0", [operation("/extra/b", {"x" * 2**16: 1})]), "key")
+    assert_refused(client("PATCH", f"{path}/n0", [operation("/extra/b", {"x" * 2**16: 1})]), "key")
 
 
-# --- how much --------------------------------------------------------------------------------------------------------
+# --- sizes -----------------------------------------------------------------------------------------------------------
 
 LARGEST = 2**18
 
@@ -98,9 +98,9 @@ LARGEST = 2**18
 def test_the_details_of_a_node_have_a_maximum_size(client):
     quarter = {"a": "x" * (LARGEST // 4)}
     details = dict.fromkeys(("extra", "properties", "driver_info"), quarter)
-    refuses(create(client, "/nodes", **details, instance_info=quarter), "node")
+    assert_refused(create(client, "/nodes", **details, instance_info=quarter), "node")
     assert create(client, "/nodes", **details).status == 201
-    refuses(client("PATCH", "/nodes/n0", [operation("/instance_info", quarter)]), "node")
+    assert_refused(client("PATCH", "/nodes/n0", [operation("/instance_info", quarter)]), "node")
     assert client("PATCH", "/nodes/n0", [operation("/instance_info", {}), operation("/owner", "me")]).status == 200
     more = [{"op": "remove", "path": "/extra"}, operation("/instance_info", quarter)]
     assert client("PATCH", "/nodes/n0", more).status == 200
@@ -111,7 +111,7 @@ def test_a_node_beyond_the_maximum_can_be_changed(client):
     uuid = client.node("n0", details={"extra": {"a": "x" * LARGEST}, "properties": {"a": 1}})
     assert client("PATCH", f"/nodes/{uuid}", [operation("/owner", "me")]).status == 200
     assert client("PATCH", f"/nodes/{uuid}", [{"op": "remove", "path": "/properties/a"}]).status == 200
-    refuses(client("PATCH", f"/nodes/{uuid}", [operation("/properties/a", 1)]), "node")
+    assert_refused(client("PATCH", f"/nodes/{uuid}", [operation("/properties/a", 1)]), "node")
 
 
 @pytest.mark.parametrize("path", CREATED)
@@ -119,11 +119,11 @@ def test_a_patch_that_takes_long_begins_no_transaction(client, path):
     """Its operations are applied while other writes wait."""
     create(client, path, extra={})
     plan = Plan()
-    planted(client.database, plan)
+    plant(client.database, plan)
     grows = [operation("/extra" + "/a" * number, {}) for number in range(1, 1500)]
-    refuses(client("PATCH", f"{path}/n0", grows), "at most 1000 operations: got 1499")
-    refuses(client("PATCH", f"{path}/n0", grows[:500]), "at most 40 names")
-    refuses(client("PATCH", f"{path}/n0", [operation("/extra/a", "x" * 200_000)] * 6), "1048576 bytes")
+    assert_refused(client("PATCH", f"{path}/n0", grows), "at most 1000 operations: got 1499")
+    assert_refused(client("PATCH", f"{path}/n0", grows[:500]), "at most 40 names")
+    assert_refused(client("PATCH", f"{path}/n0", [operation("/extra/a", "x" * 200_000)] * 6), "1048576 bytes")
     assert not plan.seen
     assert client("GET", f"{path}/n0").body["extra"] == {}
 
@@ -134,7 +134,7 @@ def test_the_lists_of_an_allocation_have_a_maximum_length(client, name, limit):
     client.node("n0", traits=["CUSTOM_A"])
     assert client("POST", "/allocations", body).status == 201
     body[name].append(body[name][0])
-    refuses(client("POST", "/allocations", body), f"at most {limit} {name}: got {limit + 1}")
+    assert_refused(client("POST", "/allocations", body), f"at most {limit} {name}: got {limit + 1}")
     assert json.dumps(client("GET", "/allocations").body).count("CUSTOM_A") <= limit
 
 
@@ -142,7 +142,7 @@ def test_a_page_of_allocations_reads_only_the_selected_fields(client):
     client.node("n0")
     assert create(client, "/allocations", extra={"a": 1}).status == 201
     plan = Plan()
-    planted(client.database, plan)
+    plant(client.database, plan)
     [document] = client("GET", "/allocations?fields=uuid,state").body["allocations"]
     assert (document["state"], set(document)) == ("active", {"uuid", "state", "links"})
     assert not [statement for statement in plan.seen if "candidate_nodes" in statement or "extra" in statement]

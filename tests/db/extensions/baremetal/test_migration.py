@@ -62,15 +62,15 @@ def test_nodes_and_records_survive_a_stamp_back_and_a_sync(engine):
     assert [row.node_uuid for row in execute(engine, sa.select(baremetal_allocations))] == [UUID]
 
 
-def test_bare_metal_tables_keep_dates_and_documents_as_they_are(engine):
+def test_bare_metal_tables_store_dates_and_documents_unchanged(engine):
     made.sync(engine)
     at = datetime.datetime(2026, 11, 20, 8, 11, 35, 396209)
     execute(engine, node(created_at=at, provision_updated_at=at), record(created_at=at, updated_at=at))
-    (kept,) = execute(engine, sa.select(baremetal_nodes))
-    assert (kept.created_at, kept.updated_at, kept.provision_updated_at) == (at, None, at)
-    assert (kept.details, kept.maintenance) == ({"extra": {"a": [1, None]}}, False)
-    (kept,) = execute(engine, sa.select(baremetal_allocations))
-    assert (kept.created_at, kept.updated_at, kept.traits) == (at, at, ["CUSTOM_B", "CUSTOM_A"])
+    (row,) = execute(engine, sa.select(baremetal_nodes))
+    assert (row.created_at, row.updated_at, row.provision_updated_at) == (at, None, at)
+    assert (row.details, row.maintenance) == ({"extra": {"a": [1, None]}}, False)
+    (row,) = execute(engine, sa.select(baremetal_allocations))
+    assert (row.created_at, row.updated_at, row.traits) == (at, at, ["CUSTOM_B", "CUSTOM_A"])
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
@@ -80,9 +80,9 @@ def test_bare_metal_texts_are_exact_and_complete_in_any_database(engine, charset
     made.sync(engine)
     texts = ["gold", "Gold", "g\u00f6ld", "\N{GRINNING FACE}\N{SNOWMAN}"]
     for number, text in enumerate(texts):
-        held = {"name": text, "resource_class": text, "owner": text}
-        execute(engine, node(uuid=str(number), lessee=text, **held))
-        execute(engine, record(uuid=str(number), last_error=text * 20_000, **held))
+        columns = {"name": text, "resource_class": text, "owner": text}
+        execute(engine, node(uuid=str(number), lessee=text, **columns))
+        execute(engine, record(uuid=str(number), last_error=text * 20_000, **columns))
     for table in (baremetal_nodes, baremetal_allocations):
         for column in (table.c.name, table.c.resource_class, table.c.owner):
             for text in texts:

@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 
 from tests import servers
-from tests.db.test_never_5xx import SQL, Target, holds
+from tests.db.test_never_5xx import SQL, Target, send_and_check
 from tests.nonsense.extensions import bare_metal
 from tests.nonsense.extensions.bare_metal import ALLOCATIONS, CLASS, MONSTERS, NODES, ROUTES, TRAITS, headers
 from tests.nonsense.odd_values import Sent, traps_for
@@ -65,7 +65,7 @@ def test_no_request_breaks_the_service(backend, target):
     @hypothesis.settings(max_examples=scale(200 if backend.kind == servers.SQLite.kind else 100))
     @hypothesis.given(bare_metal.sent())
     def anything(request):
-        status, changed = holds(target, request, check_error=assert_error)
+        status, changed = send_and_check(target, request, check_error=assert_error)
         hypothesis.event(f"{request.method} {status}")
         if changed:
             target.close()
@@ -80,7 +80,9 @@ def test_no_text_breaks_the_service_wherever_it_is_sent(backend, target):
         for trap in traps_for(number, step):
             request = place.filled(trap)
             looking = place.method != "GET"
-            status, changed = holds(target, request._replace(headers=headers(request.body)), looking, assert_error)
+            status, changed = send_and_check(
+                target, request._replace(headers=headers(request.body)), looking, assert_error
+            )
             if changed and status < 300:
                 target.close()
 
@@ -91,4 +93,6 @@ def test_no_body_breaks_a_route(target):
         if endpoint.body is not None:
             filled = bare_metal.PREFIX + path.format(node="free", allocation="active", trait=TRAITS[0])
             for monster in MONSTERS:
-                holds(target, Sent(method, filled.encode(), b"", headers(monster), monster), check_error=assert_error)
+                send_and_check(
+                    target, Sent(method, filled.encode(), b"", headers(monster), monster), check_error=assert_error
+                )

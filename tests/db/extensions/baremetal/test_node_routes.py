@@ -41,7 +41,7 @@ def provision(client, node, *targets):
 
 
 def patch(client, path="/nodes/n0", **values):
-    """Add these values; None removes."""
+    """Send a patch that sets these values; None removes a value."""
     return client("PATCH", path, [operation(name, value) for name, value in values.items()])
 
 
@@ -66,7 +66,7 @@ FIRST = {
     *("provision_state", "provision_updated_at", "reservation", "target_power_state", "target_provision_state"),
     *("updated_at", "uuid"),
 }
-#: Fields that each version adds to the document, as in Ironic; without links to routes that are missing here.
+#: Fields that each version adds to the document, as in Ironic, except links to routes that do not exist here.
 ADDED = {
     3: {"driver_internal_info"},
     5: {"name"},
@@ -180,7 +180,7 @@ def test_secrets_other_than_passwords_are_masked(client, name):
         {"automated_clean": "x"},
     ],
 )
-def test_a_node_that_cannot_be_created(client, body):
+def test_an_invalid_node_is_not_created(client, body):
     answer = client("POST", "/nodes", {"driver": DRIVER, **body})
     assert answer.status == 400, answer
     assert client("GET", "/nodes").body["nodes"] == []
@@ -196,16 +196,16 @@ def test_a_body_that_is_not_an_object_is_refused(client, raw):
 )
 def test_a_field_before_its_version_is_not_acceptable(client, name, since):
     create(client, "other")
-    before = f"1.{since - 1}"
-    assert client("POST", "/nodes", {"driver": DRIVER, name: "other"}, version=before).status == 406
+    earlier_version = f"1.{since - 1}"
+    assert client("POST", "/nodes", {"driver": DRIVER, name: "other"}, version=earlier_version).status == 406
     other = client("GET", "/nodes/other").body["uuid"]
-    assert client("PATCH", f"/nodes/{other}", [operation(name, "x")], version=before).status == 406
-    assert client("GET", f"/nodes?fields={name}", version=before).status == 406
-    assert client("GET", f"/nodes/{other}?fields={name}", version=before).status == 406
-    assert client("GET", f"/nodes?sort_key={name}", version=before).status == 406
+    assert client("PATCH", f"/nodes/{other}", [operation(name, "x")], version=earlier_version).status == 406
+    assert client("GET", f"/nodes?fields={name}", version=earlier_version).status == 406
+    assert client("GET", f"/nodes/{other}?fields={name}", version=earlier_version).status == 406
+    assert client("GET", f"/nodes?sort_key={name}", version=earlier_version).status == 406
 
 
-def test_words_for_true_and_false(client):
+def test_words_for_true_and_false_are_accepted(client):
     assert create(client, maintenance="yes", retired="True")["maintenance"] is True
     node = create(client, "n1", automated_clean="off", disable_power_off=True)
     assert (node["automated_clean"], node["disable_power_off"], node["retired"]) == (False, True, False)
@@ -232,7 +232,7 @@ def names(client, query, path="/nodes", **options):
 
 
 @pytest.fixture
-def several(client):
+def client_with_nodes(client):
     create(client, "a", owner="o", shard="s1", description="Big thing")
     ready(client, "b", lessee="o", resource_class="other", conductor_group="G")
     create(client, "c", maintenance=True, parent_node="a", instance_name="web")
@@ -274,13 +274,13 @@ def several(client):
         ("fields=name,,uuid&fields=traits", "abd"),
     ],
 )
-def test_a_list_contains_the_matching_nodes(several, query, expected):
-    assert "".join(names(several, query)) == expected
+def test_a_list_contains_the_matching_nodes(client_with_nodes, query, expected):
+    assert "".join(names(client_with_nodes, query)) == expected
 
 
-def test_a_parent_may_be_given_by_its_name(several):
-    parent = several("GET", "/nodes/a").body["uuid"]
-    assert several("GET", "/nodes/c?fields=parent_node").body["parent_node"] == parent
+def test_a_parent_may_be_given_by_its_name(client_with_nodes):
+    parent = client_with_nodes("GET", "/nodes/a").body["uuid"]
+    assert client_with_nodes("GET", "/nodes/c?fields=parent_node").body["parent_node"] == parent
 
 
 @pytest.mark.parametrize(
@@ -312,40 +312,40 @@ def test_an_invalid_query_of_nodes_is_refused(client, query):
 )
 def test_filters_before_their_versions_are_not_acceptable(client, query, since):
     assert client("GET", f"/nodes?{query}", version=f"1.{since - 1}").status == 406
-    known = query != "fault=x"  # the only filter with a fixed set of values
-    assert client("GET", f"/nodes?{query}", version=f"1.{since}").status == (200 if known else 400)
+    is_valid_value = query != "fault=x"  # the only filter with a fixed set of values
+    assert client("GET", f"/nodes?{query}", version=f"1.{since}").status == (200 if is_valid_value else 400)
 
 
 @pytest.mark.parametrize(
     "order", ["", "&sort_key=owner", "&sort_key=owner&sort_dir=desc", "&sort_key=name&sort_dir=desc"]
 )
 @pytest.mark.parametrize("path", ["/nodes", "/nodes/detail"])
-def test_pages_repeat_the_filters_and_end(several, path, order):
-    create(several, "e")
-    create(several, "f", resource_class="zzz")
-    whole = names(several, f"resource_class=bm{order}", path)
-    assert sorted(whole) == ["a", "d", "e"]
+def test_pages_repeat_the_filters_and_end(client_with_nodes, path, order):
+    create(client_with_nodes, "e")
+    create(client_with_nodes, "f", resource_class="zzz")
+    all_names = names(client_with_nodes, f"resource_class=bm{order}", path)
+    assert sorted(all_names) == ["a", "d", "e"]
     url, names_ = f"{path}?resource_class=bm&limit=1{order}", []
     while url:
-        page = several("GET", url).body
+        page = client_with_nodes("GET", url).body
         names_ += [node["name"] for node in page["nodes"]]
         assert len(page["nodes"]) <= 1
         url = page.get("next", "").removeprefix("http://metal/baremetal/v1")
-    assert names_ == whole
+    assert names_ == all_names
 
 
-def test_the_next_page_shows_the_same_fields(several):
-    page = several("GET", "/nodes?fields=name&limit=1").body
+def test_the_next_page_shows_the_same_fields(client_with_nodes):
+    page = client_with_nodes("GET", "/nodes?fields=name&limit=1").body
     assert page["nodes"][0].keys() == {"name", "links"}
     url = page["next"].removeprefix("http://metal/baremetal/v1")
-    assert several("GET", url).body["nodes"][0].keys() == {"name", "links"}
+    assert client_with_nodes("GET", url).body["nodes"][0].keys() == {"name", "links"}
 
 
-def test_a_list_takes_one_statement_and_another_for_traits(several, database):
+def test_a_list_takes_one_statement_and_another_for_traits(client_with_nodes, database):
     for query, limit in (("", 1), ("?fields=uuid,name,owner,extra", 1), ("?fields=name,traits", 2), ("?detail=1", 2)):
         seen = []
         with sql_hooks.statements(database.reading_engine, seen.append):
-            assert several("GET", f"/nodes{query}").status == 200
+            assert client_with_nodes("GET", f"/nodes{query}").status == 200
         assert 1 <= len(seen) <= limit, seen
 
 
@@ -400,14 +400,14 @@ def test_names_may_contain_every_legal_character(client):
 # --- PATCH -----------------------------------------------------------------------------------------------------------
 
 
-def test_members_and_whole_objects_change(client):
+def test_a_patch_can_change_members_and_whole_objects(client):
     create(client, extra={"x": 1})
     changed = patch(client, **{"extra/a~1b": [1], "properties": {"x": 1.5}}).body
     assert (changed["extra"], changed["properties"]) == ({"x": 1, "a/b": [1]}, {"x": 1.5})
     assert patch(client, extra=None).body["extra"] == {}
 
 
-def test_one_and_true_are_different(client):
+def test_a_patch_distinguishes_one_from_true(client):
     create(client, extra={"a": 1})
     assert patch(client, **{"extra/a": True}).body["extra"]["a"] is True
     assert client("GET", "/nodes/n0").body["extra"]["a"] is True
@@ -474,12 +474,12 @@ def test_an_invalid_patch_is_refused(client, operations):
 
 
 @pytest.mark.every_database
-@pytest.mark.parametrize("provider", ["as it is", "without inventory", "deleted"])
-def test_a_refused_patch_leaves_nothing(client, claims, provider):
+@pytest.mark.parametrize("provider", ["unchanged", "without inventory", "deleted"])
+def test_a_refused_patch_leaves_no_class_and_no_event(client, claims, provider):
     """It leaves no class, no event, and does not restore the parts of the provider that a Placement client deleted."""
     create(client, "taken")
     node = create(client)["uuid"]
-    if provider != "as it is":
+    if provider != "unchanged":
         path = f"/resource_providers/{node}"
         assert claims("DELETE", path if provider == "deleted" else f"{path}/inventories", 39).status == 204
 
@@ -503,7 +503,7 @@ def test_a_refused_patch_leaves_nothing(client, claims, provider):
     assert claims("GET", f"/resource_providers/{node}/inventories", 39).body["inventories"].keys() == {"CUSTOM_OTHER"}
 
 
-def test_a_protected_node_stays(client):
+def test_a_protected_node_is_neither_undeployed_nor_deleted(client):
     node = ready(client)
     assert patch(client, protected=True).status == 409
     provision(client, node, "active")
@@ -536,7 +536,7 @@ def test_a_node_that_is_no_longer_retired_has_no_reason(client):
 
 @pytest.mark.every_database
 def test_the_instance_name_is_the_display_name_of_nova_until_it_is_set(client):
-    def shown():
+    def displayed_name():
         node = client("GET", "/nodes/n0").body
         [listed] = client("GET", "/nodes?fields=instance_name").body["nodes"]
         assert listed["instance_name"] == node["instance_name"]
@@ -545,19 +545,19 @@ def test_the_instance_name_is_the_display_name_of_nova_until_it_is_set(client):
         return node["instance_name"]
 
     create(client, instance_info={"display_name": "web1"})
-    assert shown() == "web1"
+    assert displayed_name() == "web1"
     patch(client, **{"instance_info/display_name": "web2"})
-    assert shown() == "web2"
+    assert displayed_name() == "web2"
     patch(client, instance_name="mine")
     patch(client, **{"instance_info/display_name": "web3"})
-    assert shown() == "mine"
+    assert displayed_name() == "mine"
     assert names(client, "instance_name=web3") == []
     client("PATCH", "/nodes/n0", [{"op": "remove", "path": "/instance_name"}])
-    assert shown() == "web3"
+    assert displayed_name() == "web3"
     patch(client, instance_info={"display_name": 5})
-    assert shown() is None
+    assert displayed_name() is None
     patch(client, instance_info={})
-    assert shown() is None
+    assert displayed_name() is None
 
 
 # --- states ----------------------------------------------------------------------------------------------------------
@@ -594,7 +594,7 @@ def test_an_invalid_body_for_the_provision_state_is_refused(client, body):
 
 
 @pytest.mark.parametrize(("target", "state"), [("soft rebooting", "power on"), ("soft power off", "power off")])
-def test_soft_power(client, target, state):
+def test_soft_targets_change_the_power_state(client, target, state):
     create(client)
     answer = client("PUT", "/nodes/n0/states/power", {"target": target, "timeout": 5})
     assert (answer.status, answer.body) == (202, None)
@@ -614,7 +614,7 @@ def test_an_invalid_body_for_the_power_state_is_refused(client, body):
     assert client("GET", "/nodes/n0").body["power_state"] is None
 
 
-def test_states_and_validation(client):
+def test_the_states_and_the_validation_of_a_node_are_shown(client):
     create(client)
     assert client("GET", "/nodes/n0/states").body == {
         "console_enabled": False,
@@ -638,7 +638,7 @@ def test_states_and_validation(client):
     assert "CUSTOM_Z" in result["reason"]
 
 
-def test_the_date_of_a_state_is_that_of_its_change(client):
+def test_the_date_of_a_state_is_the_date_of_its_change(client):
     node = create(client)
     assert node["provision_updated_at"] is None
     provision(client, node, "manage")
@@ -650,7 +650,7 @@ def test_the_date_of_a_state_is_that_of_its_change(client):
     assert client("GET", "/nodes/n0/states").body["provision_updated_at"] > first
 
 
-def test_the_reason_of_maintenance(client):
+def test_the_reason_of_maintenance_is_stored_and_removed(client):
     create(client)
     assert client("PUT", "/nodes/n0/maintenance?reason=why").status == 202
     assert patch(client, maintenance=True).body["maintenance_reason"] == "why"
@@ -719,7 +719,7 @@ def test_invalid_traits_are_refused(client, path, body):
     assert client("GET", "/nodes/n0/traits").body == {"traits": []}
 
 
-def test_a_trait_given_twice_is_one(client):
+def test_a_repeated_trait_is_stored_once(client):
     create(client)
     assert client("PUT", "/nodes/n0/traits", {"traits": ["CUSTOM_B", "CUSTOM_A", "CUSTOM_A"]}).status == 204
     assert client("GET", "/nodes/n0/traits").body == {"traits": ["CUSTOM_A", "CUSTOM_B"]}
@@ -745,10 +745,10 @@ def test_a_node_with_more_than_fifty_traits_of_a_placement_client_can_lose_some(
 
 
 @pytest.fixture
-def allocated(client):
+def allocated_node(client):
     """Create a node with an allocation named "mine"."""
     ready(client)
-    client.created(name="mine", candidate_nodes=["n0"])
+    client.create_allocation(name="mine", candidate_nodes=["n0"])
     node = client("GET", "/nodes/n0").body
     assert node["allocation_uuid"] == node["instance_uuid"] is not None
     return node
@@ -767,17 +767,17 @@ def test_an_active_node_without_an_allocation_may_lose_its_instance(client):
     assert holder(client) == (None, None)
 
 
-def test_the_project_of_an_instance_by_hand_is_the_owner_of_the_node(client, claims):
+def test_an_instance_assigned_by_hand_gets_the_owner_of_the_node_as_its_project(client, claims):
     create(client, owner="before")
     patch(client, owner="tenant", instance_uuid=ME)
     assert claims("GET", f"/allocations/{ME}", 39).body["project_id"] == "tenant"
 
 
-def test_an_ended_record_does_not_come_back_with_a_node_that_is_created_again(client, claims, allocated):
-    consumer = allocated["instance_uuid"]
+def test_an_ended_record_does_not_come_back_with_a_node_that_is_created_again(client, claims, allocated_node):
+    consumer = allocated_node["instance_uuid"]
     assert claims("DELETE", f"/allocations/{consumer}", 39).status == 204
     assert client("DELETE", "/nodes/n0").status == 204
-    node = create(client, uuid=allocated["uuid"], instance_uuid=consumer)
+    node = create(client, uuid=allocated_node["uuid"], instance_uuid=consumer)
     assert (node["instance_uuid"], node["allocation_uuid"]) == (consumer, None)
     assert client("GET", "/allocations/mine").status == 404
 
@@ -785,17 +785,17 @@ def test_an_ended_record_does_not_come_back_with_a_node_that_is_created_again(cl
 MEMBER = {"HTTP_X_AUTH_TOKEN": "user:tenant", "HTTP_X_ROLES": "member,reader"}
 
 
-def test_a_member_cannot_use_a_consumer_of_another_project(client, claims, allocated):
+def test_a_member_cannot_use_a_consumer_of_another_project(client, claims, allocated_node):
     """This holds for PATCH and for a backfill; the consumer's record is not deleted either."""
-    consumer, other = allocated["instance_uuid"], str(uuid.uuid4())
+    consumer, other = allocated_node["instance_uuid"], str(uuid.uuid4())
     body = {"uuid": other, "name": "cn"}
     assert claims("POST", "/resource_providers", 39, body).status == 200
     stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
     assert claims("PUT", f"/resource_providers/{other}/inventories", 39, stock).status == 200
-    held = claims("GET", f"/allocations/{consumer}", 39).body
-    del held["allocations"]
-    moved = {**held, "project_id": "victim", "allocations": {other: {"resources": {"VCPU": 1}}}}
-    assert claims("PUT", f"/allocations/{consumer}", 39, moved).status == 204
+    owner = claims("GET", f"/allocations/{consumer}", 39).body
+    del owner["allocations"]
+    elsewhere = {**owner, "project_id": "victim", "allocations": {other: {"resources": {"VCPU": 1}}}}
+    assert claims("PUT", f"/allocations/{consumer}", 39, elsewhere).status == 204
     before = claims("GET", f"/allocations/{consumer}", 39).body
     create(client, "n1", owner="tenant")
     operations = [operation("instance_uuid", consumer)]
@@ -806,8 +806,8 @@ def test_a_member_cannot_use_a_consumer_of_another_project(client, claims, alloc
     assert (answer.status, consumer in sentence(answer)) == (409, True)
     assert claims("GET", f"/allocations/{consumer}", 39).body == before
     # The consumer claims the node again, and its record is active again.
-    back = {**before, "allocations": {allocated["uuid"]: {"resources": {"CUSTOM_BM": 1}}}}
-    assert claims("PUT", f"/allocations/{consumer}", 39, back).status == 204
+    returned = {**before, "allocations": {allocated_node["uuid"]: {"resources": {"CUSTOM_BM": 1}}}}
+    assert claims("PUT", f"/allocations/{consumer}", 39, returned).status == 204
     assert holder(client) == (consumer, consumer)
 
 
@@ -860,7 +860,7 @@ def test_the_holder_of_an_adopted_provider_is_the_instance_of_the_node(client, c
     assert client("POST", "/nodes", new).body["instance_uuid"] == YOU
 
 
-def test_other_methods(client):
+def test_other_methods_and_unknown_paths_are_refused(client):
     create(client)
     for method, path in (
         *(("PUT", "/nodes"), ("DELETE", "/nodes"), ("PATCH", "/nodes"), ("POST", "/nodes/n0"), ("PUT", "/nodes/n0")),

@@ -26,7 +26,7 @@ from tests.db.extensions.bare_metal import ME, NODE, OTHER, OWNER, YOU, claim, i
 READY = {"provision_state": "available", "power_state": "power off"}
 
 
-def unchecked(_locked):
+def accept(_locked):
     pass
 
 
@@ -51,11 +51,11 @@ def assign(database, consumer=ME, ident=NODE, **options):
     return database.write(work)
 
 
-def release(database, ident=NODE, check=unchecked):
+def release(database, ident=NODE, check=accept):
     return database.write(lambda db: holding.release(db, Node.get(db, ident), check).node)
 
 
-def reclassify(database, resource_class, ident=NODE, check=unchecked):
+def reclassify(database, resource_class, ident=NODE, check=accept):
     return database.write(lambda db: holding.reclassify(db, Node.get(db, ident), resource_class, check).node)
 
 
@@ -68,13 +68,13 @@ def replace_inventory(database, inventory):
     database.write(lambda db: LockedProvider.lock(db, NODE).update_inventory(inventory))
 
 
-def held(database, uuid=NODE):
+def allocations_on(database, uuid=NODE):
     """Return the allocations on the provider, by consumer."""
     allocations = database.read(lambda db: ProviderAllocations.of_provider(db, ResourceProvider.get(db, uuid)))
     return {consumer: share.resources for consumer, share in allocations.shares.items()}
 
 
-def listed(database, consumer):
+def nodes_of_instance(database, consumer):
     """Return the nodes in a list filtered by this instance."""
     condition = NodeFilter(instance_uuid=consumer)
     rows = database.read(lambda db: node_page.read(db, Paging(5), ["uuid"], condition))
@@ -138,7 +138,7 @@ def test_a_name_or_a_uuid_belongs_to_one_node(database):
     update(database, OTHER, name="one")
 
 
-def test_the_traits_of_a_node_are_those_of_its_provider_and_new_ones_are_created(database):
+def test_a_node_has_the_traits_of_its_provider_and_new_traits_are_created(database):
     create(database)
     database.write(lambda db: LockedNode.lock(db, NODE).replace_traits(["HW_CPU_X86_VMX", "CUSTOM_B", "CUSTOM_A"]))
     assert traits(database) == ["CUSTOM_A", "CUSTOM_B", "HW_CPU_X86_VMX"]
@@ -187,30 +187,30 @@ def test_the_first_of_several_holders_is_the_instance(database):
         replace_inventory(database, Inventory("CUSTOM_BM_LARGE", 2))
         claim(database, consumer, {NODE: {"CUSTOM_BM_LARGE": 1}})
     assert read(database).instance_uuid == YOU
-    assert [listed(database, consumer) for consumer in (YOU, ME)] == [[NODE], []]
+    assert [nodes_of_instance(database, consumer) for consumer in (YOU, ME)] == [[NODE], []]
     database.write(lambda db: end_consumer(db, YOU))
     assert read(database).instance_uuid == ME
-    assert [listed(database, consumer) for consumer in (YOU, ME)] == [[], [NODE]]
+    assert [nodes_of_instance(database, consumer) for consumer in (YOU, ME)] == [[], [NODE]]
 
 
 def test_an_unavailable_node_is_assigned_only_on_request(database):
     create(database, provision_state="active", power_state="power on")
     with pytest.raises(failures.NodeUnavailable):
         assign(database)
-    assert held(database) == {}
+    assert allocations_on(database) == {}
     assert assign(database, unavailable=True).instance_uuid == ME
     assert inventories(database) == {"CUSTOM_BM_LARGE": (1, 1)}
-    assert held(database) == {ME: {"CUSTOM_BM_LARGE": 1}}
+    assert allocations_on(database) == {ME: {"CUSTOM_BM_LARGE": 1}}
 
 
-def test_a_unit_reserved_by_a_placement_client_is_unavailable_and_a_removed_one_restored(database):
+def test_a_unit_reserved_by_a_placement_client_is_unavailable_and_a_removed_unit_is_restored(database):
     create(database, **READY)
     replace_inventory(database, Inventory("CUSTOM_BM_LARGE", 1, 1))
     with pytest.raises(failures.NodeUnavailable):
         assign(database)
     database.write(lambda db: LockedProvider.lock(db, NODE).replace_inventories([]))
     assert assign(database).instance_uuid == ME
-    assert held(database) == {ME: {"CUSTOM_BM_LARGE": 1}}
+    assert allocations_on(database) == {ME: {"CUSTOM_BM_LARGE": 1}}
 
 
 def test_a_consumer_keeps_other_allocations_and_gets_no_second_node(database):
@@ -222,15 +222,15 @@ def test_a_consumer_keeps_other_allocations_and_gets_no_second_node(database):
     )
     claim(database, ME, {other: {"VCPU": 1}})
     assign(database)
-    assert held(database, other) == {ME: {"VCPU": 1}}
+    assert allocations_on(database, other) == {ME: {"VCPU": 1}}
     with pytest.raises(failures.ConsumerHoldsElsewhere):
         assign(database, ident=OTHER)
     assert release(database).instance_uuid is None
-    assert held(database, other) == {ME: {"VCPU": 1}}
-    assert held(database) == {}
+    assert allocations_on(database, other) == {ME: {"VCPU": 1}}
+    assert allocations_on(database) == {}
 
 
-def held_elsewhere(database):
+def claim_elsewhere(database):
     """Claim for ME on a provider without a node; return the provider's uuid."""
     other = str(uuid.uuid4())
     database.write(
@@ -243,28 +243,28 @@ def held_elsewhere(database):
 def test_allocations_of_the_consumer_elsewhere_are_not_checked_again(database):
     """They may be above or below the amounts that could be claimed now."""
     create(database, **READY)
-    other = held_elsewhere(database)
+    other = claim_elsewhere(database)
     database.write(lambda db: LockedProvider.lock(db, other).update_inventory(Inventory("VCPU", 4, 4, min_unit=2)))
     before = provider(database, other)
     assert assign(database).instance_uuid == ME
     reclassify(database, "bm.small")
-    assert held(database) == {ME: {"CUSTOM_BM_SMALL": 1}}
+    assert allocations_on(database) == {ME: {"CUSTOM_BM_SMALL": 1}}
     assert release(database).instance_uuid is None
-    assert held(database) == {}
-    assert held(database, other) == {ME: {"VCPU": 1}}
+    assert allocations_on(database) == {}
+    assert allocations_on(database, other) == {ME: {"VCPU": 1}}
     assert provider(database, other) == before
     assert database.read(lambda db: Holding.find(db, ME)).generation == 4
 
 
 def test_a_consumer_of_another_project_gets_a_node_only_if_allowed(database):
     create(database, **READY)
-    other = held_elsewhere(database)
+    other = claim_elsewhere(database)
     before = database.read(lambda db: Holding.find(db, ME))
     owner = Owner("another", "user", "BAREMETAL")
     with pytest.raises(failures.ConsumerHoldsElsewhere):
         database.write(lambda db: holding.assign(db, NODE, Node.get(db, NODE).inventory_class, ME, owner))
     assert database.read(lambda db: Holding.find(db, ME)) == before
-    assert held(database) == {}
+    assert allocations_on(database) == {}
     database.write(lambda db: holding.assign(db, NODE, Node.get(db, NODE).inventory_class, ME, owner, any_project=True))
     after = database.read(lambda db: Holding.find(db, ME))
     assert (after.project, set(after.resources)) == (before.project, {NODE, other})
@@ -306,7 +306,7 @@ def test_a_refusal_by_the_caller_changes_nothing(database):
         with pytest.raises(failures.NodeNameTaken):
             change()
     assert read(database).name is None
-    assert held(database) == {ME: {"CUSTOM_BM_LARGE": 1}}
+    assert allocations_on(database) == {ME: {"CUSTOM_BM_LARGE": 1}}
 
 
 def test_changes_of_the_caller_count_in_the_check_of_the_claim(database):
@@ -318,12 +318,12 @@ def test_changes_of_the_caller_count_in_the_check_of_the_claim(database):
     assert inventories(database) == {"CUSTOM_BM_LARGE": (1, 1)}
 
 
-def test_a_free_node_is_released_without_anything_to_end(database):
+def test_the_release_of_a_free_node_only_applies_the_changes_of_the_caller(database):
     create(database, **READY)
     assert release(database, check=lambda locked: locked.update(name="new")).name == "new"
 
 
-# --- its class ---
+# --- the class of a node ---
 
 
 @pytest.mark.parametrize("consumer", [None, ME])
@@ -337,7 +337,7 @@ def test_the_unit_moves_to_the_new_class_with_its_holder(database, consumer, mai
     assert (node.resource_class, node.instance_uuid) == ("bm.small", consumer)
     assert read(database) == node
     assert inventories(database) == {"CUSTOM_BM_SMALL": (1, int(maintenance))}
-    assert held(database) == ({consumer: {"CUSTOM_BM_SMALL": 1}} if consumer else {})
+    assert allocations_on(database) == ({consumer: {"CUSTOM_BM_SMALL": 1}} if consumer else {})
     reclassify(database, "bm-small")
     assert inventories(database) == {"CUSTOM_BM_SMALL": (1, int(maintenance))}
     assert read(database).resource_class == "bm-small"
@@ -352,5 +352,5 @@ def test_another_holder_of_the_old_class_keeps_it(database):
     claim(database, YOU, {NODE: {"CUSTOM_BM_LARGE": 1}})
     with pytest.raises(errors.InventoryNotDeletable):
         reclassify(database, "bm.small")
-    assert held(database) == {ME: {"CUSTOM_BM_LARGE": 1}, YOU: {"CUSTOM_BM_LARGE": 1}}
+    assert allocations_on(database) == {ME: {"CUSTOM_BM_LARGE": 1}, YOU: {"CUSTOM_BM_LARGE": 1}}
     assert inventories(database) == {"CUSTOM_BM_LARGE": (2, 0)}

@@ -32,7 +32,7 @@ def test_no_patch_is_lost(client):
 
 
 def test_no_patch_of_an_allocation_is_lost(client):
-    made = client.created()["uuid"]
+    made = client.create_allocation()["uuid"]
     answers = in_threads(20, lambda number: client("PATCH", f"/allocations/{made}", add(f"/extra/k{number}", number)))
     assert {answer.status for answer in answers} == {200}
     assert client("GET", f"/allocations/{made}").body["extra"] == {f"k{number}": number for number in range(20)}
@@ -63,7 +63,7 @@ def test_one_node_gets_the_instance(client):
     assert listed["uuid"] == nodes[[answer.status for answer in answers].index(200)]
 
 
-def test_a_name_goes_to_one_node(client):
+def test_one_of_many_nodes_gets_the_name(client):
     answers = in_threads(
         8, lambda _: client("POST", "/nodes", {"driver": "ipmi", "name": "same", "resource_class": "new"})
     )
@@ -72,7 +72,7 @@ def test_a_name_goes_to_one_node(client):
 
 
 def test_requests_that_lost_the_race_for_a_name_create_no_class(client, database):
-    """Neither a class nor an event remains, except those of the request that won."""
+    """Only the request that won leaves a class and an event."""
     body = {"driver": "ipmi", "name": "same"}
     answers = in_threads(8, lambda number: client("POST", "/nodes", {**body, "resource_class": f"class{number}"}))
     assert sorted(answer.status for answer in answers) == [201, *[409] * 7]
@@ -100,6 +100,6 @@ def test_classes_change_while_holders_come_and_go(client, database):
     document = client("GET", f"/nodes/{node}").body
     unit = f"CUSTOM_{document['resource_class'].upper()}"
     assert claims("GET", f"/resource_providers/{node}/inventories", 39).body["inventories"].keys() == {unit}
-    held = claims("GET", f"/resource_providers/{node}/allocations", 39).body["allocations"]
+    node_allocations = claims("GET", f"/resource_providers/{node}/allocations", 39).body["allocations"]
     expected = {document["instance_uuid"]: {unit: 1}} if document["instance_uuid"] else {}
-    assert {consumer: allocation["resources"] for consumer, allocation in held.items()} == expected
+    assert {consumer: allocation["resources"] for consumer, allocation in node_allocations.items()} == expected

@@ -43,11 +43,11 @@ def check(metal, active, error=0):
     """Check that records, consumers and nodes agree, and the numbers of active records and records in error."""
     records = metal.page()
     assert sorted(record.state for record in records) == ["active"] * active + ["error"] * error
-    held = {record.node_uuid: [record.uuid] for record in records if record.node_uuid}
-    assert len(held) == active
-    assert holders(metal) == held
-    nodes = metal.database.read(lambda db: Node.of_uuids(db, held))
-    assert {node.uuid: [node.allocation_uuid] for node in nodes.values()} == held
+    consumers_by_node = {record.node_uuid: [record.uuid] for record in records if record.node_uuid}
+    assert len(consumers_by_node) == active
+    assert holders(metal) == consumers_by_node
+    nodes = metal.database.read(lambda db: Node.of_uuids(db, consumers_by_node))
+    assert {node.uuid: [node.allocation_uuid] for node in nodes.values()} == consumers_by_node
 
 
 def run(works):
@@ -56,7 +56,11 @@ def run(works):
 
 
 def requesters(processes, threads, url):
-    return [failure for each in forks.together(processes, requester, threads, url, threads=threads) for failure in each]
+    return [
+        failure
+        for failures in forks.together(processes, requester, threads, url, threads=threads)
+        for failure in failures
+    ]
 
 
 def requester(wait, threads, url):
@@ -97,8 +101,8 @@ def test_one_of_many_requests_gets_the_only_node(metal):
 def test_one_of_many_requests_gets_the_name(metal):
     for _ in range(NODES):
         metal.node()
-    raised = run([lambda: metal.allocate(name="mine")] * NODES)
-    assert [str(failure) for failure in raised] == ["An allocation with name mine already exists."] * (NODES - 1)
+    failures = run([lambda: metal.allocate(name="mine")] * NODES)
+    assert [str(failure) for failure in failures] == ["An allocation with name mine already exists."] * (NODES - 1)
     check(metal, 1)
 
 
@@ -110,14 +114,14 @@ def test_a_placement_client_claims_the_same_nodes(metal):
         lambda node=node, consumer=consumer: metal.claim(consumer, node)
         for node, consumer in zip(nodes, consumers, strict=True)
     ]
-    raised = run([work for claim in claims for work in (claim, metal.allocate)])
-    assert all(isinstance(failure, errors.CapacityExceeded) for failure in raised), raised
-    held = holders(metal)
-    assert sorted(held) == sorted(nodes)
-    assert all(len(consumers) == 1 for consumers in held.values())
+    failures = run([work for claim in claims for work in (claim, metal.allocate)])
+    assert all(isinstance(failure, errors.CapacityExceeded) for failure in failures), failures
+    consumers_by_node = holders(metal)
+    assert sorted(consumers_by_node) == sorted(nodes)
+    assert all(len(consumers) == 1 for consumers in consumers_by_node.values())
     active = [record for record in metal.page() if record.state == "active"]
-    assert len(active) + (NODES - len(raised)) == NODES
-    assert all(held[record.node_uuid] == [record.uuid] for record in active)
+    assert len(active) + (NODES - len(failures)) == NODES
+    assert all(consumers_by_node[record.node_uuid] == [record.uuid] for record in active)
 
 
 def test_requests_succeed_while_allocations_end(metal):
@@ -199,7 +203,7 @@ def loses_its_inventory_and_its_class(metal, node):
         metal.database.write(lambda db: ResourceClass.delete(db, "CUSTOM_BM"))
 
 
-def is_given_in_larger_units(metal, node):
+def is_allocated_in_larger_units(metal, node):
     inventory = Inventory("CUSTOM_BM", total=2, min_unit=2, max_unit=2)
     metal.database.write(lambda db: LockedProvider.lock(db, node).update_inventory(inventory))
 
@@ -215,9 +219,9 @@ CHANGES = [
     changes_its_class,
     loses_its_inventory,
     loses_its_inventory_and_its_class,
-    is_given_in_larger_units,
+    is_allocated_in_larger_units,
 ]
-WANTED = {"traits": ["CUSTOM_A"], "owner": "me"}
+REQUIREMENTS = {"traits": ["CUSTOM_A"], "owner": "me"}
 
 
 @pytest.mark.parametrize("others", [0, 1])
@@ -227,7 +231,7 @@ def test_a_change_of_the_chosen_node_is_seen_by_the_claim(metal, change, others)
         metal.node(traits=["CUSTOM_A"], owner="me")
     changed = []
     with after_the_choice(metal, lambda node: (changed.append(node), change(metal, node))):
-        record = metal.allocate(**WANTED)
+        record = metal.allocate(**REQUIREMENTS)
     assert (record.state, record.node_uuid in changed) == ("active" if others else "error", False)
 
 
@@ -242,7 +246,7 @@ def test_a_chosen_node_with_a_raised_total_gets_one_holder(metal):
 
 
 @pytest.mark.parametrize(("others", "outcome"), [(0, "no_nodes"), (1, "active")])
-def test_a_node_that_was_lost_is_counted(metal, others, outcome):
+def test_nodes_lost_to_other_clients_are_counted(metal, others, outcome):
     for _ in range(1 + others):
         metal.node()
     received = []
@@ -268,7 +272,7 @@ def test_a_provider_created_again_is_claimed(metal):
         metal.database.write(lambda db: LockedNode.lock(db, node).replace_traits(["CUSTOM_A"]))
 
     with after_the_choice(metal, again):
-        assert metal.allocate(**WANTED).node_uuid == node
+        assert metal.allocate(**REQUIREMENTS).node_uuid == node
 
 
 def test_a_node_that_is_free_again_is_chosen_again(metal, monkeypatch):

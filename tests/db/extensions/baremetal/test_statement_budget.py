@@ -5,7 +5,7 @@ from __future__ import annotations
 from placement.extensions.baremetal.objects import placing
 from tests.db.db.test_statement_budget import BUDGET
 from tests.db.extensions.bare_metal import Client
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 
 #: Statements of a claim, the choice, the record, and the traits stored in the node.
 NODE = 5
@@ -18,9 +18,9 @@ def test_a_request_for_a_node_is_within_the_budget(database, own_insert, monkeyp
         client.node()
     assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201  # creates the names and the index
     plan = Plan()
-    planted(database, plan)
+    plant(database, plan)
     assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201
-    statements = plan.counted
+    statements = plan.statements_without_begin
     assert len(statements) <= BUDGET + own_insert + NODE, statements
     assert statements[-1] == "COMMIT"
     assert client("GET", "/allocations?state=error").body["allocations"] == []

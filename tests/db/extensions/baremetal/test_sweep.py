@@ -45,10 +45,10 @@ class Records(Cloud):
         self.database.write(lambda db: db.execute(sa.insert(RECORDS).values(row)))
         return consumer
 
-    def swept(self):
+    def sweep(self):
         """Sweep; return the uuids of the deleted records."""
         before = self.present()
-        removed = {of.table: of.removed for of in made.sweep_database(self.database)}[RECORDS.name]
+        removed = {result.table: result.removed for result in made.sweep_database(self.database)}[RECORDS.name]
         missing = before - self.present()
         assert len(missing) == removed
         return missing
@@ -75,15 +75,15 @@ def test_a_sweep_removes_records_whose_consumer_has_no_allocation_on_the_node(re
     without_provider = records.record(str(uuid.uuid4()))
     held_by_another = records.record(records.node())
     assert records.claim("P")[0] == 204
-    assert records.swept() == {never, released, moved, without_provider, held_by_another}
+    assert records.sweep() == {never, released, moved, without_provider, held_by_another}
     assert records.present() == {active, in_error}
-    assert records.swept() == set()
+    assert records.sweep() == set()
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_record_whose_node_is_claimed_again_at_the_last_moment_is_kept(records):
     """The claim comes between the statement that finds ended records and the one that removes them."""
-    holds = {records.host: {"resources": {"VCPU": 1}}}
+    allocations_ = {records.host: {"resources": {"VCPU": 1}}}
     consumer = records.record(records.host)
     other = records.record(records.node())
     claimed = []
@@ -93,8 +93,10 @@ def test_a_record_whose_node_is_claimed_again_at_the_last_moment_is_kept(records
             with opened(records.database.url) as elsewhere:
                 records.call = placement(elsewhere)
                 path = f"/allocations/{consumer}"
-                claimed.append(records.call("PUT", path, 39, records.holding("P") | {"allocations": holds}).status)
+                claimed.append(
+                    records.call("PUT", path, 39, records.holding("P") | {"allocations": allocations_}).status
+                )
 
     with sql_hooks.statements(records.database.engine, meanwhile):
-        assert records.swept() == {other}
+        assert records.sweep() == {other}
     assert claimed == [204]

@@ -24,7 +24,7 @@ def plants(check: str, *severities: Severity) -> Callable[[Callable[..., None]],
             planted: set[tuple[str, str]] = set()
 
             def note(counts: dict[tuple[str, str], int]) -> None:
-                planted.update(of for of, count in counts.items() if count)
+                planted.update(finding for finding, count in counts.items() if count)
 
             signals.examined.connect(note)
             try:

@@ -61,7 +61,7 @@ _FEED = {"change_writers", "provider_changes", "feed_instance"} | {
 _TIMES = {"created_at", "updated_at", "started_at", "seen_at"}
 
 
-def examined(database, *named, conf=None, index=None, **more):
+def findings_of(database, *named, conf=None, index=None, **more):
     """Return the findings, by the name of the check."""
     report = examine(Subject(conf or web.configuration(), database, index=index, **more), checks.CHECKS, named)
     return [(check, finding) for check, finding in report.findings]
@@ -206,7 +206,7 @@ def same_names(db, world):
     _set(db, OTHER, name="compute-1")
 
 
-def disabled(db, world):
+def disabled_provider(db, world):
     trait = db.execute(sa.select(traits.c.id).where(traits.c.name == "COMPUTE_STATUS_DISABLED")).scalar_one()
     for provider in (HOST, OTHER):  # the other provider has no allocations
         db.execute(
@@ -237,12 +237,12 @@ def impossible(db, world):
 def lost_inventory(db, world):
     numbers = {"total": 8, "reserved": 0, "min_unit": 1, "max_unit": 8, "step_size": 1, "allocation_ratio": 1.0}
     for place in ((NOWHERE, 0), (world[HOST], NO_CLASS)):
-        of = dict(zip(("resource_provider_id", "resource_class_id"), place, strict=True))
-        db.execute(sa.insert(tables.inventories).values(numbers | of))
+        ids = dict(zip(("resource_provider_id", "resource_class_id"), place, strict=True))
+        db.execute(sa.insert(tables.inventories).values(numbers | ids))
 
 
-def repeated(db, world):
-    """Insert an aggregate three times, which is one place of the finding."""
+def repeated_allocation(db, world):
+    """Store three equal allocations, which are one place of the finding."""
     db.execute(sa.insert(allocations), [allocation(ONE, world[HOST])] * 2)
 
 
@@ -252,9 +252,9 @@ WRITER = 2**21
 def gap(db, world):
     db.execute(sa.insert(change_writers).values(id=WRITER))
     numbers = [
-        {"writer_id": WRITER, "seq": seq, "provider_id": of, "what": feed.USAGE}
+        {"writer_id": WRITER, "seq": seq, "provider_id": provider_id, "what": feed.USAGE}
         for seq in (7, 8, 11, 13)
-        for of in (1, 2)
+        for provider_id in (1, 2)
     ]
     db.execute(sa.insert(provider_changes), numbers)
 
@@ -321,13 +321,13 @@ PLANTS = {
             [f"provider id {NOWHERE}", f"class id {NO_CLASS}"],
         ),
         (
-            repeated,
+            repeated_allocation,
             "repeated_allocations",
             Severity.WARNING,
             False,
             [f"consumer {ONE}: provider {HOST}, class VCPU"],
         ),
-        (disabled, "disabled_providers", Severity.INFO, False, [f"{HOST} ({HOST}): 3 consumers"]),
+        (disabled_provider, "disabled_providers", Severity.INFO, False, [f"{HOST} ({HOST}): 3 consumers"]),
         (gap, "feed_gaps", Severity.WARNING, False, [f"writer {WRITER}: 9 to 10", f"writer {WRITER}: 12"]),
         (expired_writer, "expired_writers", Severity.INFO, True, [f"writer {WRITER}"]),
         (standard_names, "standard_rows", Severity.ERROR, True, ["VCPU", "PCPU", "HW_CPU_X86_AVX"]),
@@ -379,14 +379,14 @@ def test_every_planted_inconsistency_is_found(database, backend, plant, name):
         return
     plant(name)
     _, check, severity, fixable, places = PLANTS[name]
-    findings = examined(database)
+    findings = findings_of(database)
     of_check = [finding for named, finding in findings if named == check]
     assert {finding.severity for finding in of_check} == {severity}
     assert {finding.fixable for finding in of_check} == {fixable}
     where = [place for finding in of_check for place in finding.where]
     assert len(where) == len(places)
     for place in places:
-        assert any(place in each for each in where), (place, where)
+        assert any(place in line for line in where), (place, where)
     assert all(finding.fix for finding in of_check)
     violated = {"foreign_keys"} if backend.kind == "sqlite" and name in VIOLATED else set()
     assert set(names(findings)) == {check, *BESIDE.get(name, ()), *violated}
@@ -394,7 +394,7 @@ def test_every_planted_inconsistency_is_found(database, backend, plant, name):
 
 def test_a_gap_of_one_number_is_not_a_range(database, plant):
     plant("gap")
-    ((_, finding),) = examined(database, "feed_gaps")
+    ((_, finding),) = findings_of(database, "feed_gaps")
     assert finding.where == (f"writer {WRITER}: 9 to 10", f"writer {WRITER}: 12")
 
 
@@ -429,7 +429,7 @@ def test_without_a_database_the_configuration_is_examined(tmp_path, in_process, 
     ran = in_process(manage, "--config-file", str(path), "doctor", "--json", *words)
     assert (ran.code, "The database cannot be reached" in ran.err) == (1, True)
     findings = json.loads(ran.out)["findings"] if ran.out else []
-    assert [each["check"] for each in findings] == ([] if named == ["clock"] else ["options"])
+    assert [finding["check"] for finding in findings] == ([] if named == ["clock"] else ["options"])
 
 
 FIXABLE = [name for name, (_, _, _, fixable, _) in PLANTS.items() if fixable]
@@ -455,24 +455,24 @@ def test_a_fix_resolves_its_finding_and_leaves_consistent_rows_alone(database, p
         assert len(after.pop("consumers")) == len(before["consumers"]) + 1
         for kind in ("projects", "users"):
             assert set(after.pop(kind)) > set(before[kind])
-        before = {table: kept for table, kept in before.items() if table in after}
+        before = {table: rows_of for table, rows_of in before.items() if table in after}
     if name == "lost_provider":  # a consumer without a row first gets one, with the incomplete project and user
         for kind in ("projects", "users"):
             assert set(after[kind]) >= set(before[kind])
             after[kind] = before[kind]
     if name == "orphan_with_children":  # the tree changes
         for tables_of in (after, before):
-            kept = [row for row in tables_of.pop("resource_providers") if CHILD not in row and GRANDCHILD not in row]
-            tables_of["other providers"] = kept
+            providers = tables_of.pop("resource_providers")
+            tables_of["other providers"] = [row for row in providers if CHILD not in row and GRANDCHILD not in row]
     if name == "standard_names":  # the database assigns the ids of traits
         assert len(after.pop("traits")) == len(before.pop("traits"))
     assert after == before
-    assert examined(database, index=LiveIndex(database)) == []
+    assert findings_of(database, index=LiveIndex(database)) == []
     assert doctor("--fix", "--yes").code == 0, "a second run changes nothing"
 
 
 #: The changes that a fix records in the feed, with the providers by uuid or id.
-RECORDED = {
+FEED_CHANGES = {
     "lost_class": {(HOST, feed.USAGE)},
     "lost_provider": {(NOWHERE, feed.USAGE)},
     "rootless": {(OTHER, feed.SHAPE), (GRANDCHILD, feed.SHAPE)},
@@ -483,22 +483,22 @@ RECORDED = {
 }
 
 
-@pytest.mark.parametrize("name", RECORDED)
-def test_a_fix_is_in_the_feed(database, world, plant, doctor, name):
+@pytest.mark.parametrize("name", FEED_CHANGES)
+def test_a_fix_is_recorded_in_the_feed(database, world, plant, doctor, name):
     plant(name)
 
-    def recorded():
+    def changes_in_feed():
         return {tuple(row) for row in database.read(lambda db: db.execute(sa.select(provider_changes)).all())}
 
-    before = recorded()
+    before = changes_in_feed()
     assert doctor("--fix", "--yes").code == 0
-    new = {(provider_id, change) for _, _, provider_id, change in recorded() - before}
+    new = {(provider_id, change) for _, _, provider_id, change in changes_in_feed() - before}
     new.discard((feed.NO_PROVIDER, feed.USAGE))  # the row of its events
-    assert new == {(world.get(provider, provider), change) for provider, change in RECORDED[name]}
+    assert new == {(world.get(provider, provider), change) for provider, change in FEED_CHANGES[name]}
 
 
 #: The events of a fix: kind, uuid or name, and a change.
-TOLD = {
+EXPECTED_EVENTS = {
     "lost_class": {("consumer", LOST, "reason: lost"), ("consumer", TWO, "reason: lost")},
     "lost_provider": {("consumer", LOST, "reason: lost"), ("consumer", ONE, "reason: lost")},
     "ownerless": {("consumer", OWNERLESS, "")},
@@ -513,13 +513,13 @@ TOLD = {
 }
 
 
-@pytest.mark.parametrize("name", TOLD)
-def test_a_fix_has_an_event(database, plant, doctor, name):
+@pytest.mark.parametrize("name", EXPECTED_EVENTS)
+def test_a_fix_is_recorded_as_an_event(database, plant, doctor, name):
     plant(name)
     before = len([*following(database)])
     assert doctor("--fix", "--yes").code == 0
     events = [*following(database)][before:]
-    for kind, key, words in TOLD[name]:
+    for kind, key, words in EXPECTED_EVENTS[name]:
         [event] = [event for event in events if event.kind == kind and key in (event.uuid, event.name)][-1:]
         name_, _, value = words.partition(": ")
         assert not name_ or event.changes[name_][1] == value, event
@@ -531,7 +531,7 @@ def test_the_index_of_a_worker_follows_fixes(database, plant, doctor):
     index = LiveIndex(database)
     index.current()
     assert doctor("--fix", "--yes").code == 0
-    assert examined(database, "index", index=index) == []
+    assert findings_of(database, "index", index=index) == []
 
 
 def test_events_are_in_order_before_their_writer_is_ended(database, world, call, doctor):
@@ -549,7 +549,7 @@ def test_events_are_in_order_before_their_writer_is_ended(database, world, call,
 def test_all_findings_are_fixed_together(database, backend, plant, doctor):
     """Except findings whose fix would affect the use of resources."""
     everything = [name for name in FIXABLE if name not in ("rootless", "identity", "orphan")]
-    plant(*everything, "disabled")
+    plant(*everything, "disabled_provider")
     ran = doctor("--fix", "--yes", "--json")
     assert {finding["check"] for finding in ran.document["findings"]} <= {"disabled_providers"}
     assert ran.code == 0
@@ -563,15 +563,15 @@ def test_allocations_of_a_lost_standard_class_stay(database, plant, doctor):
     standard.insert(database)
     after = rows(database)
     assert (after["allocations"], after["consumers"]) == (before["allocations"], before["consumers"])
-    assert examined(database) == []
+    assert findings_of(database) == []
 
 
 @plants("leases", Severity.WARNING)
 def test_overdue_leases_are_released(database, world, doctor):
     lease.expire(database, LEASED, 60)
-    assert examined(database) == [], "requests have a few minutes to release it"
+    assert findings_of(database) == [], "requests have a few minutes to release it"
     lease.expire(database, LEASED, 600)
-    [(check, finding)] = examined(database)
+    [(check, finding)] = findings_of(database)
     assert (check, finding.severity, finding.fixable) == ("leases", Severity.WARNING, True)
     assert finding.where[0].startswith(f"consumer {LEASED}: since 20")
     assert doctor("--fix").code == 3
@@ -605,14 +605,14 @@ def test_an_idle_consumer_that_claims_meanwhile_keeps_its_allocations(database, 
         owner = {"project_id": _project(db), "user_id": _user(db)}
         db.execute(sa.insert(consumers), [{"uuid": consumer, **owner} for consumer in (claimant, idler)])
 
-    def claimed():
+    def claim_meanwhile():
         return call("PUT", f"/allocations/{claimant}", 39, claim(OTHER, generation=0)).status
 
-    with opened(database.url) as other, before_the_lock(other.engine, claimed) as statuses:
+    with opened(database.url) as other, before_the_lock(other.engine, claim_meanwhile) as statuses:
         assert sum(fixes._delete_idle(Subject(web.configuration(), other))) == 1
     assert statuses == [204]
     assert {*call("GET", f"/allocations/{claimant}", 39).body["allocations"]} == {OTHER}
-    assert examined(database, "idle_consumers", "allocations_without_consumer") == []
+    assert findings_of(database, "idle_consumers", "allocations_without_consumer") == []
 
 
 def test_consumers_that_claim_while_idle_ones_are_deleted_keep_their_allocations(database, world, call):
@@ -638,7 +638,7 @@ def test_consumers_that_claim_while_idle_ones_are_deleted_keep_their_allocations
     for consumer, answer in answers.items():
         reply = call("GET", f"/allocations/{consumer}", 39)
         assert (reply.body["allocations"] != {}) == (answer.status == 204), consumer
-    assert examined(database, "idle_consumers", "allocations_without_consumer") == []
+    assert findings_of(database, "idle_consumers", "allocations_without_consumer") == []
 
 
 def test_a_consumer_that_claims_meanwhile_loses_only_its_lost_allocations(database, world, call):
@@ -666,11 +666,11 @@ def test_a_consumer_that_claims_meanwhile_loses_only_its_lost_allocations(databa
     for consumer, answer in answers.items():
         allocations_ = call("GET", f"/allocations/{consumer}", 39).body["allocations"]
         assert {*allocations_} == {OTHER if answer.status == 204 else HOST}, consumer
-    assert examined(database) == []
+    assert findings_of(database) == []
 
 
 def test_roots_are_corrected_while_providers_move(database, world, call):
-    """Whatever moves meanwhile, each provider finally has the root of its parent."""
+    """In the end each provider has the root of its parent, whatever moves meanwhile."""
     stop = threading.Event()
     statuses = set()
 
@@ -693,7 +693,7 @@ def test_roots_are_corrected_while_providers_move(database, world, call):
     stop.set()
     thread.join()
     sum(fixes._correct_roots(subject))
-    assert examined(database, "roots", "parents") == []
+    assert findings_of(database, "roots", "parents") == []
     assert statuses <= {200, 409}
     assert 200 in statuses
 
@@ -710,7 +710,7 @@ def test_a_move_between_the_check_and_the_lock_is_respected(database, world, cal
     with opened(database.url) as other, before_the_lock(other.engine, move) as statuses:
         assert sum(fixes._correct_roots(Subject(web.configuration(), other))) == 1
     assert statuses == [200]
-    assert examined(database, "roots", "parents") == []
+    assert findings_of(database, "roots", "parents") == []
 
 
 @pytest.mark.parametrize(("planted", "moved"), [("loop", CHILD), ("own_parent", OTHER)])
@@ -719,15 +719,17 @@ def test_a_loop_is_fixed_as_the_finding_advises(database, plant, call, planted, 
     body = {"name": moved, "parent_provider_uuid": None}
     answer = call("PUT", f"/resource_providers/{moved}", 39, body)
     assert answer.status == 200, answer
-    assert examined(database, "parents") == []
+    assert findings_of(database, "parents") == []
 
 
 def test_an_orphan_becomes_a_root(database, plant, call, doctor):
-    """Its descendants get it as their root."""
+    """It becomes the root of its descendants."""
     plant("orphan_with_children")
     assert doctor("--check", "parents", "--fix", "--yes").code == 0
-    assert examined(database) == []
-    providers = {each["uuid"]: each for each in call("GET", "/resource_providers", 39).body["resource_providers"]}
+    assert findings_of(database) == []
+    providers = {
+        provider["uuid"]: provider for provider in call("GET", "/resource_providers", 39).body["resource_providers"]
+    }
     assert (providers[CHILD]["parent_provider_uuid"], providers[CHILD]["root_provider_uuid"]) == (None, CHILD)
     assert (providers[GRANDCHILD]["parent_provider_uuid"], providers[GRANDCHILD]["root_provider_uuid"]) == (
         CHILD,
@@ -735,15 +737,15 @@ def test_an_orphan_becomes_a_root(database, plant, call, doctor):
     )
     body = {"name": CHILD, "parent_provider_uuid": HOST}
     assert call("PUT", f"/resource_providers/{CHILD}", 39, body).status == 200
-    assert examined(database) == []
+    assert findings_of(database) == []
 
 
 def test_tables_are_read_in_batches(database, plant, monkeypatch):
     monkeypatch.setattr("placement.checks.check.BATCH", 2)
-    plant("lost_provider", "lost_class", "idle", "ownerless", "disabled")
-    by_batches = examined(database)
+    plant("lost_provider", "lost_class", "idle", "ownerless", "disabled_provider")
+    by_batches = findings_of(database)
     monkeypatch.setattr("placement.checks.check.BATCH", 1000)
-    assert by_batches == examined(database)
+    assert by_batches == findings_of(database)
 
 
 # --- the database -----------------------------------------------------------------------------------------------------
@@ -784,7 +786,7 @@ def test_a_check_waits_while_another_thread_uses_the_only_connection(check):
 
         def read(db):
             db.execute(sa.select(1))
-            with checkouts(database, lambda: users_of_connection.append(threading.current_thread())):
+            with on_checkout(database, lambda: users_of_connection.append(threading.current_thread())):
                 doctor.start()
                 doctor.join(0.5)  # which waits for the connection
 
@@ -796,20 +798,20 @@ def test_a_check_waits_while_another_thread_uses_the_only_connection(check):
 
 
 @contextlib.contextmanager
-def checkouts(database, seen):
-    """Call ``seen`` whenever a thread checks out a connection."""
+def on_checkout(database, act):
+    """Call ``act`` whenever a thread checks out a connection."""
 
-    def taken(*_):
-        seen()
+    def notify(*_):
+        act()
 
     pools = {database.engine.pool, database.reading_engine.pool}
     for pool in pools:
-        sa.event.listen(pool, "checkout", taken)
+        sa.event.listen(pool, "checkout", notify)
     try:
         yield
     finally:
         for pool in pools:
-            sa.event.remove(pool, "checkout", taken)
+            sa.event.remove(pool, "checkout", notify)
 
 
 @plants("revision", Severity.ERROR)
@@ -836,17 +838,17 @@ def test_an_error_in_one_file_does_not_hide_the_findings_of_others(database, wor
     policy.mkdir() if kind == "a directory" else policy.write_bytes(b"\xff")
     conf = web.configuration()
     conf.set_override("policy_file", str(policy), "oslo_policy")
-    findings = examined(database, conf=conf)
+    findings = findings_of(database, conf=conf)
     assert {"policy"} <= set(names(findings)) <= {"policy", "policy_format"}
 
 
 def test_a_failed_check_is_reported_and_the_others_run(database, world, caplog):
     """The reason is only logged: it may contain secrets of the configuration."""
 
-    def broken(_subject):
+    def fail(_subject):
         raise KeyError("a secret")
 
-    report = examine(Subject(web.configuration(), database), [Check("broken", broken, "data"), *checks.CHECKS])
+    report = examine(Subject(web.configuration(), database), [Check("broken", fail, "data"), *checks.CHECKS])
     [(name, finding)] = report.findings
     assert (name, finding.severity) == ("broken", Severity.ERROR)
     assert "KeyError" in finding.what
@@ -889,20 +891,20 @@ def test_a_check_left_out_by_default_runs_and_is_counted_only_if_named(database,
 
 def test_a_table_that_was_dropped_is_found(fresh):
     run(fresh, "DROP TABLE feed_instance")
-    [(check, finding)] = examined(fresh)
+    [(check, finding)] = findings_of(fresh)
     assert (check, finding.severity, finding.where) == ("revision", Severity.ERROR, ("feed_instance",))
 
 
 @plants("revision", Severity.WARNING)
 def test_a_newer_revision_is_a_warning(fresh):
     run(fresh, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
-    [(check, finding)] = examined(fresh)
+    [(check, finding)] = findings_of(fresh)
     assert (check, finding.severity) == ("revision", Severity.WARNING)
 
 
 def test_an_empty_database_is_found(database_url):
     with opened(database_url) as empty:
-        [(check, finding)] = examined(empty)
+        [(check, finding)] = findings_of(empty)
     assert (check, finding.severity, finding.fix) == ("revision", Severity.ERROR, "placement-manage db sync")
 
 
@@ -918,7 +920,7 @@ def test_another_isolation_is_found(database, backend):
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE")
 
     sa.event.listen(database.engine, "checkout", serializable)
-    [(check, finding)] = examined(database)
+    [(check, finding)] = findings_of(database)
     assert (check, finding.severity) == ("isolation", Severity.ERROR)
     assert finding.where == ("sessions for writes: SERIALIZABLE instead of READ COMMITTED",)
 
@@ -927,10 +929,10 @@ def test_another_isolation_is_found(database, backend):
 @plants("engine", Severity.ERROR)
 def test_a_table_without_transactions_is_found(fresh):
     run(fresh, "ALTER TABLE feed_instance ENGINE=MyISAM")
-    [(check, finding)] = examined(fresh)
+    [(check, finding)] = findings_of(fresh)
     assert (check, finding.severity, finding.where) == ("engine", Severity.ERROR, ("feed_instance: MyISAM",))
     run(fresh, finding.fix)
-    assert examined(fresh) == []
+    assert findings_of(fresh) == []
 
 
 @pytest.mark.every_database
@@ -938,7 +940,7 @@ def test_a_table_without_transactions_is_found(fresh):
 def test_a_missing_foreign_key_is_found(fresh, backend):
     word = "FOREIGN KEY" if backend.kind == "mariadb" else "CONSTRAINT"
     run(fresh, f"ALTER TABLE consumers DROP {word} consumers_consumer_type_id_fkey")
-    [(check, finding)] = examined(fresh)
+    [(check, finding)] = findings_of(fresh)
     assert (check, finding.severity) == ("foreign_keys", Severity.WARNING)
     assert finding.where == ("consumers (consumer_type_id) -> consumer_types (id)",)
     run(
@@ -946,29 +948,29 @@ def test_a_missing_foreign_key_is_found(fresh, backend):
         f"ALTER TABLE claims DROP {word} claims_consumer_id_fkey",
         "ALTER TABLE claims ADD CONSTRAINT other FOREIGN KEY (consumer_id) REFERENCES consumers (id)",
     )
-    ours, _ = (finding for _, finding in examined(fresh))
+    ours, _ = (finding for _, finding in findings_of(fresh))
     assert ours.severity is Severity.ERROR
     assert ours.where == ("claims (consumer_id) -> consumers (id)",), "without ON DELETE CASCADE it is a different key"
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 class TestSQLite:
-    def test_a_missing_foreign_key_is_found(self, fresh):
+    def test_a_missing_foreign_key_of_sqlite_is_found(self, fresh):
         columns = (
             "writer_id INTEGER NOT NULL, seq BIGINT NOT NULL, provider_id INTEGER NOT NULL, what VARCHAR(8) NOT NULL"
         )
         run(fresh, "DROP TABLE provider_changes", f"CREATE TABLE provider_changes ({columns})")
-        [(check, finding)] = examined(fresh)
+        [(check, finding)] = findings_of(fresh)
         assert (check, finding.severity) == ("foreign_keys", Severity.ERROR)
         assert finding.where == ("provider_changes (writer_id) -> change_writers (id)",)
 
     @plants("foreign_keys", Severity.ERROR)
     def test_connections_that_do_not_check_are_found(self, database):
-        def unchecked_(connection, *_):
+        def disable_checks(connection, *_):
             connection.execute("PRAGMA foreign_keys = OFF")
 
-        sa.event.listen(database.engine, "checkout", unchecked_)
-        [(check, finding)] = examined(database)
+        sa.event.listen(database.engine, "checkout", disable_checks)
+        [(check, finding)] = findings_of(database)
         assert (check, finding.severity, finding.where) == (
             *("foreign_keys", Severity.ERROR),
             ("connections for writes",),
@@ -977,7 +979,7 @@ class TestSQLite:
     @plants("foreign_keys", Severity.WARNING)
     def test_violated_keys_are_found(self, database, plant):
         plant("orphan")
-        findings = dict(examined(database))
+        findings = dict(findings_of(database))
         [place] = findings["foreign_keys"].where
         assert place.startswith("resource_providers, row ")
 
@@ -1006,7 +1008,7 @@ def test_another_clock_of_the_database_is_found(fresh, backend):
                 cursor.execute(statement)
 
     sa.event.listen(fresh.reading_engine, "checkout", ahead)
-    findings = dict(examined(fresh, "clock"))
+    findings = dict(findings_of(fresh, "clock"))
     assert findings["clock"].severity is Severity.WARNING
     assert " seconds behind the clock of the database" in findings["clock"].what
 
@@ -1020,10 +1022,10 @@ def test_a_server_with_few_connections_left_is_found(private_server):
         is_mariadb = private_server.kind == "mariadb"
         count_connections = server._mysql_connections if is_mariadb else server._postgresql_connections
         used, limit = count_connections(Subject(web.configuration(), database))
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as connections:
             for _ in range(int(limit * 0.85) - used):
-                held.enter_context(database.engine.connect())
-            [(check, finding)] = examined(database, "connections")
+                connections.enter_context(database.engine.connect())
+            [(check, finding)] = findings_of(database, "connections")
     assert (check, finding.severity) == ("connections", Severity.WARNING)
     assert f"of the {limit} connections" in finding.what
 
@@ -1032,18 +1034,18 @@ def test_a_server_with_few_connections_left_is_found(private_server):
 @plants("connections", Severity.INFO)
 def test_pools_that_are_larger_than_the_server_are_found(database):
     with opened(database.url, pool_size=5000) as greedy:
-        [(check, finding)] = examined(greedy)
+        [(check, finding)] = findings_of(greedy)
     assert (check, finding.severity) == ("connections", Severity.INFO)
     assert "one process on this host may open 10021 connections" in finding.what
 
 
 def test_a_node_of_a_cluster_is_examined(pair):
     node, _ = pair.databases
-    findings = examined(node, "galera")
+    findings = findings_of(node, "galera")
     assert [finding.severity for _, finding in findings] == [Severity.INFO], "two nodes have no majority if one fails"
     run(node, "SET GLOBAL wsrep_desync = ON")
     try:
-        findings = examined(node, "galera")
+        findings = findings_of(node, "galera")
         assert findings[0][1].severity is Severity.WARNING
         assert "not synchronised (Donor/Desynced)" in findings[0][1].what
     finally:
@@ -1058,11 +1060,11 @@ def test_an_index_that_differs_is_found(database, world):
     index = LiveIndex(database)
     index.current()
     run(database, f"UPDATE resource_providers SET generation = generation + 5 WHERE uuid = '{HOST}'")
-    [(check, finding)] = examined(database, index=index)
+    [(check, finding)] = findings_of(database, index=index)
     assert (check, finding.severity, finding.fix) == ("index", Severity.ERROR, "placement-manage db restored")
     assert len(finding.where) == 1
     standard.renew(database)
-    assert examined(database, index=index) == []
+    assert findings_of(database, index=index) == []
 
 
 def test_a_worker_shows_its_findings(database, plant, monkeypatch):
@@ -1081,14 +1083,14 @@ def test_a_worker_shows_its_findings(database, plant, monkeypatch):
 def test_a_worker_without_a_database_still_checks_its_configuration():
     nowhere = f"mysql+pymysql://someone@127.0.0.1:{children.free_port()}/placement"
     with opened(nowhere) as database:
-        assert examined(database, "options", "secrets") == []
+        assert findings_of(database, "options", "secrets") == []
         with pytest.raises(errors.Unavailable):
-            examined(database, "options", "roots")
+            findings_of(database, "options", "roots")
         with pytest.raises(errors.Unavailable):
-            examined(database, "revision")
+            findings_of(database, "revision")
 
 
-def test_a_worker_ends_in_time(database, monkeypatch):
+def test_an_examination_by_a_worker_ends_in_time(database, monkeypatch):
     monkeypatch.setattr(worker_examination, "MAX_SECONDS", 0.0)
     answer = placement(database)("GET", "/v1/doctor")
     reasons = {check["not_made"] for check in answer.body["checks"] if check["name"] != "keystone"}
@@ -1117,7 +1119,7 @@ class TestCommand:
         assert "| No findings. " in ran.out
         assert "| Skipped: index " in ran.out
 
-    def test_the_table_has_each_finding(self, doctor, plant):
+    def test_the_table_contains_each_finding(self, doctor, plant):
         plant("idle", "gap")
         ran = doctor()
         assert ran.code == 3
@@ -1128,7 +1130,7 @@ class TestCommand:
         plant("idle")
         assert doctor().code == 0
 
-    def test_one_check_can_be_selected(self, doctor, plant):
+    def test_checks_can_be_selected(self, doctor, plant):
         plant("idle", "gap")
         ran = doctor("--check", "idle_consumers", "--check", "roots", "--json")
         assert [check["name"] for check in ran.document["checks"]] == ["roots", "idle_consumers"]
@@ -1137,7 +1139,7 @@ class TestCommand:
     def test_one_check_can_be_fixed(self, database, doctor, plant):
         plant("idle", "lost_provider")
         assert doctor("--check", "idle_consumers", "--fix", "--yes").code == 0
-        assert names(examined(database)) == ["allocations_without_consumer", "lost_allocations"]
+        assert names(findings_of(database)) == ["allocations_without_consumer", "lost_allocations"]
 
     def test_the_table_shows_twenty_places_and_json_all_of_them(self, database, doctor, world):
         with without_foreign_keys(database) as db:

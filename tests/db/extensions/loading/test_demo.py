@@ -21,7 +21,7 @@ CLASSES = {"CUSTOM_LARGE", "DISK_GB", "MEMORY_MB", "PGPU", "SRIOV_NET_VF", "VCPU
 
 
 @pytest.fixture(scope="module")
-def filled(module_database_url):
+def service(module_database_url):
     """Return a function that sends requests to the service of the demonstration."""
     return demonstration(module_database_url)
 
@@ -41,13 +41,13 @@ def get(call, path):
     return reply.body
 
 
-def moment(text):
+def parse_date(text):
     return datetime.datetime.fromisoformat(text.removesuffix("Z"))
 
 
 def end_of_day(call):
     """Return the date of the last sample of the day; the service may have taken later ones."""
-    return moment(get(call, "/v1/usage?from=2d&limit=1000&class=VCPU")["classes"]["VCPU"][144]["at"])
+    return parse_date(get(call, "/v1/usage?from=2d&limit=1000&class=VCPU")["classes"]["VCPU"][144]["at"])
 
 
 def shares(call):
@@ -55,85 +55,86 @@ def shares(call):
     end = end_of_day(call)
     shares_ = get(call, "/v1/usage?from=2d&by=project&limit=1000")["shares"]
     return {
-        (resource_class, each["name"], end - moment(sample["at"])): sample["used"]
-        for resource_class, of in shares_.items()
-        for each in of
-        for sample in each["samples"]
-        if moment(sample["at"]) <= end
+        (resource_class, share["name"], end - parse_date(sample["at"])): sample["used"]
+        for resource_class, of_projects in shares_.items()
+        for share in of_projects
+        for sample in share["samples"]
+        if parse_date(sample["at"]) <= end
     }
 
 
-def everything(call):
+def all_events(call):
     """Return all events, the oldest first."""
-    events, after = [], ""
+    events, condition = [], ""
     while True:
-        page = get(call, f"/v1/events?limit=1000{after}")
+        page = get(call, f"/v1/events?limit=1000{condition}")
         events += page["events"]
         if not page["events"] or len(events) > 10_000:
             return events
-        after = f"&after={page['position']}"
+        condition = f"&after={page['position']}"
 
 
 def used_at(call, at):
     """Return the usage of VCPU at a point in time, computed from the events since."""
     providers = get(call, f"/v1/overview?at={at}")["providers"]
-    return sum(each["inventories"].get("VCPU", {}).get("used", 0) for each in providers)
+    return sum(provider["inventories"].get("VCPU", {}).get("used", 0) for provider in providers)
 
 
-def test_the_final_cloud_is_the_documented_one(filled):
-    assert get(filled, "/v1/overview?over_committed=1")["providers"][0]["name"] == "compute-03"
-    consumers = get(filled, "/v1/consumers?limit=1000")["consumers"]
+def test_the_final_cloud_is_the_documented_one(service):
+    assert get(service, "/v1/overview?over_committed=1")["providers"][0]["name"] == "compute-03"
+    consumers = get(service, "/v1/consumers?limit=1000")["consumers"]
     assert len(consumers) > 200
-    assert {each["type"] for each in consumers} >= {"INSTANCE", "TRAINING"}
-    out = get(filled, "/v1/overview?root=compute-16")["providers"]
+    assert {consumer["type"] for consumer in consumers} >= {"INSTANCE", "TRAINING"}
+    out = get(service, "/v1/overview?root=compute-16")["providers"]
     assert "COMPUTE_STATUS_DISABLED" in out[0]["traits"]
-    assert sum(each["consumers"] for each in out) == 0
+    assert sum(provider["consumers"] for provider in out) == 0
 
 
-def test_the_day_has_a_sample_every_ten_minutes(filled):
-    history = get(filled, "/v1/usage?from=2d&by=project&limit=1000")
+def test_the_day_has_a_sample_every_ten_minutes(service):
+    history = get(service, "/v1/usage?from=2d&by=project&limit=1000")
     assert history["classes"].keys() == CLASSES
     for samples in history["classes"].values():
-        times = [moment(each["at"]) for each in samples[:-1]]
+        times = [parse_date(sample["at"]) for sample in samples[:-1]]
         assert len(times) == 145
         assert {later - earlier for earlier, later in itertools.pairwise(times)} == {datetime.timedelta(minutes=10)}
-        assert times[-1] <= moment(samples[-1]["at"])
-    assert {each["name"] for each in history["shares"]["VCPU"]} == {
+        assert times[-1] <= parse_date(samples[-1]["at"])
+    assert {share["name"] for share in history["shares"]["VCPU"]} == {
         *("webshop", "research", "analytics", "platform", "games")
     }
 
 
-def test_the_load_falls_at_night_and_rises_in_the_morning(filled):
-    used = [each["used"] for each in get(filled, "/v1/usage?from=2d&limit=1000&class=VCPU")["classes"]["VCPU"]]
+def test_the_load_falls_at_night_and_rises_in_the_morning(service):
+    used = [sample["used"] for sample in get(service, "/v1/usage?from=2d&limit=1000&class=VCPU")["classes"]["VCPU"]]
     evening, night, end = used[0], min(used), used[-1]
     assert night < 0.7 * evening
     assert evening < 0.8 * end
     assert 60 < used.index(night) < 100
 
 
-def test_a_sample_equals_the_usage_computed_from_the_events(filled):
-    samples = get(filled, "/v1/usage?from=2d&limit=1000&class=VCPU")["classes"]["VCPU"]
-    for each in samples[:145:24]:
-        assert used_at(filled, each["at"]) == each["used"]
+def test_a_sample_equals_the_usage_computed_from_the_events(service):
+    samples = get(service, "/v1/usage?from=2d&limit=1000&class=VCPU")["classes"]["VCPU"]
+    for sample in samples[:145:24]:
+        assert used_at(service, sample["at"]) == sample["used"]
 
 
-def test_events_are_of_the_day_and_in_order(filled):
-    end = end_of_day(filled)
-    events = everything(filled)
-    times = [moment(each["at"]) for each in events]
+def test_events_are_of_the_day_and_in_order(service):
+    end = end_of_day(service)
+    events = all_events(service)
+    times = [parse_date(event["at"]) for event in events]
     assert times == sorted(times)
     assert end - datetime.timedelta(hours=26) < times[0] < end - datetime.timedelta(hours=24)
     assert times[-1] <= end
     # The requests are spread over the day.
     assert len(set(times)) > 400
-    born = {each["uuid"]: each["at"] for each in events if each["kind"] == "consumer"}
-    since = {each["uuid"]: moment(each["since"]) for each in get(filled, "/v1/consumers?limit=1000")["consumers"]}
-    assert all(at <= moment(born[uuid]) for uuid, at in since.items())
+    last_changes = {event["uuid"]: event["at"] for event in events if event["kind"] == "consumer"}
+    consumers = get(service, "/v1/consumers?limit=1000")["consumers"]
+    since = {consumer["uuid"]: parse_date(consumer["since"]) for consumer in consumers}
+    assert all(at <= parse_date(last_changes[uuid]) for uuid, at in since.items())
     assert min(since.values()) < end - datetime.timedelta(hours=24)
 
 
-def test_no_date_is_later_than_the_day(filled, module_database_url):
-    end = end_of_day(filled).replace(tzinfo=None)
+def test_no_date_is_later_than_the_day(service, module_database_url):
+    end = end_of_day(service).replace(tzinfo=None)
     dates = [
         column
         for table in metadata.sorted_tables
@@ -150,19 +151,19 @@ def test_no_date_is_later_than_the_day(filled, module_database_url):
     assert newest["usage_samples.at"] == newest["usage_shares.at"] == end
 
 
-def test_events_of_today_come_after_those_of_the_day(database_url):
+def test_events_of_today_come_after_the_events_of_the_day(database_url):
     call = demonstration(database_url)
     end = end_of_day(call)
-    assert moment(everything(call)[-1]["at"]) <= end
+    assert parse_date(all_events(call)[-1]["at"]) <= end
     assert call("POST", "/resource_providers", 39, {"name": "later"}).status == 200
-    assert end < moment(everything(call)[-1]["at"])
+    assert end < parse_date(all_events(call)[-1]["at"])
 
 
-def test_the_demonstration_is_the_same_each_time(filled, database_url):
-    assert shares(demonstration(database_url)) == shares(filled) != {}
+def test_the_demonstration_is_the_same_each_time(service, database_url):
+    assert shares(demonstration(database_url)) == shares(service) != {}
 
 
-def test_the_demonstration_is_the_same_if_writes_take_samples(filled, database_url, monkeypatch):
+def test_the_demonstration_is_the_same_if_writes_take_samples(service, database_url, monkeypatch):
     """Writes take samples if filling takes longer than the interval."""
     monkeypatch.setattr(feed, "MAINTENANCE_INTERVAL", -1.0)
-    assert shares(demonstration(database_url)) == shares(filled)
+    assert shares(demonstration(database_url)) == shares(service)

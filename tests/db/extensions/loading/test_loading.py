@@ -49,7 +49,7 @@ def load(database, text, **options):
     return writing.load(database, read_entries(YamlSource(text)), **options)
 
 
-def refused(database, text):
+def mistakes_in(database, text):
     with pytest.raises(InvalidFile) as refusal:
         load(database, text)
     return [(finding.line, finding.text) for finding in refusal.value.findings]
@@ -65,7 +65,7 @@ def everything(database):
 
     def read(db):
         records = [ResourceProvider(*row) for row in db.execute(SELECT)]
-        held = ProviderContents.of_ids(db, [record.id for record in records])
+        contents_by_id = ProviderContents.of_ids(db, [record.id for record in records])
         names = {record.uuid: record.name for record in records}
         tables = (resource_classes, traits, placement_aggregates)
         counts = [db.execute(sa.select(sa.func.count()).select_from(table)).scalar() for table in tables]
@@ -74,9 +74,11 @@ def everything(database):
                 "uuid": record.uuid,
                 "generation": record.generation,
                 "parent": names.get(record.parent_uuid),
-                "inventories": {name: each.columns for name, each in held[record.id].inventories.items()},
-                "traits": held[record.id].traits,
-                "aggregates": held[record.id].aggregates,
+                "inventories": {
+                    name: inventory.columns for name, inventory in contents_by_id[record.id].inventories.items()
+                },
+                "traits": contents_by_id[record.id].traits,
+                "aggregates": contents_by_id[record.id].aggregates,
             }
             for record in records
         }
@@ -101,7 +103,7 @@ def test_a_load_makes_the_database_match_the_file(database):
         "step_size": 1,
     }
     assert host["inventories"] == {"MEMORY_MB": memory}
-    assert {name: each["total"] for name, each in numa["inventories"].items()} == {"VCPU": 8, "CUSTOM_NIC": 2}
+    assert {name: inventory["total"] for name, inventory in numa["inventories"].items()} == {"VCPU": 8, "CUSTOM_NIC": 2}
     assert (host["traits"], numa["traits"]) == ({"CUSTOM_SITE"}, {"HW_NUMA_ROOT"})
     assert (host["aggregates"], numa["aggregates"]) == ({RACK, OTHER}, set())
 
@@ -126,7 +128,7 @@ def test_the_index_sees_a_load(database):
 
 
 def test_loads_and_claims_run_concurrently(database):
-    """All of them succeed, and the final state is that of one file."""
+    """All succeed, and the final state is the state of one of the files."""
     load(database, HOSTS)
     wide = HOSTS.replace("VCPU: 8", "VCPU: 16").replace("[CUSTOM_SITE]", "[CUSTOM_OTHER]")
     hosts = database.read(lambda db: ResourceProvider.named(db, [f"host{h}-numa{n}" for h in (1, 2) for n in (0, 1)]))
@@ -182,7 +184,7 @@ def test_a_dry_run_prints_the_same_and_writes_nothing(database):
 
 def test_changes_are_written_and_shown(database):
     load(database, HOSTS)
-    before, _ = everything(database)
+    providers_before, _ = everything(database)
     text = f"""
 providers:
   - name: host1
@@ -203,14 +205,14 @@ providers:
         "host1-numa1: inventory of CUSTOM_NIC: removed",
         "host2-numa0: below host1-numa1, was below host2",
     ]
-    after, _ = everything(database)
-    assert after["host1"]["traits"] == {"CUSTOM_OTHER"}
-    assert after["host1"]["inventories"].keys() == {"MEMORY_MB", "DISK_GB"}
-    assert (after["host1-numa1"]["parent"], after["host2-numa0"]["parent"]) == (None, "host1-numa1")
+    providers_after, _ = everything(database)
+    assert providers_after["host1"]["traits"] == {"CUSTOM_OTHER"}
+    assert providers_after["host1"]["inventories"].keys() == {"MEMORY_MB", "DISK_GB"}
+    assert (providers_after["host1-numa1"]["parent"], providers_after["host2-numa0"]["parent"]) == (None, "host1-numa1")
     # Omitted fields stay, and so does the generation.
-    assert after["host1-numa1"]["traits"] == {"HW_NUMA_ROOT"}
-    assert {name: after[name] for name in ("host2", "host1-numa0", "host2-numa1")} == {
-        name: before[name] for name in ("host2", "host1-numa0", "host2-numa1")
+    assert providers_after["host1-numa1"]["traits"] == {"HW_NUMA_ROOT"}
+    assert {name: providers_after[name] for name in ("host2", "host1-numa0", "host2-numa1")} == {
+        name: providers_before[name] for name in ("host2", "host1-numa0", "host2-numa1")
     }
     assert not load(database, text).needed
 
@@ -224,10 +226,10 @@ def test_the_generation_changes_only_for_differences(database):
 
 def test_a_file_can_have_many_new_aggregates(database):
     uuids = [str(uuid.UUID(int=number)) for number in range(1, 21)]
-    providers = [{"name": f"p{at}", "aggregates": [each]} for at, each in enumerate(uuids)]
+    providers = [{"name": f"p{at}", "aggregates": [uuid_]} for at, uuid_ in enumerate(uuids)]
     load(database, yaml.safe_dump({"providers": providers}))
     providers_read, _ = everything(database)
-    assert {name: each["aggregates"] for name, each in providers_read.items()} == {
+    assert {name: provider["aggregates"] for name, provider in providers_read.items()} == {
         f"p{at}": {u} for at, u in enumerate(uuids)
     }
 
@@ -237,7 +239,9 @@ def test_a_provider_with_a_uuid_is_renamed(database):
     plan = load(database, f"providers: [{{name: b, uuid: {HOST}}}]")
     assert list(plan.lines()) == ["b: new name, was a"]
     providers, _ = everything(database)
-    assert [(name, each["uuid"], each["traits"]) for name, each in providers.items()] == [("b", HOST, {"CUSTOM_A"})]
+    assert [(name, provider["uuid"], provider["traits"]) for name, provider in providers.items()] == [
+        ("b", HOST, {"CUSTOM_A"})
+    ]
 
 
 def test_a_parent_can_be_one_that_the_file_does_not_describe(database):
@@ -265,12 +269,12 @@ def test_a_parent_can_be_one_that_the_file_does_not_describe(database):
         (["- {name: host1, parent: host1-numa0}"], 2, "host1: Unable to save resource provider"),
     ],
 )
-def test_a_mistake_has_its_line_and_nothing_is_written(database, lines, line, words):
+def test_a_mistake_is_reported_with_its_line_and_nothing_is_written(database, lines, line, words):
     load(database, HOSTS)
     with_claim = database.read(lambda db: ResourceProvider.named(db, ["host1"])[0])
     claim(database, with_claim, MEMORY_MB=1)
     before = everything(database)
-    ((number, sentence),) = refused(database, "\n".join(["providers:", *lines]))
+    ((number, sentence),) = mistakes_in(database, "\n".join(["providers:", *lines]))
     assert (number, words in sentence) == (line, True), sentence
     assert everything(database) == before
 
@@ -278,16 +282,16 @@ def test_a_mistake_has_its_line_and_nothing_is_written(database, lines, line, wo
 def test_all_failures_are_reported_at_once(database):
     load(database, HOSTS)
     for name in ("host1", "host2"):
-        claim_of = database.read(lambda db, name=name: ResourceProvider.named(db, [name])[0])
-        claims = [Claim(claim_of.uuid, {claim_of.uuid: {"MEMORY_MB": 1}}, Owner("project", "user"))]
+        host = database.read(lambda db, name=name: ResourceProvider.named(db, [name])[0])
+        claims = [Claim(host.uuid, {host.uuid: {"MEMORY_MB": 1}}, Owner("project", "user"))]
         database.write(lambda db, claims=claims: ClaimSet(db, claims).place())
     text = "providers:\n- {name: new}\n- name: host1\n  inventories: {}\n- name: host2\n  inventories: {}\n"
-    assert [line for line, _ in refused(database, text)] == [3, 5]
+    assert [line for line, _ in mistakes_in(database, text)] == [3, 5]
 
 
 def test_a_lost_database_is_not_reported_as_a_mistake_in_the_file(database):
     lost = faults.Plan("INSERT INTO inventories", [faults.lose], for_ever=True)
-    with faults.planted(database, lost), pytest.raises(errors.Unavailable):
+    with faults.plant(database, lost), pytest.raises(errors.Unavailable):
         load(database, HOSTS)
     assert lost.injected == 2
     assert everything(database)[0] == {}
@@ -346,8 +350,8 @@ def test_after_any_files_the_database_matches_the_last_one(synced_database, file
             for stated in providers:
                 has = providers_read[stated["name"]]
                 assert has["parent"] == stated.get("parent", has["parent"])
-                assert {name: each["total"] for name, each in has["inventories"].items()} == stated.get(
-                    "inventories", {name: each["total"] for name, each in has["inventories"].items()}
+                assert {name: inventory["total"] for name, inventory in has["inventories"].items()} == stated.get(
+                    "inventories", {name: inventory["total"] for name, inventory in has["inventories"].items()}
                 )
                 for part in ("traits", "aggregates"):
                     assert has[part] == set(stated.get(part, has[part]))
@@ -391,7 +395,7 @@ class TestCommand:
         assert last == "placement-manage: nothing was written."
         assert everything(database)[0] == {}
 
-    def test_a_file_that_is_missing_or_no_text_is_one_line(self, in_process, tmp_path, monkeypatch):
+    def test_a_file_that_is_missing_or_not_a_text_is_reported_in_one_line(self, in_process, tmp_path, monkeypatch):
         monkeypatch.setenv(CONNECTION, "sqlite://")
         for path in (tmp_path / "missing", tmp_path, _binary(tmp_path)):
             ran = in_process(manage, "load", str(path))

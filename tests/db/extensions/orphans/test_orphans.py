@@ -75,8 +75,8 @@ class TestAll:
     @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)"])
     def test_comma_separated_values_contain_no_formulas_and_control_characters(self, cloud, name):
         cloud.claim(project=f"{name}\x1b[2J")
-        known = cloud.file(cloud.claim(project="other"))
-        for words in ([], ["--not-in", known]):
+        path = cloud.file(cloud.claim(project="other"))
+        for words in ([], ["--not-in", path]):
             row = next(csv.DictReader(io.StringIO(cloud.run(*words, "--csv").out)))
             assert row["project"] == f"'{name}\ufffd[2J"
 
@@ -121,8 +121,8 @@ class TestAll:
 
 class TestLists:
     def test_a_consumer_missing_in_the_file_is_an_orphan(self, cloud):
-        known, orphan, young = cloud.claim(), cloud.claim(), cloud.claim(days=0)
-        ran = cloud.run("--not-in", cloud.file("# servers", "", known, OTHER), "--json")
+        listed_consumer, orphan, young = cloud.claim(), cloud.claim(), cloud.claim(days=0)
+        ran = cloud.run("--not-in", cloud.file("# servers", "", listed_consumer, OTHER), "--json")
         assert ran.code == command.DISCREPANCIES
         assert findings(ran) == {"orphan": {orphan}, "young": {young}}
         summary = json.loads(ran.out)["summary"]
@@ -130,9 +130,9 @@ class TestLists:
         assert summary["found"]["orphan"] == 1
 
     def test_no_findings_is_a_success_and_young_consumers_are_not_findings(self, cloud):
-        known = cloud.claim()
+        listed_consumer = cloud.claim()
         cloud.claim(days=0)
-        ran = cloud.run("--not-in", cloud.file(known))
+        ran = cloud.run("--not-in", cloud.file(listed_consumer))
         assert ran.code == 0
         assert "young" in ran.out
 
@@ -158,7 +158,7 @@ class TestLists:
             ran = cloud.run("--not-in", cloud.file(*lines), *words)
             assert (ran.code, ran.out) == (1, "")
             assert "names no consumers" in ran.err
-        assert cloud.held() == {made}
+        assert cloud.consumers() == {made}
         assert cloud.run("--not-in", cloud.file(*lines), "--allow-empty").code == command.DISCREPANCIES
 
     def test_a_line_that_is_not_a_uuid_is_refused_with_its_number(self, cloud):
@@ -166,9 +166,9 @@ class TestLists:
         path = cloud.file(OTHER, "", "ID")
         ran = cloud.run("--not-in", path, "--release", "--older-than", "1h", "--yes", "--force")
         assert (ran.code, ran.out, ran.err) == (1, "", f"placement-manage: {path}:3: 'ID' is not a uuid\n")
-        assert cloud.held() == {made}
+        assert cloud.consumers() == {made}
 
-    def test_a_file_that_cannot_be_read_is_one_line(self, cloud, tmp_path):
+    def test_a_file_that_cannot_be_read_is_reported_in_one_line(self, cloud, tmp_path):
         (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
         for path in (tmp_path / "none", tmp_path, tmp_path / "binary"):
             ran = cloud.run("--not-in", str(path))
@@ -176,59 +176,65 @@ class TestLists:
             assert "cannot be read" in ran.err
 
     def test_migrations_are_in_no_list_of_servers(self, cloud):
-        known, move = cloud.claim(), cloud.claim(kind="MIGRATION")
-        ran = cloud.run("--not-in", cloud.file(known), "--json")
+        listed_consumer, move = cloud.claim(), cloud.claim(kind="MIGRATION")
+        ran = cloud.run("--not-in", cloud.file(listed_consumer), "--json")
         assert (ran.code, json.loads(ran.out)["summary"]["not_compared"]) == (0, {"MIGRATION": 1})
-        assert findings(cloud.run("--not-in", cloud.file(known), "--type", "MIGRATION", "--json")) == {"orphan": {move}}
+        assert findings(cloud.run("--not-in", cloud.file(listed_consumer), "--type", "MIGRATION", "--json")) == {
+            "orphan": {move}
+        }
 
     def test_types_missing_in_a_file_are_not_compared(self, cloud):
         """A list of servers does not cover jobs."""
-        known, orphan = cloud.claim(), cloud.claim()
+        listed_consumer, orphan = cloud.claim(), cloud.claim()
         jobs = [cloud.claim(kind="JOB") for _ in range(2)]
-        words = ("--not-in", cloud.file(known), "--json")
+        words = ("--not-in", cloud.file(listed_consumer), "--json")
         ran = cloud.run(*words)
         assert findings(ran) == {"orphan": {orphan}}
         summary = json.loads(ran.out)["summary"]
         assert (summary["compared"], summary["not_compared"]) == (2, {"JOB": 2})
-        assert findings(cloud.run("--not-in", cloud.file(known, jobs[0]), "--json")) == {"orphan": {orphan, jobs[1]}}
-        assert findings(cloud.run("--not-in", cloud.file(known), "--type", "JOB", "--json")) == {"orphan": {*jobs}}
-        assert findings(cloud.run("--not-in", cloud.file(), "--allow-empty", "--json")) == {"orphan": cloud.held()}
-        text = cloud.run("--not-in", cloud.file(known)).out
+        assert findings(cloud.run("--not-in", cloud.file(listed_consumer, jobs[0]), "--json")) == {
+            "orphan": {orphan, jobs[1]}
+        }
+        assert findings(cloud.run("--not-in", cloud.file(listed_consumer), "--type", "JOB", "--json")) == {
+            "orphan": {*jobs}
+        }
+        assert findings(cloud.run("--not-in", cloud.file(), "--allow-empty", "--json")) == {"orphan": cloud.consumers()}
+        text = cloud.run("--not-in", cloud.file(listed_consumer)).out
         assert "Not compared, because of their type: 2 JOB.  Choose types with --type." in text
 
-    def test_a_list_that_names_no_consumer_at_all_is_of_another_cloud(self, cloud):
+    def test_a_list_that_names_no_consumer_of_this_cloud_releases_nothing(self, cloud):
         made = {cloud.claim(), cloud.claim(kind="JOB")}
         path = cloud.file(OTHER)
         assert findings(cloud.run("--not-in", path, "--json")) == {"orphan": made}
         ran = cloud.run("--not-in", path, "--release", "--older-than", "1d", "--yes")
-        assert (ran.code, cloud.held()) == (1, made)
+        assert (ran.code, cloud.consumers()) == (1, made)
         assert "incomplete" in ran.err
 
     def test_the_time_of_reading_a_list_does_not_count_as_age(self, cloud, monkeypatch):
         """A server created after its page was sent is in no page, and is younger than the command."""
-        known = cloud.claim()
+        listed_consumer = cloud.claim()
 
         def slowly():
-            yield f"{known}\n"
+            yield f"{listed_consumer}\n"
             cloud.claim(OTHER, days=0)
             time.sleep(2.1)
 
         monkeypatch.setattr("sys.stdin", slowly())
         ran = cloud.run("--not-in", "-", "--release", "--older-than", "2s", "--yes", "--force", "--json")
         assert findings(ran) == {"young": {OTHER}}
-        assert cloud.held() == {known, OTHER}
+        assert cloud.consumers() == {listed_consumer, OTHER}
 
     def test_a_project_and_a_type_can_be_selected(self, cloud):
         cloud.claim()
         blue, lease = cloud.claim(project="blue"), cloud.claim(kind="LEASE", project="blue")
-        known = [cloud.claim(), cloud.claim(kind="LEASE")]
-        words = ("--not-in", cloud.file(*known), "--project", "blue", "--json")
+        listed_consumers = [cloud.claim(), cloud.claim(kind="LEASE")]
+        words = ("--not-in", cloud.file(*listed_consumers), "--project", "blue", "--json")
         assert findings(cloud.run(*words)) == {"orphan": {blue, lease}}
         assert findings(cloud.run(*words, "--type", "LEASE")) == {"orphan": {lease}}
 
     def test_findings_are_printed_as_text_and_as_comma_separated_values(self, cloud):
-        known, orphan = cloud.claim(), cloud.claim()
-        path = cloud.file(known)
+        listed_consumer, orphan = cloud.claim(), cloud.claim()
+        path = cloud.file(listed_consumer)
         text = cloud.run("--not-in", path).out
         assert f"orphan {orphan} (INSTANCE, project red, age 2d): unknown; holds host1: 2 VCPU" in text
         assert re.search(r"\| +orphans +\| +1 +\|", text)
@@ -239,40 +245,42 @@ class TestLists:
 class TestRelease:
     WORDS = ("--release", "--older-than", "1d")
 
-    def test_a_dry_run_shows_the_room_after_the_release_and_writes_nothing(self, cloud):
-        known = [cloud.claim(), cloud.claim(), cloud.claim()]
+    def test_a_dry_run_shows_the_amounts_to_release_and_writes_nothing(self, cloud):
+        listed_consumers = [cloud.claim(), cloud.claim(), cloud.claim()]
         cloud.claim(host2={"VCPU": 7}, pool={"DISK_GB": 3})
         cloud.claim(project="blue", host2={"VCPU": 1})
         # The command opens its own engines.
         with sql_hooks.writes(sa.Engine) as written:
-            ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS)
-        assert (ran.code, written, len(cloud.held())) == (command.DISCREPANCIES, [], 5)
+            ran = cloud.run("--not-in", cloud.file(*listed_consumers), *self.WORDS)
+        assert (ran.code, written, len(cloud.consumers())) == (command.DISCREPANCIES, [], 5)
         assert "Dry run: nothing was released.  --yes releases 2 consumers.\n" in ran.out
         for row in (r"INSTANCE +\| +blue +\| +1", r"VCPU +\| +8", r"DISK_GB +\| +3", r"host2 +\| +2", r"pool +\| +1"):
             assert re.search(rf"\| +{row} +\|", ran.out)
-        document = json.loads(cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--json").out)["release"]
+        document = json.loads(cloud.run("--not-in", cloud.file(*listed_consumers), *self.WORDS, "--json").out)[
+            "release"
+        ]
         assert (document["dry_run"], document["amounts"]) == (True, {"VCPU": 8, "DISK_GB": 3})
         assert (len(document["consumers"]), document["released"]) == (2, [])
 
     def test_old_orphans_are_released_in_batches_and_recorded_in_the_feed(self, cloud, monkeypatch):
         monkeypatch.setattr(release, "BATCH", 2)
-        known = [cloud.claim() for _ in range(6)]
+        listed_consumers = [cloud.claim() for _ in range(6)]
         orphans = [cloud.claim(host2={"VCPU": 1}) for _ in range(5)]
         young = cloud.claim(days=0.5)
         before = _changes(cloud)
-        ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes")
+        ran = cloud.run("--not-in", cloud.file(*listed_consumers), *self.WORDS, "--yes")
         assert ran.code == 0
         assert "5 of 5 consumers were released.\n" in ran.out
-        assert cloud.held() == {*known, young}
+        assert cloud.consumers() == {*listed_consumers, young}
         # One change of usage for each of the three transactions.
         assert _changes(cloud) - before == 3
-        again = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes", "--json")
+        again = cloud.run("--not-in", cloud.file(*listed_consumers), *self.WORDS, "--yes", "--json")
         assert (again.code, json.loads(again.out)["release"]["released"]) == (0, [])
-        assert not set(orphans) & cloud.held()
+        assert not set(orphans) & cloud.consumers()
 
     def test_the_history_names_the_command_as_the_cause(self, cloud):
-        known, orphan = cloud.claim(), cloud.claim()
-        assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == 0
+        listed_consumer, orphan = cloud.claim(), cloud.claim()
+        assert cloud.run("--not-in", cloud.file(listed_consumer), *self.WORDS, "--yes").code == 0
         cloud.database.recorder.order()
         condition = event.EventFilter(uuids=(orphan,))
         last = cloud.database.snapshot(lambda db: event.page(db, condition, 1, newest_first=True)).events[0]
@@ -280,57 +288,57 @@ class TestRelease:
         assert (last.request["api"], last.request["route"]) == ("placement-manage", "consumers")
 
     def test_a_release_of_more_than_half_is_refused(self, cloud):
-        known, orphans = cloud.claim(), {cloud.claim(), cloud.claim()}
-        words = ("--not-in", cloud.file(known), *self.WORDS, "--yes")
+        listed_consumer, orphans = cloud.claim(), {cloud.claim(), cloud.claim()}
+        words = ("--not-in", cloud.file(listed_consumer), *self.WORDS, "--yes")
         ran = cloud.run(*words)
         assert ran.code == 1
         assert "2 of 3 consumers would be released, more than half" in ran.err
         assert "--yes releases" not in ran.out
-        assert cloud.held() == {known, *orphans}
+        assert cloud.consumers() == {listed_consumer, *orphans}
         assert cloud.run(*words, "--force").code == 0
-        assert cloud.held() == {known}
+        assert cloud.consumers() == {listed_consumer}
 
     def test_a_release_of_half_is_accepted(self, cloud):
-        known, _ = cloud.claim(), cloud.claim()
-        assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == 0
-        assert cloud.held() == {known}
+        listed_consumer, _ = cloud.claim(), cloud.claim()
+        assert cloud.run("--not-in", cloud.file(listed_consumer), *self.WORDS, "--yes").code == 0
+        assert cloud.consumers() == {listed_consumer}
 
     def test_a_consumer_that_changed_since_it_was_read_is_kept(self, cloud, monkeypatch):
-        known = [cloud.claim(), cloud.claim()]
+        listed_consumers = [cloud.claim(), cloud.claim()]
         first, second = cloud.claim(), cloud.claim()
-        give_back = command.releasing.release_orphans
+        release_orphans = command.releasing.release_orphans
 
         def late(*arguments):
             cloud.claim(first, generation=1, host2={"VCPU": 1})
-            give_back(*arguments)
+            release_orphans(*arguments)
 
         monkeypatch.setattr(command.releasing, "release_orphans", late)
-        ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes")
+        ran = cloud.run("--not-in", cloud.file(*listed_consumers), *self.WORDS, "--yes")
         assert ran.code == command.DISCREPANCIES
         assert f"kept {first}: it has changed or been released since it was read\n" in ran.out
-        assert cloud.held() == {*known, first}
-        assert second not in cloud.held()
+        assert cloud.consumers() == {*listed_consumers, first}
+        assert second not in cloud.consumers()
 
     def test_consumers_of_unknown_age_are_never_released(self, cloud):
-        known, other = cloud.claim(), cloud.claim()
+        listed_consumer, other = cloud.claim(), cloud.claim()
         cloud.age(other, None)
-        assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes", "--force").code == 0
-        assert cloud.held() == {known, other}
+        assert cloud.run("--not-in", cloud.file(listed_consumer), *self.WORDS, "--yes", "--force").code == 0
+        assert cloud.consumers() == {listed_consumer, other}
 
     def test_a_consumer_that_may_be_a_migration_is_kept(self, cloud):
-        known, other, move = cloud.claim(), cloud.claim(kind=None), cloud.claim(kind="MIGRATION")
+        listed_consumer, other, move = cloud.claim(), cloud.claim(kind=None), cloud.claim(kind="MIGRATION")
         untyped = cloud.claim(kind=None)
-        words = ("--not-in", cloud.file(known, other), *self.WORDS, "--yes", "--force")
+        words = ("--not-in", cloud.file(listed_consumer, other), *self.WORDS, "--yes", "--force")
         ran = cloud.run(*words)
         assert ran.code == command.DISCREPANCIES
         assert "1 orphans of unknown type are kept" in ran.out
-        assert cloud.held() == {known, other, move, untyped}
+        assert cloud.consumers() == {listed_consumer, other, move, untyped}
         assert cloud.run(*words, "--type", "unknown").code == 0
-        assert cloud.held() == {known, other, move}
+        assert cloud.consumers() == {listed_consumer, other, move}
 
     def test_a_failure_between_batches_shows_the_released_consumers(self, cloud, monkeypatch):
         monkeypatch.setattr(release, "BATCH", 1)
-        known = [cloud.claim(), cloud.claim()]
+        listed_consumers = [cloud.claim(), cloud.claim()]
         orphans = [cloud.claim(), cloud.claim()]
         end, released = release.end, []
 
@@ -341,39 +349,39 @@ class TestRelease:
             end(db, ending)
 
         monkeypatch.setattr(release, "end", fails)
-        ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes", "--json")
+        ran = cloud.run("--not-in", cloud.file(*listed_consumers), *self.WORDS, "--yes", "--json")
         assert ran.code == 130
         released = json.loads(ran.out)["release"]
         assert (released["released"], released["kept"], released["not_reached"]) == (orphans[:1], [], orphans[1:])
-        assert cloud.held() == {*known, orphans[1]}
+        assert cloud.consumers() == {*listed_consumers, orphans[1]}
 
     @pytest.mark.every_database
     def test_a_consumer_that_ended_and_was_created_again_is_kept(self, cloud, monkeypatch):
         """It has the same generation, the same allocations, and on SQLite the same id."""
-        known, orphan = cloud.claim(), cloud.claim()
-        give_back = command.releasing.release_orphans
+        listed_consumer, orphan = cloud.claim(), cloud.claim()
+        release_orphans = command.releasing.release_orphans
 
         def late(*arguments):
             cloud.database.write(lambda db: release.end_consumer(db, orphan))
             cloud.claim(orphan, days=0)
-            give_back(*arguments)
+            release_orphans(*arguments)
 
         monkeypatch.setattr(command.releasing, "release_orphans", late)
-        assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == command.DISCREPANCIES
-        assert cloud.held() == {known, orphan}
+        assert cloud.run("--not-in", cloud.file(listed_consumer), *self.WORDS, "--yes").code == command.DISCREPANCIES
+        assert cloud.consumers() == {listed_consumer, orphan}
 
     def test_a_release_of_more_than_half_of_a_type_is_refused(self, cloud):
-        """Most likely the list of their program is missing or incomplete, even if they are few among all consumers."""
-        known = [*(cloud.claim() for _ in range(30)), cloud.claim(kind="LEASE")]
+        """The list of that service is probably missing or incomplete, even if its consumers are few among all."""
+        listed_consumers = [*(cloud.claim() for _ in range(30)), cloud.claim(kind="LEASE")]
         leases = {cloud.claim(kind="LEASE") for _ in range(11)}
-        words = ("--not-in", cloud.file(*known), *self.WORDS, "--yes")
+        words = ("--not-in", cloud.file(*listed_consumers), *self.WORDS, "--yes")
         assert cloud.run(*words).code == 1
-        assert cloud.held() == {*known, *leases}
+        assert cloud.consumers() == {*listed_consumers, *leases}
 
     def test_claims_of_bare_metal_are_in_no_list_of_servers(self, cloud):
-        known, metal = cloud.claim(), cloud.claim(kind="BAREMETAL")
-        assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes", "--force").code == 0
-        assert cloud.held() == {known, metal}
+        listed_consumer, metal = cloud.claim(), cloud.claim(kind="BAREMETAL")
+        assert cloud.run("--not-in", cloud.file(listed_consumer), *self.WORDS, "--yes", "--force").code == 0
+        assert cloud.consumers() == {listed_consumer, metal}
 
 
 def _changes(cloud):

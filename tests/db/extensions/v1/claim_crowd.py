@@ -9,7 +9,7 @@ from placement.extensions.v1.claims import shared
 from tests.db import in_process
 from tests.db.crowd import Crowd
 from tests.db.extensions.v1.test_claims import Cloud, request
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.load.soundness import flaws
 
 #: The resource class of the first call, on its own host, so that the change of the host does not affect other calls.
@@ -39,7 +39,7 @@ class ClaimCrowd(Cloud, Crowd):
         """
         self.shared.backoff.note(placed=True)  # earlier refused claims do not count
         bodies = [call(request(f"resources={FIRST}:1")), *calls]
-        with planted(self.database, plan or Plan()):
+        with plant(self.database, plan or Plan()):
             first, *answers = self.together(*(lambda body=body: self("POST", "/v1/claims", body) for body in bodies))
         assert first.status == 200
         return answers

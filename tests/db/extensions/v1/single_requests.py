@@ -36,14 +36,14 @@ def providers(call: Caller) -> dict[str, dict[str, Any]]:
 def _provider(call: Caller, listed: dict[str, Any], uuid: str) -> dict[str, Any]:
     path, provider = f"{_PROVIDERS}/{uuid}", listed[uuid]
 
-    def named(other: str | None) -> dict[str, Any] | None:
+    def reference(other: str | None) -> dict[str, Any] | None:
         return other and {"uuid": other, "name": listed[other]["name"]}
 
     return {
         "uuid": uuid,
         "name": provider["name"],
-        "parent": named(provider["parent_provider_uuid"]),
-        "root": named(provider["root_provider_uuid"]),
+        "parent": reference(provider["parent_provider_uuid"]),
+        "root": reference(provider["root_provider_uuid"]),
         "generation": provider["generation"],
         "traits": sorted(get(call, f"{path}/traits")["traits"]),
         "aggregates": sorted(get(call, f"{path}/aggregates")["aggregates"]),
@@ -53,13 +53,13 @@ def _provider(call: Caller, listed: dict[str, Any], uuid: str) -> dict[str, Any]
 
 
 def _inventories(inventories: Any, usages: Any) -> dict[str, Any]:
-    shown = {}
+    records = {}
     for name, inventory in inventories["inventories"].items():
         capacity = int((inventory["total"] - inventory["reserved"]) * inventory["allocation_ratio"])
         used = usages["usages"][name]
         sizes = {size: inventory[size] for size in _SIZES}
-        shown[name] = {**sizes, "capacity": capacity, "used": used, "free": max(capacity - used, 0)}
-    return shown
+        records[name] = {**sizes, "capacity": capacity, "used": used, "free": max(capacity - used, 0)}
+    return records
 
 
 def consumers(call: Caller) -> dict[str, dict[str, Any]]:
@@ -78,7 +78,7 @@ def _consumer(uuid: str, body: Any, names: dict[str, str]) -> dict[str, Any]:
         "generation": body["consumer_generation"],
         "expires_at": None,  # a claim of a Placement client has no expiry
         "allocations": {
-            provider: {"name": names[provider], "resources": held["resources"]}
-            for provider, held in body["allocations"].items()
+            provider: {"name": names[provider], "resources": allocation["resources"]}
+            for provider, allocation in body["allocations"].items()
         },
     }

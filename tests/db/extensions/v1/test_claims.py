@@ -71,7 +71,7 @@ def test_refused_requests_leave_no_rows(cloud):
     assert cloud.claim(request()).status == 409
 
 
-def test_all_or_nothing(cloud):
+def test_an_all_or_nothing_call_places_all_or_nothing(cloud):
     cloud.host("h", VCPU=3)
     requests = [request() for _ in range(5)]
     reply = cloud.claim(*requests, all_or_nothing=True)
@@ -98,8 +98,8 @@ def test_copies_are_in_different_trees(cloud):
 def test_a_consumer_is_moved(cloud):
     first, second = cloud.host("a", VCPU=4), cloud.host("b", VCPU=4)
     entry = request("resources=VCPU:3")
-    [held] = cloud.claim(entry).body["results"]
-    [old] = roots_of(held)
+    [claimed] = cloud.claim(entry).body["results"]
+    [old] = roots_of(claimed)
     move = {**entry, "keep": False, "consumer_generation": 1}
     [moved] = cloud.claim(move, apart_from=[entry["consumer"]]).body["results"]
     assert (moved["outcome"], moved["consumer_generation"]) == ("moved", 2)
@@ -110,8 +110,8 @@ def test_a_consumer_is_moved(cloud):
     # Its own amounts count as free: it grows in place, although the old and new amounts do not fit together.
     grown = {**entry, "query": f"resources=VCPU:4&in_tree={next(iter(roots_of(moved)))}", "keep": False}
     [result] = cloud.claim({**grown, "consumer_generation": 2}).body["results"]
-    [held] = result["allocations"].values()
-    assert (result["outcome"], held["resources"], held["generation"]) == ("moved", {"VCPU": 4}, 3)
+    [allocation] = result["allocations"].values()
+    assert (result["outcome"], allocation["resources"], allocation["generation"]) == ("moved", {"VCPU": 4}, 3)
     assert roots_of(result) == roots_of(moved)
     assert cloud.count(allocations) == 1
 
@@ -146,12 +146,12 @@ def test_a_dry_run_of_a_call_writes_nothing(cloud):
     assert cloud("POST", "/v1/claims?dry_run=true", document).body["dry_run"]["status"] == 409
 
 
-def test_apart_from(cloud):
+def test_new_consumers_are_placed_apart_from_listed_consumers(cloud):
     hosts = {cloud.host(name, VCPU=9) for name in "abc"}
-    [held] = cloud.claim(request()).body["results"]
+    [existing] = cloud.claim(request()).body["results"]
     others = [request() for _ in range(6)]
-    results = cloud.claim(*others, apart_from=[held["consumer"]]).body["results"]
-    assert set().union(*map(roots_of, results)) == hosts - roots_of(held)
+    results = cloud.claim(*others, apart_from=[existing["consumer"]]).body["results"]
+    assert set().union(*map(roots_of, results)) == hosts - roots_of(existing)
     # A listed consumer of the call is apart from all others; the others may share a tree.
     mixed = [request() for _ in range(5)]
     results = cloud.claim(*mixed, apart_from=[mixed[0]["consumer"]]).body["results"]
@@ -170,14 +170,14 @@ def test_apart_from_an_unknown_consumer_leaves_no_row(cloud):
     assert cloud.count(consumers) == 1
 
 
-def test_together_with(cloud):
+def test_new_consumers_are_placed_together_with_listed_consumers(cloud):
     for name in "abc":
         cloud.host(name, VCPU=4)
-    [held] = cloud.claim(request()).body["results"]
+    [existing] = cloud.claim(request()).body["results"]
     others = [request() for _ in range(3)]
-    results = cloud.claim(*others, together_with=[held["consumer"]]).body["results"]
-    assert [roots_of(result) for result in results] == [roots_of(held)] * 3
-    assert cloud.claim(request(), together_with=[held["consumer"]]).status == 409
+    results = cloud.claim(*others, together_with=[existing["consumer"]]).body["results"]
+    assert [roots_of(result) for result in results] == [roots_of(existing)] * 3
+    assert cloud.claim(request(), together_with=[existing["consumer"]]).status == 409
     assert cloud.claim(request(), together_with=[str(uuid.uuid4())]).status == 409
     joined = [request() for _ in range(4)]
     results = cloud.claim(*joined, together_with=[joined[0]["consumer"]]).body["results"]
@@ -185,7 +185,7 @@ def test_together_with(cloud):
     assert cloud.claim(*[request() for _ in range(5)], together_with=[str(uuid.uuid4())]).status == 409
 
 
-def test_the_expiry_of_claims(cloud):
+def test_a_moved_claim_keeps_its_expiry_until_a_move_removes_it(cloud):
     cloud.host("h", VCPU=4)
     entry = request()
     [result] = cloud.claim(entry, expires_in=3600).body["results"]
@@ -235,8 +235,8 @@ def test_inconsistent_rows_of_another_implementation_are_a_holding(cloud):
             sa.insert(consumers).values(uuid=consumer, project_id=NOWHERE, user_id=NOWHERE, generation=7)
         )
     assert cloud.claim(request(consumer=consumer)).error["code"] == "placement.v1.held_otherwise"
-    shown = cloud("GET", f"/v1/claims/{consumer}").body
-    assert (shown["project_id"], shown["allocations"], shown["consumer_generation"]) == (None, {}, 7)
+    body = cloud("GET", f"/v1/claims/{consumer}").body
+    assert (body["project_id"], body["allocations"], body["consumer_generation"]) == (None, {}, 7)
     [moved] = cloud.claim(request(consumer=consumer, keep=False, consumer_generation=7)).body["results"]
     assert (moved["outcome"], moved["consumer_generation"]) == ("moved", 8)
 

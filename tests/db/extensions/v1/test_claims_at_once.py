@@ -112,10 +112,9 @@ def test_a_host_that_was_filled_without_the_feed_is_not_chosen_again(cloud):
     full, free = cloud.host("a", VCPU=8), cloud.host("b", VCPU=1)
     assert cloud("GET", "/v1/overview").status == 200
     with cloud.database.engine.begin() as connection:
-        known = {"resource_provider_id": sa.select(resource_providers.c.id).where(resource_providers.c.uuid == full)}
+        provider_id = sa.select(resource_providers.c.id).where(resource_providers.c.uuid == full).scalar_subquery()
         row = {"consumer_id": str(uuid.uuid4()), "resource_class_id": 0, "used": 8}
-        values = {"resource_provider_id": known["resource_provider_id"].scalar_subquery(), **row}
-        connection.execute(sa.insert(allocations).values(values))
+        connection.execute(sa.insert(allocations).values(resource_provider_id=provider_id, **row))
     assert roots_of(cloud.claim(request("resources=VCPU:1"), strategy="spread").body["results"][0]) == {free}
     assert cloud.claim(request("resources=VCPU:1")).body["errors"][0]["code"] == "placement.v1.no_room"
 

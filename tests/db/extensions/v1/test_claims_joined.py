@@ -37,7 +37,7 @@ def statements_of(crowd, *calls):
     """Return the statements of calls that are carried out together, including COMMIT."""
     plan = Plan()
     assert outcomes_of(crowd.claim_each(*calls, plan=plan)) == ["claimed"] * len(calls)
-    statements = plan.counted
+    statements = plan.statements_without_begin
     assert statements.count("COMMIT") == 2
     return statements[statements.index("COMMIT") + 1 :]
 
@@ -73,7 +73,7 @@ def test_each_request_has_its_own_place_and_owner(crowd):
     body = {"resource_provider_generation": 1, "traits": [TRAIT]}
     assert crowd("PUT", f"/resource_providers/{hosts[2]}/traits", body).status == 200
     crowd.read()
-    wanted = [
+    places = [
         ("resources=VCPU:3&required=!" + TRAIT, hosts[0], {"VCPU": 3}),
         ("resources=MEMORY_MB:7", hosts[1], {"MEMORY_MB": 7}),
         ("resources=VCPU:2&required=" + TRAIT, hosts[2], {"VCPU": 2}),
@@ -82,14 +82,14 @@ def test_each_request_has_its_own_place_and_owner(crowd):
     ]
     owners = [
         {"project_id": f"p{number}", "user_id": f"u{number % 2}", "consumer_type": f"T{number % 3}"}
-        for number in range(len(wanted))
+        for number in range(len(places))
     ]
-    entries = [request(query, **owner) for (query, _, _), owner in zip(wanted, owners, strict=True)]
+    entries = [request(query, **owner) for (query, _, _), owner in zip(places, owners, strict=True)]
     results = results_of(crowd.claim_each(*map(call, entries)))
-    assert crowd.joined == [1, len(wanted)]
+    assert crowd.joined == [1, len(places)]
     names = dict(zip(hosts, "abc", strict=True))
     generations = {hosts[0]: 2, hosts[1]: 2, hosts[2]: 3}
-    for result, entry, owner, (_, host, amounts) in zip(results, entries, owners, wanted, strict=True):
+    for result, entry, owner, (_, host, amounts) in zip(results, entries, owners, places, strict=True):
         assert result == {
             "consumer": entry["consumer"],
             "status": 200,
@@ -99,12 +99,12 @@ def test_each_request_has_its_own_place_and_owner(crowd):
             "consumer_generation": 1,
             "expires_at": None,
         }
-        shown = crowd("GET", f"/v1/claims/{entry['consumer']}").body
-        assert {name: shown[name] for name in result if name in shown} == {
-            name: value for name, value in result.items() if name in shown
+        document = crowd("GET", f"/v1/claims/{entry['consumer']}").body
+        assert {name: document[name] for name in result if name in document} == {
+            name: value for name, value in result.items() if name in document
         }
-        assert {name: shown[name] for name in owner} == owner
-    assert {"consumer", "allocations", "mappings", "consumer_generation", "expires_at"} <= shown.keys()
+        assert {name: document[name] for name in owner} == owner
+    assert {"consumer", "allocations", "mappings", "consumer_generation", "expires_at"} <= document.keys()
 
 
 def test_only_calls_with_the_same_strategy_and_expiry_are_carried_out_together(crowd):
@@ -118,17 +118,17 @@ def test_only_calls_with_the_same_strategy_and_expiry_are_carried_out_together(c
     for name in kinds:
         crowd.host(name, **{name: 100})
     crowd.read()
-    before = crowd.database.read(leases.now)
+    time_before = crowd.database.read(leases.now)
     calls = [call(request(f"resources={name}:1"), **kind) for name, kind in [*kinds.items()] * 2]
     results = results_of(crowd.claim_each(*calls))
-    after = crowd.database.read(leases.now)
+    time_after = crowd.database.read(leases.now)
     assert crowd.joined == [1] + [2] * 5
     assert crowd.outcomes == {"claimed": 11}
     for body, result in zip(calls, results, strict=True):
         seconds = datetime.timedelta(seconds=body.get("expires_in") or 0)
         if seconds:
             end = datetime.datetime.fromisoformat(result["expires_at"]).replace(tzinfo=None)
-            assert before + seconds - datetime.timedelta(seconds=1) <= end <= after + seconds
+            assert time_before + seconds - datetime.timedelta(seconds=1) <= end <= time_after + seconds
         else:
             assert result["expires_at"] is None
 
@@ -148,16 +148,16 @@ def test_calls_with_the_same_expiry_are_carried_out_together(crowd):
 @pytest.mark.every_database
 def test_a_call_whose_place_was_taken_gets_another(crowd, elsewhere):
     """The other calls are not carried out again."""
-    taken, left = crowd.host("a", VCPU=4), crowd.host("b", VCPU=4)
+    full_host, free_host = crowd.host("a", VCPU=4), crowd.host("b", VCPU=4)
     quiet = crowd.host("c", MEMORY_MB=9)
-    put(elsewhere, left, 4, held := str(uuid.uuid4()))
+    put(elsewhere, free_host, 4, consumer := str(uuid.uuid4()))
     crowd.read()
-    put(elsewhere, taken, 4)
-    assert elsewhere("DELETE", f"/allocations/{held}").status == 204
+    put(elsewhere, full_host, 4)
+    assert elsewhere("DELETE", f"/allocations/{consumer}").status == 204
     calls = [call(request("resources=MEMORY_MB:1")) for _ in range(3)]
     calls.insert(1, call(request("resources=VCPU:4")))
     results = results_of(crowd.claim_each(*calls))
-    assert [roots_of(result) for result in results] == [{quiet}, {left}, {quiet}, {quiet}]
+    assert [roots_of(result) for result in results] == [{quiet}, {free_host}, {quiet}, {quiet}]
     assert {result["allocations"][quiet]["generation"] for result in results if quiet in result["allocations"]} == {2}
     assert crowd.joined == [1, 3, 1]
     assert crowd.outcomes == {"claimed": 5}

@@ -31,7 +31,7 @@ class Trial:
         crowd.host("a", VCPU=1000)
 
     def run(self, plan):
-        """Return the answers, and whether each consumer holds resources."""
+        """Return the responses, and whether each consumer holds resources."""
         self.crowd.read()
         self.calls = [call() for _ in range(NUMBER)]
         answers = self.crowd.claim_each(*self.calls, plan=plan)
@@ -39,16 +39,16 @@ class Trial:
 
     def holds(self, body):
         consumer = body["requests"][0]["consumer"]
-        shown = self.crowd("GET", f"/v1/claims/{consumer}")
-        assert (shown.status == 200) == (self.crowd("GET", f"/allocations/{consumer}").body["allocations"] != {})
-        return shown.status == 200
+        reply = self.crowd("GET", f"/v1/claims/{consumer}")
+        assert (reply.status == 200) == (self.crowd("GET", f"/allocations/{consumer}").body["allocations"] != {})
+        return reply.status == 200
 
     def steps(self):
         """Return the statements of the joint transaction, by their numbers."""
         plan = Plan()
-        answers, held = self.run(plan)
+        answers, holdings = self.run(plan)
         assert outcomes_of(answers) == ["claimed"] * NUMBER
-        assert held == [True] * NUMBER
+        assert holdings == [True] * NUMBER
         assert self.crowd.joined == [1, NUMBER]
         return {number: step for number, step in enumerate(plan.seen, 1) if number > plan.seen.index("COMMIT") + 1}
 
@@ -63,7 +63,7 @@ def trial(database, monkeypatch):
 
 
 def has_unknown_outcome(answer):
-    """Return whether the answer leaves the outcome unknown."""
+    """Whether the response leaves the outcome unknown."""
     return errors.OutcomeUnknown.template in answer.error["detail"]
 
 
@@ -75,11 +75,11 @@ def test_a_transient_fault_affects_none_of_the_calls(trial, backend):
             transient.append(faults.LOSSES[number % len(faults.LOSSES)])
         for fault in transient:
             plan = Plan(number, [fault])
-            answers, held = trial.run(plan)
+            answers, holdings = trial.run(plan)
             assert (plan.injected, plan.victim) == (1, step)
             assert statuses(answers) == [200] * NUMBER, step
             assert outcomes_of(answers) == ["claimed"] * NUMBER, step
-            assert held == [True] * NUMBER
+            assert holdings == [True] * NUMBER
             # They were placed separately: an optimistic claim is one attempt, so it does not wait for a lock twice.
             assert trial.crowd.joined == [1] * (1 + NUMBER), step
             assert trial.crowd.outcomes == {"claimed": 1 + NUMBER}
@@ -126,26 +126,26 @@ def test_calls_wait_together_only_once_for_a_locked_consumer(database, monkeypat
 @pytest.mark.parametrize("answer_only", [False, True])
 def test_a_connection_lost_at_commit_leaves_every_outcome_unknown(trial, answer_only):
     plan = Plan(trial.number_of("COMMIT"), [faults.lose], answer_only=answer_only)
-    answers, held = trial.run(plan)
+    answers, holdings = trial.run(plan)
     assert plan.victim == "COMMIT"
     assert statuses(answers) == [503] * NUMBER
     assert all(map(has_unknown_outcome, answers))
-    assert held == [answer_only] * NUMBER
+    assert holdings == [answer_only] * NUMBER
     assert trial.crowd.outcomes == {"claimed": 1}
     assert trial.crowd.joined == [1]
     for body in trial.calls:
         [result] = trial.crowd("POST", "/v1/claims", body).body["results"]
         assert result["outcome"] == ("held" if answer_only else "claimed")
-        shown = trial.crowd("GET", f"/v1/claims/{result['consumer']}").body
-        assert shown["allocations"] == result["allocations"]
+        document = trial.crowd("GET", f"/v1/claims/{result['consumer']}").body
+        assert document["allocations"] == result["allocations"]
 
 
 def test_a_permanent_loss_of_the_database_fails_every_call(trial):
     plan = Plan(trial.number_of("INSERT INTO consumers"), [faults.lose], for_ever=True)
-    answers, held = trial.run(plan)
+    answers, holdings = trial.run(plan)
     assert statuses(answers) == [503] * NUMBER
     assert not any(map(has_unknown_outcome, answers))
-    assert held == [False] * NUMBER
+    assert holdings == [False] * NUMBER
 
 
 def test_an_interrupted_leader_leaves_the_outcome_of_the_others_unknown(trial):

@@ -49,13 +49,13 @@ def test_refusals_of_an_all_or_nothing_call_state_which_requests_do_not_fit(clou
 def test_an_all_or_nothing_call_with_a_refusal_refuses_all_in_any_order(cloud, order):
     """This includes a consumer that already holds its place from an earlier call; it keeps the place."""
     cloud.host("a", VCPU=8)
-    held, other = request(), request()
-    assert cloud.claim(held, other).status == 200
-    entries = [held, other | {"query": "resources=VCPU:2"}]
+    holder, other = request(), request()
+    assert cloud.claim(holder, other).status == 200
+    entries = [holder, other | {"query": "resources=VCPU:2"}]
     answer = cloud.claim(*(entries if order == "held first" else entries[::-1]), all_or_nothing=True)
     assert (answer.status, answer.body["claimed"]) == (409, 0)
     assert sorted(codes(answer)) == ["held_otherwise", "nothing_placed"]
-    assert cloud("GET", f"/v1/claims/{held['consumer']}").status == 200
+    assert cloud("GET", f"/v1/claims/{holder['consumer']}").status == 200
 
 
 @pytest.mark.every_database
@@ -260,11 +260,11 @@ def test_all_searches_and_explanations_of_a_call_share_one_allowance(cloud, monk
     monkeypatch.setattr(Settings, "of", lambda _conf: Settings(operations=2_000))
     spent, spend = [], Budget.spend
 
-    def counted(budget, operations):
+    def count(budget, operations):
         spent.append(operations)
         spend(budget, operations)
 
-    monkeypatch.setattr(Budget, "spend", counted)
+    monkeypatch.setattr(Budget, "spend", count)
     refused = [request(f"resources=VCPU:{5 + number}") for number in range(200)]
     answer = cloud.claim(request("resources=VCPU:1"), *refused)
     assert answer.body["claimed"] == 1
@@ -278,7 +278,7 @@ def test_all_searches_and_explanations_of_a_call_share_one_allowance(cloud, monk
 def test_no_explanation_follows_one_that_used_all_operations_of_the_call(cloud, monkeypatch):
     cloud.host("a", VCPU=1)
     explain = reasons.explain
-    monkeypatch.setattr(reasons, "explain", lambda *given: replace(explain(*given), operations=10**9))
+    monkeypatch.setattr(reasons, "explain", lambda *arguments: replace(explain(*arguments), operations=10**9))
     results = cloud.claim(request("resources=VCPU:2"), request("resources=VCPU:3")).body["results"]
     assert [result["error"]["code"] for result in results] == ["placement.v1.no_room"] * 2
     assert ["explanation" in result for result in results] == [True, False]

@@ -11,7 +11,7 @@ import pytest
 
 from placement.extensions.v1.claims import engine, shared
 from tests.db.extensions.v1.writes import claims, request
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 from tests.db.scenarios import Names
 from tests.db.writes import HOST, stock
@@ -45,11 +45,11 @@ def names(service):
     for call in HOST:
         assert service(*names.fill(call)).status == 200
     # A provider whose name is its uuid may belong to a node, so the node would be read.
-    assert service("PUT", names.filled("/resource_providers/$host"), 39, {"name": "host"}).status == 200
+    assert service("PUT", names.fill_text("/resource_providers/$host"), 39, {"name": "host"}).status == 200
     return names
 
 
-def claimed(service, **more):
+def place_claim(service, **more):
     owner = {"consumer_type": "INSTANCE", "project_id": "project", "user_id": "user"}
     request = {"consumer": str(uuid.uuid4()), **owner, "query": "resources=VCPU:1,MEMORY_MB:64,DISK_GB:5", **more}
     answer = service("POST", "/v1/claims", body={"requests": [request]})
@@ -59,21 +59,21 @@ def claimed(service, **more):
 
 def test_a_claim_after_another_claim(database, service, names, budget):
     for _ in range(2):  # from the second claim on, the index expects changes
-        claimed(service)
+        place_claim(service)
     plan = Plan()
-    planted(database, plan)
-    claimed(service)
-    statements = plan.counted
+    plant(database, plan)
+    place_claim(service)
+    statements = plan.statements_without_begin
     assert len(statements) <= REFRESH + budget, "\n".join(statements)
 
 
 def test_an_optimistic_claim_needs_no_refresh(database, service, names, budget):
-    claimed(service)
+    place_claim(service)
     assert service("GET", "/v1/overview").status == 200
     plan = Plan()
-    planted(database, plan)
-    claimed(service)
-    statements = plan.counted
+    plant(database, plan)
+    place_claim(service)
+    statements = plan.statements_without_begin
     assert len(statements) <= budget, "\n".join(statements)
 
 
@@ -85,9 +85,9 @@ def test_many_consumers_need_hardly_more_statements_than_one(database, service, 
     for several in (entries[:2], entries[2:4]):
         assert service(*names.fill(claims(*several))).status == 200
     plan = Plan()
-    planted(database, plan)
+    plant(database, plan)
     assert service(*names.fill(claims(*entries[4:]))).body["claimed"] == 396
-    statements = plan.counted
+    statements = plan.statements_without_begin
     # One more reads the ids of the consumers' rows; another inserts the events, unless they are few.
     assert len(statements) <= REFRESH + CLAIM + 2, "\n".join(statements)
 
@@ -106,11 +106,11 @@ def test_a_repeated_call_reads_the_holdings_of_its_consumers_once(database, serv
     ]
     assert outcomes(service(*names.fill(claims(*entries[:40])))) == ["claimed"] * 40
     plan = Plan()
-    planted(database, plan)
+    plant(database, plan)
     assert outcomes(service(*names.fill(claims(*entries)))) == ["held"] * 40 + ["claimed"] * new
     # The first transaction is refused after its first statement; one more statement reads the holdings.
     claimed_then = 2 * (CLAIM + 2) + REFRESH if new else 1
-    assert len(plan.counted) <= REFRESH + 2 + claimed_then, "\n".join(plan.counted)
+    assert len(plan.statements_without_begin) <= REFRESH + 2 + claimed_then, "\n".join(plan.statements_without_begin)
 
 
 def outcomes(answer):

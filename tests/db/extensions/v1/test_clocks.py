@@ -14,7 +14,7 @@ HOST, CONSUMER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0c1", "6c1b0f5e-0b8e-4f6e-8a5
 
 @pytest.fixture
 def service(database, monkeypatch):
-    """A service with a new consumer; since its creation, the clock of the host has been 40 days ahead."""
+    """Return a service with a new consumer; since its creation, the clock of the host has been 40 days ahead."""
     service = with_a_consumer(placement(database), HOST, CONSUMER, "p", "u")
     clock.set_host(monkeypatch, 40)
     return service

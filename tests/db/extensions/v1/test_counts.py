@@ -63,7 +63,7 @@ def cloud(database):
     return Cloud(database)
 
 
-def test_flat_hosts(cloud):
+def test_claims_on_hosts_without_children_are_counted(cloud):
     cloud.provider(VCPU={"total": 5, "allocation_ratio": 1.5}, MEMORY_MB=1024)
     cloud.provider(VCPU={"total": 8, "reserved": 1, "step_size": 2, "max_unit": 6}, MEMORY_MB=1024)
     cloud.provider(VCPU={"total": 8, "min_unit": 4}, MEMORY_MB=1024)
@@ -74,7 +74,7 @@ def test_flat_hosts(cloud):
     assert cloud.capacity(query)["limiting"]["resource_class"] == "VCPU"
 
 
-def test_hosts_with_numa_nodes(cloud):
+def test_claims_on_hosts_with_numa_nodes_are_counted(cloud):
     for sizes in ((4, 2), (3, 3)):
         host = cloud.provider(DISK_GB=100)
         for size in sizes:
@@ -84,7 +84,7 @@ def test_hosts_with_numa_nodes(cloud):
     assert cloud.claims(query) == 5
 
 
-def test_hosts_that_use_a_pool(cloud):
+def test_claims_on_hosts_that_use_a_pool_are_counted(cloud):
     together = str(uuid.uuid4())
     cloud.provider(traits=[SHARES], aggregates=[together], DISK_GB=55)
     for _ in range(2):

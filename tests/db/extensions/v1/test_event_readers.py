@@ -107,14 +107,14 @@ def read(url, number, end):
         with opened(url) as database:
             service = placement(database)
             for _ in range(40):
-                after = f"&after={mark}" if mark else ""
-                answer = service("GET", f"/v1/events?limit={2 + number % 4 * 5}{after}")
+                condition = f"&after={mark}" if mark else ""
+                answer = service("GET", f"/v1/events?limit={2 + number % 4 * 5}{condition}")
                 assert answer.status == 200, answer
                 mark = answer.body["position"]
                 reached = int(mark.partition("-")[0])
-                for shown in answer.body["events"]:
+                for event in answer.body["events"]:
                     read_events.append(
-                        (int(shown["position"].partition("-")[0]), shown["kind"], shown["uuid"], *shown["generation"])
+                        (int(event["position"].partition("-")[0]), event["kind"], event["uuid"], *event["generation"])
                     )
                 if end.value and reached >= end.value:
                     break
@@ -160,7 +160,7 @@ def test_a_reader_never_misses_pruned_events_silently(database):
     assert database.recorder.prune() == 4
     refused = service("GET", f"/v1/events?after={slow}")
     assert (refused.status, refused.error["code"]) == (410, "placement.v1.position_lost")
-    assert [shown["position"][0] for shown in service("GET", f"/v1/events?after={quick}").body["events"]] == ["6"]
+    assert [event["position"][0] for event in service("GET", f"/v1/events?after={quick}").body["events"]] == ["6"]
 
 
 @pytest.mark.parametrize("path", ["/v1/events", "/v1/history/{uuid}"])

@@ -24,25 +24,25 @@ from tests.clock import PATIENCE
 from tests.db import faults
 from tests.db.extensions.bare_metal import Nodes
 from tests.db.extensions.event_rows import chain, key, write
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 
 ALL = EventFilter()
 
 
-def read(database, wanted=ALL, limit=100, after=None, *, newest_first=False):
+def read(database, condition=ALL, limit=100, mark=None, *, newest_first=False):
     database.recorder.order()
-    return database.snapshot(lambda db: event.page(db, wanted, limit, after, newest_first=newest_first))
+    return database.snapshot(lambda db: event.page(db, condition, limit, mark, newest_first=newest_first))
 
 
-def follow(database, wanted=ALL, limit=100, after=None, *, newest_first=False):
+def follow(database, condition=ALL, limit=100, mark=None, *, newest_first=False):
     """Read all pages, and return their events."""
     collected = []
     while True:
-        page = read(database, wanted, limit, after, newest_first=newest_first)
+        page = read(database, condition, limit, mark, newest_first=newest_first)
         assert len(page.events) <= limit
         collected += page.events
-        after = page.mark
+        mark = page.mark
         if not page.more:
             return collected
 
@@ -55,7 +55,7 @@ def test_a_history_without_events_has_a_position(database):
     page = read(database)
     assert page[:4] == ([], 0, event.START_MARK, False)
     chain(database, key(1), 1)
-    assert generations(read(database, after=page.mark).events) == [(0, 1)]
+    assert generations(read(database, mark=page.mark).events) == [(0, 1)]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
@@ -77,7 +77,7 @@ def test_every_event_has_the_request_that_its_first_row_contains(database):
 
 @pytest.mark.parametrize("window", [2, 20_000])
 @pytest.mark.parametrize("newest_first", [False, True])
-def test_filters_of_events(database, window, newest_first, monkeypatch):
+def test_events_are_selected_by_filters(database, window, newest_first, monkeypatch):
     """A page that examines two events contains few matches, and the next page continues after it."""
     monkeypatch.setattr(event, "WINDOW", window)
     chain(database, key(1), 5)
@@ -86,35 +86,39 @@ def test_filters_of_events(database, window, newest_first, monkeypatch):
     write(database, (key(7), 1, None), kind="consumer", project="mine")
     chain(database, key(1), 2, start=5)
 
-    def found(**conditions):
+    def matches(**conditions):
         return generations(follow(database, EventFilter(**conditions), limit=2, newest_first=newest_first))
 
-    def expected(*pairs):
+    def in_page_order(*pairs):
         return [*pairs][::-1] if newest_first else [*pairs]
 
-    assert found(uuids=(key(1),)) == expected(*((number, number + 1) for number in range(7)))
-    assert found(project="mine") == expected((None, 1), (1, None))
-    assert found(kinds=("consumer",)) == expected((None, 1), (1, None))
-    assert found(uuids=(key(7),), kinds=("provider",)) == []
-    assert found(uuids=(key(9),)) == []
+    assert matches(uuids=(key(1),)) == in_page_order(*((number, number + 1) for number in range(7)))
+    assert matches(project="mine") == in_page_order((None, 1), (1, None))
+    assert matches(kinds=("consumer",)) == in_page_order((None, 1), (1, None))
+    assert matches(uuids=(key(7),), kinds=("provider",)) == []
+    assert matches(uuids=(key(9),)) == []
 
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("newest_first", [False, True])
-@pytest.mark.parametrize("wanted", [EventFilter(project="mine"), EventFilter(uuids=(key(7),))], ids=["project", "uuid"])
-def test_rare_events_form_one_page_with_any_number_of_others_between_them(database, wanted, newest_first, monkeypatch):
+@pytest.mark.parametrize(
+    "condition", [EventFilter(project="mine"), EventFilter(uuids=(key(7),))], ids=["project", "uuid"]
+)
+def test_rare_events_form_one_page_with_any_number_of_others_between_them(
+    database, condition, newest_first, monkeypatch
+):
     monkeypatch.setattr(event, "WINDOW", 3)
     steps = [(None, 1), (1, 2), (2, None)]
     for number, step in enumerate(steps):
         write(database, (key(7), *step), kind="consumer", project="mine")
         write(database, (key(8), *step), kind="consumer", project="other")
         chain(database, key(1), 5, start=5 * number)
-    page = read(database, wanted, newest_first=newest_first)
+    page = read(database, condition, newest_first=newest_first)
     assert generations(page.events) == (steps[::-1] if newest_first else steps)
     assert not page.more
 
 
-def test_the_filter_by_time(database):
+def test_events_are_selected_by_time(database):
     """The clocks of servers differ, so the timestamps are not in the order of positions."""
     seconds = (0, 20, 70, 40, 60, 80)
     chain(database, key(1), len(seconds))
@@ -127,8 +131,8 @@ def test_the_filter_by_time(database):
             connection.execute(sa.update(events).where(events.c.generation == position).values(at=at))
 
     def numbers(second, **options):
-        wanted = EventFilter(since=begin + datetime.timedelta(seconds=second))
-        return [recorded.number for recorded in follow(database, wanted, **options)]
+        condition = EventFilter(since=begin + datetime.timedelta(seconds=second))
+        return [recorded.number for recorded in follow(database, condition, **options)]
 
     assert numbers(35) == [3, 4, 5, 6]
     assert numbers(35, newest_first=True) == [6, 5, 4, 3]
@@ -149,7 +153,7 @@ def test_the_next_event_follows_the_newest_position(database):
     number, mark = database.read(event.newest)
     assert number == 3
     chain(database, key(1), 1, start=3)
-    assert generations(read(database, after=mark).events) == [(3, 4)]
+    assert generations(read(database, mark=mark).events) == [(3, 4)]
 
 
 def test_a_deleted_provider_is_found_by_its_name(database):
@@ -160,7 +164,7 @@ def test_a_deleted_provider_is_found_by_its_name(database):
     assert database.read(lambda db: subject.named(db, "other")) is None
 
 
-def named(database, uuid, new, generation):
+def note_rename(database, uuid, new, generation):
     """Write an event that renames a provider from "old"."""
     advance = events_of.Advance(None, generation, generation)
     database.write(lambda db: db.note(events_of.PROVIDER, uuid, {("name",): ("old", new)}, advance=advance))
@@ -168,12 +172,12 @@ def named(database, uuid, new, generation):
 
 def test_a_provider_is_found_by_its_former_name(database):
     """Only the rename contains a name that is older than the history."""
-    named(database, key(1), "new", 4)
+    note_rename(database, key(1), "new", 4)
     [rename] = read(database).events
     assert (rename.name, rename.changes) == ("new", {"name": ["old", "new"]})
     assert database.read(lambda db: subject.named(db, "old")) == key(1)
     write(database, (key(2), None, 0))
-    named(database, key(2), "other", 0)
+    note_rename(database, key(2), "other", 0)
     database.recorder.order()
     assert database.read(lambda db: subject.named(db, "old")) == key(2), "it had the name last"
 
@@ -192,10 +196,12 @@ def test_events_of_a_machine_contain_the_name_of_its_node(database):
     nodes = Nodes(database)
     machine, nameless = nodes.node("machine"), nodes.node(None)
     service = placement(database)
-    named = [shown["names"] for shown in service("GET", f"/v1/history/{machine}").body["events"]]
-    assert {"provider", "node"} <= {shown["kind"] for shown in service("GET", f"/v1/history/{machine}").body["events"]}
-    assert all(names == {machine: "machine"} for names in named)
-    assert all(shown["names"] == {} for shown in service("GET", f"/v1/history/{nameless}").body["events"])
+    names_of_events = [event_["names"] for event_ in service("GET", f"/v1/history/{machine}").body["events"]]
+    assert {"provider", "node"} <= {
+        event_["kind"] for event_ in service("GET", f"/v1/history/{machine}").body["events"]
+    }
+    assert all(names == {machine: "machine"} for names in names_of_events)
+    assert all(event_["names"] == {} for event_ in service("GET", f"/v1/history/{nameless}").body["events"])
 
 
 def test_a_stream_contains_the_names_of_mentioned_objects(database):
@@ -222,11 +228,11 @@ def test_the_first_page_of_a_deleted_provider_may_contain_no_events(database, mo
     assert [len(page["events"]) for page in pages] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("written", [str, str.upper])
-def test_the_events_of_a_consumer_are_found_by_every_spelling_of_its_uuid(database, written):
+@pytest.mark.parametrize("spell", [str, str.upper])
+def test_the_events_of_a_consumer_are_found_by_every_spelling_of_its_uuid(database, spell):
     """``POST /allocations`` keeps the spelling of the client; ``PUT`` does not."""
     service = placement(database, LiveIndex(database))
-    consumer = written("abcdefab-0000-4000-8000-00000000000c")
+    consumer = spell("abcdefab-0000-4000-8000-00000000000c")
     claim = claim_of_new_host(service)
     with ThreadPoolExecutor(1) as threads:
         # No row has the uuid yet, so its spelling cannot be looked up.
@@ -234,14 +240,14 @@ def test_the_events_of_a_consumer_are_found_by_every_spelling_of_its_uuid(databa
         while not database.recorder.watch._waiting:
             time.sleep(0.01)
         assert service("POST", "/allocations", 39, {consumer: claim}).status == 204
-        assert [shown["uuid"] for shown in waiting.result().body["events"]] == [consumer]
+        assert [event_["uuid"] for event_ in waiting.result().body["events"]] == [consumer]
     assert database.recorder.watch._waiting == 0, "the request no longer counts as waiting"
     for ended in (False, True):
         if ended:
             assert service("DELETE", f"/allocations/{consumer}").status == 204
         for spelling in {consumer, consumer.upper()}:
             listed = service("GET", f"/v1/events?consumer={spelling}").body["events"]
-            assert [shown["uuid"] for shown in listed] == [consumer] * (1 + ended), spelling
+            assert [event_["uuid"] for event_ in listed] == [consumer] * (1 + ended), spelling
             history = service("GET", f"/v1/history/{spelling}").body
             assert (history["uuid"], history["present"], len(history["events"])) == (consumer, not ended, 1 + ended)
 
@@ -262,13 +268,13 @@ def test_a_stream_ends_with_the_position_it_reached(database, monkeypatch, fails
     monkeypatch.setattr(event, "WINDOW", 2)
     monkeypatch.setattr(database.recorder.watch, "max_waiting", int(fails))
     chain(database, key(1), 3)
-    wanted = EventFilter(kinds=("consumer",))
-    reached = read(database, wanted)
+    condition = EventFilter(kinds=("consumer",))
+    reached = read(database, condition)
     assert (reached.number, reached.more) == (2, True)
-    with contextlib.closing(EventStream(EventReader(database, LiveIndex(database), wanted, 100), None)) as stream:
+    with contextlib.closing(EventStream(EventReader(database, LiveIndex(database), condition, 100), None)) as stream:
         pieces = iter(stream)
         assert next(pieces).startswith(b"retry")
-        with planted(database, Plan(1, [faults.lose] * fails, for_ever=True)):
+        with plant(database, Plan(1, [faults.lose] * fails, for_ever=True)):
             assert [*pieces] == [b": \nid: %s\n\n" % reached.mark.encode()]
 
 
@@ -277,7 +283,7 @@ def test_a_stream_ends_with_the_position_it_reached(database, monkeypatch, fails
 
 @pytest.fixture
 def long_interval(monkeypatch):
-    """A read of the newest position stays recent for the whole test."""
+    """Treat a read of the newest position as recent for the whole test."""
     monkeypatch.setattr(watch, "INTERVAL", PATIENCE)
 
 
@@ -288,7 +294,7 @@ def test_requests_that_may_not_wait_share_a_page_without_reading_the_database(da
     some = reader.wait(None, 60)
     nothing = reader.wait(some.mark, 60)
     assert ([recorded.uuid for recorded in some.events], nothing.events) == ([key(1)] * 2, [])
-    with planted(database, Plan(1, [faults.lose], for_ever=True)):
+    with plant(database, Plan(1, [faults.lose], for_ever=True)):
         assert [reader.wait(None, 60), reader.wait(some.mark, 60)] == [some, nothing]
         with contextlib.closing(EventStream(reader, some.mark)) as stream:
             assert [*stream][1:] == [b": \nid: %s\n\n" % some.mark.encode()]
@@ -322,7 +328,7 @@ def test_requests_that_have_waited_read_in_turn(database):
     assert reader.next(woken, time.monotonic() + PATIENCE) == page
     with reader.watch._turn:
         assert reader.next(woken, time.monotonic()).events == []
-    with planted(database, Plan(1, [faults.lose], for_ever=True)), pytest.raises(errors.Failure):
+    with plant(database, Plan(1, [faults.lose], for_ever=True)), pytest.raises(errors.Failure):
         reader.next(page, time.monotonic() + PATIENCE)
     assert reader.next(woken, time.monotonic() + PATIENCE) == page, "the turn was released"
 
@@ -341,8 +347,8 @@ def test_a_position_followed_by_pruned_events_is_lost(database):
     delete_order(database, event_order.c.position <= 3)
     for mark in (event.START_MARK, *marks[:3]):
         with pytest.raises(PositionLost):
-            read(database, after=mark)
-    assert generations(read(database, after=marks[3]).events) == [(4, 5), (5, 6)]
+            read(database, mark=mark)
+    assert generations(read(database, mark=marks[3]).events) == [(4, 5), (5, 6)]
 
 
 def test_a_position_from_before_a_restore_is_lost(database):
@@ -354,19 +360,19 @@ def test_a_position_from_before_a_restore_is_lost(database):
         connection.execute(sa.delete(events).where(events.c.generation > 2))
     for mark in marks[2:]:
         with pytest.raises(PositionLost):
-            read(database, after=mark)
+            read(database, mark=mark)
     database.writers.drop_idle()
     chain(database, key(1), 2, start=2)
     for mark in marks[2:]:
         with pytest.raises(PositionLost):
-            read(database, after=mark)
-    assert generations(read(database, after=marks[1]).events) == [(2, 3), (3, 4)]
+            read(database, mark=mark)
+    assert generations(read(database, mark=marks[1]).events) == [(2, 3), (3, 4)]
 
 
 @pytest.mark.parametrize("mark", ["0-00000001", "1-00000000", "999999999999999999-00000000"])
 def test_a_position_that_never_existed_is_lost(database, mark):
     with pytest.raises(PositionLost):
-        read(database, after=mark)
+        read(database, mark=mark)
     chain(database, key(1), 1)
     with pytest.raises(PositionLost):
-        read(database, after=mark)
+        read(database, mark=mark)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from placement.objects.claims import leases
 from tests.db import lease
-from tests.db.galera_pair import either_first, met
+from tests.db.galera_pair import either_first, retry_if_missed
 from tests.load.extensions.claiming import claiming, refused_consumers, releasing, request, results
 from tests.load.storm import Call, Storm, claim, name, new, statuses
 
@@ -21,7 +21,7 @@ class Hosts:
     """Providers with one unit each of a resource class that no others have."""
 
     def __init__(self, pair, number):
-        self._pair, self.resource_class = pair, pair.named(Call("PUT", f"/resource_classes/{name('C')}"))
+        self._pair, self.resource_class = pair, pair.create_name(Call("PUT", f"/resource_classes/{name('C')}"))
         self.uuids = [pair.provider(**{self.resource_class: 1}) for _ in range(number)]
 
     @property
@@ -34,13 +34,13 @@ class Hosts:
         return [consumer for page in pages for consumer in page["allocations"]]
 
 
-@met
+@retry_if_missed
 def test_a_device_is_chosen_once(pair):
     hosts = Hosts(pair, 1)
     assert pair.meet(*(claiming(request(hosts.query)) for _ in range(2))) == [200, 409]
 
 
-@met
+@retry_if_missed
 @either_first
 def test_a_device_goes_to_either_a_v1_claim_or_a_placement_claim(pair, order):
     hosts = Hosts(pair, 1)
@@ -48,7 +48,7 @@ def test_a_device_goes_to_either_a_v1_claim_or_a_placement_claim(pair, order):
     assert pair.meet(*calls[::order]) == ([200, 409] if order == 1 else [204, 409])
 
 
-@met
+@retry_if_missed
 @pytest.mark.parametrize("at_once", [False, True])
 def test_an_overtaken_claim_takes_the_next_place(pair, at_once):
     hosts = Hosts(pair, 4)
@@ -57,7 +57,7 @@ def test_an_overtaken_claim_takes_the_next_place(pair, at_once):
     assert len({*hosts.holders()}) == 4
 
 
-@met
+@retry_if_missed
 def test_the_same_call_at_both_nodes_places_a_consumer_once(pair):
     hosts, consumer = Hosts(pair, 2), new()
     assert pair.meet(*[claiming(request(hosts.query, consumer))] * 2) == [200, 200]
@@ -65,7 +65,7 @@ def test_the_same_call_at_both_nodes_places_a_consumer_once(pair):
     assert pair.ask(Call("GET", f"/allocations/{consumer}")).body["consumer_generation"] == 1
 
 
-@met
+@retry_if_missed
 def test_two_claims_apart_from_each_other_are_apart(pair):
     hosts, consumers = Hosts(pair, 1), [new(), new()]
     host = hosts.uuids[0]
@@ -78,7 +78,7 @@ def test_two_claims_apart_from_each_other_are_apart(pair):
     ]
 
 
-@met
+@retry_if_missed
 @either_first
 def test_a_consumer_moves_once_or_is_released(pair, order):
     hosts, consumer = Hosts(pair, 2), new()
@@ -94,7 +94,7 @@ def test_a_consumer_moves_once_or_is_released(pair, order):
 
 @pytest.fixture
 def slow_is_ahead(pair):
-    """The clock of the slow node is two hours ahead, so leases of an hour have expired there, but not elsewhere."""
+    """Set the clock of the slow node two hours ahead, so leases of an hour have expired there, but not elsewhere."""
     slow, _ = pair.databases
 
     def ahead(connection):
@@ -112,7 +112,7 @@ def release_expired(database):
     return database.write(leases.release_expired)
 
 
-def leased(pair):
+def lease_host(pair):
     """Lease a host to a consumer for an hour by the clock of the quick node; return the hosts and the consumer."""
     hosts, consumer = Hosts(pair, 1), new()
     assert pair.ask(claim({hosts.uuids[0]: {hosts.resource_class: 1}}, consumer=consumer)).status == 204
@@ -121,19 +121,19 @@ def leased(pair):
     return hosts, consumer
 
 
-@met
+@retry_if_missed
 def test_an_extended_lease_is_not_released(pair, slow_is_ahead):
     """A node that has not seen the extension tries to release it."""
-    hosts, consumer = leased(pair)
+    hosts, consumer = lease_host(pair)
     extend = Call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": None})
     assert pair.meet(extend, release_expired) == [200, 0]
     assert hosts.holders() == [consumer]
     assert pair.ask(releasing([consumer])).status == 200
 
 
-@met
+@retry_if_missed
 def test_an_expired_lease_is_released_once(pair):
-    hosts, consumer = leased(pair)
+    hosts, consumer = lease_host(pair)
     lease.expire(pair.databases[0], consumer)
     pair.settle()
     assert pair.meet(release_expired, release_expired) == [1, 0]
@@ -152,7 +152,7 @@ class Nodes(Storm):
         self.history = []
 
 
-def test_a_storm_at_both_nodes(pair):
+def test_a_storm_at_both_nodes_allocates_no_resource_twice(pair):
     """Clients release, and claim more than the capacity by both APIs: no resource is allocated twice."""
     hosts, nodes = Hosts(pair, 12), Nodes(pair)
 

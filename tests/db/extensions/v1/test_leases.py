@@ -23,8 +23,8 @@ def cloud(database):
 
 
 @pytest.fixture
-def expired(cloud):
-    """A request whose consumer held a whole host until its lease expired."""
+def expired_request(cloud):
+    """Return a request whose consumer held a whole host until its lease expired."""
     cloud.host("h", VCPU=2)
     entry = request("resources=VCPU:2")
     assert cloud.claim(entry, expires_in=3600).body["claimed"] == 1
@@ -36,13 +36,13 @@ def outcomes(reply):
     return [(result["status"], result["outcome"]) for result in reply.body["results"]]
 
 
-def test_an_equal_request_is_placed_again(cloud, expired):
-    again = cloud.claim(expired)
+def test_an_equal_request_is_placed_again(cloud, expired_request):
+    again = cloud.claim(expired_request)
     assert outcomes(again) == [(200, "claimed")]
     assert again.body["results"][0]["expires_at"] is None
     assert cloud.count(claims) == 1
     assert lease_sweep.sweep(cloud.database)
-    assert cloud("GET", f"/v1/claims/{expired['consumer']}").status == 200
+    assert cloud("GET", f"/v1/claims/{expired_request['consumer']}").status == 200
 
 
 def test_a_claim_can_use_the_resources_of_many_expired_leases(database, monkeypatch):
@@ -51,30 +51,30 @@ def test_a_claim_can_use_the_resources_of_many_expired_leases(database, monkeypa
     monkeypatch.setattr(live, "SWEEP_TIME_LIMIT", 0)
     cloud = Cloud(database)
     cloud.host("many", PGPU=12)
-    held = [request("resources=PGPU:1") for _ in range(12)]
-    assert cloud.claim(*held, expires_in=3600).body["claimed"] == 12
-    for entry in held:
+    entries = [request("resources=PGPU:1") for _ in range(12)]
+    assert cloud.claim(*entries, expires_in=3600).body["claimed"] == 12
+    for entry in entries:
         lease.expire(cloud.database, entry["consumer"])
     assert outcomes(cloud.claim(request("resources=PGPU:12"))) == [(200, "claimed")]
 
 
-def test_an_equal_request_is_placed_again_if_the_lease_expires_after_the_search(cloud, expired, monkeypatch):
+def test_an_equal_request_is_placed_again_if_the_lease_expires_after_the_search(cloud, expired_request, monkeypatch):
     """The search does not notice the expiry, but the transaction does."""
     cloud.host("other", VCPU=2)
     monkeypatch.setattr(lease_sweep.LeaseSweeper, "sweep", lambda _: False)
-    again = cloud.claim(expired)
+    again = cloud.claim(expired_request)
     assert outcomes(again) == [(200, "claimed")]
     assert cloud.count(claims) == 1
     assert not cloud.database.read(leases.any_expired)
 
 
-def test_an_expired_consumer_cannot_be_moved_and_meets_no_condition(cloud, expired):
-    moved = cloud.claim({**expired, "keep": False, "consumer_generation": 1})
+def test_an_expired_consumer_cannot_be_moved_and_meets_no_condition(cloud, expired_request):
+    moved = cloud.claim({**expired_request, "keep": False, "consumer_generation": 1})
     assert outcomes(moved) == [(409, "refused")]
     assert moved.body["results"][0]["error"]["code"] == "placement.concurrent_update"
-    beside = cloud.claim(request("resources=VCPU:2"), apart_from=[expired["consumer"]])
+    beside = cloud.claim(request("resources=VCPU:2"), apart_from=[expired_request["consumer"]])
     assert outcomes(beside) == [(200, "claimed")]
-    with_it = cloud.claim(request("resources=VCPU:2"), together_with=[expired["consumer"]])
+    with_it = cloud.claim(request("resources=VCPU:2"), together_with=[expired_request["consumer"]])
     assert outcomes(with_it) == [(409, "refused")]
 
 
@@ -94,24 +94,24 @@ def test_a_consumer_is_not_moved_if_its_lease_expires_before_it_is_locked(cloud)
     assert cloud.count(claims) == 0
 
 
-def test_the_event_of_an_expiry_has_no_author(cloud, expired):
+def test_the_event_of_an_expiry_has_no_author(cloud, expired_request):
     """The request of another project releases the lease, and must not appear as its author."""
     assert outcomes(cloud.claim(request("resources=VCPU:2", project_id="another"))) == [(200, "claimed")]
     [expiry] = [
         event for event in event_rows.following(cloud.database) if event.changes.get("reason") == [None, "expired"]
     ]
-    assert (expiry.uuid, expiry.request) == (expired["consumer"], {"api": "placement", "route": "leases"})
+    assert (expiry.uuid, expiry.request) == (expired_request["consumer"], {"api": "placement", "route": "leases"})
 
 
 @pytest.mark.parametrize("dry", ["", "&dry_run=true"], ids=["released", "tried"])
-def test_a_release_reports_an_expired_consumer_as_missing_and_records_the_expiry(cloud, expired, dry):
-    assert cloud("GET", f"/v1/claims/{expired['consumer']}").status == 404
-    answer = cloud("DELETE", f"/v1/claims?consumer={expired['consumer']}{dry}").body
-    shown = answer["dry_run"]["body"] if dry else answer
-    assert shown == {"released": [], "missing": [expired["consumer"]], "complete": True}
+def test_a_release_reports_an_expired_consumer_as_missing_and_records_the_expiry(cloud, expired_request, dry):
+    assert cloud("GET", f"/v1/claims/{expired_request['consumer']}").status == 404
+    answer = cloud("DELETE", f"/v1/claims?consumer={expired_request['consumer']}{dry}").body
+    result = answer["dry_run"]["body"] if dry else answer
+    assert result == {"released": [], "missing": [expired_request["consumer"]], "complete": True}
     assert cloud.count(claims) == (1 if dry else 0)
     if not dry:
-        newest = cloud("GET", f"/v1/events?consumer={expired['consumer']}").body["events"][-1]
+        newest = cloud("GET", f"/v1/events?consumer={expired_request['consumer']}").body["events"][-1]
         assert newest["changes"]["reason"] == [None, "expired"]
 
 

@@ -10,7 +10,7 @@ from tests.caller import NEW_CONSUMER
 from tests.db import faults, sql_hooks
 from tests.db.extensions.bare_metal import ME, Nodes
 from tests.db.extensions.event_rows import key
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 
 CLAIM = {"requests": [{"consumer": ME, "query": "resources=CUSTOM_BM:1"}]}
@@ -22,13 +22,13 @@ def test_claims_and_consumers_name_the_node(database, name):
     node = Nodes(database).node(name)
     service = placement(database)
     claimed = service("POST", "/v1/claims", body=CLAIM).body["results"][0]
-    shown = service("GET", f"/v1/claims/{ME}").body
+    claim_read = service("GET", f"/v1/claims/{ME}").body
     extended = service("POST", f"/v1/claims/{ME}/extend", body={"expires_in": 60}).body
     [consumer] = service("GET", "/v1/consumers").body["consumers"]
     dry = {"requests": [{**CLAIM["requests"][0], "keep": False, "consumer_generation": 1}]}
     tried = service("POST", "/v1/claims?dry_run=true", body=dry).body["dry_run"]["body"]["results"][0]
-    for held in (claimed, shown, extended, consumer, tried):
-        allocation = held["allocations"][node]
+    for document in (claimed, claim_read, extended, consumer, tried):
+        allocation = document["allocations"][node]
         assert (allocation["name"], allocation.get("node")) == (node, name)
         assert ("node" in allocation) == (name is not None)
 
@@ -42,10 +42,10 @@ def test_documents_of_providers_name_the_node(database, name):
     document = service("GET", f"/v1/providers/{node}").body
     explained = service("GET", "/v1/explain?resources=CUSTOM_BM:1").body
     expected = {"uuid": node, "name": node} | ({"node": name} if name else {})
-    for shown in (row, document["provider"], document["tree"][0]):
-        assert {**shown, **expected} == shown
-        assert ("node" in shown) == (name is not None)
-        assert shown["root"] == expected
+    for provider in (row, document["provider"], document["tree"][0]):
+        assert {**provider, **expected} == provider
+        assert ("node" in provider) == (name is not None)
+        assert provider["root"] == expected
     assert document["holders"][0]["provider"] == expected
     assert [step["removed"] for step in explained["steps"]] == [[expected], [expected]]
     service("DELETE", f"/v1/claims?consumer={ME}")
@@ -59,8 +59,8 @@ def test_a_page_of_many_machines_names_them(database, monkeypatch):
     machines = Nodes(database)
     names = {machines.node(f"machine-{number}"): f"machine-{number}" for number in range(5)}
     service = placement(database)
-    shown = service("GET", "/v1/overview").body["providers"]
-    assert {provider["uuid"]: provider["node"] for provider in shown} == names
+    providers = service("GET", "/v1/overview").body["providers"]
+    assert {provider["uuid"]: provider["node"] for provider in providers} == names
 
 
 def test_requests_can_name_a_provider_by_its_node(database):
@@ -92,8 +92,8 @@ def test_the_sentences_of_an_explanation_name_the_node(database):
     explained = service("GET", f"/v1/explain?resources=CUSTOM_BM:2&in_tree={uuid}").body
     texts = [missing["text"] for near in explained["near_misses"] for missing in near["missing"]]
     assert texts == ["other has room for 1 of 2 CUSTOM_BM"]
-    taken = {**CLAIM["requests"][0], "consumer": key(1), "query": "resources=CUSTOM_BM:1&in_tree=other"}
-    assert service("POST", "/v1/claims", body={"requests": [taken]}).status == 200
+    entry = {**CLAIM["requests"][0], "consumer": key(1), "query": "resources=CUSTOM_BM:1&in_tree=other"}
+    assert service("POST", "/v1/claims", body={"requests": [entry]}).status == 200
     query = f"resources=CUSTOM_BM:1&in_tree={uuid}"
     explained = service("GET", f"/v1/explain?{query}").body
     refused = service("POST", "/v1/claims", body={"requests": [{**CLAIM["requests"][0], "query": query}]})
@@ -125,8 +125,8 @@ def test_a_device_in_a_machine_has_the_node_as_its_parent(database):
         (node, None),
         ("gpu", "machine"),
     ]
-    shown = service("GET", "/v1/overview").body["providers"]
-    assert [(provider["parent"] or {}).get("node") for provider in shown] == [None, "machine"]
+    providers = service("GET", "/v1/overview").body["providers"]
+    assert [(provider["parent"] or {}).get("node") for provider in providers] == [None, "machine"]
 
 
 def test_a_provider_takes_precedence_over_a_node_with_the_same_name(database):
@@ -144,9 +144,9 @@ def test_a_claim_is_answered_if_the_names_cannot_be_read(database, monkeypatch):
     service = placement(database)
     read = nodes.names_by_uuid
 
-    def names(*given):
-        with planted(database, Plan(1, [faults.lose], for_ever=True)):
-            return read(*given)
+    def names(*arguments):
+        with plant(database, Plan(1, [faults.lose], for_ever=True)):
+            return read(*arguments)
 
     monkeypatch.setattr(nodes, "names_by_uuid", names)
     answer = service("POST", "/v1/claims", body=CLAIM)

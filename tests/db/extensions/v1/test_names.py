@@ -35,23 +35,23 @@ def send(database):
 
 def test_a_provider_is_found_by_its_name(send):
     """A name in a path cannot be empty, and a line break at the end of a path is not part of the name."""
-    found_count = 0
+    providers_by_name = 0
     for name in NAMES:
         created = send("/resource_providers", {"name": name})
         if created.status_int != 200:
             continue
         quoted = urllib.parse.quote(name, safe="")
-        shown = send(f"/v1/providers/{quoted}")
+        reply = send(f"/v1/providers/{quoted}")
         if not name or name.endswith("\n"):
-            assert shown.status_int == 404
+            assert reply.status_int == 404
         else:
-            assert (shown.status_int, shown.json["provider"]["name"]) == (200, name)
-            found_count += 1
+            assert (reply.status_int, reply.json["provider"]["name"]) == (200, name)
+            providers_by_name += 1
         if name:
             parameter = send(f"/v1/overview?root={quoted}")
             assert [provider["name"] for provider in parameter.json["providers"]] == [name]
             assert send(f"/v1/consumers?provider={quoted}").json == {"consumers": [], "next": None}
-    assert found_count > 30
+    assert providers_by_name > 30
 
 
 def test_a_uuid_takes_precedence_over_a_name(send):

@@ -32,7 +32,7 @@ def elsewhere(database):
 
 def optimistic(crowd, *bodies):
     """Send the calls one after another, and return the number of optimistic ones."""
-    with crowd.recorded():
+    with crowd.recording():
         for body in bodies:
             assert crowd("POST", "/v1/claims", body).status == 200
     return crowd.optimistic
@@ -90,7 +90,7 @@ def test_only_claims_count_as_written_jointly(crowd):
     crowd.host("a", VCPU=9)
     crowd.read()
     entry = request()
-    with crowd.recorded():
+    with crowd.recording():
         crowd.claim(entry)
         crowd.claim(entry)
         crowd.claim(TOO_MUCH)

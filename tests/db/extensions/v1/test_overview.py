@@ -26,105 +26,109 @@ class WritersAndReaders(Writers):
 
     @rule(limit=LIMITS)
     def reads_the_overview(self, limit):
-        shown = self.overview(limit)
-        assert {provider["uuid"]: provider for provider in shown} == single_requests.providers(self.call)
-        check_order(shown)
+        providers = self.overview(limit)
+        assert {provider["uuid"]: provider for provider in providers} == single_requests.providers(self.call)
+        check_order(providers)
 
     @rule(limit=LIMITS, amount=AMOUNTS, name=st.sampled_from(CLASSES), least=st.booleans())
     def sorts(self, limit, amount, name, least):
         if name not in self.classes():
             return
-        shown = self.overview(limit, f"sort={'-' if least else ''}{amount}:{name}")
-        check_order(shown)
+        providers = self.overview(limit, f"sort={'-' if least else ''}{amount}:{name}")
+        check_order(providers)
         sums = {
             root: [provider["inventories"][name][amount] for provider in tree if name in provider["inventories"]]
             for root, tree in trees(self.overview()).items()
         }
-        expected = [sum(sums[root]) for root in trees(shown)]
+        expected = [sum(sums[root]) for root in trees(providers)]
         assert expected == sorted(expected, reverse=not least)
-        assert trees(shown).keys() == {root for root in sums if sums[root]}
+        assert trees(providers).keys() == {root for root in sums if sums[root]}
 
     @rule(limit=LIMITS, data=st.data())
     def filters(self, limit, data):
-        known = [*itertools.chain(*trees(self.overview()).values())]
+        providers = [*itertools.chain(*trees(self.overview()).values())]
         kinds = {
-            "class": {name for provider in known for name in provider["inventories"]},
-            "trait": {name for provider in known for name in provider["traits"]},
-            "aggregate": {name for provider in known for name in provider["aggregates"]},
+            "class": {name for provider in providers for name in provider["inventories"]},
+            "trait": {name for provider in providers for name in provider["traits"]},
+            "aggregate": {name for provider in providers for name in provider["aggregates"]},
             "over_committed": {"1"},
-            "root": {provider["name"] for provider in known} | {provider["uuid"] for provider in known},
+            "root": {provider["name"] for provider in providers} | {provider["uuid"] for provider in providers},
         }
-        wanted = {
+        conditions = {
             kind: data.draw(st.sampled_from(sorted(names)))
             for kind, names in kinds.items()
             if names and data.draw(st.integers(0, 2)) == 1
         }
-        shown = self.overview(limit, *(f"{kind}={value}" for kind, value in wanted.items()))
-        root = wanted.pop("root", None)
+        matches = self.overview(limit, *(f"{kind}={value}" for kind, value in conditions.items()))
+        root = conditions.pop("root", None)
         of_root = next(
-            (provider["root"]["uuid"] for provider in known if root in (provider["uuid"], provider["name"])), None
+            (provider["root"]["uuid"] for provider in providers if root in (provider["uuid"], provider["name"])), None
         )
-        assert trees(shown).keys() == {
+        assert trees(matches).keys() == {
             top
-            for top, tree in trees(known).items()
-            if any(meets(provider, wanted) for provider in tree) and (root is None or top == of_root)
+            for top, tree in trees(providers).items()
+            if any(meets(provider, conditions) for provider in tree) and (root is None or top == of_root)
         }
 
-    @rule(window=st.sampled_from((1, 3, 50_000)), few=st.sampled_from((0, 2, 10_000)), many=st.sampled_from((0, 1000)))
-    def changes_the_limits(self, window, few, many):
-        """With ``many`` 0, the overview is streamed, and the index counts its consumers."""
-        consumer_pages.WINDOW, consumer_pages.MAX_INDEX_ROWS, overview.MAX_UNSTREAMED = window, few, many
+    @rule(
+        window=st.sampled_from((1, 3, 50_000)),
+        max_rows=st.sampled_from((0, 2, 10_000)),
+        max_unstreamed=st.sampled_from((0, 1000)),
+    )
+    def changes_the_limits(self, window, max_rows, max_unstreamed):
+        """Set the limits; without unstreamed rows the overview is streamed, and the index counts its consumers."""
+        consumer_pages.WINDOW, consumer_pages.MAX_INDEX_ROWS, overview.MAX_UNSTREAMED = window, max_rows, max_unstreamed
 
     @rule(limit=LIMITS.filter(lambda limit: "99" not in limit))
     def reads_consumers(self, limit):
-        shown = pages(self.call, f"/v1/consumers?{limit}", "consumers")
-        assert all(consumer.pop("since") for consumer in shown)
-        assert len(shown) == len({consumer["uuid"] for consumer in shown})
-        assert {consumer["uuid"]: consumer for consumer in shown} == single_requests.consumers(self.call)
+        consumers = pages(self.call, f"/v1/consumers?{limit}", "consumers")
+        assert all(consumer.pop("since") for consumer in consumers)
+        assert len(consumers) == len({consumer["uuid"] for consumer in consumers})
+        assert {consumer["uuid"]: consumer for consumer in consumers} == single_requests.consumers(self.call)
 
     @rule(which=st.integers(0, 9), name=st.sampled_from(CLASSES), more=st.sampled_from(("", "&limit=1", "&limit=2")))
     def filters_consumers(self, which, name, more):
-        known = [*single_requests.consumers(self.call).values()]
-        held = sorted({provider for consumer in known for provider in consumer["allocations"]})
-        if not held:
+        documents = [*single_requests.consumers(self.call).values()]
+        providers = sorted({provider for consumer in documents for provider in consumer["allocations"]})
+        if not providers:
             return
-        provider = held[which % len(held)]
-        every = {consumer["uuid"]: consumer for consumer in known}
+        provider = providers[which % len(providers)]
+        every = {consumer["uuid"]: consumer for consumer in documents}
 
-        def listed(query):
+        def uuids_of(query):
             consumers = pages(self.call, f"/v1/consumers?{query}{more}", "consumers")
             return [consumer["uuid"] for consumer in consumers]
 
         on = {uuid for uuid, consumer in every.items() if provider in consumer["allocations"]}
-        assert sorted(listed(f"provider={provider}")) == sorted(on)
+        assert sorted(uuids_of(f"provider={provider}")) == sorted(on)
         chosen = every[sorted(on)[0]]
         for field in ("project", "user", "type"):
             expected = sorted(uuid for uuid, consumer in every.items() if consumer[field] == chosen[field])
-            assert sorted(listed(f"{field}={chosen[field]}")) == expected
+            assert sorted(uuids_of(f"{field}={chosen[field]}")) == expected
         if name in self.classes():
             having = {uuid for uuid, consumer in every.items() if holds(consumer, name)}
-            assert sorted(listed(f"class={name}")) == sorted(having)
+            assert sorted(uuids_of(f"class={name}")) == sorted(having)
             here = {uuid for uuid in on if name in every[uuid]["allocations"][provider]["resources"]}
-            assert sorted(listed(f"class={name}&provider={provider}")) == sorted(here)
+            assert sorted(uuids_of(f"class={name}&provider={provider}")) == sorted(here)
 
     @rule(which=st.integers(0, 9), by_name=st.booleans(), limit=st.sampled_from(("", "limit=1", "limit=2")))
     def reads_a_tree(self, which, by_name, limit):
-        known = self.overview()
-        if not known:
+        providers = self.overview()
+        if not providers:
             return
-        chosen = known[which % len(known)]
+        chosen = providers[which % len(providers)]
         path = f"/v1/providers/{chosen['name' if by_name else 'uuid']}?{limit}"
-        shown = get(self.call, path)
-        tree = trees(known)[chosen["root"]["uuid"]]
-        assert (shown["provider"], shown["tree"]) == (chosen, tree)
+        page = get(self.call, path)
+        tree = trees(providers)[chosen["root"]["uuid"]]
+        assert (page["provider"], page["tree"]) == (chosen, tree)
         holders = {
             (holder["consumer"], holder["provider"]["uuid"]): holder["resources"]
             for holder in pages(self.call, path, "holders")
         }
         assert holders == {
-            (uuid, provider): held["resources"]
+            (uuid, provider): allocation["resources"]
             for uuid, consumer in single_requests.consumers(self.call).items()
-            for provider, held in consumer["allocations"].items()
+            for provider, allocation in consumer["allocations"].items()
             if provider in {member["uuid"] for member in tree}
         }
 
@@ -135,18 +139,18 @@ class WritersAndReaders(Writers):
         return {resource_class["name"] for resource_class in get(self.call, "/resource_classes")["resource_classes"]}
 
 
-def trees(shown):
+def trees(providers):
     """Return the providers of each tree, by the uuid of the root; check that they are consecutive."""
     by_root = {}
-    for root, tree in itertools.groupby(shown, lambda each: each["root"]["uuid"]):
+    for root, tree in itertools.groupby(providers, lambda provider: provider["root"]["uuid"]):
         assert root not in by_root
         by_root[root] = [*tree]
     return by_root
 
 
-def check_order(shown):
+def check_order(providers):
     """Check that the providers of each tree are in pre-order."""
-    for root, tree in trees(shown).items():
+    for root, tree in trees(providers).items():
         path = []
         for provider in tree:
             if provider["uuid"] == root:
@@ -157,14 +161,14 @@ def check_order(shown):
             path.append(provider["uuid"])
 
 
-def meets(provider, wanted):
-    name = wanted.get("class")
+def meets(provider, conditions):
+    name = conditions.get("class")
     return (
         (name is None or name in provider["inventories"])
-        and ("trait" not in wanted or wanted["trait"] in provider["traits"])
-        and ("aggregate" not in wanted or wanted["aggregate"] in provider["aggregates"])
+        and ("trait" not in conditions or conditions["trait"] in provider["traits"])
+        and ("aggregate" not in conditions or conditions["aggregate"] in provider["aggregates"])
         and (
-            "over_committed" not in wanted
+            "over_committed" not in conditions
             or any(over(inventory) for key, inventory in provider["inventories"].items() if name in (None, key))
         )
     )
@@ -175,7 +179,7 @@ def over(inventory):
 
 
 def holds(consumer, name):
-    return any(name in held["resources"] for held in consumer["allocations"].values())
+    return any(name in allocation["resources"] for allocation in consumer["allocations"].values())
 
 
 @pytest.mark.every_database

@@ -34,7 +34,7 @@ ALWAYS = [
 ]
 
 
-def shown(service, **query):
+def overview_of(service, **query):
     """Return the providers of the overview, by uuid."""
     text = "&".join(f"{name}={value}" for name, value in query.items())
     answer = service("GET", f"/v1/overview?{text}")
@@ -65,9 +65,9 @@ def test_every_state_is_shown_again(database, seed):
         names = Names()
         for call in (*write.before, write.call):
             service(*names.fill(call))
-            states.append((now_between_events(database), shown(service)))
+            states.append((now_between_events(database), overview_of(service)))
     for at, state in states:
-        assert shown(service, at=at) == state
+        assert overview_of(service, at=at) == state
     assert len({str(state) for _, state in states}) > 20
 
 
@@ -81,9 +81,9 @@ def test_conditions_and_pages_apply_to_a_past_state(database):
         "DELETE /resource_providers/$child",
         "DELETE /resource_providers/$host",
     ):
-        assert service("DELETE", names.filled(call.split()[1]), 39).status == 204
-    assert names["host"] not in shown(service)
-    tree = shown(service, at=at, root=names["host"])
+        assert service("DELETE", names.fill_text(call.split()[1]), 39).status == 204
+    assert names["host"] not in overview_of(service)
+    tree = overview_of(service, at=at, root=names["host"])
     assert tree.keys() == {names["host"], names["child"]}
     assert tree[names["host"]]["inventories"]["VCPU"]["used"] == 3
     assert tree[names["host"]]["consumers"] == 1
@@ -101,12 +101,12 @@ def test_a_renamed_class_has_its_former_name(database):
     assert service("PUT", "/resource_classes/CUSTOM_OLD", 7).status == 201
     assert service(*names.fill(provider("host"))).status == 200
     body = {"resource_provider_generation": 0, "inventories": {"CUSTOM_OLD": {"total": 4}}}
-    assert service("PUT", names.filled("/resource_providers/$host/inventories"), 39, body).status == 200
+    assert service("PUT", names.fill_text("/resource_providers/$host/inventories"), 39, body).status == 200
     at = now_between_events(database)
     assert service("PUT", "/resource_classes/CUSTOM_OLD", 6, {"name": "CUSTOM_NEW"}).status == 200
-    assert shown(service)[names["host"]]["inventories"].keys() == {"CUSTOM_NEW"}
-    assert shown(service, at=at)[names["host"]]["inventories"].keys() == {"CUSTOM_OLD"}
-    assert shown(service, at=at, **{"class": "CUSTOM_OLD"}).keys() == {names["host"]}
+    assert overview_of(service)[names["host"]]["inventories"].keys() == {"CUSTOM_NEW"}
+    assert overview_of(service, at=at)[names["host"]]["inventories"].keys() == {"CUSTOM_OLD"}
+    assert overview_of(service, at=at, **{"class": "CUSTOM_OLD"}).keys() == {names["host"]}
 
 
 def test_changes_before_the_rename_of_a_class_are_undone_under_its_former_name(database):
@@ -116,15 +116,15 @@ def test_changes_before_the_rename_of_a_class_are_undone_under_its_former_name(d
     for name in ("host", "other"):
         assert service(*names.fill(provider(name))).status == 200
         body = {"resource_provider_generation": 0, "inventories": {"CUSTOM_OLD": {"total": 4}}}
-        assert service("PUT", names.filled(f"/resource_providers/${name}/inventories"), 39, body).status == 200
-    at, state = now_between_events(database), shown(service)
+        assert service("PUT", names.fill_text(f"/resource_providers/${name}/inventories"), 39, body).status == 200
+    at, state = now_between_events(database), overview_of(service)
     body = {"resource_provider_generation": 1, "inventories": {"CUSTOM_OLD": {"total": 5}, "VCPU": {"total": 1}}}
-    assert service("PUT", names.filled("/resource_providers/$host/inventories"), 39, body).status == 200
+    assert service("PUT", names.fill_text("/resource_providers/$host/inventories"), 39, body).status == 200
     assert service("PUT", "/resource_classes/CUSTOM_OLD", 6, {"name": "CUSTOM_NEW"}).status == 200
-    assert shown(service, at=at) == state
+    assert overview_of(service, at=at) == state
 
 
-def test_names_of_classes_that_were_renamed_repeatedly(database):
+def test_classes_that_were_renamed_repeatedly_have_their_former_names(database):
     """Two classes exchange their names by way of a third."""
     service, names = placement(database), Names()
     assert service(*names.fill(provider("host"))).status == 200
@@ -134,26 +134,26 @@ def test_names_of_classes_that_were_renamed_repeatedly(database):
             "resource_provider_generation": number - 1,
             "inventories": {"VCPU": {"total": 9}, name: {"total": number}},
         }
-        before = service("GET", names.filled("/resource_providers/$host/inventories"), 39).body["inventories"]
+        before = service("GET", names.fill_text("/resource_providers/$host/inventories"), 39).body["inventories"]
         body["inventories"] |= {
             resource_class: {"total": amounts["total"]} for resource_class, amounts in before.items()
         }
-        assert service("PUT", names.filled("/resource_providers/$host/inventories"), 39, body).status == 200
+        assert service("PUT", names.fill_text("/resource_providers/$host/inventories"), 39, body).status == 200
     states = []
     for old, new in (("A", "C"), ("B", "A"), ("C", "B"), ("B", "D"), ("D", "B")):
-        states.append((now_between_events(database), shown(service)))
+        states.append((now_between_events(database), overview_of(service)))
         assert service("PUT", f"/resource_classes/CUSTOM_{old}", 6, {"name": f"CUSTOM_{new}"}).status == 200
     for at, state in states:
-        assert shown(service, at=at) == state
+        assert overview_of(service, at=at) == state
         for name in state[names["host"]]["inventories"]:
-            assert shown(service, at=at, **{"class": name}).keys() == {names["host"]}
+            assert overview_of(service, at=at, **{"class": name}).keys() == {names["host"]}
 
 
 def test_unrecorded_deletions_do_not_break_a_past_state(database):
     """Earlier events contain only some columns of a deleted inventory; the others are unknown, so it is left out."""
     service, names = placement(database), Names()
     assert service(*names.fill(provider("host"))).status == 200
-    page = names.filled("/resource_providers/$host/inventories")
+    page = names.fill_text("/resource_providers/$host/inventories")
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}, "DISK_GB": {"total": 4}}}
     assert service("PUT", page, 39, body).status == 200
     at = now_between_events(database)
@@ -161,10 +161,10 @@ def test_unrecorded_deletions_do_not_break_a_past_state(database):
     assert service("PUT", f"{page}/VCPU", 39, changed).status == 200
     with opened(database.url, history=HistorySettings(enabled=False)) as other:
         assert placement(other)("DELETE", f"{page}/VCPU", 39).status == 204
-    assert shown(service, at=at)[names["host"]]["inventories"].keys() == {"DISK_GB"}
+    assert overview_of(service, at=at)[names["host"]]["inventories"].keys() == {"DISK_GB"}
     with opened(database.url, history=HistorySettings(enabled=False)) as other:
-        assert placement(other)("DELETE", names.filled("/resource_providers/$host"), 39).status == 204
-    shown(service, at=at)
+        assert placement(other)("DELETE", names.fill_text("/resource_providers/$host"), 39).status == 204
+    overview_of(service, at=at)
 
 
 def test_deleted_providers_are_shown_as_different_ones(database, monkeypatch):
@@ -173,12 +173,12 @@ def test_deleted_providers_are_shown_as_different_ones(database, monkeypatch):
     for name in ("host", "second"):
         assert service(*names.fill(provider(name))).status == 200
     at = now_between_events(database)
-    state = shown(service)
+    state = overview_of(service)
     database.recorder.order()
     for name in ("host", "second"):
-        assert service("DELETE", names.filled(f"/resource_providers/${name}"), 39).status == 204
+        assert service("DELETE", names.fill_text(f"/resource_providers/${name}"), 39).status == 204
     monkeypatch.setattr(database.recorder, "order", lambda: None)
-    assert shown(service, at=at) == state
+    assert overview_of(service, at=at) == state
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
@@ -189,7 +189,7 @@ def test_events_that_are_pruned_while_they_are_read_are_undone(database, monkeyp
     for name in ("host", "second", "third"):
         assert service(*names.fill(provider(name))).status == 200
         if name == "host":
-            at, state = now_between_events(database), shown(service)
+            at, state = now_between_events(database), overview_of(service)
     database.recorder.order()
     removed = []
 
@@ -199,7 +199,7 @@ def test_events_that_are_pruned_while_they_are_read_are_undone(database, monkeyp
                 removed.append(other.recorder.prune())
 
     with sql_hooks.statements(database.reading_engine, prune):
-        assert shown(service, at=at) == state
+        assert overview_of(service, at=at) == state
     assert removed == [2]
 
 
@@ -212,7 +212,7 @@ def test_all_pages_of_an_age_show_the_same_time(database):
     assert "at=1s" not in first["next"]
     assert "at=20" in first["next"]
     time.sleep(1.1)
-    assert service("DELETE", names.filled("/resource_providers/$second"), 39).status == 204
+    assert service("DELETE", names.fill_text("/resource_providers/$second"), 39).status == 204
     time.sleep(1.1)
     following = service("GET", "/v1/" + first["next"].partition("/v1/")[2]).body
     assert len(following["providers"]) == 1
@@ -222,9 +222,9 @@ def test_pages_of_a_past_state_contain_each_provider_once_despite_deletions(data
     service, names = placement(database), Names()
     for name in ("first", "second", "third", "fourth"):
         assert service(*names.fill(provider(name))).status == 200
-    assert service("DELETE", names.filled("/resource_providers/$first"), 39).status == 204
+    assert service("DELETE", names.fill_text("/resource_providers/$first"), 39).status == 204
     at = now_between_events(database)
-    before = shown(service, at=at)
+    before = overview_of(service, at=at)
     path, uuids = f"/v1/overview?at={at}&limit=1", []
     while path:
         body = service("GET", path).body
@@ -241,7 +241,7 @@ def test_a_time_before_the_history_is_refused_with_410(database):
     assert (answer.status, answer.error["code"]) == (410, "placement.v1.time_unknown")
     assert "oldest event: none" in answer.error["detail"]
     assert service(*names.fill(provider("host"))).status == 200
-    shown(service, at=now_between_events(database))
+    overview_of(service, at=now_between_events(database))
     before = database.read(leases.now) - datetime.timedelta(hours=1)
     answer = service("GET", f"/v1/overview?at={precise(before)}")
     assert (answer.status, answer.error["code"]) == (410, "placement.v1.time_unknown")
@@ -257,7 +257,7 @@ def test_an_event_exactly_at_the_time_is_part_of_the_state(database):
     assert service(*names.fill(provider("second"))).status == 200
     database.recorder.order()
     at, _ = database.read(lambda db: db.execute(sa.select(event_order.c.at).order_by(event_order.c.at)).scalars().all())
-    assert shown(service, at=precise(at)).keys() == {names["host"]}
+    assert overview_of(service, at=precise(at)).keys() == {names["host"]}
 
 
 def test_all_events_with_the_same_timestamp_are_undone(database):
@@ -275,7 +275,7 @@ def test_all_events_with_the_same_timestamp_are_undone(database):
         connection.execute(sa.delete(event_order).where(later))
         connection.execute(sa.insert(event_order), rows)
     assert len(rows) == 2
-    assert shown(service, at=at).keys() == {names["host"]}
+    assert overview_of(service, at=at).keys() == {names["host"]}
 
 
 def test_a_time_whose_later_events_were_pruned_is_refused(database):
@@ -298,7 +298,7 @@ def test_too_many_changes_are_refused_before_providers_are_read(database):
         at = now_between_events(bounded)
         for name in ("second", "third"):
             assert service(*names.fill(provider(name))).status == 200
-        assert shown(service, at=at).keys() == {names["host"]}
+        assert overview_of(service, at=at).keys() == {names["host"]}
         now_between_events(bounded)
         assert service(*names.fill(provider("fourth"))).status == 200
         bounded.recorder.order()
@@ -309,7 +309,7 @@ def test_too_many_changes_are_refused_before_providers_are_read(database):
         assert not [statement for statement in statements if "resource_providers" in statement]
         # The suggested time is not refused.
         [reached] = re.findall(r"such as (\S+Z)\.", answer.error["detail"])
-        assert shown(service, at=reached).keys() >= {names["host"], names["second"], names["third"]}
+        assert overview_of(service, at=reached).keys() >= {names["host"], names["second"], names["third"]}
 
 
 def test_the_maximum_number_of_undone_events_is_configured():
@@ -325,14 +325,14 @@ def test_events_without_a_position_are_undone(database, monkeypatch):
     for call in HOST:
         assert service(*names.fill(call)).status < 300
     at = now_between_events(database)
-    before = shown(service)
+    before = overview_of(service)
     database.recorder.order()
     monkeypatch.setattr(database.recorder, "order", lambda: None)
     for number in range(3):
         assert service(*names.fill(claim(consumer=f"consumer_{number}", host={"VCPU": 1}))).status == 204
-    assert shown(service)[names["host"]]["consumers"] == 3
-    assert service("DELETE", names.filled("/allocations/$consumer_1"), 39).status == 204
-    assert shown(service, at=at) == before
+    assert overview_of(service)[names["host"]]["consumers"] == 3
+    assert service("DELETE", names.fill_text("/allocations/$consumer_1"), 39).status == 204
+    assert overview_of(service, at=at) == before
 
 
 def test_an_invalid_date_is_refused(database):
@@ -364,11 +364,11 @@ def an_hour_before(at):
 
 @pytest.fixture
 def long_ago(database):
-    """A service, and states of an hour ago, by date: each has one host more than the previous one."""
+    """Return a service, and states of an hour ago by date: each has one host more than the previous state."""
     service, names, states = placement(database), Names(), {}
     for number in range(past._MAX_RECENT + 2):
         assert service(*names.fill(provider(f"host{number}"))).status == 200
-        states[an_hour_before(now_between_events(database))] = shown(service)
+        states[an_hour_before(now_between_events(database))] = overview_of(service)
     grow_older(database)
     return service, states
 
@@ -377,7 +377,7 @@ def request_state(database, service, at):
     """Return the state at a time, and whether providers were read from the database."""
     statements = []
     with sql_hooks.statements(database.reading_engine, statements.append):
-        state = shown(service, at=at)
+        state = overview_of(service, at=at)
     return state, any("FROM resource_providers" in statement for statement in statements)
 
 
@@ -388,7 +388,7 @@ def test_an_old_state_is_read_once_and_not_affected_by_writes(database, long_ago
     names = Names()
     for call in (*HOST, claim(host={"VCPU": 3})):
         assert service(*names.fill(call)).status < 300
-    assert names["host"] in shown(service)
+    assert names["host"] in overview_of(service)
     assert request_state(database, service, at) == (state, False)
 
 
@@ -410,9 +410,9 @@ def test_a_recent_state_includes_events_that_are_committed_later_with_an_earlier
     at = now_between_events(database)
     assert service(*names.fill(provider("second"))).status == 200
     database.recorder.order()
-    assert shown(service, at=at).keys() == {names["host"]}
+    assert overview_of(service, at=at).keys() == {names["host"]}
     first = sa.select(event_order.c.at).where(event_order.c.position == 1)
     with database.engine.begin() as connection:
         earlier = connection.execute(first).scalar_one()
         connection.execute(sa.update(event_order).where(event_order.c.position == 2).values(at=earlier))
-    assert shown(service, at=at).keys() == {names["host"], names["second"]}
+    assert overview_of(service, at=at).keys() == {names["host"], names["second"]}

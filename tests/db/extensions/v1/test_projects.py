@@ -13,20 +13,24 @@ OTHERS = ["PROJA", "projA%20"]
 
 @pytest.fixture
 def service(database):
-    """A service with a consumer of the project projA and the user ann."""
+    """Return a service with a consumer of the project projA and the user ann."""
     return with_a_consumer(placement(database, LiveIndex(database)), HOST, CONSUMER, "projA", "ann")
 
 
 @pytest.mark.every_database
 def test_usages_of_another_spelling_belong_to_another_project(service):
-    for project, user, held in (("projA", "ann", 1), *((other, "ann", 0) for other in OTHERS), ("projA", "ANN", 0)):
+    for project, user, has_usage in (
+        ("projA", "ann", 1),
+        *((other, "ann", 0) for other in OTHERS),
+        ("projA", "ANN", 0),
+    ):
         query = f"project_id={project}&user_id={user}"
         usages = service("GET", f"/usages?{query}", 37).body["usages"]
         by_type = service("GET", f"/usages?{query}", 39).body["usages"]
         of_all = service("GET", f"/usages?{query}&consumer_type=all", 39).body["usages"]
-        assert usages == ({"VCPU": 1} if held else {})
-        assert by_type == ({"INSTANCE": {"consumer_count": 1, "VCPU": 1}} if held else {})
-        assert of_all == ({"all": {"consumer_count": 1, "VCPU": 1}} if held else {})
+        assert usages == ({"VCPU": 1} if has_usage else {})
+        assert by_type == ({"INSTANCE": {"consumer_count": 1, "VCPU": 1}} if has_usage else {})
+        assert of_all == ({"all": {"consumer_count": 1, "VCPU": 1}} if has_usage else {})
 
 
 @pytest.mark.every_database

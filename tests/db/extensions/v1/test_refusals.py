@@ -109,7 +109,7 @@ def test_the_cache_is_bounded_and_drops_old_explanations(crowd, clock, monkeypat
     stock(crowd, host, 20)
     put(crowd, host, 19)
     second = [refusal(crowd, f"resources=VCPU:{amount}")["explanation"] for amount in amounts]
-    assert [before == after for before, after in zip(first, second, strict=True)] == [True] * 8 + [False]
+    assert [old == new for old, new in zip(first, second, strict=True)] == [True] * 8 + [False]
     clock.now = 0.6
     refusal(crowd, "resources=VCPU:11")
     assert len(cache._recent) == 1

@@ -42,7 +42,7 @@ def place(database, uuids, amount=1, project="red"):
     database.write(lambda db: ClaimSet(db, claims).place())
 
 
-def used(database):
+def usage(database):
     return database.read(lambda db: Usage.of_provider(db, ResourceProvider.get(db, HOST)))["VCPU"]
 
 
@@ -58,18 +58,18 @@ def test_named_consumers_are_released_in_batches(database, consumers):
     named = [consumers[0], absent, *consumers, consumers[3]]
     result, commits = commits_of(database, lambda: release_named(database, named))
     assert (result.released, result.missing, result.complete) == (consumers, [absent], True)
-    assert (commits, used(database)) == (3, 0)
+    assert (commits, usage(database)) == (3, 0)
 
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("stored", [str.lower, str.upper])
 def test_a_consumer_is_released_by_every_spelling_of_its_uuid(database, consumers, stored):
     """``POST /allocations`` stores capitals, and some collations match both cases."""
-    held = [stored("abcdefab-0000-4000-8000-00000000000c"), stored("abcdefab-0000-4000-8000-00000000000d")]
-    place(database, held, 2)
-    named = [held[0].upper(), held[0].upper().replace("-", ""), held[1]]
+    uuids = [stored("abcdefab-0000-4000-8000-00000000000c"), stored("abcdefab-0000-4000-8000-00000000000d")]
+    place(database, uuids, 2)
+    named = [uuids[0].upper(), uuids[0].upper().replace("-", ""), uuids[1]]
     result = release_named(database, named)
-    assert (result.released, result.complete, used(database)) == (held, True, len(consumers))
+    assert (result.released, result.complete, usage(database)) == (uuids, True, len(consumers))
 
 
 @pytest.mark.every_database
@@ -78,25 +78,25 @@ def test_the_exact_spelling_is_released_if_two_are_stored(database, consumers):
     place(database, both[:1])
     try:
         place(database, both[1:], 2)
-        left = 2
+        remaining_usage = 2
     except errors.TooManyConflicts:
-        left = 0  # some collations store one row for both
+        remaining_usage = 0  # some collations store one row for both
     assert release_named(database, both[:1]).released == both[:1]
-    assert used(database) == len(consumers) + left
+    assert usage(database) == len(consumers) + remaining_usage
 
 
 def test_matching_consumers_are_released_in_batches(database, consumers):
     place(database, [str(uuid.uuid4())], project="blue")
     result, commits = commits_of(database, lambda: release_matching(database, RED, 100))
     assert (sorted(result.released), result.complete) == (sorted(consumers), True)
-    assert (commits, used(database)) == (3, 1)
+    assert (commits, usage(database)) == (3, 1)
 
 
 def test_a_release_respects_its_limit(database, consumers):
     result = release_matching(database, RED, 4)
-    assert (len(result.released), result.complete, used(database)) == (4, False, 3)
+    assert (len(result.released), result.complete, usage(database)) == (4, False, 3)
     result = release_matching(database, RED, 4)
-    assert (len(result.released), result.complete, used(database)) == (3, True, 0)
+    assert (len(result.released), result.complete, usage(database)) == (3, True, 0)
 
 
 def grow(database, consumer):
@@ -108,8 +108,10 @@ def extend(database, consumer):
     database.write(lambda db: leases.extend(db, consumer, 3600))
 
 
-@pytest.mark.parametrize(("change", "left"), [(grow, 5), (extend, 1)])
-def test_a_consumer_that_changed_after_it_was_matched_is_not_released(database, consumers, monkeypatch, change, left):
+@pytest.mark.parametrize(("change", "remaining_usage"), [(grow, 5), (extend, 1)])
+def test_a_consumer_that_changed_after_it_was_matched_is_not_released(
+    database, consumers, monkeypatch, change, remaining_usage
+):
     page, changed = consumer_pages.page, []
 
     def then_change(*arguments):
@@ -122,7 +124,7 @@ def test_a_consumer_that_changed_after_it_was_matched_is_not_released(database, 
     monkeypatch.setattr(consumer_pages, "page", then_change)
     result = release_matching(database, RED, 100)
     assert sorted([*result.released, *changed]) == sorted(consumers)
-    assert (result.complete, used(database)) == (False, left)
+    assert (result.complete, usage(database)) == (False, remaining_usage)
     result = release_matching(database, RED, 100)
     assert (result.released, result.complete) == (changed, True)
 
@@ -144,7 +146,7 @@ def test_a_consumer_that_was_released_and_created_again_is_not_released(database
     monkeypatch.setattr(consumer_pages, "page", then_replace)
     result = release_matching(database, RED, 100)
     assert sorted([*result.released, *again]) == sorted(consumers)
-    assert (result.complete, used(database)) == (False, 5)
+    assert (result.complete, usage(database)) == (False, 5)
 
 
 def test_a_release_ends_at_the_deadline_of_a_request(database, consumers, monkeypatch):
@@ -159,4 +161,4 @@ def test_a_release_ends_at_the_deadline_of_a_request(database, consumers, monkey
         with sql_hooks.statements(database.engine, late):
             result = work()
         assert (len(result.released), result.missing, result.complete) == (3, [], False)
-    assert used(database) == 1
+    assert usage(database) == 1

@@ -19,7 +19,7 @@ from placement.objects.locked_provider import LockedProvider
 from tests import apis
 from tests.db import faults, interleaving
 from tests.db.extensions import event_rows, replay
-from tests.db.faults import Plan, planted
+from tests.db.faults import Plan, plant
 from tests.db.in_process import placement
 from tests.db.scenarios import Names
 from tests.db.writes import ALL, REFUSED, VARIANTS, every_tenth
@@ -43,7 +43,7 @@ def run_write(database, write, *, silent=False, plan=None):
     before = len([*event_rows.following(database)])
     with (
         mock.patch.object(Transaction, "note", autospec=True) if silent else contextlib.nullcontext(),
-        planted(database, plan) if plan else contextlib.nullcontext(),
+        plant(database, plan) if plan else contextlib.nullcontext(),
     ):
         answer = service(*names.fill(write.call))
     return answer.status, [*event_rows.following(database)][before:]
@@ -53,7 +53,7 @@ def run_write(database, write, *, silent=False, plan=None):
 def test_replaying_the_events_results_in_the_state_of_the_tables(database, write):
     status, of_request = run_write(database, write)
     assert status == write.status
-    assert replay.differences(replay.replayed(database), replay.read(database)) == {}
+    assert replay.differences(replay.replay(database), replay.read(database)) == {}
     assert event_rows.without_row(database) == []
     if status >= 400 or write in REFUSED or write.name.startswith("a dry run"):
         assert of_request == []
@@ -73,7 +73,7 @@ def test_an_attempt_that_is_rolled_back_causes_no_gap_and_no_duplicate(database,
     plan = Plan("COMMIT", [faults.collisions(backend.kind)[0]])
     status, _ = run_write(database, write, plan=plan)
     assert status == write.status
-    assert replay.differences(replay.replayed(database), replay.read(database)) == {}
+    assert replay.differences(replay.replay(database), replay.read(database)) == {}
     assert plan.injected or not write.changes
 
 
@@ -92,7 +92,7 @@ def test_a_refused_claim_advances_no_generation(database):
     moved, refused = database.write(lambda db: ClaimSet(db, [move, too_much]).place_each())
     assert isinstance(moved, PlacedClaim)
     assert isinstance(refused, errors.CapacityExceeded)
-    assert replay.differences(replay.replayed(database), replay.read(database)) == {}
+    assert replay.differences(replay.replay(database), replay.read(database)) == {}
 
 
 @pytest.mark.every_database
@@ -120,4 +120,4 @@ def test_an_empty_claim_records_the_expiry_of_a_lease_extended_meanwhile(databas
 @pytest.mark.parametrize("write", every_tenth(write for write in (*ALL, *VARIANTS) if write.changes))
 def test_replaying_detects_a_write_without_events(database, write):
     run_write(database, write, silent=True)
-    assert replay.differences(replay.replayed(database), replay.read(database)) != {}
+    assert replay.differences(replay.replay(database), replay.read(database)) != {}

@@ -31,9 +31,9 @@ def test_events_of_a_release_without_row_ids_are_kept_and_come_first(database):
     assert database.read(lambda db: db.execute(_ALL).all()) == before
     service = placement(database)
     assert service("POST", "/resource_providers", 39, {"uuid": key(1), "name": "again"}).status == 200
-    assert rows.unordered(database) == 2
-    shown = service("GET", f"/v1/history/{key(1)}").body["events"]
-    assert [event["generation"] for event in shown] == [[None, 0], [0, 1], [1, 2], [2, None], [None, 0]]
+    assert rows.count_without_position(database) == 2
+    events_of_provider = service("GET", f"/v1/history/{key(1)}").body["events"]
+    assert [event["generation"] for event in events_of_provider] == [[None, 0], [0, 1], [1, 2], [2, None], [None, 0]]
     ids = sa.select(events.c.row_id).order_by(events.c.at)
     assert [id_ is None for id_ in database.read(lambda db: db.execute(ids).scalars().all())] == [True] * 4 + [False]
 

@@ -26,7 +26,7 @@ from tests import web
 from tests.db import interleaving
 from tests.db.extensions import event_rows as rows
 from tests.db.extensions import replay
-from tests.db.extensions.event_rows import aged, chain, key, write
+from tests.db.extensions.event_rows import chain, key, set_age, write
 from tests.db.in_process import placement
 from tests.made import opened
 
@@ -46,7 +46,7 @@ def test_events_are_in_the_order_of_their_commits(database):
     assert [row[0] for row in ordered] == [1, 2, 3, 4, 5]
     rows.check(ordered)
     write(database, (key(1), 3, None))
-    assert rows.unordered(database) == 1
+    assert rows.count_without_position(database) == 1
     database.recorder.order()
     assert rows.in_order(database)[-1] == (6, key(1), 3, None)
 
@@ -54,7 +54,7 @@ def test_events_are_in_the_order_of_their_commits(database):
 def test_nothing_is_written_if_all_events_are_ordered(database):
     chain(database, key(1), 2)
     database.recorder.order()
-    with watched(database) as statements:
+    with watch_statements(database) as statements:
         database.recorder.order()
     _, select, commit = statements
     assert (select.split()[0], commit) == ("SELECT", "COMMIT")
@@ -63,7 +63,7 @@ def test_nothing_is_written_if_all_events_are_ordered(database):
 def test_a_page_is_one_read_only_transaction_if_all_events_are_ordered(database, call):
     chain(database, key(1), 2)
     assert len(call("GET", "/v1/events").body["events"]) == 2
-    with watched(database) as statements:
+    with watch_statements(database) as statements:
         assert len(call("GET", "/v1/events").body["events"]) == 2
     end = statements.index("COMMIT")
     assert {select.split()[0] for select in statements[1:end]} == {"SELECT"}
@@ -76,11 +76,11 @@ def test_a_page_orders_unordered_events_first(database, call):
     assert len(call("GET", "/v1/events").body["events"]) == 2
     chain(database, key(1), 1, start=2)
     assert len(call("GET", f"/v1/history/{key(1)}").body["events"]) == 3
-    assert rows.unordered(database) == 0
+    assert rows.count_without_position(database) == 0
 
 
 @contextlib.contextmanager
-def watched(database):
+def watch_statements(database):
     """Collect the statements of all engines while a block runs."""
     statements = []
 
@@ -177,7 +177,7 @@ def test_overtaken_ordering_leaves_newer_transactions(database):
     ):
         other.recorder.order()
     assert [row[0] for row in rows.in_order(database)] == [1, 2, 3]
-    assert rows.unordered(database) == 2
+    assert rows.count_without_position(database) == 2
 
 
 def test_row_ids_distinguish_lifetimes_if_clocks_are_wrong(database, call):
@@ -220,7 +220,10 @@ CREATE TRIGGER held_up BEFORE INSERT ON consumers FOR EACH ROW EXECUTE FUNCTION 
 
 @pytest.fixture
 def delay_insert(database):
-    """A function that makes the next insertion of a consumer wait for advisory lock 7 after its row id is assigned."""
+    """Return a function that makes the next insertion of a consumer wait, after its row id is assigned.
+
+    It waits for advisory lock 7.
+    """
     yield lambda: execute(database, _DELAY_INSERT)
     execute(database, "DROP FUNCTION IF EXISTS held_up CASCADE")
 
@@ -261,8 +264,8 @@ def test_a_claim_delayed_between_row_id_and_insertion_comes_last(database, call,
     database.recorder.order()
     ordered = [row for row in rows.in_order(database) if row[1] == consumer]
     assert [row[2:] for row in ordered] == [(None, 1), (1, None), (None, 1)]
-    shown = call("GET", f"/v1/events?consumer={consumer}").body["events"]
-    assert [event["project"] for event in shown] == ["p", "p", "late"]
+    consumer_events = call("GET", f"/v1/events?consumer={consumer}").body["events"]
+    assert [event["project"] for event in consumer_events] == ["p", "p", "late"]
     assert replay.untruths(database) == []
 
 
@@ -313,7 +316,7 @@ def test_concurrent_ordering_assigns_one_position_to_each_transaction(database):
     database.recorder.order()
     ordered = rows.in_order(database)
     assert len(ordered) == 8 * 40
-    assert rows.unordered(database) == 0
+    assert rows.count_without_position(database) == 0
     rows.check(ordered)
 
 
@@ -334,10 +337,10 @@ def test_events_of_an_ended_writer_are_ordered(database):
         connection.execute(sa.update(change_writers).values(seen_at=old))
     database.write(lambda db: expired_writers.end(db, datetime.datetime(2026, 6, 1)))
     assert any(id_ < 0 for id_ in database.read(lambda db: db.execute(sa.select(change_writers.c.id)).scalars().all()))
-    assert rows.unordered(database) == 3
+    assert rows.count_without_position(database) == 3
     database.recorder.order()
     rows.check(rows.in_order(database))
-    assert rows.unordered(database) == 0
+    assert rows.count_without_position(database) == 0
 
 
 @pytest.mark.parametrize("was_ended", [False, True], ids=["ended", "cleared"])
@@ -354,10 +357,10 @@ def test_maintenance_orders_events_before_it_ends_writers(database, was_ended):
     writer = feed.Writer(database.writers.idle[0].id)
     with database.recorder._ordering._lock:
         database._attempts.maintain(writer)
-    assert rows.unordered(database) == 6
+    assert rows.count_without_position(database) == 6
     assert expired in writers(database)
     database._attempts.maintain(writer)
-    assert rows.unordered(database) == 0
+    assert rows.count_without_position(database) == 0
     ordered = rows.in_order(database)
     assert len(ordered) == 6
     rows.check(ordered)
@@ -393,17 +396,17 @@ def chain_of_several(database, number):
 
 def test_events_are_removed_after_their_retention(database):
     chain_of_several(database, 6)
-    aged(database, 4, 31)
+    set_age(database, 4, 31)
     assert database.recorder.prune() == 4
     assert [row[0] for row in rows.in_order(database)] == [5, 6]
     assert sorted(positions(database)) == [5, 6]
-    assert rows.unordered(database) == 0
+    assert rows.count_without_position(database) == 0
 
 
 def test_the_newest_transaction_is_kept_so_that_positions_continue(database):
     chain(database, key(1), 3)
     database.recorder.order()
-    aged(database, 3, 31)
+    set_age(database, 3, 31)
     database.recorder.prune()
     assert positions(database) == [3]
     chain(database, key(1), 1, start=3)
@@ -426,7 +429,7 @@ def old_events(database, monkeypatch):
     monkeypatch.setattr(pruning, "BATCH", 2)
     chain(database, key(1), 9)
     database.recorder.order()
-    aged(database, 9, 31)
+    set_age(database, 9, 31)
 
 
 def test_pruning_removes_batches(database, old_events):
@@ -444,14 +447,14 @@ def test_old_events_are_removed_while_another_thread_orders(database, old_events
 def test_writes_continue_the_pruning_that_maintenance_began(database, old_events, monkeypatch):
     monkeypatch.setattr(history, "_PAUSE_FACTOR", 0)
     database.recorder.maintain()
-    left = [positions(database)]
+    remaining_positions = [positions(database)]
     for generation in range(9, 14):
         chain(database, key(1), 1, start=generation)
-        left.append(positions(database))
-    assert left == [[*range(first, 10)] for first in (3, 5, 7, 9, 9, 9)]
+        remaining_positions.append(positions(database))
+    assert remaining_positions == [[*range(first, 10)] for first in (3, 5, 7, 9, 9, 9)]
     # Events that become too old after the last batch are left to the next maintenance.
     database.recorder.order()
-    aged(database, 14, 31)
+    set_age(database, 14, 31)
     chain(database, key(1), 1, start=14)
     assert sorted(positions(database)) == [*range(9, 15)]
 
@@ -492,7 +495,7 @@ def test_a_write_succeeds_if_pruning_after_it_fails(database, caplog):
 def test_a_sweep_removes_old_events(database):
     chain(database, key(1), 5)
     database.recorder.order()
-    aged(database, 5, 31)
+    set_age(database, 5, 31)
     assert history.swept(database) == [sweep.Swept("events", 4, 0)]
 
 
@@ -500,7 +503,7 @@ def test_a_sweep_removes_old_events(database):
 
 
 @contextlib.contextmanager
-def configured(database, **history):
+def connect_with_options(database, **history):
     """Provide the database as a service with these options of [history] connects to it."""
     url = database.url.render_as_string(hide_password=False)
     named = {f"history__{name}": value for name, value in history.items()}
@@ -515,26 +518,26 @@ def configured(database, **history):
 
 @pytest.mark.parametrize("enabled", [True, False])
 def test_recording_is_configured(database, enabled):
-    with configured(database, enabled=enabled) as service:
+    with connect_with_options(database, enabled=enabled) as service:
         chain(service, key(1), 3)
         service.recorder.order()
         assert len(rows.in_order(service)) == (3 if enabled else 0)
-        assert rows.unordered(service) == 0
+        assert rows.count_without_position(service) == 0
 
 
 def test_the_retention_of_events_is_configured(database):
-    with configured(database, retention_days=2) as service:
+    with connect_with_options(database, retention_days=2) as service:
         chain(service, key(1), 6)
         service.recorder.order()
-        aged(service, 6, 1)
-        aged(service, 4, 3)
+        set_age(service, 6, 1)
+        set_age(service, 4, 3)
         assert service.recorder.prune() == 4
         assert [row[0] for row in rows.in_order(service)] == [5, 6]
 
 
 def test_the_maximum_number_of_events_is_configured(database):
     """The smallest number that can be configured is large, so these transactions are large."""
-    with configured(database, max_events=1000) as service:
+    with connect_with_options(database, max_events=1000) as service:
         for generation in range(3):
             write(service, *((key(number), generation, generation + 1) for number in range(400)))
         service.recorder.order()

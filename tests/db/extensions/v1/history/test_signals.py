@@ -15,7 +15,7 @@ from placement.extensions.v1.history import order, pruning
 from placement.extensions.v1.history.recorder import HistorySettings
 from placement.extensions.v1.history.watch import EventWatch
 from tests.clock import PATIENCE
-from tests.db.extensions.event_rows import aged, chain, key
+from tests.db.extensions.event_rows import chain, key, set_age
 from tests.db.in_process import placement
 from tests.load.storm import holding
 from tests.made import opened
@@ -23,7 +23,7 @@ from tests.made import opened
 
 @pytest.fixture
 def received(received):
-    with received.connected(signals):
+    with received.recording(signals):
         yield received
 
 
@@ -132,8 +132,8 @@ def test_maintenance_publishes_the_length_and_age_of_the_history(database, recei
 def test_pruning_publishes_the_number_of_removed_events_by_cause(database, received):
     chain(database, key(1), 10)
     database.recorder.order()
-    aged(database, 4, 3)
-    aged(database, 2, 31)
+    set_age(database, 4, 3)
+    set_age(database, 2, 31)
     with opened(database.url, history=HistorySettings(max_events=7)) as bounded:
         assert bounded.recorder.prune() == 3
     assert received.of("events_pruned") == [("retention_days", 2), ("max_events", 1)]
@@ -145,9 +145,13 @@ def test_a_history_with_only_its_newest_event_is_measured(database, received, mo
     monkeypatch.setattr(pruning, "BATCH", 2)
     chain(database, key(1), 5)
     database.recorder.order()
-    aged(database, 5, 40)
+    set_age(database, 5, 40)
     database.recorder.prune()
-    assert [(left, round(age / 86400)) for left, age in received.of("history_measured")] == [(3, 40), (1, 40), (1, 40)]
+    assert [(number, round(age / 86400)) for number, age in received.of("history_measured")] == [
+        (3, 40),
+        (1, 40),
+        (1, 40),
+    ]
 
 
 def test_waiting_and_refused_requests_are_published(received):

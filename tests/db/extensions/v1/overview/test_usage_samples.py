@@ -55,7 +55,7 @@ def provider_ids(database):
     return database.read(lambda db: db.execute(sa.select(resource_providers.c.id)).scalars().all())
 
 
-def recorded(database):
+def stored_samples(database):
     """Return the capacity and usage of the samples, by timestamp and class."""
     rows = database.read(lambda db: db.execute(sa.select(usage_samples)).all())
     return {(row.at, row.resource_class): (row.capacity, row.used) for row in rows}
@@ -82,15 +82,15 @@ def test_a_sample_is_equal_to_the_sums_of_the_index(database):
         values = {"allocation_ratio": ratio, "total": total, "reserved": reserved}
         database.write(lambda db, odd=odd, values=values: db.execute(odd.values(values)))
     database.recorder.maintain()
-    taken = recorded(database)
+    samples = stored_samples(database)
     snapshot = LiveIndex(database).current()
-    assert {name: amounts for (_, name), amounts in taken.items()} == {
+    assert {name: amounts for (_, name), amounts in samples.items()} == {
         name: (int(column.totals().capacity), int(column.totals().used))
         for name in CLASSES
         for column in (snapshot.column(name),)
     }
-    assert taken
-    [at] = {at for at, _ in taken}
+    assert samples
+    [at] = {at for at, _ in samples}
     assert (at.minute % 10, at.second, at.microsecond) == (0, 0, 0)
 
 
@@ -108,7 +108,7 @@ def test_sums_are_clipped_to_zero_and_the_largest_stored_capacity(database):
             )
         )
     database.recorder.maintain()
-    capacities = {name: capacity for (_, name), (capacity, _) in recorded(database).items()}
+    capacities = {name: capacity for (_, name), (capacity, _) in stored_samples(database).items()}
     assert capacities["VCPU"] == 0
     assert capacities["MEMORY_MB"] == 2**62
     present = placement(database)("GET", "/v1/usage").body["classes"]
@@ -134,11 +134,11 @@ def test_an_interval_has_one_sample_which_is_neither_an_event_nor_in_the_feed(da
     database.recorder.order()
     before = [number_of(database, table) for table in (events, event_order, provider_changes)]
     database.recorder.maintain()
-    first = recorded(database)
+    first = stored_samples(database)
     assert first
     database.write(lambda db: db.execute(sa.update(allocations).values(used=9)))
     database.recorder.maintain()
-    later = recorded(database)
+    later = stored_samples(database)
     assert {name: later[name] for name in first} == first
     assert [number_of(database, table) for table in (events, event_order, provider_changes)] == before
 
@@ -147,14 +147,14 @@ def test_the_next_interval_has_its_own_sample(database):
     fill(database)
     database.recorder.maintain()
     ten_minutes = datetime.timedelta(minutes=10)
-    for at, _ in recorded(database):
+    for at, _ in stored_samples(database):
         database.write(
             lambda db, at=at: db.execute(
                 sa.update(usage_samples).where(usage_samples.c.at == at).values(at=at - ten_minutes)
             )
         )
     database.recorder.maintain()
-    assert len(recorded(database)) == 2 * len(CLASSES)
+    assert len(stored_samples(database)) == 2 * len(CLASSES)
 
 
 @pytest.mark.every_database
@@ -164,8 +164,8 @@ def test_several_processes_take_one_sample(database):
         for _ in range(5):
             database.write(lambda db: db.execute(sa.delete(usage_samples)))
             [*threads.map(take_elsewhere, [database.url] * 4)]
-            assert len(recorded(database)) % len(CLASSES) == 0
-            assert recorded(database)
+            assert len(stored_samples(database)) % len(CLASSES) == 0
+            assert stored_samples(database)
 
 
 def take_elsewhere(url):
@@ -177,18 +177,18 @@ def test_a_process_that_records_no_history_takes_no_samples(database):
     fill(database)
     with opened(database.url, history=HistorySettings(enabled=False)) as other:
         other.recorder.maintain()
-    assert recorded(database) == {}
+    assert stored_samples(database) == {}
 
 
 def test_samples_are_removed_with_the_events(database):
     fill(database)
     database.recorder.maintain()
-    now = next(iter(recorded(database)))[0]
+    now = next(iter(stored_samples(database)))[0]
     for days in (1, 29, 31, 400):
         row = {"at": now - datetime.timedelta(days=days), "resource_class": "VCPU", "capacity": 1, "used": 1}
         database.write(lambda db, row=row: db.execute(sa.insert(usage_samples).values(row)))
     database.recorder.prune()
-    assert {(now - at).days for at, _ in recorded(database)} - {0} == {1, 29}
+    assert {(now - at).days for at, _ in stored_samples(database)} - {0} == {1, 29}
 
 
 def test_a_sample_that_cannot_be_taken_is_logged(database, caplog):
@@ -204,12 +204,12 @@ def test_the_writes_of_maintenance_start_no_further_maintenance(database, monkey
     orders = []
     order = database.recorder._ordering.try_run
 
-    def counted():
+    def count_attempt():
         orders.append(1)
         assert len(orders) < 5
         return order()
 
-    monkeypatch.setattr(database.recorder._ordering, "try_run", counted)
+    monkeypatch.setattr(database.recorder._ordering, "try_run", count_attempt)
     monkeypatch.setattr(feed.Writer, "maintenance_due", lambda _: True)
     database.recorder.maintain()
     assert len(orders) == 1

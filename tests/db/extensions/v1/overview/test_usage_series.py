@@ -16,7 +16,7 @@ STEP = datetime.timedelta(minutes=10)
 
 @pytest.fixture
 def month(database):
-    """Samples of two classes, few of them of PGPU; the usage is the number of the interval."""
+    """Store samples of two classes, few of them of PGPU; the usage is the number of the interval."""
     rows = [
         {"at": START + number * STEP, "resource_class": name, "capacity": 5000, "used": number}
         for number in range(1000)
@@ -27,7 +27,7 @@ def month(database):
     return database
 
 
-def used(database, since, until, limit, resource_class=None):
+def usage_between(database, since, until, limit, resource_class=None):
     by_class = database.read(
         lambda db: UsageSample.between(db, START + since * STEP, START + until * STEP, limit, resource_class)
     )
@@ -35,15 +35,15 @@ def used(database, since, until, limit, resource_class=None):
 
 
 def test_a_period_includes_its_beginning_but_not_its_end(month):
-    assert used(month, 2, 5, 100) == {"PGPU": [2], "VCPU": [2, 3, 4]}
-    assert used(month, 2, 5, 100, "VCPU") == {"VCPU": [2, 3, 4]}
-    assert used(month, 5000, 6000, 100) == {}
+    assert usage_between(month, 2, 5, 100) == {"PGPU": [2], "VCPU": [2, 3, 4]}
+    assert usage_between(month, 2, 5, 100, "VCPU") == {"VCPU": [2, 3, 4]}
+    assert usage_between(month, 5000, 6000, 100) == {}
 
 
 def test_the_last_sample_of_each_span_is_read_if_there_are_too_many(month):
-    assert used(month, 0, 1000, 4, "VCPU") == {"VCPU": [249, 499, 749, 999]}
-    assert used(month, 0, 1000, 1000, "VCPU") == {"VCPU": [*range(1000)]}
-    assert used(month, 0, 4000, 4, "VCPU") == {"VCPU": [999]}
+    assert usage_between(month, 0, 1000, 4, "VCPU") == {"VCPU": [249, 499, 749, 999]}
+    assert usage_between(month, 0, 1000, 1000, "VCPU") == {"VCPU": [*range(1000)]}
+    assert usage_between(month, 0, 4000, 4, "VCPU") == {"VCPU": [999]}
 
 
 def test_spans_without_a_sample_are_left_out():

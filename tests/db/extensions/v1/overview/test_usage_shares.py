@@ -33,10 +33,10 @@ def provider(service, number, parent=None, aggregates=(), **totals):
     return uuid
 
 
-def claim(service, number, project, **held):
+def claim(service, number, project, **resources):
     """Claim amounts of classes for a consumer of a project, by ``_`` and the numbers of the providers."""
     body = {
-        "allocations": {key(int(name[1:])): {"resources": amounts} for name, amounts in held.items()},
+        "allocations": {key(int(name[1:])): {"resources": amounts} for name, amounts in resources.items()},
         "project_id": project,
         "user_id": "ann",
         "consumer_generation": None,
@@ -63,7 +63,7 @@ def shares(service, by, query=""):
 
 @pytest.fixture
 def service(database):
-    """A service with a host with two NUMA nodes in two aggregates, and a host in one of them and in another."""
+    """Return a service with a host with two NUMA nodes in two aggregates, and a host in one of them and in another."""
     service = placement(database)
     root = provider(service, 1, aggregates=(RACK, ZONE), DISK_GB=100)
     provider(service, 2, root, VCPU=8)
@@ -115,8 +115,8 @@ def test_shares_are_sorted_by_their_last_usage_and_samples_by_time(database, ser
     database.write(lambda db: db.execute(sa.insert(usage_samples), samples))
     store(database, first, red=9, former=3, blue=1)
     store(database, second, blue=5, red=4)
-    assert used(service, "") == [("blue", [1, 5]), ("red", [9, 4]), ("former", [3])]
-    assert used(service, "&limit=1") == [("blue", [5]), ("red", [4])]
+    assert usage_of_shares(service, "") == [("blue", [1, 5]), ("red", [9, 4]), ("former", [3])]
+    assert usage_of_shares(service, "&limit=1") == [("blue", [5]), ("red", [4])]
 
 
 def store(database, at, **projects):
@@ -128,7 +128,7 @@ def store(database, at, **projects):
     database.write(lambda db: db.execute(sa.insert(table), rows))
 
 
-def used(service, query):
+def usage_of_shares(service, query):
     """Return the name of each share of a day, and its usage over time."""
     shares_shown = service("GET", f"/v1/usage?by=project&from=2026-11-23&to=2026-11-24{query}").body["shares"]["VCPU"]
     return [(share["name"], [sample["used"] for sample in share["samples"]]) for share in shares_shown]
