@@ -1,7 +1,7 @@
 """The effects of each operation on consumers and providers, for all routes that read or write them.
 
-An operation with a response has the effects that its response states.  An open operation has the effects that it may
-have: checks allow them at any time after it began, or never.  Sources: docs/api, sections api-claims,
+An operation with a response has the effects that its response states.  The effects of an open operation are possible
+ones: checks allow them at any time after it began, or never.  Sources: docs/api, sections api-claims,
 api-consumer-generations and api-provider-generations; docs/api/v1/claims.rst; docs/api/baremetal.
 
 A bare metal allocation is tracked only if the path names it by uuid.
@@ -103,7 +103,7 @@ def _claimed(operation: Operation, consumer: str, document: Mapping[str, Any]) -
 def _refused_claims(operation: Operation, documents: Mapping[str, Any]) -> Iterator[Effect]:
     """Yield the effects of a refused request.
 
-    The response does not say which of several consumers has another generation.
+    If the request writes several consumers, the response does not name the one whose generation differs.
     """
     yield from _unknown_provider(operation)
     conflict = generation_conflict(operation.detail)
@@ -200,7 +200,7 @@ def _get_providers(operation: Operation) -> Iterator[Effect]:
 
 
 def _get_contents(operation: Operation, provider: str) -> Iterator[Effect]:
-    """Yield the provider generation that a read of inventories, usages, aggregates, allocations or traits shows."""
+    """Yield the generation shown by a read of a provider's inventories, usages, aggregates, allocations or traits."""
     if operation.status == 404:
         yield ProviderRead(provider, None)
     elif operation.succeeded and "resource_provider_generation" in operation.reply:
@@ -260,8 +260,8 @@ def _post_reshaper(operation: Operation) -> Iterator[Effect]:
         # One step for the final inventory, one for the union of old and new, one for the claims (docs:
         # api-reshaper-steps).
         steps = 1 + bool(body["inventories"]) + (provider in used)
-        # Removed allocations raise a provider by one more, but which providers an emptied consumer used is unknown
-        # here.
+        # Removed allocations raise the generations of their providers once more, but the providers of an emptied
+        # consumer are unknown here.
         raises = (steps, steps + 1) if emptied and provider not in used else (steps,)
         yield ProviderWrite(provider, body["resource_provider_generation"], None, raises)
 

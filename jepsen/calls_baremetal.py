@@ -27,7 +27,7 @@ _TYPE = "BAREMETAL"
 def _post_allocation(operation: Operation) -> Iterator[Effect]:
     """Yield the effects of a request for a node; only a later read shows whether it got one.
 
-    With ``node``, a node that is in use keeps its holder.
+    With ``node``, the allocation may already exist as the consumer that holds the node (docs: baremetal-backfill).
     """
     reply = operation.reply if operation.succeeded else {}
     created = reply.get("uuid") or operation.body.get("uuid")
@@ -48,9 +48,9 @@ def _get_allocation(operation: Operation, _uuid: str) -> Iterator[Effect]:
 
 
 def _shown(document: Any) -> Iterator[Effect]:
-    """Yield the effects of a shown allocation that has a node.
+    """Yield the effects of a response that shows an allocation with a node.
 
-    An allocation in error, or a missing one, says nothing about the consumer with its uuid.
+    An allocation without a node says nothing about the consumer with its uuid.
     """
     node = document.get("node_uuid")
     if node is not None:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-#: Minor version of requests that state none.
+#: Minor version of requests without one.
 NEWEST = 39
 _CONFLICT = re.compile(r"consumer generation conflict - expected (null|\d+) but got (None|\d+)")
 _PROVIDER_CONFLICTS = ("resource provider generation conflict", "Resource provider's generation already changed")
-#: Fragments of the refusal of a claim that does not fit.
+#: Parts of the text that refuses a claim for lack of capacity.
 _CAPACITY = ("exceed the capacity", "violate inventory constraints", "' invalid.")
 
 
@@ -23,7 +23,7 @@ def named_providers(document: Mapping[str, Any]) -> Mapping[str, Mapping[str, in
 
 
 def generation_conflict(detail: str) -> tuple[int | None, int | None] | None:
-    """Return the actual generation of the consumer and the requested one; None for another refusal."""
+    """Return the actual and the requested generation of the consumer; None for another refusal."""
     match = _CONFLICT.search(detail)
     if match is None:
         return None
@@ -32,7 +32,7 @@ def generation_conflict(detail: str) -> tuple[int | None, int | None] | None:
 
 
 def refusal_reason(code: str, detail: str) -> str:
-    """Return the reason of a refused write, as in ``ConsumerRefused`` and ``ProviderRefused``."""
+    """Return the reason for the refusal of a write, as in ``ConsumerRefused`` and ``ProviderRefused``."""
     if any(words in detail for words in _PROVIDER_CONFLICTS):
         return "generation"
     if any(words in detail for words in _CAPACITY):

@@ -60,7 +60,7 @@ def _perhaps_claimed(operation: Operation, request: Mapping[str, Any]) -> Iterat
     owner = (request["project_id"], request["user_id"], request["consumer_type"])
     held = Holding(None, *owner, ends=ends, request=_content(request))
     consumer = request["consumer"]
-    yield ConsumerWrite(consumer, expected, held, may_end=_may_end(operation, consumer, length))
+    yield ConsumerWrite(consumer, expected, held, may_end=_may_end(operation, length))
     yield ProviderUsed(EVERY, consumer, certain=False)
 
 
@@ -69,9 +69,9 @@ def _claimed(operation: Operation, request: Mapping[str, Any], result: Mapping[s
     match outcome:
         case "claimed" | "moved":
             held = replace(_shown({**request, **result}), request=_content(request))
-            may_end = _may_end(operation, consumer, operation.body.get("expires_in"))
+            may_end = _may_end(operation, operation.body.get("expires_in"))
             keeps_end = outcome == "moved" and "expires_in" not in operation.body
-            # The response then shows the expiry that the consumer had before.
+            # The response then shows the expiry from before the move.
             after = replace(held, ends=None) if keeps_end else held
             yield ConsumerWrite(consumer, _expected(request), after, may_end=may_end)
             if keeps_end:
@@ -79,7 +79,7 @@ def _claimed(operation: Operation, request: Mapping[str, Any], result: Mapping[s
             for provider, allocation in result["allocations"].items():
                 yield ProviderUsed(provider, consumer, allocation["generation"])
         case "held":
-            # Another client may have changed the owner and the place since; the placing request stays the same.
+            # The response omits the owner, which another client may have changed; the placing request is unchanged.
             shown = replace(_shown({**request, **result}), project=None, user=None, type=None)
             yield ConsumerRead(consumer, replace(shown, request=_content(request)), respects_expiry=True)
             for provider, allocation in result["allocations"].items():
@@ -113,19 +113,15 @@ def _shown(document: Mapping[str, Any]) -> Holding:
     )
 
 
-def _may_end(operation: Operation, consumer: str, length: int | None) -> int | None:
+def _may_end(operation: Operation, length: int | None) -> int | None:
     """Return the earliest time at which a lease may expire, in nanoseconds of the run.
 
-    The database's clock is read at some time during the request, and some databases truncate it to seconds.  Where the
-    clock is moved, the workload notes the time in ``note["may_end"]``, by consumer.
+    The database's clock is read at some time during the request, and some databases truncate it to seconds.
 
     Args:
         length: Seconds; None: without expiry.
     """
-    if length is None:
-        return None
-    noted: int | None = operation.note.get("may_end", {}).get(consumer)
-    return operation.began + (length - 1) * _SECOND if noted is None else noted
+    return None if length is None else operation.began + (length - 1) * _SECOND
 
 
 def _get_claim(operation: Operation, consumer: str) -> Iterator[Effect]:
@@ -138,7 +134,7 @@ def _get_claim(operation: Operation, consumer: str) -> Iterator[Effect]:
 
 
 def _extend(operation: Operation, consumer: str) -> Iterator[Effect]:
-    may_end = _may_end(operation, consumer, operation.body["expires_in"])
+    may_end = _may_end(operation, operation.body["expires_in"])
     if operation.succeeded:
         yield ConsumerExtended(consumer, _shown(operation.reply), may_end)
         for provider, allocation in operation.reply["allocations"].items():

@@ -24,8 +24,8 @@ class Campaign:
     Attributes:
         seconds: Time after which no further run begins; there is at least one.
         seed: Seed of the first run; it grows by one with each run.
-        segment: Seconds per run.  Each run has its own consumers and is checked by itself, which bounds memory and the
-            time of the checks.
+        segment: Seconds per run.  Each run creates its own consumers and is checked by itself, which bounds memory and
+            the time of the checks.
         peace: Seconds before each nemesis.
     """
 
@@ -55,7 +55,7 @@ class Campaign:
         try:
             return run(cluster, plan)
         except Exception as error:
-            # The harness failed, or the cluster did not start again: the next run gets a new cluster.
+            # A bug in this package, or a cluster that did not restart: the next run gets a new cluster.
             traceback.print_exc()
             description = {"cluster": self.cluster, "workloads": [*plan.workloads], "seed": plan.seed}
             return Result(History(description, [], []), [Violation(RECOVERS, f"the run failed: {error!r}")], None)

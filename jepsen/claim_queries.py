@@ -1,4 +1,4 @@
-"""Queries of POST /v1/claims in both notations, limited to those of the workloads: amounts and trees by group."""
+"""Queries of POST /v1/claims in both notations, limited to the conditions that workloads use: amounts and trees."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _of_object(query: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]] | No
 def content(request: Mapping[str, Any]) -> str | None:
     """Return a text that is equal for equal requests of POST /v1/claims (docs: v1-claims-repeated).
 
-    None if the queries equal to this one are unknown.
+    None for a query with conditions that this module does not parse.
     """
     query_groups = groups(request["query"])
     if query_groups is None:

@@ -39,7 +39,7 @@ class Recorder:
 
 
 class Client:
-    """A process of the history, which calls the services in turn unless one is named."""
+    """A process of the history; it sends requests to the services in turn, unless ``call`` names a service."""
 
     def __init__(self, recorder: Recorder, process: int, urls: Sequence[str], stopped: threading.Event) -> None:
         self.process = process
@@ -84,7 +84,7 @@ class Client:
         return operation
 
     def read(self, path: str, *, seconds: float, minor: int | None = None) -> Operation:
-        """Repeat a GET until it gets an answer or the time has passed; return the last operation."""
+        """Repeat a GET until the service answers it or the time has passed; return the last operation."""
         deadline = time.monotonic() + seconds
         while not (operation := self.call("GET", path, minor=minor)).answered and time.monotonic() < deadline:
             time.sleep(_PAUSE)

@@ -23,8 +23,8 @@ ANY, ABSENT, PRESENT = Expected.ANY, Expected.ABSENT, Expected.PRESENT
 EVERY = "*"
 #: ``Holding.ends`` of a consumer without a lease.
 NEVER = "never"
-#: ``Holding.ends`` of a consumer whose expiry no response shows; ``Holding.request`` of a consumer whose request cannot
-#: be compared with others.
+#: ``Holding.ends`` of a consumer whose expiry no response shows; ``Holding.request`` of a request that cannot be
+#: compared with others.
 UNKNOWN = "unknown"
 #: ``Holding.request`` of a consumer that POST /v1/claims did not place.
 NO_REQUEST = ""
@@ -36,8 +36,8 @@ NO_TYPE = "unknown"
 class Holding:
     """The known state of an existing consumer; a field is None if a response does not show it.
 
-    In the effect of a write, None keeps the consumer's value.  ``resources`` is None if the service chooses the place
-    and the response is lost; a generation of None is the next one.
+    In the effect of a write, None keeps the consumer's value, with two exceptions: ``resources`` is None if the service
+    chose the place and the response is lost, and a generation of None is the next one.
 
     Attributes:
         resources: Amounts by provider uuid and class; sorted tuples, so that equal values are equal keys.
@@ -66,7 +66,7 @@ def amounts(resources: Mapping[str, Mapping[str, int]]) -> tuple[tuple[str, tupl
 
 @dataclass(frozen=True, slots=True)
 class ConsumerWrite:
-    """An operation set the holding of the consumer, or may have.
+    """A write that sets the holding of the consumer, or may do so.
 
     Attributes:
         expected: Precondition: ANY, ABSENT, PRESENT or a generation.
@@ -84,7 +84,7 @@ class ConsumerWrite:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerExtended:
-    """The lease of the consumer got another expiry, or none.
+    """A change of the expiry of the consumer's lease, or its removal.
 
     Attributes:
         shown: The consumer with the new expiry.
@@ -98,7 +98,7 @@ class ConsumerExtended:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRead:
-    """A response shows the consumer.
+    """A response that shows the consumer.
 
     Attributes:
         shown: None: the consumer holds nothing.
@@ -112,7 +112,7 @@ class ConsumerRead:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRefused:
-    """A write of the consumer was refused and changed nothing.
+    """A refused write of the consumer, which changed nothing.
 
     Attributes:
         why: "generation": the generation differs from ``given``; "missing": the consumer holds nothing; "held": it
@@ -121,8 +121,9 @@ class ConsumerRefused:
             of the same request.
         given: Generation in the request; None: the client expects that the consumer does not exist.
         actual: With "generation", the generation that the service states; None: the consumer does not exist.
-        request: Content of a POST /v1/claims request, as ``Holding.request``; None: another route.  An equal request
-            would have been answered with the holding, and "capacity" then implies that the consumer is as ``given``.
+        request: Content of a POST /v1/claims request, as ``Holding.request``; None: another route.  The refusal of such
+            a request implies that the consumer was not placed by an equal one; "capacity" also implies that it has the
+            generation ``given``.
     """
 
     consumer: str
@@ -134,7 +135,7 @@ class ConsumerRefused:
 
 @dataclass(frozen=True, slots=True)
 class ProviderWrite:
-    """A write that changes the generation of the provider.
+    """A write that raises the generation of the provider.
 
     Attributes:
         expected: Required generation; ANY; PRESENT; or ABSENT for a creation.
@@ -150,7 +151,7 @@ class ProviderWrite:
 
 @dataclass(frozen=True, slots=True)
 class ProviderUsed:
-    """A claim named the provider, whose generation rose by one, for this claim alone or for several written together.
+    """A claim that names the provider and raises its generation by one, alone or with claims of the same transaction.
 
     Attributes:
         consumer: The claiming consumer.
@@ -166,14 +167,14 @@ class ProviderUsed:
 
 @dataclass(frozen=True, slots=True)
 class ProvidersLeft:
-    """A write emptied the consumer, and the generation of each provider that it used rose by one."""
+    """A write that empties the consumer, and raises the generation of each provider that it used by one."""
 
     consumer: str
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderRead:
-    """A response shows the generation of the provider; None: the provider does not exist."""
+    """A response that shows the generation of the provider; None: the provider does not exist."""
 
     provider: str
     generation: int | None
@@ -181,7 +182,7 @@ class ProviderRead:
 
 @dataclass(frozen=True, slots=True)
 class ProviderRefused:
-    """A write of the provider was refused and changed nothing.
+    """A refused write of the provider, which changed nothing.
 
     Attributes:
         why: "generation": the generation differs from ``given``; "missing": the provider does not exist; "collision":
@@ -196,14 +197,14 @@ class ProviderRefused:
 
 @dataclass(frozen=True, slots=True)
 class ProviderGone:
-    """The provider was deleted."""
+    """A deletion of the provider."""
 
     provider: str
 
 
 @dataclass(frozen=True, slots=True)
 class NodeTouched:
-    """An operation on a bare metal node; the service writes the node's inventory, so its generation is not checked."""
+    """An operation on a bare metal node, whose generation is not checked because the service writes its inventory."""
 
     provider: str
 

@@ -6,8 +6,8 @@ No client writes meanwhile.  The keys:
 soundness      Violated invariants of the rows (tests/load/soundness.py), with the rows.
 providers      Id, uuid, generation, ids of parent and root.
 feed           Writer, number, provider id and kind of change; in this order.
-indices        ``database``: a newly built index; ``workers``: service, process, digest and, where it differs, the
-               index of each worker.
+indices        ``database``: a newly built index; ``workers``: for each worker its service, process and digest, and
+               its index if that differs.
 machines       ``nodes``: uuids; ``holders``: node and consumer, by allocations; ``records``: node and uuid of each
                active record.
 =============  =======================================================================================================
@@ -89,7 +89,7 @@ def inconsistencies(url: str) -> dict[str, list[str]]:
 
 
 def newest_numbers(url: str) -> dict[str, int]:
-    """Return the newest number of each feed writer, by id; an ended writer keeps its id here."""
+    """Return the newest number of each feed writer, by id; ids of ended writers, stored as negative, are positive."""
     with opened(url) as database, database.engine.connect() as db:
         return {str(abs(writer)): number for writer, number in db.execute(_NEWEST)}
 
@@ -97,7 +97,7 @@ def newest_numbers(url: str) -> dict[str, int]:
 def _workers(number: int, service: Service) -> list[dict[str, Any]]:
     """Return the index page of each worker of a service.
 
-    Parallel requests reach every worker sooner or later, because a busy worker accepts no more.
+    Parallel requests reach every worker sooner or later, because a busy worker accepts no further ones.
     """
     ask, until = caller.over_http(service.url), time.monotonic() + _WORKER_TIMEOUT
     answered: dict[int, dict[str, Any]] = {}
@@ -113,7 +113,7 @@ def _workers(number: int, service: Service) -> list[dict[str, Any]]:
 
 
 def _without_equal(workers: Iterable[Mapping[str, Any]], expected: str) -> Iterable[dict[str, Any]]:
-    """Yield the workers, without the indices that are as expected, which would make histories large."""
+    """Yield the workers without matching indices, which would make histories large."""
     for worker in workers:
         yield {key: value for key, value in worker.items() if key != "index" or worker["digest"] != expected}
 

@@ -10,13 +10,13 @@ from typing import Any
 from jepsen.history import FINAL, Event, Operation
 
 _UUID = re.compile(r"([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-#: Keys that are left out of the texts, because they rarely explain a violation.
-_PLAIN = frozenset({"project_id", "user_id", "consumer_type", "links", "mappings", "request_id"})
+#: Keys omitted from the texts, because they rarely explain a violation.
+_OMITTED = frozenset({"project_id", "user_id", "consumer_type", "links", "mappings", "request_id"})
 
 
 def client_of(process: int) -> str:
     """Return the name of a process of a history."""
-    return "after the run" if process == FINAL else f"client {process}"
+    return "the runner" if process == FINAL else f"client {process}"
 
 
 def call_of(operation: Operation) -> str:
@@ -32,7 +32,7 @@ def sent_by(operation: Operation) -> str:
 def answer_of(operation: Operation) -> str:
     """Return the response in one line: the status and its content."""
     if operation.status == 0:
-        return "no reply" if operation.is_open else "no connection"
+        return "no response" if operation.is_open else "no connection"
     reason = operation.code.removeprefix("placement.") or operation.detail
     return f"{operation.status} {shortened(reason) or compact(operation.reply)}".strip()
 
@@ -58,7 +58,7 @@ def shortened(text: str) -> str:
 
 
 def compact(document: Any) -> str:
-    """Return a JSON document as a short text: allocations as amounts at providers, without the plain keys."""
+    """Return a JSON document as a short text: allocations as amounts at providers, without the omitted keys."""
     if document is None:
         return ""
     return shortened(", ".join(_pieces(document)) if isinstance(document, Mapping) else _value(document))
@@ -66,7 +66,7 @@ def compact(document: Any) -> str:
 
 def _pieces(document: Mapping[str, Any]) -> Iterator[str]:
     for key, value in document.items():
-        if key in _PLAIN:
+        if key in _OMITTED:
             continue
         if isinstance(value, Mapping) and isinstance(value.get("resources"), Mapping):
             held = " ".join(f"{name} {amount}" for name, amount in value["resources"].items())

@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-#: Process of the reads after the run, when everything is healed and no client runs.
+#: Process of the runner, which prepares the objects before the clients begin, and reads them after the last nemesis.
 FINAL = -1
-#: Seconds after most events in which requests may be refused: the longest recovery of a database or a node, plus a
-#: request that began before.
+#: Seconds after most events in which requests may be refused: the longest recovery of a database or a node, plus the
+#: duration of a request that began before.
 AFTERMATH = 10.0
-#: Details of a 503 that guarantee that nothing was changed; with another detail, a change may be in effect.
+#: Details of a 503 that guarantee that nothing was changed; after another detail, a change may be in effect.
 _NOT_BEGUN = (
     "The database cannot be reached.",
     "The database does not answer the requests that wait for it.",
@@ -87,7 +87,7 @@ class Operation:
 
 
 class Lasting(Protocol):
-    """An interval of time without an end if it is open."""
+    """An interval of time; an open one has no end."""
 
     @property
     def began(self) -> int: ...
@@ -108,8 +108,8 @@ def _ends_before(first: Lasting, second: Lasting) -> bool:
 def is_outcome_known(path: str, status: int, body: Any) -> bool:
     """Whether a response says if the operation took effect.
 
-    A 5xx of a proxy, a 500 and no response (0) do not.  Nor does a 503 if the service carries out the request in
-    several transactions, because the first ones may be committed (docs: v1-claims-many).
+    The outcome is unknown after a 500, a 5xx of a proxy, or no response (0); also after a 503 if the service carries
+    out the request in several transactions, because the first ones may be committed (docs: v1-claims-many).
     """
     if status == 503 and path.startswith(_IN_SEVERAL_TRANSACTIONS):
         return False
@@ -120,7 +120,7 @@ def is_outcome_known(path: str, status: int, body: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A harm done by a nemesis.
+    """One occurrence of a nemesis.
 
     Attributes:
         began: Start of the harm.

@@ -15,7 +15,7 @@ from jepsen.violation import Check, Violation
 
 #: Violations printed per invariant.
 _MAX_PRINTED = 5
-#: Characters of a line about an operation; the picture has the full texts.
+#: Maximum length of a line about an operation; the picture shows the full text in a tooltip.
 _LINE_LENGTH = 240
 #: Operations drawn for a final state that violates an invariant by itself.
 _MAX_DRAWN = 40
@@ -27,7 +27,7 @@ def replay(path: Path, checks: Mapping[str, Check], svg: Path | None = None, max
     Args:
         checks: All checks, by name.
         svg: File of the picture; next to the history by default.  Further invariants get numbered files.
-        max_checks: Runs of a check to shorten the history.
+        max_checks: Maximum number of runs of a check to shorten the history.
 
     Returns:
         1 if there is a violation, else 0.
@@ -59,9 +59,9 @@ def _drawn(history: History, violation: Violation, check: Check, max_checks: int
     part = shortest(history, violation, check, max_checks)
     if part.operations:
         return part, f"Shortest violating part, {len(part.operations)} operations"
-    # Without operations, either the final state is wrong, or the search ran out of time.
+    # Without operations, either the final state violates the invariant, or the search ran out of time.
     alone = any(other.invariant == violation.invariant for other in check(part))
-    description = "The final state violates it by itself" if alone else "No short part was found"
+    description = "The final state alone violates the invariant" if alone else "No short violating part was found"
     calls = concerned(history, violation)
     if not calls:
         return part, f"{description}; no operation names the objects concerned.  Events"

@@ -20,12 +20,12 @@ class Row:
     """Counts of the operations that began after events of one nemesis, until the next event.
 
     Attributes:
-        refused: By error code, or by status if there is no code.
+        refused: Refusals by error code, or by status if there is no code.
         unavailable: Responses that guarantee that nothing was changed, because the database was unavailable; refused
-            connections; and reads without a response.
+            connections; and reads with an unknown outcome.
         unknown: Writes with an unknown outcome.
-        longest: Longest time without an acknowledged write, in seconds; ``recovered``: longest time until the first
-            one.
+        longest: Longest time without an acknowledged write, in seconds.
+        recovered: Longest recovery time, in seconds (``Recovery.seconds``).
     """
 
     events: int = 0
@@ -84,7 +84,7 @@ class Report:
         heads = (
             "nemesis",
             "events",
-            "calls",
+            "requests",
             "acknowledged",
             "refused",
             "unavailable",

@@ -118,14 +118,16 @@ class _Run:
     def __post_init__(self) -> None:
         self._workloads = [catalogue.workload(name)() for name in self.plan.workloads]
         self._stopped = threading.Event()
-        #: Inconsistencies left by earlier runs on this cluster; the schema of an older version lacks tables.
+        # The schema of an older version lacks tables.
         readable = self.cluster.shows_state and self.cluster.tree is None
+        #: Inconsistencies left by earlier runs on this cluster.
         self._flaws = final_state.inconsistencies(self.cluster.database_url) if readable else {}
-        self._begun = final_state.newest_numbers(self.cluster.database_url) if readable else {}
-        self._newest = self._begun if self.cluster.lost_tail else {}
+        #: Newest number of each feed writer when the run begins; the same if an earlier run may have lost commits.
+        self._numbers = final_state.newest_numbers(self.cluster.database_url) if readable else {}
+        self._numbers_before_gaps = self._numbers if self.cluster.lost_tail else {}
 
     def carry_out(self) -> list[Violation]:
-        """Run the workloads and the nemeses, and return the violations of the run itself: no recovery."""
+        """Run the workloads and the nemeses; return a violation if the cluster does not recover."""
         last = self._client(FINAL)
         for workload in self._workloads:
             workload.prepare(last)
@@ -138,9 +140,8 @@ class _Run:
         for client in working:
             client.result()
         if not self._recovers(last):
-            return [
-                Violation(RECOVERS, f"no service acknowledges writes within {RECOVERY:.0f} s after the last nemesis")
-            ]
+            sentence = f"not every service acknowledges writes within {RECOVERY:.0f} s after the last nemesis"
+            return [Violation(RECOVERS, sentence)]
         for workload in self._workloads:
             workload.finish(last)
         self._read_all(last)
@@ -157,8 +158,8 @@ class _Run:
             "seconds": self.plan.seconds,
             "seed": self.plan.seed,
             "flaws": self._flaws,
-            "newest": self._newest,
-            "begun": self._begun,
+            "newest": self._numbers_before_gaps,
+            "begun": self._numbers,
         }
         if not self.cluster.shows_state:
             description["skipped"] = "not checked: rows and indices at the end, because another implementation runs"
@@ -188,14 +189,14 @@ class _Run:
         try:
             workload.run(client, rng)
         finally:
-            self._stopped.set()  # if not set already, this client has failed, and so has the run
+            self._stopped.set()  # a client that fails before the end stops the others
 
     # --- nemeses ---
 
     def _harm(self) -> None:
         rng, end = random.Random(self.plan.seed), time.monotonic() + self.plan.seconds
         for number, name in enumerate(itertools.cycle(self.plan.nemeses)):
-            # The first nemesis comes however slow the machine is.
+            # The first nemesis always takes its turn, even on a slow machine.
             if self._stopped.wait(self.plan.peace) or (number and time.monotonic() + self.plan.peace > end):
                 break
             self._harm_once(catalogue.nemesis(name)(), rng)
@@ -253,12 +254,12 @@ def _changes_contents(effect: Effect) -> TypeGuard[ProviderWrite]:
 
 
 def _without_past(operation: Operation, events: Sequence[Event]) -> Operation | None:
-    """Return the part of an operation that can be checked despite stale responses during these events."""
+    """Return an operation as far as it can be checked although responses during these events may be stale, or None."""
     if operation.ended is None or not any(_during(operation, event) for event in events):
         return operation
     if operation.method == "GET" or not operation.succeeded:
         return None
-    # An acknowledged write is in effect; a request for several consumers may only have read some of them.
+    # An acknowledged write is in effect, but a claim may only have read a consumer that held its place already.
     return (
         replace(operation, ended=None, status=0, reply=None) if operation.path.startswith("/v1/claims") else operation
     )

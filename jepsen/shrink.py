@@ -1,9 +1,9 @@
 """The shortest part of a history that still violates an invariant.
 
-The operations are reduced by delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing
+The operations are reduced with delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing
 Input", IEEE Transactions on Software Engineering 28(2), 2002: the algorithm *ddmin*).  A shorter history must not
-violate the invariant merely because something is missing: without the write that other operations have read, every
-history is wrong.  Therefore an operation is removed only as far as a correct history stays correct without it:
+violate the invariant merely because something is missing: without a write whose value others have read, every history
+is wrong.  Therefore an operation is removed only as far as a correct history stays correct without it:
 
 - A read or a refused write changes nothing.  Removing it keeps a correct history correct.
 - An operation that may have changed something stays in the checked history as an *open* operation: its response is
@@ -13,8 +13,8 @@ history is wrong.  Therefore an operation is removed only as far as a correct hi
 
 So the remaining operations violate the invariant whatever the others did.  They may still be too few for a reader: of a
 write, a read of its value and a late read of the value before it, this rule removes the write, and then the first read
-looks wrong by itself.  Therefore some removed writes are put back: the fewest such that the violation disappears with
-any single operation; or, if finding these takes too long, the writes whose values the reads show.
+looks wrong by itself.  Therefore some removed writes are put back: the fewest that make the rest correct as soon as any
+one of the other operations is removed; or, if finding these takes too long, the writes whose values the reads show.
 
 All this relies on checks that treat open operations as described.
 """
@@ -33,7 +33,7 @@ from jepsen.effect_types import ConsumerRead, ConsumerWrite, ProviderUsed
 from jepsen.history import History, Operation
 from jepsen.violation import Check, Violation
 
-#: Runs of the check, and the seconds after which it is not run again; both apply to each of the two phases.
+#: Maximum number of runs of the check, and seconds after which it is not run again, for each of the two phases.
 MAX_CHECKS, MAX_SECONDS = 400, 30.0
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -43,7 +43,7 @@ def shortest(history: History, violation: Violation, check: Check, max_checks: i
 
     Args:
         violation: Result of ``check`` for the history.
-        max_checks: Runs of the check to remove operations, and again to put back writes.
+        max_checks: Maximum number of runs of the check to remove operations, and again to put back writes.
 
     Returns:
         A part in which no single operation can be removed; or the shortest part so far when the runs or the time are
@@ -67,7 +67,7 @@ def shortest(history: History, violation: Violation, check: Check, max_checks: i
 def concerned(history: History, violation: Violation) -> list[Operation]:
     """Return the operations that may have changed the objects that a violation names by uuid.
 
-    For a violation of the final state, whose cause among these operations is unknown.
+    If the final state alone violates an invariant, its cause is among these operations.
     """
     subject = _subject(violation)
     return (
@@ -109,12 +109,12 @@ class _Search:
         self._left, self._deadline = self._left + self._max_checks, time.monotonic() + MAX_SECONDS
 
         def suffice(back: Collection[int], *, as_open: bool) -> bool:
-            """Whether each part without one operation is correct once these writes are back, perhaps as open ones."""
+            """Whether each part without one operation is correct if these writes are put back, as open ones or not."""
             opened = {*back} if as_open else set()
             parts = (({*kept, *back} - {number} - opened, opened | self._changes & {number}) for number in kept)
             return not any(self._found(*part) for part in parts) and not self._is_over()
 
-        # With their responses they leave less to search, but there may be another violation among them.
+        # With their responses, the writes leave less to search, but may violate the invariant among themselves.
         for holds in (functools.partial(suffice, as_open=False), functools.partial(suffice, as_open=True)):
             if holds(()):
                 return []
@@ -160,7 +160,7 @@ class _Search:
 
 
 def ddmin(items: Sequence[int], holds: Callable[[Sequence[int]], bool]) -> list[int]:
-    """Return a part of the items for which ``holds`` is true, and from which no single item can be removed.
+    """Return a part of the items for which ``holds`` is true, but is false without any single item.
 
     Args:
         holds: Predicate that is true for all items.

@@ -56,7 +56,7 @@ text { fill: #1a1a1a; }
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Span:
-    """A drawn interval; ``until`` is None if it has no end."""
+    """The interval of an operation or an event, and the width of its texts; ``until`` is None if it has no end."""
 
     since: int
     until: int | None
@@ -119,7 +119,7 @@ class _Picture:
         self._bottom = self._top + len(self._lanes) * (_BOX + _GAP)
 
     def _lanes_of(self, calls: Sequence[_Span]) -> dict[tuple[int, int], int]:
-        """Return the row of each lane; a process gets another lane below while one of its operations is open."""
+        """Return the row of each lane; a process continues in another lane below an open operation."""
         by_process: dict[int, list[_Span]] = defaultdict(list)
         for call in calls:
             assert isinstance(call.drawn, Operation)

@@ -1,4 +1,4 @@
-"""Check of POST /v1/claims with ``all_or_nothing`` and a lost response: it took effect for all consumers, or for none.
+"""Check of lost POST /v1/claims requests with ``all_or_nothing``: each took effect for all its consumers, or for none.
 
 A request certainly took effect for a consumer if no order of the other operations explains the responses about that
 consumer.  By the end of the first such response, each other consumer also holds its place by this request, or held one
@@ -6,7 +6,7 @@ by an equal request before.  If no order of the operations on such a consumer al
 one consumer was placed and another was not.  Each consumer is judged by itself, with full freedom for the others, so
 every violation is real, but not every error is found.
 
-Repetitions of a request count as one request, because it is unknown which of them took effect.
+Repetitions of a request count as one request, because the one that took effect is unknown.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class _First:
 
 @dataclass(frozen=True, slots=True)
 class _Following:
-    """An operation that takes effect only after one of those."""
+    """An operation that takes effect only after an ``_Answered`` or a ``_First``."""
 
     call: Any
 
 
 class _Model:
-    """A consumer, and whether the operation that others must follow has taken effect."""
+    """The model of a consumer, and whether an ``_Answered`` or a ``_First`` has taken effect."""
 
     def __init__(self, consumer: Register) -> None:
         self._consumer = consumer
@@ -74,7 +74,7 @@ class _Model:
 
 
 def _may_hold(state: State, write: ConsumerWrite) -> bool:
-    """Whether the consumer may hold its place by an equal request; before a loss it may have held anything."""
+    """Whether the consumer may hold its place by an equal request; after a loss its holding is unknown."""
     if not isinstance(state, Present):
         return state is not None
     assert write.after is not None
@@ -82,7 +82,7 @@ def _may_hold(state: State, write: ConsumerWrite) -> bool:
 
 
 def all_or_nothing(history: History) -> Iterator[Violation]:
-    """Yield the lost requests that certainly took effect for one consumer, and certainly not for another."""
+    """Yield a violation for each lost request that certainly took effect for one consumer and not for another."""
     calls: dict[str, list[Operation]] = defaultdict(list)
     others = set()
     for operation in history.operations:
@@ -137,7 +137,7 @@ def _marked(timed: Sequence[Timed], numbers: Collection[int], mark: Callable[[An
 
 
 def _answered(timed: Sequence[Timed], numbers: Collection[int], until: int) -> Timed:
-    """Return the fact that one of these requests placed the consumer by a point in time."""
+    """Return an operation that requires a placement of the consumer by one of these requests until a point in time."""
     # The write begins first; the expiry of its lease begins later.
     first = min((each for each in timed if each.number in numbers), key=lambda each: each.began)
     assert isinstance(first.call, ConsumerWrite | AnyTime)
@@ -149,6 +149,6 @@ def _is_right(timed: Sequence[Timed], events: Sequence[Event]) -> bool:
 
 
 def _verdict(known: Sequence[Timed], judged: Sequence[Timed], events: Sequence[Event]) -> Verdict:
-    """Judge operations on a consumer, in place of all those known."""
+    """Search for an order of some operations on a consumer; losses depend on all operations."""
     model = _Model(Register(events, known))
     return linearizable.check([*judged, *losses(events, known)], model, [(False, None)])

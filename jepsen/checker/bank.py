@@ -2,7 +2,7 @@
 
 Each client moves VCPU between two of its accounts, and each of its writes also raises its holding of its own resource
 class, its *ticks*, by one.  So a read shows a sum, which never changes, and a vector of ticks, which says exactly which
-writes it has seen: a vector clock.  The bank begins with a sum and with ticks that no write has raised yet.
+writes it includes: a vector clock.
 
 Rules for each read: its sum is the constant; it includes every tick acknowledged before it began, and no tick of a
 write that began after it ended; any two vectors are comparable; and of two successive reads, whichever workers served
@@ -36,13 +36,13 @@ Ticks = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A write that took effect, or may have; it gave ``client`` the tick ``tick``."""
+    """A write that took effect, or may have; it raised the tick of ``client`` to ``tick``."""
 
     number: int
     client: int
     tick: int
     began: int
-    ended: float  #: infinity if the outcome is unknown
+    ended: float  #: Infinity if the outcome is unknown.
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Epoch:
 
 
 def bank(history: History) -> list[Violation]:
-    """Return reads that are not a committed state, or that no order of the commits explains."""
+    """Return violations by reads that show no committed state, or that no order of the commits explains."""
     described = history.run.get("bank")
     if described is None:
         return []
@@ -101,7 +101,7 @@ def bank(history: History) -> list[Violation]:
             ]
             lower, upper = _start(following, clients)
             if not _is_prefix(epoch, before, tuple(map(max, lower, _kept(epoch, clients))), upper):
-                sentence = f"after the loss ticks begin at {upper}, which is not a prefix of the commits before it"
+                sentence = f"after the loss, ticks begin at {upper}, which is no prefix of the commits before it"
                 violations.append(Violation("bank: a prefix survives", sentence, _shown_by(following)))
             before = lower
     return violations
@@ -111,7 +111,7 @@ def bank(history: History) -> list[Violation]:
 
 
 def _includes_acknowledged(epoch: Epoch, before: Ticks) -> Iterator[Violation]:
-    """Yield reads that lack a write acknowledged before they began, or show one that began after they ended."""
+    """Yield violations by reads that lack a write acknowledged before them, or show one that began after them."""
     for client, initial in enumerate(before):
         own = [transfer for transfer in epoch.transfers if transfer.client == client]
         known = _Highest(
@@ -122,18 +122,18 @@ def _includes_acknowledged(epoch: Epoch, before: Ticks) -> Iterator[Violation]:
             shown = statement.ticks[client]
             acknowledged_tick, number = known.before(statement.began)
             if shown < acknowledged_tick:
-                sentence = f"client {client} shows tick {shown}, but {acknowledged_tick} was acknowledged before"
+                sentence = f"tick {shown} of client {client} is shown, but {acknowledged_tick} was acknowledged before"
                 yield Violation("bank: reads include acknowledged writes", sentence, (number, statement.number))
             latest, _ = begun.before(statement.ended)
             if shown > max(latest, initial):
-                sentence = f"client {client} shows tick {shown}, but {max(latest, initial)} is the last one begun"
+                sentence = f"tick {shown} of client {client} is shown, but {max(latest, initial)} is the last one begun"
                 yield Violation("bank: no out-of-thin-air reads", sentence, (statement.number,))
 
 
 def _out_of_thin_air(
     statements: Sequence[Statement], transfers: Sequence[Transfer], clients: range
 ) -> Iterator[Violation]:
-    """Yield reads around a loss that show a write that began after they ended, in any epoch."""
+    """Yield violations by reads around a loss that show a write begun after they ended, in any epoch."""
     begun = [
         _Highest(
             (transfer.began, transfer.tick, transfer.number) for transfer in transfers if transfer.client == client
@@ -144,12 +144,12 @@ def _out_of_thin_air(
         for client, shown in enumerate(statement.ticks):
             latest, _ = begun[client].before(statement.ended)
             if shown > max(latest, 0):
-                sentence = f"client {client} shows tick {shown}, but {max(latest, 0)} is the last one begun"
+                sentence = f"tick {shown} of client {client} is shown, but {max(latest, 0)} is the last one begun"
                 yield Violation("bank: no out-of-thin-air reads", sentence, (statement.number,))
 
 
 def _separable(around: Sequence[Statement], epoch: Epoch, following: Epoch, clients: range) -> Iterator[Violation]:
-    """Yield reads around a loss that do not divide into a state before it and a state after it."""
+    """Yield a violation unless the reads around a loss divide into an order before it and an order after it."""
     # A read that overlaps two losses may be between them.
     within = [statement for statement in around if statement.began >= epoch.began and statement.ended < following.ended]
     separation, sides = _Separation(within), {True: _Chain(epoch.statements), False: _Chain(following.statements)}
@@ -164,7 +164,7 @@ def _separable(around: Sequence[Statement], epoch: Epoch, following: Epoch, clie
         ):
             possible = [is_before for is_before in possible if not is_before]
         if not possible or (len(possible) == 1 and not separation.put(index, is_before=possible[0])):
-            sentence = f"{statement.ticks} around a loss is a state neither before nor after it"
+            sentence = f"{statement.ticks}, read around a loss, is a state neither before nor after it"
             yield Violation("bank: one commit order", sentence, (statement.number,))
             return
     if not separation.is_possible():
@@ -179,7 +179,7 @@ class _Chain:
         self._ordered = sorted((sum(statement.ticks), statement.number, statement) for statement in statements)
 
     def may_have(self, statement: Statement) -> bool:
-        """Whether the read is compatible with all of these; by order and time it suffices to compare the nearest."""
+        """Whether the read is compatible with the chain; comparing the nearest ones by order and time suffices."""
         index = bisect.bisect_left(self._ordered, (sum(statement.ticks),))
         nearest = [other for _, _, other in self._ordered[max(index - 1, 0) : index + 1]]
         nearest += [other for _, _, other in reversed(self._ordered) if other.ended < statement.began][:1]
@@ -199,8 +199,9 @@ def _exclude_each_other(statement: Statement, other: Statement) -> bool:
 class _Separation:
     """The division of reads into those before a loss and those after it.
 
-    Of two reads that exclude each other the earlier one is before it, with all reads that ended earlier.  This is a
-    2-SAT formula, so trying one side and then the other never needs backtracking.
+    Two reads that exclude each other are on different sides.  With a read, all reads that ended earlier are before the
+    loss, or all reads that began later are after it.  This is a 2-SAT formula, so trying one side and then the other
+    never needs backtracking.
     """
 
     def __init__(self, statements: Sequence[Statement]) -> None:
@@ -213,7 +214,7 @@ class _Separation:
         self._is_before: dict[int, bool] = {}
 
     def put(self, index: int, *, is_before: bool) -> bool:
-        """Assign a read to a side, with all reads that follow from it; return False, unchanged, if impossible."""
+        """Assign a read, and all reads that this implies, to sides; return False, changing nothing, if impossible."""
         chosen, unexplored = dict(self._is_before), [(index, is_before)]
         while unexplored:
             index, is_before = unexplored.pop()
@@ -255,11 +256,11 @@ class _Highest:
 
 
 def _ordered(statements: Sequence[Statement]) -> Iterator[Violation]:
-    """Yield reads whose vectors are not comparable, or that go back in time."""
+    """Yield violations by reads whose vectors are not comparable, or that go back in time."""
     chain = sorted(statements, key=lambda statement: sum(statement.ticks))
     for statement, following in pairwise(chain):
         if not _at_most(statement.ticks, following.ticks):
-            sentence = f"{statement.ticks} and {following.ticks} are not comparable"
+            sentence = f"the ticks {statement.ticks} and {following.ticks} are not comparable"
             yield Violation("bank: one commit order", sentence, sorted((statement.number, following.number)))
     newest: Statement | None = None
     ended = iter(sorted(statements, key=lambda statement: statement.ended))
@@ -270,15 +271,15 @@ def _ordered(statements: Sequence[Statement]) -> Iterator[Violation]:
                 newest = earlier
             earlier = next(ended, None)
         if newest is not None and not _at_most(newest.ticks, statement.ticks):
-            sentence = f"{statement.ticks} after {newest.ticks}"
+            sentence = f"the ticks {statement.ticks} are shown after {newest.ticks}"
             yield Violation("bank: monotonic reads", sentence, (newest.number, statement.number))
 
 
 def _start(epoch: Epoch, clients: range) -> tuple[Ticks, Sequence[float]]:
     """Return the smallest and the greatest vector with which an epoch may have begun.
 
-    A client's ticks began one below its first acknowledged write in the epoch, or at the lowest tick that a read of it
-    shows; lower if open writes from before may have raised them since.
+    A client's ticks began one below its first acknowledged write in the epoch, or at the lowest tick that a read shows,
+    whichever is lower; lower still if open writes from before the epoch may have raised them since.
     """
     lower, upper = [], []
     for client in clients:
@@ -395,7 +396,7 @@ def _statements(history: History, classes: Sequence[str]) -> list[Statement]:
 
 
 def _sums(operation: Operation) -> Mapping[str, int]:
-    """Return the used amounts by class that a read shows."""
+    """Return the total usage by class that a read shows."""
     sums: dict[str, int] = defaultdict(int)
     for amounts in _amounts(operation):
         for name, amount in amounts.items():

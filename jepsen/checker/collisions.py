@@ -1,4 +1,4 @@
-"""Check of collision refusals: no request is refused merely because of concurrent requests.
+"""Check of collisions: no request is refused merely because of concurrent requests.
 
 The service retries a write that collides with others up to ten times (docs/reliability.rst, "Concurrent writers"), so a
 client sees a collision only after ten losses in a row, or after a minute.  Collisions share the code
@@ -31,7 +31,7 @@ _VARIABLE = re.compile(r"[0-9a-fA-F-]{36}|(?<=/inventories/)[A-Z0-9_]+|(?<=/trai
 
 
 def collisions(history: History, ceilings: Mapping[tuple[str, str], float] = CEILINGS) -> list[Violation]:
-    """Return the routes on which more requests than the ceiling were refused for collisions.
+    """Return a violation for each route whose refusals for collisions exceed its ceiling.
 
     Refusals during an event, such as a foreign session that holds a lock, do not count.
     """

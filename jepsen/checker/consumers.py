@@ -1,6 +1,7 @@
 """Check of consumers as linearizable registers of owner, type, holding, generation, lease and request.
 
-The request is the POST /v1/claims request that placed the consumer: only an equal request is answered with the holding.
+The request is the POST /v1/claims request that placed the consumer: only the response to an equal request shows the
+holding.
 """
 
 from __future__ import annotations
@@ -48,8 +49,7 @@ class LeaseExpiry:
 class AnyTime:
     """An operation during an event that moves a clock, when leases may expire and become active again.
 
-    A clock that goes back reactivates a lease, and if each process has its own clock, the lease has expired for some
-    only.
+    A clock that goes back reactivates a lease; and if each process has its own clock, a lease expires only for some.
     """
 
     call: ConsumerRead | ConsumerWrite | ConsumerExtended | ConsumerRefused
@@ -70,7 +70,7 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The consumer is back in a state before the end of the event with this number."""
+    """The consumer is in some state from before the end of the event with this number, which lost commits."""
 
     event: int
 
@@ -80,7 +80,7 @@ State = Present | Lost | None
 
 
 def consumers(history: History) -> list[Violation]:
-    """Return the consumers for which no order of the operations explains all responses."""
+    """Return a violation for each consumer for which no order of the operations explains all responses."""
     violations = []
     for consumer, operations in by_consumer(history.operations, history.events).items():
         model = Register(history.events, operations)
@@ -114,10 +114,10 @@ def by_consumer(operations: Iterable[Operation], events: Iterable[Event] = ()) -
 
 
 def _during_expiry_changes(operations: Sequence[Timed]) -> Iterator[Timed]:
-    """Let reads during a change of the expiry take the lease for expired.
+    """Allow reads during a change of the expiry to show the lease as expired.
 
-    The change is in time by the clock when it holds its lock.  Until its commit readers see the old expiry, which may
-    pass meanwhile (docs: v1-claims-extend).
+    The change is compared with the clock once it holds its lock.  Until it commits, readers see the old expiry, which
+    may pass meanwhile (docs: v1-claims-extend).
     """
     new_ends = [each for each in operations if _changes_expiry(each.call)]
     ends = [each for each in operations if isinstance(each.call, LeaseExpiry)]
@@ -204,7 +204,7 @@ class Register:
         raise TypeError(operation.call)
 
     def _states_before(self, event: int) -> Sequence[State]:
-        """Return the states before the end of an event to which a loss may go back."""
+        """Return the states that a loss in this event may restore."""
         if event not in self._before:
             # The expiry of a lease that is still active begins later.
             leased = any(isinstance(each.call, LeaseExpiry) for each in self._operations)
@@ -218,7 +218,7 @@ class Register:
         return self._before[event]
 
     def _writes_before(self, event: Event) -> Sequence[ConsumerWrite | None]:
-        """Return the writes that may be the last surviving one after a loss; None: perhaps none survives."""
+        """Return the writes that may be the last one to survive a loss; None among them: perhaps none survives."""
         writes: list[registers.Write[ConsumerWrite | None]] = []
         for each in self._operations:
             call = each.call.call if isinstance(each.call, AnyTime) else each.call
@@ -232,14 +232,14 @@ class Register:
 
 
 def _at_any_time(state: State) -> Sequence[State]:
-    """Return the state with its lease expired, and active, if it may have a lease."""
+    """Return the state with an active and with an expired lease, if it may have one."""
     if isinstance(state, Present) and state.holding.ends != NEVER:
         return [replace(state, is_expired=False), replace(state, is_expired=True)]
     return [state]
 
 
 def _as_written(write: ConsumerWrite, *, leased: bool) -> Holding:
-    """Return the state of the consumer that the write alone implies."""
+    """Return the holding that the write alone implies."""
     assert write.after is not None
     ends = UNKNOWN if leased else NEVER
     generation = write.after.generation
@@ -316,7 +316,7 @@ def _read(state: Present | None, read: ConsumerRead) -> Iterable[State]:
 def _refused(state: Present | None, refusal: ConsumerRefused) -> Iterable[State]:
     request = refusal.request
     if state is not None and _is_active(state) and request not in (None, UNKNOWN) and state.holding.request == request:
-        # An equal request is answered with the holding of the consumer.
+        # An equal request would have succeeded, with the holding of the consumer.
         return []
     match refusal.why:
         case "held":
@@ -342,7 +342,7 @@ def _has_generation(state: Present | None, generation: int | None) -> Iterable[S
 
 
 def _agreed(known: Holding, shown: Holding) -> Holding | None:
-    """Return the combined knowledge about a consumer; None if the response contradicts the known state."""
+    """Return the known holding, completed from a response; None if the response contradicts it."""
     fields = {}
     for name in Holding.__slots__:
         before, now = getattr(known, name), getattr(shown, name)

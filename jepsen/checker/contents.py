@@ -10,8 +10,9 @@ Not checked:
 
 - The upper bound of a read.  It reads the generation first, so it may show an older generation with newer contents (ADR
   5).
-- Generations of a provider that may have been created several times, which begin at 0 each time: only times count. The
-  same holds for writes whose responses show no generation: reshapes, DELETE, aggregates before 1.19, names.
+- Generations of a provider that may have been created several times, because they begin at 0 each time; its reads and
+  writes are ordered by time only.  So are writes whose responses show no generation: reshapes, DELETE, aggregates
+  before 1.19, names.
 - Reads during an event that loses the last commits.  Earlier writes may survive it or not; the bank checks that all
   objects go back to the same commit.
 - Providers that the history does not create, and providers of bare metal nodes, whose inventory the service writes.
@@ -39,7 +40,7 @@ from jepsen.violation import Violation
 
 
 class _Rest(Enum):
-    """Effect of a write on keys that it does not name, other than a value."""
+    """The effect of a write on keys that it does not name, if that is not a value."""
 
     #: The provider was deleted.
     GONE = "gone"
@@ -50,16 +51,16 @@ class _Rest(Enum):
 _INVENTORIES, _TRAITS, _AGGREGATES, _NAME = _KINDS = ("inventories", "traits", "aggregates", "name")
 #: Key of the kinds with a single value; the key of an inventory is its class.
 _ALL = ""
-#: Writes that a violation names, of the possible ones and of the others.
+#: Maximum number of writes that a violation names: of the possible ones, and of those with the shown value.
 _NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
 class _Stated:
-    """Contents of one kind that an operation writes or shows.
+    """The contents of one kind that an operation writes or shows.
 
     Attributes:
-        rest: Value of all keys not named; None: no such inventory.
+        rest: Value of all keys not in ``values``; None: no such inventory.
         generation: Generation of the provider after the write, or shown with the contents; None: unknown.
     """
 
@@ -80,7 +81,7 @@ class _Write:
 
 
 def contents(history: History) -> list[Violation]:
-    """Return the reads of contents that no acknowledged or open write explains."""
+    """Return violations by reads of contents that no acknowledged or open write explains."""
     lives = Counter(_created(operation) for operation in history.operations if operation.succeeded or operation.is_open)
     nodes = {
         effect.provider
@@ -137,7 +138,7 @@ def _registers(
 def _unexplained(
     operation: Operation, stated: _Stated, registers: _Registers, dated: set[Any], history: History
 ) -> Iterator[Violation]:
-    """Yield the values that a read should not show."""
+    """Yield violations by the values of a read that no possible write has written."""
     generation = stated.generation if stated.provider in dated else None
     for key, writes in registers[stated.provider, stated.kind].items():
         value = stated.values.get(key, stated.rest)
@@ -180,7 +181,7 @@ def _possible(
 
 
 def _without_loss(operation: Operation, events: Sequence[Event]) -> tuple[float, float]:
-    """Return the period around a read without lost commits; generations repeat beyond it."""
+    """Return the period around a read in which no commits are lost; beyond it, generations repeat."""
     assert operation.ended is not None
     later = (event.began for event in events if event.loses_tail and event.began > operation.ended)
     return kept_since(events, operation.ended), min(later, default=math.inf)
@@ -294,6 +295,6 @@ def _inventories(document: Mapping[str, Any]) -> dict[str, Hashable]:
 
 
 def _inventory(record: Mapping[str, Any]) -> Inventory:
-    """Return an inventory with its ratio in single precision, as MySQL stores it."""
+    """Return an inventory with its allocation ratio in single precision, as MySQL stores it."""
     inventory = Inventory.of(record)
     return dataclasses.replace(inventory, allocation_ratio=float(np.float32(inventory.allocation_ratio)))

@@ -1,8 +1,8 @@
 """Losses: events after which the last commits may be missing, all after some commit.
 
-A loss is an operation of the search like any other: it takes effect at some time during the event, or never, and puts
-an object back into an earlier state, or into the result of an operation that had begun by then.  Later reads narrow
-that down to one state, with which everything later must agree.  The bank, whose reads show many objects at once, checks
+The search treats a loss like any other operation: it takes effect at some time during the event, or never, and restores
+an earlier state of the object, or the result of an operation that had begun by then.  Later reads narrow the state
+down, and all later responses must agree with it.  The bank, whose reads show many objects at once, checks
 that all objects go back to the same commit.
 """
 
@@ -23,7 +23,7 @@ class Loss:
 
 
 def losses(events: Sequence[Event], operations: Sequence[Timed]) -> Iterator[Timed]:
-    """Yield the losses that overlap the operations on an object."""
+    """Yield the losses that overlap the operations on an object, as optional operations."""
     first = min(each.began for each in operations)
     last = max(each.began if each.ended is None else each.ended for each in operations)
     for number, event in enumerate(events):

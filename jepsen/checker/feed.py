@@ -1,8 +1,8 @@
-"""Check of the change feed at the end of a run, by which every worker follows the database (docs/adr/0004).
+"""Check of the rows of the change feed after a run: no gaps, and a row for each change (docs/adr/0004).
 
 A writer's rows are kept for ``feed.RETENTION`` after its next number, or until it has been idle for ``feed.LIFETIME``.
-So a shorter run still has all its own rows, although rows of earlier runs on the same cluster may be deleted, unless
-clocks are moved.
+So all rows of a shorter run are still present, unless clocks are moved; rows of earlier runs on the same cluster may be
+deleted.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _BY_RESHAPE = 3
 
 
 def feed(history: History) -> list[Violation]:
-    """Return gaps in the numbers of writers, and changes without a row."""
+    """Return violations by gaps in the numbers of writers, and by changes without a row."""
     rows: Sequence[Sequence[Any]] | None = history.final.get("feed")
     if rows is None:
         return []
     numbers: dict[int, set[int]] = defaultdict(set)
     for writer, number, _, _ in rows:
         numbers[writer].add(number)
-    # A database does not reuse lost numbers: neither in this run, nor, after a loss in an earlier run on the same
-    # cluster, between the newest number of that run and the first of this one.
+    # Numbers lost with their commits are not used again.  They leave gaps in this run or, after a loss in an earlier
+    # run on the same cluster, between the newest number of that run and the first of this one.
     lossy = any(event.loses_tail for event in history.events)
     before: Mapping[str, int] = history.run.get("newest", {})
     return [*(() if lossy else _gaps(numbers, before)), *_missing(history, rows, numbers)]
@@ -73,7 +73,7 @@ def _missing(history: History, rows: Sequence[Sequence[Any]], numbers: Mapping[i
         if changes.SHAPE not in kinds[provider] and not (deleted and uuid in earlier):
             yield Violation("a feed row for each change", f"provider {uuid} has no row for its creation")
     for provider in kinds.keys() - present - {changes.NO_PROVIDER}:
-        # Ids ascend; without providers of an earlier run it is unknown which ids belong to this one.
+        # Ids ascend; without a provider of an earlier run, the first id of this run is unknown.
         is_of_this_run = not deleted or 0 < newest_before < provider
         if changes.GONE not in kinds[provider] and is_of_this_run:
             sentence = f"provider {provider} is gone, but its rows are {sorted(kinds[provider])}"

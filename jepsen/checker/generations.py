@@ -1,7 +1,7 @@
-"""Check of provider generations as registers with compare-and-set, which claims raise by one, alone or together.
+"""Check of provider generations as linearizable registers with compare-and-set and increments by claims.
 
-Claims written together raise a generation once, so each of them overlaps each other one (docs: api-claims).
-Generations of bare metal nodes are not checked, because the service itself writes their inventories.
+Claims written in one transaction raise a generation once, and all overlap in time (docs: api-claims).  Generations of
+bare metal nodes are not checked, because the service itself writes their inventories.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _UNBOUNDED = sys.maxsize
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """A claim named the provider, or may have; as ``ProviderUsed``, but equal for claims with equal responses."""
+    """A claim that names the provider, or may do so: a ``ProviderUsed`` that is equal for equal responses."""
 
     shown: int | None = None
 
@@ -58,7 +58,7 @@ State = Existing | None
 
 
 def generations(history: History) -> list[Violation]:
-    """Return the providers for which no order of the operations explains all generations shown."""
+    """Return a violation for each provider for which no order of the operations explains all generations shown."""
     violations = []
     for provider, operations in by_provider(history.operations).items():
         created = any(isinstance(each.call, ProviderWrite) and each.call.expected is ABSENT for each in operations)
@@ -102,7 +102,7 @@ def by_provider(operations: Sequence[Operation]) -> Mapping[str, list[Timed]]:
 
 
 def _classes(operations: Sequence[Operation]) -> Mapping[str, set[str]]:
-    """Return the classes in which each provider created by these operations ever had inventory, by its uuid."""
+    """Return the classes of all inventories that a provider ever had, by uuid, for providers created meanwhile."""
     created = (effect for operation in operations for effect in effects(operation) if isinstance(effect, ProviderWrite))
     classes: dict[str, set[str]] = {effect.provider: set() for effect in created if effect.expected is ABSENT}
     for provider, name in inventories(History({}, [*operations], [])):
@@ -138,7 +138,7 @@ def _held_by(call_effects: Iterable[Effect]) -> Mapping[str, set[str]]:
 
 
 def _left(call_effects: Sequence[Effect], held: Mapping[str, set[str]]) -> Iterator[str]:
-    """Yield the providers that the operation may have changed only by emptying consumers."""
+    """Yield the providers that the operation changes only if its emptied consumers used them."""
     emptied = [effect.consumer for effect in call_effects if isinstance(effect, ProvidersLeft)]
     named = {effect.provider for effect in call_effects if isinstance(effect, ProviderUsed | ProviderWrite)}
     yield from set().union(*(held.get(consumer, ()) for consumer in emptied)) - named
@@ -155,7 +155,7 @@ class Generation:
 
     Args:
         highest_shown: Highest generation that any operation shows or states.  Optional claims are tried only up to the
-            next one, since no operation can tell higher ones apart.
+            next one, since no operation distinguishes higher generations.
         deleted: Whether an operation deletes the provider, so that a loss may go back to an earlier life with a higher
             generation.
     """

@@ -1,4 +1,4 @@
-"""Bounds of the holdings of consumers at each time, by the operations of a history.
+"""Possible holdings of consumers at each time, by the operations of a history.
 
 Leases expire by themselves.  From the earliest possible expiry on, the consumer may hold nothing; from the latest one
 on it holds nothing for certain, if the database's clock is known and no other operation may have written the consumer
@@ -51,7 +51,7 @@ class Held:
 
 
 NOTHING = Held()
-#: Stand-ins for all classes, and for an amount larger than any other.
+#: Placeholders for every class, and for an amount larger than any other.
 EVERY_CLASS, UNLIMITED = "*", 1e12
 
 
@@ -64,7 +64,7 @@ class _Written:
 
     @property
     def ended(self) -> int | None:
-        """End of the operation; None also if it may have had no effect despite its response."""
+        """End of the operation; None if it has no response, or may have had no effect despite its response."""
         certain = not isinstance(self.effect, ConsumerWrite) or self.effect.certain
         return self.operation.ended if certain else None
 
@@ -73,8 +73,8 @@ def holdings(history: History, *, ends_at_once: bool) -> dict[str, Register[Held
     """Return the register of each consumer that the history writes.
 
     Args:
-        ends_at_once: Whether a consumer holds nothing from the expiry of its lease on, as the v1 API and claims see it;
-            otherwise it may hold its resources until a sweep.
+        ends_at_once: Whether a consumer holds nothing from the expiry of its lease on, as in the v1 API and for the
+            capacity check; otherwise it may hold its resources until a sweep.
     """
     written: dict[str, list[_Written]] = defaultdict(list)
     shown = records(history)
@@ -98,7 +98,7 @@ def holdings(history: History, *, ends_at_once: bool) -> dict[str, Register[Held
 def _with_node(
     effect: ConsumerWrite, operation: Operation, shown: Mapping[str, Mapping[str, Any]]
 ) -> ConsumerWrite | None:
-    """Return a request for a node completed from its shown record; None if it got no node."""
+    """Return the effect of a request for a node, completed from the record shown later; None if it got no node."""
     record = shown.get(effect.consumer)
     if record is None or not operation.path.startswith("/baremetal"):
         return effect
@@ -167,7 +167,7 @@ class _Clock:
 
     @classmethod
     def of(cls, history: History) -> _Clock | None:
-        """Return None if no response shows the clock, or if the responses contradict each other."""
+        """Return the range that all responses imply; None if no response shows the clock, or if they contradict."""
         min_offset, max_offset = -math.inf, math.inf
         for operation in history.operations:
             for reading in _clock_readings(operation):
@@ -254,7 +254,8 @@ def _is_extended(lease: _Written, written: Sequence[_Written]) -> bool:
 def _followed_at(lease: _Written, first: int, written: Sequence[_Written]) -> int | None:
     """Return the time by which the lease has expired, because a claim found that the consumer held nothing.
 
-    It is just before the claim began, although the lease may have expired during it: the expiry has no effect after it.
+    The time is just before the claim began.  The lease may also have expired during the claim, but the expiry has no
+    effect after the claim.
     """
     times = (
         other.operation.began
@@ -269,7 +270,7 @@ def _followed_at(lease: _Written, first: int, written: Sequence[_Written]) -> in
 
 
 def _between(lease: _Written, until: int, written: Sequence[_Written]) -> list[_Written]:
-    """Return other operations that may have written the consumer or its lease from the operation until a time."""
+    """Return other operations that may have written the consumer or its lease from the start of a lease to a time."""
     began = lease.operation.began
     return [
         other

@@ -11,7 +11,7 @@ from jepsen.violation import Violation
 
 
 def indices(history: History) -> list[Violation]:
-    """Return the workers whose index differs from a newly built one, with the first difference."""
+    """Return a violation for each worker whose index differs from a newly built one, with the first difference."""
     final = history.final.get("indices")
     if final is None:
         return []
@@ -27,12 +27,12 @@ def indices(history: History) -> list[Violation]:
 
 #: Inconsistency that a reduction of an inventory below its usage explains; the check of refusals judges each claim.
 _OVERUSED = "more used than there is"
-#: Inconsistency that may be a wrong order: the database's clock orders changes that raise no generation.
+#: Inconsistency that a jump of the database's clock explains: the clock orders changes that raise no generation.
 _FALSE_EVENT = "an event that is not true"
 
 
 def soundness(history: History) -> list[Violation]:
-    """Return the broken invariants of the rows that held when the run began."""
+    """Return a violation for each invariant of the rows that the run has broken."""
     before: Mapping[str, list[str]] = history.run.get("flaws", {})
     final: Mapping[str, list[str]] = history.final.get("soundness", {})
     allowed = {_OVERUSED: _reduced(history)}
@@ -61,7 +61,7 @@ def _reduced(history: History) -> set[str]:
 
 
 def _first(shown: Mapping[str, Any], built: Mapping[str, Any]) -> str:
-    return next(_differences("", shown, built), "they differ")
+    return next(_differences("", shown, built), "the digests differ")
 
 
 def _differences(path: str, shown: Any, built: Any) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Check of leases: they expire once, on time by the database's clock, and cannot be extended afterwards.
 
-The check ``refusals`` covers that expired resources are free at once.
+The check ``refusals`` verifies that expired resources are free at once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jepsen.violation import Violation
 
 
 def leases(history: History) -> list[Violation]:
-    """Return the responses about consumers with leases that contradict their expiry."""
+    """Return violations by responses that contradict the expiry of leases."""
     leased = {
         effect.consumer
         for operation in history.operations
@@ -68,9 +68,9 @@ def _judged(
 
 
 def _may_be_expired(history: History, operation: Operation, consumer: str) -> bool:
-    """Whether the lease may have expired for a reader while concurrent extensions are not committed yet.
+    """Whether a reader may see the lease as expired because a concurrent extension is not committed yet.
 
-    Until an extension is committed, a GET sees the old expiry, which may pass meanwhile (docs: v1-claims-extend).
+    Until the extension is committed, a GET sees the old expiry, which may pass meanwhile (docs: v1-claims-extend).
     Other requests wait for the commit.
     """
     assert operation.ended is not None

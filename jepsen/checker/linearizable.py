@@ -1,4 +1,4 @@
-"""Check of linearizability: whether each operation on an object can have taken effect at one point within its time.
+"""Check of linearizability: each operation on an object takes effect at one point in time between its start and end.
 
 A search over configurations: the state of the object, and the set of pending operations that have taken effect.  Events
 are processed in order, and an operation takes effect no earlier than the return of some operation requires
@@ -6,9 +6,9 @@ are processed in order, and an operation takes effect no earlier than the return
 search of Wing and Gong.  Only pending operations are remembered, so the effort grows with the length of the history,
 not with its square, and the event that leaves no configuration ends the shortest prefix that is not linearizable.
 
-Histories are checked for each object by itself.  For operations on one object each this is exact (P-compositionality,
-Horn and Kroening).  An operation on several objects may take effect on each at a different time, so a violation found
-is a violation, but the converse need not hold.
+Each object of a history is checked by itself.  This is exact if each operation is on one object (P-compositionality,
+Horn and Kroening).  An operation on several objects is allowed to take effect on each at a different time, so each
+violation found is real, but some may not be found.
 
 * J. M. Wing, C. Gong: Testing and verifying concurrent objects.  Journal of Parallel and Distributed Computing, 1993.
 * G. Lowe: Testing for linearizability.  Concurrency and Computation: Practice and Experience, 2017.
@@ -41,7 +41,7 @@ class Timed:
         began: In nanoseconds of the run.
         ended: None: the operation is open, and takes effect at any time after it began, or never.
         call: Input and output of the operation, for the model.
-        changes: Whether it changes some state.  Operations that only read are searched faster.
+        changes: Whether it may change the state.  Operations that only read are searched faster.
         optional: Whether it may have had no effect although it ended.
         joins: Whether it may take effect together with others that join, as one operation.
     """
@@ -81,7 +81,7 @@ class Verdict:
 
     Attributes:
         states: Possible states of the object after the last operation that could be explained.
-        impossible: Operation at whose return no configuration was left, or at which the search gave up.
+        impossible: Operation whose return no configuration explains, or at whose return the search gave up.
         pending: Other operations in progress at that time, without the open ones.
         prefix: Number of operations that had begun by then: the length of the shortest prefix that is not linearizable,
             in the order of beginnings.
@@ -215,8 +215,8 @@ class _Search:
     def _successors(self, state: Hashable, done: int) -> Iterable[_Configuration]:
         """Return the configurations after one more operation, or after several that join.
 
-        Of equal operations, the first to end takes effect first: exchanging it with another pending one excludes
-        nothing.  An operation that only reads, and reads just this state, takes effect at once.
+        Of equal operations, the first to end takes effect first; this excludes no order, because equal operations can
+        be exchanged.  An operation that only reads, and reads just this state, takes effect at once.
         """
         successors, joining = [], []
         for alike in self._alike.values():
@@ -241,7 +241,7 @@ class _Search:
     ) -> Iterator[_Configuration]:
         """Yield the configurations after operations that join: of equal operations, any number of the first ones.
 
-        Optional operations are not joined to others, which would add nothing.
+        Optional operations are not joined to others: that would add no configuration.
 
         Args:
             joining: Bits of equal operations, for each kind that may be added to the chosen ones.

@@ -1,7 +1,7 @@
-"""Check of bare metal nodes: each has one holder, whichever API allocated it, and none stays free during a failure.
+"""Check of bare metal nodes: each has one holder, whichever API allocated it, and no request fails while one is free.
 
 The service decides a request for a node at one point in time, so a failure is wrong if at each time during the request
-some node was free; which one may change (placement/extensions/baremetal/objects/placing.py).
+some node was free, not always the same one (placement/extensions/baremetal/objects/placing.py).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from jepsen.history import FINAL, History, Operation
 from jepsen.violation import Violation
 
 _NODES = "/baremetal/v1/nodes"
-#: Errors of an allocation that found no free node, among all or among its candidates; a lack of traits has another one.
+#: Errors of an allocation that found no free node, among all or among its candidates; missing traits have another one.
 _NO_NODES = "no available nodes match", "none of the requested nodes are available"
 
 
 def machines(history: History) -> list[Violation]:
-    """Return nodes with two holders, requests that failed despite a free node, and records without their claim."""
+    """Return violations by nodes with two holders, failed requests despite a free node, and records without a claim."""
     if not any(operation.path.startswith("/baremetal") for operation in history.operations):
         return []
     registers = holdings(history, ends_at_once=True)
@@ -95,7 +95,7 @@ def _refused(history: History, registers: Mapping[str, Register[Held]]) -> Itera
 
 
 def offered(history: History) -> dict[Pair, Register[Inventory | None]]:
-    """Return the register of the single unit of each node that is unchanged since the clients began."""
+    """Return the register of the inventory, one unit, of each node that is unchanged since the clients began."""
     there: Write[Inventory | None] = Write(0, _clients_began(history) - 1, Inventory(total=1))
     return {
         (node, os_resource_classes.normalize_name(name)): Register(None, [there], history.events)
@@ -104,7 +104,7 @@ def offered(history: History) -> dict[Pair, Register[Inventory | None]]:
 
 
 def _untouched(history: History) -> dict[str, str]:
-    """Return the classes of the nodes that are unchanged since the clients began, by uuid."""
+    """Return the resource classes, by uuid, of the nodes that are unchanged since the clients began."""
     began = _clients_began(history)
     nodes = {operation.reply["uuid"]: operation.reply["resource_class"] for operation in _created(history)}
     touched = {
@@ -136,7 +136,7 @@ def _is_one_free(
     registers: Mapping[str, Register[Held]],
     held: dict[tuple[Pair, str], Steps],
 ) -> bool:
-    """Whether at each time during an operation some node is free of other consumers for certain.
+    """Whether at each time during an operation some node is certainly not held by another consumer.
 
     Args:
         held: Cache of the largest amounts held by consumers.

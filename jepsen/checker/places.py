@@ -1,10 +1,10 @@
 """Check of places: the promises of POST /v1/claims about all requests of a batch, and about trees (docs: v1-claims).
 
-The conditions of a request hold at the time of the claim, so a violation must hold at every time of the request: every
-possible holding (``holdings``) of a consumer named by ``apart_from`` or ``together_with`` contradicts the place.
-Anything uncertain - a place that the service chose in a lost response, the tree of a provider that was moved -
-contradicts nothing.  The check ``consumers`` covers what one consumer holds, even while it moves, and the answer to an
-equal request; the check ``refusals`` covers capacity.
+The conditions of a request hold at the time of the claim, which is unknown.  So a place is a violation only if every
+possible holding (``holdings``) during the request contradicts it, of a consumer named by ``apart_from`` or
+``together_with``.  Anything uncertain - a place that the service chose in a lost response, the tree of a provider that
+was moved - contradicts nothing.  The check ``consumers`` covers the holding of each consumer, even while it moves, and
+the response to an equal request; the check ``refusals`` covers capacity.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TAKEN = ("claimed", "moved")
 
 
 def places(history: History) -> list[Violation]:
-    """Return the responses of POST /v1/claims that contradict themselves, each other or the request."""
+    """Return violations by responses to POST /v1/claims that contradict themselves, each other or the request."""
     trees = roots(history)
     # An expired consumer may count as a holder until a sweep, or not.
     holders = holdings(history, ends_at_once=False)
@@ -77,7 +77,7 @@ class _Call:
 
     @cached_property
     def taken(self) -> Mapping[str, set[str] | None]:
-        """Trees of the places that consumers got by this request; None if uncertain."""
+        """Trees in which this request placed each consumer, by consumer; None if uncertain."""
         return {
             consumer: self._trees_of(result["allocations"])
             for consumer, result in self.results.items()
@@ -121,7 +121,7 @@ class _Call:
             yield "all or nothing", f"{', '.join(self.results)}: some are refused, and some are not"
 
     def _asked(self, request: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the differences between the place and the query: amounts, number of copies, a tree per copy."""
+        """Yield the differences between a place and its query: in amounts, number of copies, or trees of copies."""
         query_groups, copies, held = groups(request["query"]), result.get("mappings"), result["allocations"]
         if copies is None and result["outcome"] != "held":
             yield "no mappings"
@@ -166,7 +166,7 @@ class _Call:
     # --- against other consumers ---
 
     def _apart(self) -> _Findings:
-        """Yield consumers placed in a tree in which a listed consumer held something at the time of the claim."""
+        """Yield an error for each consumer placed in a tree in which a listed consumer held resources at that time."""
         for consumer, trees in self.taken.items():
             for other in self.operation.body.get("apart_from", ()) if trees else ():
                 if other in self.taken and other != consumer:
@@ -197,7 +197,7 @@ class _Call:
         )
 
     def _together(self) -> _Findings:
-        """Yield consumers placed outside the trees of the listed consumers, or in several trees."""
+        """Yield an error for each consumer placed outside the trees of the listed ones, or if the trees differ."""
         listed = self.operation.body.get("together_with", ())
         taken = {consumer: trees for consumer, trees in self.taken.items() if trees is not None}
         for consumer, trees in taken.items():
@@ -221,13 +221,13 @@ class _Call:
         return {self.trees[provider] for provider, _ in value.amounts if provider in self.trees}
 
     def _may_be_in(self, value: Held, trees: set[str]) -> bool:
-        """Whether the holding may be in each of these trees, or is uncertain."""
+        """Whether the holding may extend to all of these trees."""
         certain = all(provider in self.trees for provider, _ in value.amounts)
         return bool(value.anywhere) or not certain or trees <= self._trees_for_certain(value)
 
 
 def _mutual(calls: Sequence[_Call]) -> Iterator[Violation]:
-    """Yield pairs of requests that name each other's consumers, where the second ignored the first."""
+    """Yield a violation for each pair of requests that name each other's consumers but place them in one tree."""
     by_consumer: dict[str, list[_Call]] = defaultdict(list)
     for call in calls:
         for consumer in call.taken:
@@ -240,7 +240,7 @@ def _mutual(calls: Sequence[_Call]) -> Iterator[Violation]:
 
 
 def _not_apart(first: _Call, second: _Call, other: str) -> Iterator[Violation]:
-    """Yield the consumers of the first request that the second one names, and that share a tree with its consumer."""
+    """Yield a violation for each consumer of the first request that the second names, but places ``other`` beside."""
     operations = (first.operation, second.operation)
     if other in first.taken:
         return
@@ -254,7 +254,7 @@ def _not_apart(first: _Call, second: _Call, other: str) -> Iterator[Violation]:
 
 
 def _shown(operation: Operation) -> Iterator[Violation]:
-    """Yield an error if the shown mappings of a claim do not cover its holding; unknown mappings are None."""
+    """Yield a violation unless the shown mappings of a claim cover its holding; unknown mappings are None."""
     copies, held = operation.reply["mappings"], operation.reply["allocations"].keys()
     if copies is not None and not held <= {
         uuid for copy in copies for providers in copy.values() for uuid in providers

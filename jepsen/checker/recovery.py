@@ -21,8 +21,8 @@ class Recovery:
     """The period from an event until the next one begins or the clients end.
 
     Attributes:
-        seconds: From the event, or from its end if it pauses something, to the first acknowledgement of a write that
-            began later; None: there was none.
+        seconds: Time from the start of the event, or from its end if it pauses a process, to the first acknowledgement
+            of a write that began later; None: there was none.
         longest: Longest time without an acknowledged write, in seconds.
     """
 
@@ -41,7 +41,7 @@ def recoveries(history: History) -> list[Recovery]:
 
 
 def slow(history: History) -> list[Violation]:
-    """Return the events after which writes were not acknowledged within the limits."""
+    """Return a violation for each event after which no write was acknowledged within the limit."""
     violations = []
     for recovery in recoveries(history):
         limit = LIMITS.get(catalogue.nemesis(recovery.event.nemesis).kills)
@@ -49,7 +49,8 @@ def slow(history: History) -> list[Violation]:
             continue
         time = "never" if recovery.seconds is None else f"after {recovery.seconds:.1f} s"
         at = recovery.event.began / _SECOND
-        sentence = f"{recovery.event.nemesis} at {at:.1f} s: writes are acknowledged {time}, the limit is {limit:.0f} s"
+        acknowledgement = f"the first write is acknowledged {time}, the limit is {limit:.0f} s"
+        sentence = f"{recovery.event.nemesis} at {at:.1f} s: {acknowledgement}"
         violations.append(Violation("recovery in time", sentence))
     return violations
 

@@ -1,4 +1,4 @@
-"""Check of capacity: no claim is refused that fitted throughout, and none is acknowledged that never fitted.
+"""Check of capacity: claims that fit throughout are not refused, and claims that never fit are not acknowledged.
 
 The operations of a history bound the holdings of consumers (``holdings``) and the capacity (``inventories``) at each
 time from both sides.  A refusal is explained if at some time during the request the largest holdings of others plus the
@@ -32,7 +32,7 @@ _ABSENT = re.compile(r"Inventory for '([^']+)' on resource provider '([^']+)' in
 
 
 def refusals(history: History) -> list[Violation]:
-    """Return refusals despite free capacity, and claims beyond the capacity."""
+    """Return violations by refusals despite free capacity, and by claims beyond the capacity."""
     history = with_ends(history)
     room = _Room(history)
     return [
@@ -68,7 +68,7 @@ class _Room:
         return self._capacities[pair]
 
     def held(self, pair: Pair) -> tuple[Steps, Steps]:
-        """Return the smallest and the largest total of all consumers."""
+        """Return the smallest and the largest total that all consumers hold."""
         if pair not in self._held:
             lower, upper = [], []
             for consumer in self._on[pair] | self._anywhere[pair[1]] | self._anywhere[EVERY_CLASS]:
@@ -79,7 +79,7 @@ class _Room:
         return self._held[pair]
 
     def held_by(self, consumer: str, pair: Pair) -> tuple[Steps, Steps]:
-        """Return the smallest and the largest holding of one consumer."""
+        """Return the smallest and the largest amount that one consumer holds."""
         if (consumer, pair) not in self._of:
             lower, upper = self._changes(consumer, pair)
             self._of[consumer, pair] = Steps(lower), Steps(upper)
@@ -97,12 +97,12 @@ class _Room:
         return changes(register, lower), changes(register, upper)
 
     def of_others(self, pair: Pair, own: Collection[str], which: int, time: float) -> float:
-        """Return the smallest (0) or the largest (1) total of other consumers at a time."""
+        """Return the smallest (0) or the largest (1) total that the other consumers hold at a time."""
         mine = sum(self.held_by(consumer, pair)[which].at(time) for consumer in own if consumer in self.holders)
         return self.held(pair)[which].at(time) - mine
 
     def times(self, pairs: Collection[Pair], own: Collection[str], operation: Operation) -> Sequence[float]:
-        """Return times within an operation between which nothing changes on these pairs."""
+        """Return the times within an operation at which a bound on these pairs changes, and its beginning."""
         assert operation.ended is not None
         functions = [function for pair in pairs for function in (*self.capacity(pair), *self.held(pair))]
         functions += [
@@ -147,7 +147,7 @@ def _refused(operation: Operation, room: _Room) -> Iterator[Violation]:
 def _exceeds(operation: Operation, pair: Pair, room: _Room) -> bool:
     claims = requested_amounts(operation)
     amount = sum(claim.get(pair, 0) for claim in claims.values())
-    # A new consumer without allocations has no row to lock, so another request may create it meanwhile.
+    # A new consumer that claims nothing has no row to lock, so another request may create it meanwhile.
     own = [consumer for consumer, claim in claims.items() if claim or not _is_new(operation, consumer)]
     for time in room.times([pair], own, operation):
         new = _reshaped(operation, pair)
@@ -207,7 +207,7 @@ def requested_amounts(operation: Operation) -> Mapping[str, Mapping[Pair, int]]:
 
 
 def _reshaped(operation: Operation, pair: Pair) -> Inventory | None:
-    """Return the inventory that a reshape itself states, by which its claims are judged."""
+    """Return the inventory in a reshape's own body, which decides on its claims."""
     provider, name = pair
     body = operation.body["inventories"].get(provider) if operation.path == "/reshaper" else None
     return Inventory.of(body["inventories"][name]) if body and name in body["inventories"] else None
@@ -217,7 +217,7 @@ def _reshaped(operation: Operation, pair: Pair) -> Inventory | None:
 
 
 def _without_place(operation: Operation, room: _Room) -> Iterator[Violation]:
-    """Yield refusals of queries without conditions although a provider has capacity throughout."""
+    """Yield a violation for each refused query without conditions that fits on some provider throughout."""
     if operation.body.get("apart_from") or operation.body.get("together_with"):
         return
     tentative = _tentative(operation)
@@ -275,7 +275,7 @@ def _fits(
 
 
 def _tentative(operation: Operation) -> Mapping[str, float]:
-    """Return the amounts that other requests of a batch may have taken before it was refused as a whole."""
+    """Return the amounts that requests of an all-or-nothing batch may have taken before it was refused as a whole."""
     sums: dict[str, float] = defaultdict(float)
     if operation.body.get("all_or_nothing"):
         for request in operation.body["requests"]:
@@ -310,7 +310,7 @@ def _exceeded(operation: Operation, room: _Room) -> Iterator[Violation]:
 
 
 def _never_fits(operation: Operation, pair: Pair, amount: int, own: Collection[str], room: _Room) -> bool:
-    # The amount on an over-committed provider may stay or become smaller (docs: api-capacity).
+    # On an over-committed provider a consumer may keep or reduce its amount (docs: api-capacity).
     if sum(_before(operation, pair, consumer, room) for consumer in own) >= amount:
         return False
     new = _reshaped(operation, pair)
@@ -322,7 +322,7 @@ def _never_fits(operation: Operation, pair: Pair, amount: int, own: Collection[s
 
 
 def _before(operation: Operation, pair: Pair, consumer: str, room: _Room) -> float:
-    """Return the largest possible holding of a consumer before an operation that writes it."""
+    """Return the largest amount that a consumer may hold before an operation that writes it."""
     assert operation.ended is not None
     possible = room.holders[consumer].possible(operation.began, operation.ended)
     return max((write.value.max_amount(pair) for write in possible if write.operation != operation.number), default=0)

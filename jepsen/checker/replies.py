@@ -18,7 +18,7 @@ _INTERNALS = re.compile(
 
 
 def replies(history: History) -> list[Violation]:
-    """Return responses that no client should get."""
+    """Return violations by responses that no client should get."""
     return [*_failures(history), *_unexplained(history), *_leaks(history)]
 
 
@@ -39,7 +39,7 @@ def _unexplained(history: History) -> Iterator[Violation]:
             event.began <= abandoned[operation.number] and operation.began <= _loses_until(event)
             for event in history.events
         ):
-            answer = f"{operation.status} {operation.detail}" if operation.status else "no reply"
+            answer = f"{operation.status} {operation.detail}" if operation.status else "no response"
             sentence = f"{operation.method} {operation.path}: {answer}, but no nemesis was active shortly before"
             yield Violation("unavailable only around an event", sentence, (operation.number,))
 

@@ -27,7 +27,7 @@ class Shown:
 
 
 def trees(history: History) -> list[Violation]:
-    """Return the reads of trees, and the final state, that no history of the providers explains."""
+    """Return violations by reads of trees, and by the final state, that no order of the writes explains."""
     parents = _registers(history)
     violations = []
     for operation in history.operations:
@@ -54,7 +54,7 @@ Findings = Iterator[tuple[str, str]]
 
 
 def _roots(shown: Sequence[Shown]) -> Findings:
-    """Yield providers whose root is not the end of their parents, as far as the read shows these."""
+    """Yield an error for each provider whose shown chain of parents has a cycle or leads to another root."""
     rule = "trees without cycles, with correct roots"
     by_uuid = {provider.uuid: provider for provider in shown}
     for provider in shown:
@@ -86,7 +86,7 @@ def _one_tree(shown: Sequence[Shown], named: str) -> Findings:
 
 
 def _parents(shown: Sequence[Shown], parents: Mapping[str, Register[Any]], began: float, ended: float) -> Findings:
-    """Yield providers with a parent that no write gave them."""
+    """Yield an error for each provider with a parent that no possible write has set."""
     for provider in shown:
         if provider.uuid in parents:
             possible = {write.value for write in parents[provider.uuid].possible(began, ended)}
@@ -97,7 +97,7 @@ def _parents(shown: Sequence[Shown], parents: Mapping[str, Register[Any]], began
 def _acknowledged_children(
     shown: Sequence[Shown], parents: Mapping[str, Register[Any]], began: float, ended: float
 ) -> Findings:
-    """Yield children acknowledged before the read began that are missing from the tree of their parent."""
+    """Yield an error for each child that is missing, although its write was acknowledged and its parent is shown."""
     uuids = {provider.uuid for provider in shown}
     for uuid, register in parents.items():
         possible = {write.value for write in register.possible(began, ended)}
@@ -136,7 +136,7 @@ def _written(operation: Operation) -> tuple[str, Any] | None:
 
 
 def _shown(operation: Operation) -> list[Shown] | None:
-    """Return the providers that a read shows with their parents; None if it is another read."""
+    """Return the providers that a read shows with their parents; None for other operations."""
     path = operation.path.partition("?")[0].strip("/").split("/")
     if operation.method != "GET" or operation.status != 200:
         return None
@@ -154,7 +154,7 @@ def _shown(operation: Operation) -> list[Shown] | None:
 
 
 def _of_placement(entries: Iterable[Mapping[str, Any]]) -> list[Shown] | None:
-    """Return None before version 1.14, which shows no trees."""
+    """Return the providers in a response of the Placement API; None before version 1.14, which shows no trees."""
     return [
         Shown(entry["uuid"], entry["parent_provider_uuid"], entry["root_provider_uuid"])
         for entry in entries

@@ -1,4 +1,4 @@
-"""Claims without a response that took effect, because a later read shows a holding that no other operation wrote."""
+"""Claims without a response that a later read confirms, because it shows a holding that no other operation wrote."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jepsen.history import History, Operation
 
 
 def with_ends(history: History) -> History:
-    """Return the history with such claims ended successfully, at the end of the first read that shows them."""
+    """Return the history with such claims as successful ones, which end with the first read that confirms them."""
     written: dict[str, list[tuple[Operation, Holding]]] = defaultdict(list)
     shown: dict[tuple[str, object], int] = {}
     for operation in history.operations:

@@ -8,7 +8,7 @@ from jepsen.checker import linearizable
 from jepsen.checker.linearizable import Model, Outcome, Timed
 from jepsen.violation import Violation
 
-#: Operations that ended before and are shown with a violation.
+#: Earlier operations named by a violation.
 _BEFORE = 4
 #: States named in a sentence.
 _NAMED = 3
@@ -17,7 +17,7 @@ _NAMED = 3
 def judge(
     kind: str, name: str, operations: Sequence[Timed], model: Model, initial: Iterable[Hashable]
 ) -> Iterator[Violation]:
-    """Yield a violation if no order of the operations on an object explains the responses, or none was found.
+    """Yield a violation if no order of the operations on an object explains the responses, or the search gave up.
 
     Args:
         kind: Kind of the object: the name of the check.

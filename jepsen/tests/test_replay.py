@@ -70,7 +70,9 @@ def test_operations_on_objects_of_a_wrong_final_state_are_drawn(tmp_path, capsys
     assert replay(path, {"end": check_end}) == 1
     printed = capsys.readouterr().out
     assert f"state: {KEY} is z" in printed
-    assert "The final state violates it by itself.  Operations that may have changed these objects, all 2, " in printed
+    assert (
+        "The final state alone violates the invariant.  Operations that may have changed these objects, all" in printed
+    )
     assert "#1 0.0000-0.0000 client 1, service 0: PUT /registers/11111111 b -> 204" in printed
     picture = path.with_suffix(".svg").read_text()
     assert "state: 11111111 is z (the final state)" in picture
@@ -90,9 +92,7 @@ def test_a_final_state_without_uuids_is_drawn_with_the_events(tmp_path, capsys):
     path = recorded(tmp_path, *WRITES, state="writer 7 has a gap")
     assert replay(path, {"end": check_end}) == 1
     printed = capsys.readouterr().out
-    assert (
-        "The final state violates it by itself; no operation names the objects concerned.  Events, drawn in" in printed
-    )
+    assert "The final state alone violates the invariant; no operation names the objects concerned.  Events" in printed
     picture = path.with_suffix(".svg").read_text()
     assert "state: writer 7 has a gap" in picture
     assert "kill a worker" in picture
@@ -106,7 +106,7 @@ def test_an_unsuccessful_search_does_not_blame_the_final_state(tmp_path, capsys)
         return [Violation("calls", f"{KEY} is wrong")] if len(history.operations) == 2 else []
 
     assert replay(path, {"calls": check_calls}, max_checks=0) == 1
-    assert "No short part was found.  Operations that may have changed" in capsys.readouterr().out
+    assert "No short violating part was found.  Operations that may have changed" in capsys.readouterr().out
 
 
 def test_a_refusal_is_printed_with_its_code():
