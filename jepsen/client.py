@@ -84,7 +84,7 @@ class Client:
         return operation
 
     def read(self, path: str, *, seconds: float, minor: int | None = None) -> Operation:
-        """Repeat a GET until the service answers it or the time has passed; return the last operation."""
+        """Repeat a GET until the service responds or the time has passed; return the last operation."""
         deadline = time.monotonic() + seconds
         while not (operation := self.call("GET", path, minor=minor)).answered and time.monotonic() < deadline:
             time.sleep(_PAUSE)

@@ -19,7 +19,7 @@ class Expected(Enum):
 
 
 ANY, ABSENT, PRESENT = Expected.ANY, Expected.ABSENT, Expected.PRESENT
-#: Stands for every consumer or provider, in an effect that may concern any of them.
+#: Placeholder for every consumer or provider, in an effect that may concern any of them.
 EVERY = "*"
 #: ``Holding.ends`` of a consumer without a lease.
 NEVER = "never"

@@ -1,7 +1,7 @@
 """Possible holdings of consumers at each time, by the operations of a history.
 
 Leases expire by themselves.  From the earliest possible expiry on, the consumer may hold nothing; from the latest one
-on it holds nothing for certain, if the database's clock is known and no other operation may have written the consumer
+on it holds nothing for certain, if the database's clock is known and nothing else may have written the consumer
 since (docs: v1-claims-extend).  The clock is known from the responses: each ``expires_at`` minus its ``expires_in`` is
 a reading of the database's clock during the request, so together the readings bound its offset from the clock of the
 run.

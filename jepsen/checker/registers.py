@@ -1,7 +1,7 @@
 """Possible values of a register, by the writes of a history alone: bounds that are never too narrow.
 
-A read returns the value of a write that began before the read ended, and that no other write has certainly replaced: no
-write began after it ended, and ended before the read began.  These are the values of a *regular*
+A read returns the value of a write that began before the read ended, and that has not certainly been replaced: no write
+began after it ended, and ended before the read began.  These are the values of a *regular*
 register (Lamport, "On interprocess communication", 1986); a linearizable register returns one of them.
 """
 

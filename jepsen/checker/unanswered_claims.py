@@ -1,4 +1,4 @@
-"""Claims without a response that a later read confirms, because it shows a holding that no other operation wrote."""
+"""Claims without a response that a later read confirms, because it shows a holding that nothing else wrote."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Three nodes of Galera behind haproxy, which is configured by the sample etc/haproxy/galera.cfg.
+"""Three nodes of Galera behind haproxy, configured as in the sample etc/haproxy/galera.cfg.
 
-"galera": one node is written to and read, and the others take over if it fails.  "galera-all": the connections of each
+"galera": all connections go to one node, and the others take over if it fails.  "galera-all": the connections of each
 worker are spread over all nodes.
 """
 
@@ -27,6 +27,7 @@ from tests import children, galera_network, made, web_servers
 from tests.galera_network import Node
 
 NODES, SERVICES = 3, 2
+#: Seconds within which all nodes must be synced, and up for haproxy.
 _LIMIT = 60.0
 
 
@@ -58,12 +59,12 @@ class Balancer:
         self._child.stop()
 
     def restart(self) -> None:
-        """Kill it with all connections, and start it again."""
+        """Kill haproxy with all connections, and start it again."""
         self._child.kill()
         self.__enter__()
 
     def reload(self) -> None:
-        """Start another process with the same configuration; the old one serves its connections for some seconds."""
+        """Start another process with the same configuration; the old one keeps its connections for some seconds."""
         old = self._status()["Pid"]
         os.kill(self._child.pid, signal.SIGUSR2)
         self._child.wait_until(lambda: self._answers() and self._status()["Pid"] != old)
@@ -100,7 +101,7 @@ class Balancer:
 
 
 class Galera(Cluster):
-    """A cluster that writes to one node.
+    """A cluster with all connections to one node.
 
     Attributes:
         servers: The nodes, in the order of their numbers.
@@ -119,7 +120,7 @@ class Galera(Cluster):
         self.wait_until_complete()
         self._url = sa.make_url(self.servers[0].create_database())
         through = self._url.set(host="127.0.0.1", port=self.balancer.port).render_as_string(hide_password=False)
-        # Once and on one node, as docs/deployment.rst says: the lock of the schema does not exist on other nodes.
+        # The schema is created once, on one node, as docs/deployment.rst says: its lock does not exist on other nodes.
         if self.tree is None:  # an older version creates its schema itself; all its connections go to one node then
             with database.opened(self.database_url) as opened:
                 made.sync(opened.engine)
@@ -130,8 +131,8 @@ class Galera(Cluster):
     def wait_until_complete(self) -> None:
         """Wait until all nodes are synced, and up for haproxy.
 
-        Two of three nodes continue alone only while both are members of the group.  A paused node reports that it is
-        synced until it finds that the group has continued without it, so the nodes are polled repeatedly.
+        Without this, a second failure could leave no majority.  A paused node reports that it is synced until it
+        notices that the group has continued without it, so the nodes are polled repeatedly.
         """
         deadline = time.monotonic() + _LIMIT
         self.nodes.wait_until_complete()
@@ -147,12 +148,12 @@ class Galera(Cluster):
 
     @property
     def database_url(self) -> str:
-        """The URL of the first node."""
+        """URL of the first node."""
         return self._url.render_as_string(hide_password=False)
 
 
 class GaleraAll(Galera):
-    """A cluster that writes to and reads from all nodes."""
+    """A cluster with connections to all nodes."""
 
     name = "galera-all"
     all_written = True

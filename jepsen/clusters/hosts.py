@@ -1,4 +1,4 @@
-"""Services on two hosts behind haproxy, by the sample etc/haproxy/placement.cfg, on a replicated database."""
+"""Services on two hosts behind haproxy, as in the sample etc/haproxy/placement.cfg, on a replicated database."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from jepsen.clusters.services import service
 from tests import web_servers
 from tests.running import Service
 
-#: A line of haproxy's log ("HTTP log format") about a request that was cut off: server, termination state, method and
-#: path.
+#: Line of haproxy's log ("HTTP log format") about a request that was cut off: server, termination state, method, path.
 _CUT_OFF = re.compile(r" placement (placement/\S+) \S+ -?\d+ \d+ - - ([A-Zs]\S{3}) \S+ \S+ \"(\S+) (\S+) ")
 
 
 class Hosts(Cluster):
-    """Mixin for clusters, in which clients use haproxy, and hosts can be added and removed.
+    """Mixin of clusters whose clients connect to haproxy, and whose hosts can be added and removed.
 
-    A host is an index of ``services``; haproxy calls it controller1, controller2, ...
+    The number of a host is its index in ``services``; haproxy calls the hosts controller1, controller2, ...
     """
 
     def _start(self, running: contextlib.ExitStack) -> None:
@@ -37,7 +36,7 @@ class Hosts(Cluster):
 
     @property
     def urls(self) -> Sequence[str]:
-        """The URL of haproxy."""
+        """URL of haproxy."""
         return [self._front.url]
 
     def drain(self, number: int) -> None:
@@ -70,12 +69,12 @@ class Hosts(Cluster):
         self.haproxy.change(f"del server {named(number)}")
 
     def cut_off(self) -> Counter[tuple[str, str, str]]:
-        """Count the requests without a complete response of a host, by haproxy's server name, method and path."""
+        """Count the requests that got no complete response from a host, by haproxy's server name, method and path."""
         failures = _CUT_OFF.findall(self._front.log.read_text(errors="replace"))
         return Counter((host, method, path) for host, _, method, path in failures)
 
     def database_of_services(self) -> str:
-        """Return the database URL in the services' configuration, which is a proxy's if there is one."""
+        """Return the database URL in the services' configuration, which may name a proxy."""
         configuration = configparser.RawConfigParser()
         configuration.read(self.services[0].directory / "placement.conf")
         return configuration["placement_database"]["connection"]

@@ -1,4 +1,4 @@
-"""Older versions of this repository, as directories with their packages."""
+"""Older versions of the service, unpacked from the commits of this repository."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODULE, _PAGE = "jepsen.older_application", "/jepsen/tree"
 
 
 class NoHistory(Exception):
-    """The clone lacks the older version; the text says why."""
+    """The clone lacks the older version; the message says why."""
 
 
 class NoRelease(Exception):

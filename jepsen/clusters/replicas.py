@@ -27,7 +27,7 @@ _NO_SUCH_GTID = 1236
 
 
 class Replicated(Protocol):
-    """An operator's commands for a server that has, or is, a replica."""
+    """A database server that is a primary or a replica, with an operator's commands."""
 
     directory: Path
     port: int
@@ -40,19 +40,19 @@ class Replicated(Protocol):
         """Create a database; return its URL on this server, for an unprivileged user."""
 
     def takes_writes(self) -> bool:
-        """Whether it is the primary; raise OperationalError if it does not answer."""
+        """Whether this server is the primary; raise OperationalError if it does not respond."""
 
     def demote(self) -> None:
         """Refuse further writes, even in open sessions, and wait until those in progress have ended."""
 
     def promote(self) -> None:
-        """Apply everything received, and take writes."""
+        """Apply all commits received, and take writes."""
 
     def wait_for(self, primary: Any) -> None:
         """Wait until this server has applied all commits of the primary, which is demoted."""
 
     def begin_as_copy(self, primary: Any, through: int) -> None:
-        """Start as a replica of the primary, in an empty directory, through the port ``through``."""
+        """Start as a replica of the primary, in a new directory, through the port ``through``."""
 
     def follow(self, primary: Any, through: int) -> None:
         """Become a replica of the primary, and discard any commits that the primary lacks.
@@ -191,7 +191,7 @@ class MariaDB(servers.MariaDB):
     def _has_applied_what_it_received(self) -> bool:
         status = self._status()
         assert not status["Last_SQL_Errno"], status["Last_SQL_Error"]
-        # Positions do not tell: the last transaction may have arrived in part.
+        # Positions are no proof: the last transaction may have arrived in part.
         return str(status["Slave_SQL_Running_State"]).startswith("Slave has read all relay log")
 
 

@@ -1,4 +1,4 @@
-"""haproxy in front of a primary and its replica, by the sample etc/haproxy/database.cfg, with its health checks."""
+"""haproxy in front of a primary and its replica, as in the sample etc/haproxy/database.cfg, with its health checks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RoleReport:
 
 
 def takes_writes(server: Replicated) -> bool:
-    """Whether the server answers and is the primary."""
+    """Whether the server responds and is the primary."""
     try:
         return server.takes_writes()
     except sa.exc.DBAPIError:
@@ -89,7 +89,7 @@ class Router:
         self._haproxy.wait_for(self._names[server.port], state)
 
     def keep_open_sessions(self, server: Replicated) -> None:
-        """Send no new connections to the server, but keep open ones, whatever its role."""
+        """Send no new connections to the server, but keep the open ones even if it becomes a replica."""
         self._haproxy.command(f"disable health {self._names[server.port]}")
         self._haproxy.command(f"set server {self._names[server.port]} state drain")
 

@@ -1,4 +1,4 @@
-"""Hosts of the service that are added, removed, killed and upgraded.
+"""Hosts of the service that are added, removed, restarted, killed and upgraded.
 
 Orderly changes lose no request: a host is stopped once it has responded to all its requests.
 """
@@ -23,6 +23,8 @@ from tests.running import ROOT
 
 
 class _HostNemesis(Nemesis):
+    """Base class of changes of hosts that all run this version."""
+
     seconds = 0.0
 
     def applies_to(self, cluster: Cluster) -> bool:
@@ -30,7 +32,7 @@ class _HostNemesis(Nemesis):
 
 
 class RollingRestart(_HostNemesis):
-    """Drain, stop, start and return each host in turn."""
+    """A restart of each host in turn, once it is drained."""
 
     name = "restart-hosts"
     loses = "none"
@@ -44,7 +46,7 @@ class RollingRestart(_HostNemesis):
 
 
 class AddAndRemoveHost(_HostNemesis):
-    """Add a host for a time, then drain and remove it."""
+    """An additional host, drained and removed after some time."""
 
     name = "add-and-remove-host"
     loses = "none"
@@ -58,7 +60,7 @@ class AddAndRemoveHost(_HostNemesis):
 
 
 class KilledHost(_HostNemesis):
-    """Kill all processes of a host; its requests in flight are lost, and new ones go to another host."""
+    """A kill of all processes of a host: its requests in flight are lost, and new ones go to another host."""
 
     name = "kill-host"
     kills = "worker"
@@ -74,7 +76,7 @@ class KilledHost(_HostNemesis):
 
 
 class RollingUpgrade(_HostNemesis):
-    """Run ``placement-manage db sync`` with the older services running, upgrade each host in turn, then revert one."""
+    """``placement-manage db sync`` under running older services, an upgrade of each host in turn, and one reversal."""
 
     name = "upgrade-hosts"
     loses = "none"

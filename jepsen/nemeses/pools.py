@@ -1,4 +1,4 @@
-"""Shortages of database connections: a pool of size one, and a foreign client that takes all connections."""
+"""Shortages of database connections: pools of size one, and a foreign client that takes all connections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from jepsen.clusters.cluster import Cluster
 from jepsen.nemeses.nemesis import Nemesis
 
-_ONE = {"max_pool_size": "1", "max_overflow": "0", "pool_timeout": "5"}
+_SINGLE_CONNECTION = {"max_pool_size": "1", "max_overflow": "0", "pool_timeout": "5"}
 #: Statements: id of this session, ids of all sessions on this database, and termination of a session.
 _SESSIONS = {
     "mariadb": (
@@ -28,12 +28,12 @@ _SESSIONS = {
         "SELECT pg_terminate_backend({session})",
     ),
 }
-#: Rounds of ending other sessions: the services open new ones meanwhile.
+#: Rounds in which other sessions are ended, because the services open new ones meanwhile.
 _ROUNDS = 3
 
 
 class PoolOfOne(Nemesis):
-    """Restart a service with one connection per pool, for which its threads wait; restart it again at the end."""
+    """A service with one connection per pool, for which its threads wait; it is restarted before and after."""
 
     name = "pool-of-one"
     kills = "worker"
@@ -48,7 +48,7 @@ class PoolOfOne(Nemesis):
         service = cluster.services[number]
         path = service.directory / "placement.conf"
         before = path.read_text()
-        _configure(path, _ONE)
+        _configure(path, _SINGLE_CONNECTION)
         try:
             service.restart()
             yield {"service": number}
@@ -66,7 +66,7 @@ def _configure(path: Path, options: Mapping[str, str]) -> None:
 
 
 class TakeConnections(Nemesis):
-    """End the sessions of the services, and open as many as the server allows."""
+    """A foreign client that ends the sessions of the services, and opens as many as the server allows."""
 
     name = "take-connections"
 

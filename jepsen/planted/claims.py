@@ -73,13 +73,13 @@ def _change_advance(values: Mapping[str, Any]) -> None:
 
 @fault
 def consumer_row_not_deleted() -> None:
-    """The consumer row stays when a claim removes all allocations."""
+    """A claim that removes all allocations of a consumer leaves its row."""
     Consumer.delete = lambda self, db: None
 
 
 @fault
 def allocations_not_deleted() -> None:
-    """DELETE of a consumer's allocations deletes the consumer row only, and leaves allocations without a consumer."""
+    """DELETE of a consumer's allocations deletes only the consumer row, and leaves allocations without a consumer."""
 
     def end_row(db: Any, uuid: str) -> None:
         holding = [consumer for consumer in Holding.lock(db, [uuid]) if consumer.held_on]
@@ -92,7 +92,7 @@ def allocations_not_deleted() -> None:
 
 @fault
 def orphan_deleted_during_claim() -> None:
-    """Allocations without a consumer row are deleted without a lock, together with those of a concurrent claim.
+    """Allocations without a consumer row are deleted without a lock, including the allocations of a concurrent claim.
 
     Only other implementations leave such allocations: ``allocations_not_deleted`` creates them.
     """

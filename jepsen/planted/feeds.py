@@ -62,7 +62,7 @@ def number_skipped() -> None:
 
 @fault
 def lost_tail_not_noticed() -> None:
-    """An index keeps its contents although the database has lost transactions that it has read."""
+    """An index keeps its contents although the database has lost transactions that the index has read."""
     changes_since = Position.changes_since
     Position.follows = lambda self, earlier: True
     Position.changes_since = lambda self, db, earlier, limit: changes_since(self, db, earlier, limit) or {}
@@ -84,7 +84,7 @@ def stale_snapshot() -> None:
 
 @fault
 def earlier_refresh_shared() -> None:
-    """A search that waited for another thread's refresh uses its result, although it may have begun too early."""
+    """A search that waited for another thread's refresh uses its result, even if the refresh began too early."""
     current = LiveIndex.current
 
     def shared(self: LiveIndex) -> Any:

@@ -24,7 +24,7 @@ from placement.objects.claims.lease_sweep import LeaseSweeper
 
 #: Seconds that an extension takes, in which its lease may expire.
 _EXTENSION_DELAY = 0.5
-#: Stands for the holding of a consumer that holds nothing.
+#: Placeholder for the holding of a consumer without allocations.
 _NOTHING = object()
 _SECOND = datetime.timedelta(seconds=1)
 
@@ -77,12 +77,12 @@ def swept_during_extension() -> None:
 
     leases.extend = extend_late
     _sweep_without_recheck(PAUSE)
-    # Also on servers that skip locked rows.
+    # Otherwise the sweep would skip the locked rows.
     Transaction.skips_locked_rows = property(lambda self: False)
 
 
 def _sweep_for_claims_only() -> None:
-    """Leave expired leases alone until a claim needs their resources, so that more of them are encountered."""
+    """Sweep expired leases only if a claim needs their resources, so that requests encounter more of them."""
     LeaseSweeper.sweep = lambda self: False
 
 
@@ -116,7 +116,7 @@ def extended_after_expiry() -> None:
 
 @fault
 def stalled_extension_answered_with_404() -> None:
-    """An extension is committed but answered with 404 if its transaction took longer than the new lease.
+    """An extension is committed but gets the response 404 if its transaction took longer than the new lease.
 
     Every third extension by one second takes that long.
     """

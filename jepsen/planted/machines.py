@@ -28,7 +28,7 @@ class _Unchecked(ClaimSet):
 
 @fault
 def chosen_node_not_rechecked() -> None:
-    """A request takes the node that it chose without checking that it is still free."""
+    """A request takes the node that it chose without checking that the node is still free."""
     claimed = NodeRequest._claimed
 
     def claimed_late(self: NodeRequest, candidate: CandidateNode) -> Any:

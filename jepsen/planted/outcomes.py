@@ -61,7 +61,7 @@ def answered_before_commit() -> None:
 
 @fault
 def answered_without_commit() -> None:
-    """One write of many is reported as done, but rolled back."""
+    """One of many writes is reported as done, but rolled back."""
     commit, numbers = dialects.commit, itertools.count(1)
 
     def commit_sometimes(connection: Any) -> None:
@@ -75,7 +75,7 @@ def answered_without_commit() -> None:
 
 @fault
 def unknown_outcome_reported_as_refused() -> None:
-    """A write whose COMMIT got no reply is reported as not begun."""
+    """A write whose COMMIT got no response is reported as not begun."""
 
     def commit(self: Attempts, connection: Any, known: Any = Attempts._commit) -> None:
         try:
@@ -88,7 +88,7 @@ def unknown_outcome_reported_as_refused() -> None:
 
 @fault
 def unknown_outcome_retried() -> None:
-    """A write whose COMMIT got no reply is retried, so that it may be done twice."""
+    """A write whose COMMIT got no response is retried, so that it may take effect twice."""
 
     def commit(self: Attempts, connection: Any, known: Any = Attempts._commit) -> None:
         try:
@@ -101,7 +101,7 @@ def unknown_outcome_retried() -> None:
 
 @fault
 def spurious_unavailability() -> None:
-    """One write of many is refused as if the database were unavailable."""
+    """One of many writes is refused as if the database were unavailable."""
     commit, numbers = Attempts.commit, itertools.count(1)
 
     def commit_sometimes(self: Attempts, work: Any, number: int) -> Any:

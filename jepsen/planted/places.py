@@ -24,7 +24,7 @@ Resources = Mapping[str, Mapping[str, int]]
 
 
 def _change_places(change: Any) -> None:
-    """Replace each chosen place by ``change(place)``."""
+    """Replace each chosen place with ``change(place)``."""
     original = ChosenPlace.of.__func__
     ChosenPlace.of = classmethod(lambda cls, *arguments: change(original(cls, *arguments)))
 

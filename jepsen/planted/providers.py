@@ -38,7 +38,7 @@ def provider_generation_not_raised() -> None:
 
 
 def _subtree(db: Any, provider_id: int) -> set[int]:
-    """Replacement of ``tree._subtree`` that terminates for cycles."""
+    """Return the ids of a subtree, as ``tree._subtree`` does, even if there is a cycle."""
     children: dict[int | None, list[int]] = {}
     for row in db.execute(tree._MEMBERS, {"id_": provider_id}):
         children.setdefault(row.parent_provider_id, []).append(row.id)
@@ -109,7 +109,7 @@ def name_not_written() -> None:
 
 @fault
 def root_omitted() -> None:
-    """A list of providers omits those without a parent, unless there are no others."""
+    """A list of providers omits the roots, unless it contains only roots."""
     find = handler.find_providers
 
     def find_children(wanted: Any, snapshot: Any) -> Any:
@@ -141,7 +141,7 @@ def class_deleted_during_inventory_write() -> None:
 
 @fault
 def ids_remembered() -> None:
-    """Ids of projects, users and consumer types are cached even after the database has lost their rows."""
+    """Cached ids of projects, users and consumer types stay in use after the database has lost their rows."""
     read, known = Consumer.read_for_claims.__func__, dict[Name, int]()
 
     def read_unknown(cls: Any, db: Any, owners: Mapping[str, Any], providers: Collection[str]) -> Any:

@@ -1,4 +1,4 @@
-"""Observation of one nemesis from the clients of a cluster."""
+"""Observation of a nemesis by clients of the cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jepsen.nemeses.nemesis import Nemesis
 from tests.children import PATIENCE
 from tests.run_length import LONG
 
-#: Clusters for tests of nemeses; a short run uses only one server, started once.
+#: Clusters for tests of nemeses; short test runs start only one server.
 SERVERS = ["mariadb", "postgresql"] if LONG else ["mariadb"]
 KINDS = ["mariadb", "postgresql", "sqlite"]
 #: Clients of each service.
@@ -35,7 +35,7 @@ class Observed:
         detail: Details yielded by the nemesis.
         began: Start of the harm; times as in a history.
         done: Time from which the harm was in effect.
-        ending: Time until which it was in effect.
+        ending: Time at which the nemesis began to undo it.
         healed: Time at which it was undone.
     """
 

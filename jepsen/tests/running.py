@@ -32,10 +32,9 @@ def running_cluster(request: pytest.FixtureRequest, name: str, *args: Any, **opt
 
 
 def assert_nothing_violated(result: Result, record_property: Callable[[str, object], None], *, slow: str = "") -> None:
-    """Fail the test if something is violated.
+    """Fail the test if an invariant is violated.
 
-    If a search found no verdict, nothing is known to be wrong or right.  That is recorded, together with any doubt due
-    to a busy machine.
+    A search without a verdict does not fail the test; it is recorded, together with any doubt due to a busy machine.
     """
     assert list(result.violations) == [], result.path
     reasons = [violation.sentence for violation in result.undecided]
@@ -43,7 +42,10 @@ def assert_nothing_violated(result: Result, record_property: Callable[[str, obje
 
 
 def assert_a_run_violates_nothing(request: pytest.FixtureRequest, name: str, plan: Plan) -> None:
-    """Run a plan on a new cluster, because a nemesis may leave any state behind, and apply all checks."""
+    """Run a plan on a new cluster, and apply all checks.
+
+    The cluster is not shared, because a nemesis may leave it in any state.
+    """
     with running_cluster(request, name) as cluster:
         result = run(cluster, plan)
     assert result.history.events[0].nemesis == plan.nemeses[0]

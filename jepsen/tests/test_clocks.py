@@ -23,7 +23,7 @@ def hours_ahead(time):
 
 
 def hours_of_service(url):
-    """Return how many hours a service's clock is ahead, by the modification time of an empty page: the current time."""
+    """Return how many hours a service's clock is ahead: an empty page was last modified at the current time."""
     shown = caller.over_http(url)("GET", f"/resource_providers?name={uuid.uuid4()}").headers["last-modified"]
     return hours_ahead(email.utils.parsedate_to_datetime(shown).replace(tzinfo=None))
 

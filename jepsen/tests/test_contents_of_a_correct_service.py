@@ -1,7 +1,7 @@
 """Check ``contents`` on a service that is correct by construction: its histories violate nothing.
 
-Clients and losses of the last commits run in random steps.  Writes take effect in one step between their beginning and
-their end; open ones at any time later, or never.
+Clients and losses of the last commits run in random steps.  A write takes effect in one step between its beginning and
+its end; an open one at any later time, or never.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Simulated:
         return self.rng.choice(writes)
 
     def write(self, method, below, body):
-        """Commit a write; return its status and reply."""
+        """Commit a write; return the status and the body of its response."""
         state, (kind, _, key) = self.states[-1], below.strip("/").partition("/")
         if (method, below) == ("POST", ""):
             if state is not None:

@@ -136,7 +136,7 @@ def test_the_row_of_a_deletion_in_an_earlier_run_may_be_missing():
 
 
 def test_the_state_is_read_from_the_rows_and_from_every_worker(database_url):
-    """Changes by another program reach no index, and leave inconsistent rows."""
+    """Changes by another process reach no index, and leave inconsistent rows."""
     with running.uwsgi(database_url, 2, module="jepsen.application") as service:
         storm = Storm(service.url)
         provider = storm.provider(VCPU=8)

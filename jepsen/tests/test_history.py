@@ -1,4 +1,4 @@
-"""What a response says about the outcome of an operation."""
+"""The outcome of an operation, known or unknown from its response."""
 
 from __future__ import annotations
 

@@ -51,12 +51,12 @@ def without_reply(history: History):
 
 
 def is_cut_off(operation: Operation):
-    """Whether the response is not the service's: none, or haproxy's, which is not JSON."""
+    """Whether there is no response of the service: none at all, or one of haproxy, which is not JSON."""
     return operation.status == 0 or isinstance(operation.reply, str)
 
 
 def killed_with_host(history: History):
-    """Count the requests in flight on hosts when these were killed, by host, method and path."""
+    """Count the requests in flight on each host when it was killed, by host, method and path."""
     given_up = abandoned_at(history.operations)
     kills = sorted((event for event in history.events if event.nemesis == "kill-host"), key=lambda event: event.began)
     counted = Counter()
@@ -70,7 +70,7 @@ def killed_with_host(history: History):
 
 
 def older_tree(commit, name):
-    """Unpack the version that `commit` returns."""
+    """Unpack the commit that a function returns; skip the test if there is no release."""
     try:
         return older_version.tree(commit(), children.run_directory() / f"{commit.__name__}-{name}")
     except older_version.NoRelease as reason:
@@ -80,7 +80,7 @@ def older_tree(commit, name):
 
 
 def found_in_schema(cluster):
-    """Return what the database lacks for this version and all extensions; None if its schema is complete."""
+    """Return the first deficiency of the schema for this version and all extensions; None if it is complete."""
     additions = extension.additions_of(extension.installed().values())
     with opened(cluster.database_url) as database:
         return schema.finding(database.engine, additions)

@@ -1,4 +1,4 @@
-"""Check ``leases``: leases that expire on time by the database's clock, and others; the run begins at noon."""
+"""Check ``leases``: leases that expire on time by the database's clock, and leases that do not; runs begin at noon."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def test_a_long_history_has_a_larger_bound(monkeypatch):
 
 def test_kinds_that_exclude_each_other_are_not_tried_in_every_combination():
     class Unknown:
-        """A counter with the unknown value 0 until a claim shows it; nothing happens to it later."""
+        """A counter whose value is unknown, represented by 0, until a claim shows it, and constant from then on."""
 
         def step(self, state, *claims):
             shown = {claim.call for claim in claims}
@@ -194,7 +194,7 @@ def test_any_initial_state_may_explain_a_history():
 
 
 def brute_force(operations, initial):
-    """Whether some order of the ended operations and any of the others explains all; tries every order."""
+    """Whether some order of the ended operations, and of some open or optional ones, explains all; try every order."""
     must = [each for each in operations if each.ended is not None and not each.optional]
     may = [each for each in operations if each.ended is None or each.optional]
     for count in range(len(may) + 1):

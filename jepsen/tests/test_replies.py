@@ -62,7 +62,7 @@ def test_forbidden_responses_are_violations(invariant, operation):
 
 def test_only_requests_in_flight_may_be_lost():
     kill = [Event("kill a host", 10 * SECOND, 20 * SECOND, spares=10 * SECOND + 9)]
-    # The client of the first one waits until its next request.
+    # The client of the first request waits until it sends the next one.
     assert not violated(replies, lost(9 * SECOND), reply(10 * SECOND + 8, 503), lost(10 * SECOND + 9), events=kill)
     assert violated(replies, lost(10 * SECOND + 10), events=kill) == {"unavailable only around an event"}
     assert violated(replies, reply(1, 503), events=kill) == {"unavailable only around an event"}

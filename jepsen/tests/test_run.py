@@ -56,7 +56,7 @@ class Failing(Workload):
 
 
 class Harmless(Nemesis):
-    """A nemesis that does nothing but record its choice, and claims to lose commits."""
+    """A nemesis that only records its choice, and claims to lose commits."""
 
     name, seconds, loses_tail = "harmless", 0.02, True
 
@@ -73,7 +73,7 @@ class Gentle(Harmless):
 
 
 def broken(history):
-    """Check that always fails."""
+    """Check that is always violated."""
     return [Violation("broken", "always", [history.operations[0].number])]
 
 

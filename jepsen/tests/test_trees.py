@@ -1,4 +1,4 @@
-"""Check ``trees``: reads of trees that a history explains, and reads that none does."""
+"""Check ``trees``: reads of trees with and without writes that explain them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_unwritten_trees_are_violations(invariant, operation):
 
 
 def test_each_rule_is_violated_alone():
-    """Each rule finds errors that no other rule finds."""
+    """Each rule finds errors that the others do not find."""
     assert violated(trees, *CREATED, read(9, 10, "?in_tree=a", a=A, b=B)) == {"acknowledged children included"}
     assert violated(trees, *CREATED, read(9, 10, "", a=A, c=("a", "a"))) == {"parents as written"}
     assert violated(trees, create(7, 8, "x"), read(9, 10, "?in_tree=y", x=(None, "x"))) == {"a read shows one tree"}

@@ -4,9 +4,9 @@ Accounts are consumers of one project on the providers of one tree.  A *purse* b
 accounts, and a resource class for its ticks.  Each write of a purse raises the first account's amount of that class by
 one.  So a read of all sums shows a vector clock with one component per purse.
 
-A purse with two accounts is written with generations: a write with an unknown outcome can take effect only before the
-next one that succeeds.  A purse with a single account is written without generations: only the places of its VCPU
-change, and after a write with an unknown outcome that no read shows it is retired, because that write may still take
+A purse with two accounts is written with generations, so a write with an unknown outcome can take effect only before
+the next one that succeeds.  A purse with a single account is written without generations, and only the providers of its
+VCPU change.  It is retired after a write with an unknown outcome that no read shows, because that write may still take
 effect.
 """
 
@@ -24,9 +24,9 @@ from jepsen.history import Operation
 from jepsen.workloads import bodies
 from jepsen.workloads.workload import Workload
 
-#: Providers of the tree that all purses share, the first of them the root; each purse also has its own provider.
+#: Providers of the tree that all purses share; the first is the root.  Each purse also has its own provider.
 SHARED = 3
-#: Single-account purses per client; each retired one is replaced by the next.
+#: Single-account purses per client, used one after another.
 UNGUARDED_PURSES = 2
 #: VCPU per purse.
 SUM = 12
@@ -35,7 +35,7 @@ _PLENTY = 1_000_000
 
 @dataclass(slots=True)
 class Account:
-    """A consumer in the state that its only writer last read or wrote."""
+    """A consumer, as its only writer last read or wrote it."""
 
     uuid: str
     vcpu: int = 0
@@ -44,7 +44,7 @@ class Account:
 
 @dataclass(slots=True)
 class Purse:
-    """The accounts of one writer; no other purse uses ``provider``."""
+    """The accounts of one writer; ``provider`` belongs to this purse alone."""
 
     number: int
     tick_class: str
@@ -163,7 +163,7 @@ class Bank(Workload):
         }
 
     def _read_purse(self, client: Client, purse: Purse) -> bool:
-        """Read all accounts; return False if that did not succeed before the end of the run."""
+        """Read all accounts; return False if the run ended before a read succeeded."""
         for account in purse.accounts:
             while not (shown := client.call("GET", f"/allocations/{account.uuid}")).succeeded:
                 if client.stopped.is_set():
@@ -193,7 +193,7 @@ class Bank(Workload):
         return self._read_purse(client, purse) and purse.tick == tick
 
     def _placed(self, rng: random.Random, purse: Purse, vcpu: int, tick: int) -> bodies.Resources:
-        """Return an amount on one or two providers, and the ticks on one of them."""
+        """Return an amount divided between two random providers, and the ticks on a random provider."""
         resources: dict[str, dict[str, int]] = {}
         providers = [*self._shared, purse.provider]
         here, there = rng.sample(providers, 2)
@@ -218,13 +218,13 @@ def _create(client: Client, provider: str, totals: Mapping[str, int], parent: st
 
 
 def _divided(rng: random.Random) -> Sequence[int]:
-    """Return random balances of the two accounts of a purse; the second may be 0 and its consumer gone."""
+    """Return random balances of the two accounts of a purse; 0 for the second one removes its consumer."""
     second = rng.randint(0, SUM)
     return [SUM - second, second]
 
 
 def _written(operation: Operation, purse: Purse, amounts: Sequence[int]) -> Operation:
-    """Update the purse if the write succeeded; ``amounts`` are those of its first accounts."""
+    """Update the purse after a successful write; ``amounts`` are the new balances of its first accounts."""
     if operation.succeeded:
         purse.tick += 1
         for account, amount in zip(purse.accounts, amounts, strict=False):

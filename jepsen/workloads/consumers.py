@@ -1,6 +1,6 @@
 """Consumers shared by the clients of a run, each replaced after many operations or an unknown outcome.
 
-The time of the search for a linear order grows with the operations on one consumer, and doubles with each open one.
+The time to search for an order grows with the number of operations on a consumer, and doubles with each open one.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class Consumers:
 
     @property
     def all(self) -> Sequence[str]:
-        """The consumers in use."""
+        """Consumers in use."""
         return [*self._present]
 
     def choose(self, rng: random.Random, number: int = 1) -> list[str]:
-        """Return some random consumers, each once."""
+        """Return distinct random consumers."""
         return rng.sample(self._present, number)
 
     def count(self, client: Client, consumers: Iterable[str], called: Operation) -> None:
-        """Count an operation on these consumers; replace and release those used up."""
+        """Count an operation on these consumers; replace and release those that are used up."""
         for consumer in self._replaced(consumers, called):
             while not client.stopped.is_set():
                 released = client.call("DELETE", f"/allocations/{consumer}")

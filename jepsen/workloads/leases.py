@@ -1,6 +1,6 @@
 """Leases of one to three seconds that are extended, moved and released, alongside clients of Placement.
 
-Capacity is so small that a claim often needs the resources of an expired lease, which the searches and claims of each
+The capacity is so small that a claim often needs the resources of an expired lease, which searches and claims at any
 worker release.
 """
 
@@ -47,7 +47,7 @@ class Leases(Workload):
         while not client.stopped.is_set():
             [work] = rng.choices([*works], [*works.values()])
             work(client, rng)
-            # Pauses take most of the time, so that leases expire.
+            # Without pauses, few leases would expire.
             client.stopped.wait(rng.uniform(0, 0.1))
 
     def _claim(self, client: Client, rng: random.Random) -> None:

@@ -1,9 +1,9 @@
 """Clients that contend for few consumers and few providers with a small capacity.
 
-Consumers are written with the generation that was read, with null, and by versions without generations; alone and in
+Consumers are written with the generation last read, with null, and by versions without generations; alone and in
 batches; deleted and read.  Inventories, traits and aggregates of the providers are replaced with a generation.  A
-consumer is replaced by a new one after some operations, and after a write with an unknown outcome: the time of the
-search for a linear order grows with the operations on one consumer, and doubles with each open one.
+consumer is replaced by a new one after some operations, and after a write with an unknown outcome: the time to search
+for an order grows with the number of operations on a consumer, and doubles with each open one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONSUMERS, PROVIDERS, AGGREGATES = 4, 3, 2
 TOTALS = (4, 7)
 #: Operations after which a consumer is replaced by a new one.
 CALLS = 60
-#: Claims per project, and number of the newest projects in use.
+#: Claims per project, and number of the newest projects that claims choose from.
 CLAIMS_OF_PROJECT, RECENT = 30, 8
 
 
@@ -80,7 +80,7 @@ class Registers(Workload):
         self._write(client, [consumer], "PUT", f"/allocations/{consumer}", body, minor)
 
     def _post(self, client: Client, rng: random.Random) -> None:
-        """Write several consumers at once; since 1.13, and with generations since 1.28."""
+        """Write up to three consumers at once, with generations since 1.28."""
         consumers = rng.sample(self._consumers, rng.randint(1, 3))
         minor = rng.choice((13, *bodies.GUARDED))
         body = {

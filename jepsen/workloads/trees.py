@@ -1,8 +1,8 @@
 """Trees whose providers are created, moved, renamed and deleted during claims on them, with short-lived classes.
 
-All clients work on a few providers below a few roots, and on a few classes and names, so that most writes meet others
-of the same provider, tree, class or name.  A deleted provider is created again under the same uuid, until the outcome
-of a write is unknown or it was written often; then another uuid takes its place.
+All clients work on a few providers below a few roots, and on a few classes and names, so that most writes coincide with
+others of the same provider, tree, class or name.  A deleted provider is created again under the same uuid.  After many
+writes, or one with an unknown outcome, another uuid takes its place.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Trees(Workload):
     # --- providers ---
 
     def _create(self, client: Client, rng: random.Random) -> None:
-        """Create a provider, and at once the inventories that others try to claim."""
+        """Create a provider, and at once the inventories that other clients try to claim."""
         provider = rng.choice(self._providers)
         body = {"name": rng.choice(self._names), "uuid": provider, "parent_provider_uuid": self._parent(rng)}
         created = client.call("POST", "/resource_providers", body)
@@ -145,7 +145,7 @@ class Trees(Workload):
         client.call("DELETE", f"/resource_classes/{rng.choice(self._classes)}")
 
     def _claim(self, client: Client, rng: random.Random) -> None:
-        """Claim a little, even where there may be no inventory, and perhaps release it."""
+        """Claim one unit on one or two providers, which may lack inventory of the class, and release it."""
         consumer, resource_class = str(uuid.uuid4()), rng.choice(self._classes)
         providers = {self._parent(rng) for _ in range(rng.randint(1, 2))}
         body = bodies.claim(39, {provider: {resource_class: 1} for provider in sorted(providers)})
