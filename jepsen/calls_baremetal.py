@@ -39,15 +39,15 @@ def _post_allocation(operation: Operation) -> Iterator[Effect]:
         yield ConsumerWrite(created, ABSENT, Holding(None, type=_TYPE), certain=False)
     else:
         yield ConsumerWrite(created, ANY, Holding(None), certain=False)
-        yield from _shown(reply)
+        yield from _effects_of_node_allocation(reply)
 
 
 def _get_allocation(operation: Operation, _uuid: str) -> Iterator[Effect]:
     if operation.succeeded:
-        yield from _shown(operation.reply)
+        yield from _effects_of_node_allocation(operation.reply)
 
 
-def _shown(document: Any) -> Iterator[Effect]:
+def _effects_of_node_allocation(document: Any) -> Iterator[Effect]:
     """Yield the effects of a response that shows an allocation with a node.
 
     An allocation without a node says nothing about the consumer with its uuid.

@@ -16,10 +16,10 @@ _CAPACITY = ("exceed the capacity", "violate inventory constraints", "' invalid.
 
 def named_providers(document: Mapping[str, Any]) -> Mapping[str, Mapping[str, int]]:
     """Return amounts by provider and class from the body of a claim, of any version."""
-    held = document["allocations"]
-    if isinstance(held, list):
-        return {entry["resource_provider"]["uuid"]: entry["resources"] for entry in held}
-    return {provider: entry["resources"] for provider, entry in held.items()}
+    allocations = document["allocations"]
+    if isinstance(allocations, list):
+        return {entry["resource_provider"]["uuid"]: entry["resources"] for entry in allocations}
+    return {provider: entry["resources"] for provider, entry in allocations.items()}
 
 
 def generation_conflict(detail: str) -> tuple[int | None, int | None] | None:
@@ -27,8 +27,8 @@ def generation_conflict(detail: str) -> tuple[int | None, int | None] | None:
     match = _CONFLICT.search(detail)
     if match is None:
         return None
-    actual, given = match.groups()
-    return None if actual == "null" else int(actual), None if given == "None" else int(given)
+    actual, requested = match.groups()
+    return None if actual == "null" else int(actual), None if requested == "None" else int(requested)
 
 
 def refusal_reason(code: str, detail: str) -> str:

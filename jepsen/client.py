@@ -66,16 +66,16 @@ class Client:
         number, began = self._recorder.next_number(), self._recorder.now()
         try:
             answer = self._callers[service](method, path, minor, body)
-            known = is_outcome_known(path, answer.status, answer.body)
+            is_known = is_outcome_known(path, answer.status, answer.body)
         except ConnectionRefusedError:  # the request was not sent
-            answer, known = NO_ANSWER, True
+            answer, is_known = NO_ANSWER, True
         except caller.NotJSONError as error:  # a truncated body, or a response of a proxy or the web server
             answer = Answer(error.status, error.text) if error.status >= 400 else NO_ANSWER
-            known = is_outcome_known(path, answer.status, answer.body)
+            is_known = is_outcome_known(path, answer.status, answer.body)
         except (OSError, http.client.HTTPException):
-            answer, known = NO_ANSWER, False
+            answer, is_known = NO_ANSWER, False
         operation = Operation(
-            *(number, self.process, began, self._recorder.now() if known else None, service),
+            *(number, self.process, began, self._recorder.now() if is_known else None, service),
             *(method, path, minor, body, answer.status, answer.body, note or {}),
         )
         self._recorder.record(operation)

@@ -21,9 +21,9 @@ class Expected(Enum):
 ANY, ABSENT, PRESENT = Expected.ANY, Expected.ABSENT, Expected.PRESENT
 #: Placeholder for every consumer or provider, in an effect that may concern any of them.
 EVERY = "*"
-#: ``Holding.ends`` of a consumer without a lease.
+#: ``Holding.expiry`` of a consumer without a lease.
 NEVER = "never"
-#: ``Holding.ends`` of a consumer whose expiry no response shows; ``Holding.request`` of a request that cannot be
+#: ``Holding.expiry`` of a consumer whose expiry no response shows; ``Holding.request`` of a request that cannot be
 #: compared with others.
 UNKNOWN = "unknown"
 #: ``Holding.request`` of a consumer that POST /v1/claims did not place.
@@ -41,7 +41,7 @@ class Holding:
 
     Attributes:
         resources: Amounts by provider uuid and class; sorted tuples, so that equal values are equal keys.
-        ends: Expiry of the lease, as in ``expires_at``; ``NEVER``; or ``UNKNOWN``.
+        expiry: Expiry of the lease, as in ``expires_at``; ``NEVER``; or ``UNKNOWN``.
         request: Content of the POST /v1/claims request that placed the consumer; ``NO_REQUEST``; or ``UNKNOWN``.
     """
 
@@ -50,7 +50,7 @@ class Holding:
     user: str | None = None
     type: str | None = None
     generation: int | None = None
-    ends: str | None = None
+    expiry: str | None = None
     request: str | None = None
 
     @property
@@ -70,16 +70,16 @@ class ConsumerWrite:
 
     Attributes:
         expected: Precondition: ANY, ABSENT, PRESENT or a generation.
-        after: Holding after the write; None: the consumer is gone.
+        holding: Holding after the write; None: the consumer is gone.
         certain: Whether the write took effect if the operation succeeded; otherwise the consumer may be unchanged.
-        may_end: Earliest expiry of the lease that the write begins, in nanoseconds of the run; None: no lease.
+        earliest_expiry: Earliest expiry of the lease that the write begins, in nanoseconds of the run; None: no lease.
     """
 
     consumer: str
     expected: Expected | int
-    after: Holding | None
+    holding: Holding | None
     certain: bool = True
-    may_end: int | None = None
+    earliest_expiry: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +87,13 @@ class ConsumerExtended:
     """A change of the expiry of the consumer's lease, or its removal.
 
     Attributes:
-        shown: The consumer with the new expiry.
-        may_end: As in ``ConsumerWrite``.
+        holding: The consumer with the new expiry.
+        earliest_expiry: As in ``ConsumerWrite``.
     """
 
     consumer: str
-    shown: Holding
-    may_end: int | None = None
+    holding: Holding
+    earliest_expiry: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,12 @@ class ConsumerRead:
     """A response that shows the consumer.
 
     Attributes:
-        shown: None: the consumer holds nothing.
+        holding: None: the consumer holds nothing.
         respects_expiry: Whether the response omits consumers whose lease has expired, as the v1 API does.
     """
 
     consumer: str
-    shown: Holding | None
+    holding: Holding | None
     respects_expiry: bool = False
 
 
@@ -115,20 +115,20 @@ class ConsumerRefused:
     """A refused write of the consumer, which changed nothing.
 
     Attributes:
-        why: "generation": the generation differs from ``given``; "missing": the consumer holds nothing; "held": it
-            holds something; "capacity": too little capacity, or the inventory does not allow the amount; "collision":
-            the write lost to concurrent writes; "other": anything else, such as an invalid request, or another consumer
-            of the same request.
-        given: Generation in the request; None: the client expects that the consumer does not exist.
+        reason: "generation": the generation differs from ``expected``; "missing": the consumer holds nothing; "held":
+            it holds something; "capacity": too little capacity, or the inventory does not allow the amount;
+            "collision": the write lost to concurrent writes; "other": anything else, such as an invalid request, or
+            another consumer of the same request.
+        expected: Generation in the request; None: the client expects that the consumer does not exist.
         actual: With "generation", the generation that the service states; None: the consumer does not exist.
         request: Content of a POST /v1/claims request, as ``Holding.request``; None: another route.  The refusal of such
             a request implies that the consumer was not placed by an equal one; "capacity" also implies that it has the
-            generation ``given``.
+            generation ``expected``.
     """
 
     consumer: str
-    why: str
-    given: int | None = None
+    reason: str
+    expected: int | None = None
     actual: int | None = None
     request: str | None = None
 
@@ -139,13 +139,13 @@ class ProviderWrite:
 
     Attributes:
         expected: Required generation; ANY; PRESENT; or ABSENT for a creation.
-        shown: Generation in the response, after the write; None: not shown.
+        generation: Generation in the response, after the write; None: not shown.
         raises: Possible increases of the generation, which depend on the contents before.
     """
 
     provider: str
     expected: Expected | int
-    shown: int | None = None
+    generation: int | None = None
     raises: tuple[int, ...] = (1,)
 
 
@@ -155,13 +155,13 @@ class ProviderUsed:
 
     Attributes:
         consumer: The claiming consumer.
-        shown: Generation in the response, after the claim; None: not shown.
+        generation: Generation in the response, after the claim; None: not shown.
         certain: Whether the claim is known to name this provider.
     """
 
     provider: str
     consumer: str
-    shown: int | None = None
+    generation: int | None = None
     certain: bool = True
 
 
@@ -185,13 +185,13 @@ class ProviderRefused:
     """A refused write of the provider, which changed nothing.
 
     Attributes:
-        why: "generation": the generation differs from ``given``; "missing": the provider does not exist; "collision":
-            the write lost to concurrent writes; "other": anything else.
+        reason: "generation": the generation differs from ``expected``; "missing": the provider does not exist;
+            "collision": the write lost to concurrent writes; "other": anything else.
     """
 
     provider: str
-    why: str
-    given: int | None = None
+    reason: str
+    expected: int | None = None
     actual: int | None = None
 
 

@@ -61,7 +61,7 @@ def read(database_url: str, services: Sequence[Service]) -> dict[str, Any]:
             break
         assert time.monotonic() < until, "the state changes although no client runs"
     built = rows["indices"]["database"]
-    rows["indices"]["workers"] = list(_without_equal(workers, digest(built)))
+    rows["indices"]["workers"] = list(_without_matching_indices(workers, digest(built)))
     return rows
 
 
@@ -99,20 +99,20 @@ def _workers(number: int, service: Service) -> list[dict[str, Any]]:
 
     Parallel requests reach every worker sooner or later, because a busy worker accepts no further ones.
     """
-    ask, until = caller.over_http(service.url), time.monotonic() + _WORKER_TIMEOUT
-    answered: dict[int, dict[str, Any]] = {}
+    call, until = caller.over_http(service.url), time.monotonic() + _WORKER_TIMEOUT
+    pages: dict[int, dict[str, Any]] = {}
     with ThreadPoolExecutor(_PARALLEL_REQUESTS) as threads:
-        while not set(service.workers) <= answered.keys():
+        while not set(service.workers) <= pages.keys():
             assert time.monotonic() < until, (
-                f"service {number}: only {[*answered]} of the workers {service.workers} respond"
+                f"service {number}: only {[*pages]} of the workers {service.workers} respond"
             )
-            for reply in threads.map(lambda _: ask("GET", INDEX_PAGE), range(_PARALLEL_REQUESTS)):
+            for reply in threads.map(lambda _: call("GET", INDEX_PAGE), range(_PARALLEL_REQUESTS)):
                 if reply.status == 200:
-                    answered[reply.body["process"]] = reply.body
-    return [{"service": number, **answered[process]} for process in sorted(answered)]
+                    pages[reply.body["process"]] = reply.body
+    return [{"service": number, **pages[process]} for process in sorted(pages)]
 
 
-def _without_equal(workers: Iterable[Mapping[str, Any]], expected: str) -> Iterable[dict[str, Any]]:
+def _without_matching_indices(workers: Iterable[Mapping[str, Any]], expected: str) -> Iterable[dict[str, Any]]:
     """Yield the workers without matching indices, which would make histories large."""
     for worker in workers:
         yield {key: value for key, value in worker.items() if key != "index" or worker["digest"] != expected}

@@ -21,10 +21,10 @@ def client_of(process: int) -> str:
 
 def call_of(operation: Operation) -> str:
     """Return the method and the path, with shortened uuids."""
-    return f"{operation.method} {shortened(operation.path)}"
+    return f"{operation.method} {shorten_uuids(operation.path)}"
 
 
-def sent_by(operation: Operation) -> str:
+def body_of(operation: Operation) -> str:
     """Return the body as text; empty if there is none."""
     return compact(operation.body)
 
@@ -34,16 +34,16 @@ def answer_of(operation: Operation) -> str:
     if operation.status == 0:
         return "no response" if operation.is_open else "no connection"
     reason = operation.code.removeprefix("placement.") or operation.detail
-    return f"{operation.status} {shortened(reason) or compact(operation.reply)}".strip()
+    return f"{operation.status} {shorten_uuids(reason) or compact(operation.reply)}".strip()
 
 
 def line_of(operation: Operation) -> str:
     """Return the operation in one line, with times in seconds."""
     end = "open   " if operation.ended is None else f"{operation.ended / 1e9:.4f}"
-    sent = f" {sent}" if (sent := sent_by(operation)) else ""
+    body_text = f" {body_text}" if (body_text := body_of(operation)) else ""
     return (
         f"#{operation.number} {operation.began / 1e9:.4f}-{end} {client_of(operation.process)}, service "
-        f"{operation.service}: {call_of(operation)}{sent} -> {answer_of(operation)}"
+        f"{operation.service}: {call_of(operation)}{body_text} -> {answer_of(operation)}"
     )
 
 
@@ -52,7 +52,7 @@ def name_of(event: Event) -> str:
     return f"{event.nemesis} (may lose a tail)" if event.loses_tail else event.nemesis
 
 
-def shortened(text: str) -> str:
+def shorten_uuids(text: str) -> str:
     """Return the text with each uuid cut to its first eight characters."""
     return _UUID.sub(r"\1", text)
 
@@ -61,7 +61,7 @@ def compact(document: Any) -> str:
     """Return a JSON document as a short text: allocations as amounts at providers, without the omitted keys."""
     if document is None:
         return ""
-    return shortened(", ".join(_pieces(document)) if isinstance(document, Mapping) else _value(document))
+    return shorten_uuids(", ".join(_pieces(document)) if isinstance(document, Mapping) else _value(document))
 
 
 def _pieces(document: Mapping[str, Any]) -> Iterator[str]:
@@ -69,8 +69,8 @@ def _pieces(document: Mapping[str, Any]) -> Iterator[str]:
         if key in _OMITTED:
             continue
         if isinstance(value, Mapping) and isinstance(value.get("resources"), Mapping):
-            held = " ".join(f"{name} {amount}" for name, amount in value["resources"].items())
-            yield f"{held} at {key}"
+            amounts = " ".join(f"{name} {amount}" for name, amount in value["resources"].items())
+            yield f"{amounts} at {key}"
         elif key == "allocations" and isinstance(value, Mapping):
             yield from _pieces(value) if value else ["nothing"]
         elif key == "consumer_generation":

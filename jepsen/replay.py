@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jepsen import formatting, timeline
 from jepsen.history import History, Operation
-from jepsen.shrink import MAX_CHECKS, concerned, shortest
+from jepsen.shrink import MAX_CHECKS, operations_concerned, shortest
 from jepsen.violation import Check, Violation
 
 #: Violations printed per invariant.
@@ -37,13 +37,13 @@ def replay(path: Path, checks: Mapping[str, Check], svg: Path | None = None, max
     by_invariant = _by_invariant(history, checks)
     svg = svg or path.with_suffix(".svg")
     for undecided in [name for name, (_, violations) in by_invariant.items() if violations[0].undecided]:
-        print("", *_in_words(history, by_invariant.pop(undecided)[1]), sep="\n")
+        print("", *_lines_about(history, by_invariant.pop(undecided)[1]), sep="\n")
     for number, (check, violations) in enumerate(by_invariant.values()):
-        print("", *_in_words(history, violations), sep="\n")
+        print("", *_lines_about(history, violations), sep="\n")
         first = violations[0]
-        part, description = _drawn(history, first, check, max_checks)
+        part, description = _part_to_draw(history, first, check, max_checks)
         target = svg if not number else svg.with_stem(f"{svg.stem}-{number + 1}")
-        title = f"{first.invariant}: {formatting.shortened(first.sentence)}"
+        title = f"{first.invariant}: {formatting.shorten_uuids(first.sentence)}"
         if not first.operations:
             title += " (the final state)"
         target.write_text(timeline.svg(part, first.operations, title))
@@ -54,7 +54,7 @@ def replay(path: Path, checks: Mapping[str, Check], svg: Path | None = None, max
     return 1 if by_invariant else 0
 
 
-def _drawn(history: History, violation: Violation, check: Check, max_checks: int) -> tuple[History, str]:
+def _part_to_draw(history: History, violation: Violation, check: Check, max_checks: int) -> tuple[History, str]:
     """Return the part of the history that shows a violation, and its description."""
     part = shortest(history, violation, check, max_checks)
     if part.operations:
@@ -62,12 +62,12 @@ def _drawn(history: History, violation: Violation, check: Check, max_checks: int
     # Without operations, either the final state violates the invariant, or the search ran out of time.
     alone = any(other.invariant == violation.invariant for other in check(part))
     description = "The final state alone violates the invariant" if alone else "No short violating part was found"
-    calls = concerned(history, violation)
-    if not calls:
+    operations = operations_concerned(history, violation)
+    if not operations:
         return part, f"{description}; no operation names the objects concerned.  Events"
-    last = calls[-_MAX_DRAWN:]
-    which = "all" if len(last) == len(calls) else f"the last {len(last)} of"
-    description = f"{description}.  Operations that may have changed these objects, {which} {len(calls)}"
+    last = operations[-_MAX_DRAWN:]
+    selection = "all" if len(last) == len(operations) else f"the last {len(last)} of"
+    description = f"{description}.  Operations that may have changed these objects, {selection} {len(operations)}"
     return history.with_operations(last), description
 
 
@@ -80,7 +80,7 @@ def _by_invariant(history: History, checks: Mapping[str, Check]) -> Mapping[str,
     return by_invariant
 
 
-def _in_words(history: History, violations: Sequence[Violation]) -> Iterator[str]:
+def _lines_about(history: History, violations: Sequence[Violation]) -> Iterator[str]:
     """Yield the lines about the violations of one invariant."""
     by_number = {operation.number: operation for operation in history.operations}
     for violation in violations[:_MAX_PRINTED]:

@@ -31,7 +31,7 @@ RECOVERY = 120.0
 #: Invariant violated by a cluster that cannot be used for another run.
 RECOVERS = "recovery"
 #: Consecutive writes that each service must acknowledge to count as recovered.
-_IN_A_ROW = 3
+_CONSECUTIVE_WRITES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,13 @@ def run(cluster: Cluster, plan: Plan) -> Result:
 
     Exceptions of clients, nemeses and checks propagate; the state of the cluster is then undefined.
     """
-    runner = _Run(cluster, plan)
+    current_run = _Run(cluster, plan)
     try:
-        violations = runner.carry_out()
+        violations = current_run.carry_out()
     except Exception as error:
-        error.add_note(f"the history until then: {keep(runner.history(), cluster)}")
+        error.add_note(f"the history until then: {keep(current_run.history(), cluster)}")
         raise
-    history = runner.history()
+    history = current_run.history()
     findings: list[Violation] = []
     for name, check in catalogue.checks().items():
         try:
@@ -128,23 +128,23 @@ class _Run:
 
     def carry_out(self) -> list[Violation]:
         """Run the workloads and the nemeses; return a violation if the cluster does not recover."""
-        last = self._client(FINAL)
+        runner = self._client(FINAL)
         for workload in self._workloads:
-            workload.prepare(last)
+            workload.prepare(runner)
         with ThreadPoolExecutor(sum(workload.clients for workload in self._workloads)) as threads:
-            working = [*self._begin(threads)]
+            futures = [*self._start_clients(threads)]
             try:
-                self._harm()
+                self._run_nemeses()
             finally:
                 self._stopped.set()
-        for client in working:
+        for client in futures:
             client.result()
-        if not self._recovers(last):
+        if not self._recovers(runner):
             sentence = f"not every service acknowledges writes within {RECOVERY:.0f} s after the last nemesis"
             return [Violation(RECOVERS, sentence)]
         for workload in self._workloads:
-            workload.finish(last)
-        self._read_all(last)
+            workload.finish(runner)
+        self._read_all(runner)
         if self.cluster.shows_state:
             self.final = final_state.read(self.cluster.database_url, self.cluster.services)
         return []
@@ -166,9 +166,9 @@ class _Run:
         for workload in self._workloads:
             description |= workload.describe()
         events = [event for event in self.recorder.events if catalogue.nemesis(event.nemesis).shows_past]
-        judged = (_without_past(operation, events) for operation in self.recorder.operations)
+        checkable = (_without_stale_response(operation, events) for operation in self.recorder.operations)
         operations = sorted(
-            (operation for operation in judged if operation is not None), key=lambda operation: operation.number
+            (operation for operation in checkable if operation is not None), key=lambda operation: operation.number
         )
         return History(description, operations, [*self.recorder.events], self.final)
 
@@ -177,7 +177,7 @@ class _Run:
 
     # --- clients ---
 
-    def _begin(self, threads: ThreadPoolExecutor) -> Iterator[Future[None]]:
+    def _start_clients(self, threads: ThreadPoolExecutor) -> Iterator[Future[None]]:
         processes = itertools.count()
         for workload in self._workloads:
             for _ in range(workload.clients):
@@ -193,24 +193,24 @@ class _Run:
 
     # --- nemeses ---
 
-    def _harm(self) -> None:
+    def _run_nemeses(self) -> None:
         rng, end = random.Random(self.plan.seed), time.monotonic() + self.plan.seconds
         for number, name in enumerate(itertools.cycle(self.plan.nemeses)):
             # The first nemesis always takes its turn, even on a slow machine.
             if self._stopped.wait(self.plan.peace) or (number and time.monotonic() + self.plan.peace > end):
                 break
-            self._harm_once(catalogue.nemesis(name)(), rng)
+            self._run_nemesis(catalogue.nemesis(name)(), rng)
         self._stopped.wait(end - time.monotonic())
         self.cluster.wait_until_complete()
 
-    def _harm_once(self, nemesis: Nemesis, rng: random.Random) -> None:
+    def _run_nemesis(self, nemesis: Nemesis, rng: random.Random) -> None:
         self.cluster.wait_until_complete()
         began = self.recorder.now()
         with nemesis.harm(self.cluster, rng) as detail:
-            spares = {"all": None, "in flight": self.recorder.now(), "none": 0}[nemesis.loses]
+            safe_from = {"all": None, "in flight": self.recorder.now(), "none": 0}[nemesis.loses]
             self._stopped.wait(nemesis.seconds)
         healed = self.recorder.now()
-        event = Event(nemesis.name, began, healed, nemesis.loses_tail, detail, nemesis.aftermath, spares)
+        event = Event(nemesis.name, began, healed, nemesis.loses_tail, detail, nemesis.aftermath, safe_from)
         self.recorder.record(replace(event, keeps_earlier=nemesis.keeps_earlier))
         self.cluster.lost_tail |= nemesis.loses_tail
 
@@ -221,7 +221,7 @@ class _Run:
         deadline = time.monotonic() + RECOVERY
         for service in range(len(self.cluster.urls)):
             acknowledged = 0
-            while acknowledged < _IN_A_ROW:
+            while acknowledged < _CONSECUTIVE_WRITES:
                 if time.monotonic() > deadline:
                     return False
                 acknowledged = acknowledged + 1 if self._writes(client, service) else 0
@@ -237,14 +237,14 @@ class _Run:
 
     def _read_all(self, client: Client) -> None:
         """Read each consumer and provider of the run, so that the history contains the final state."""
-        shown = [effect for operation in [*self.recorder.operations] for effect in effects(operation)]
-        consumers = {effect.consumer for effect in shown if hasattr(effect, "consumer")}
-        providers = {effect.provider for effect in shown if hasattr(effect, "provider")}
+        operation_effects = [effect for operation in [*self.recorder.operations] for effect in effects(operation)]
+        consumers = {effect.consumer for effect in operation_effects if hasattr(effect, "consumer")}
+        providers = {effect.provider for effect in operation_effects if hasattr(effect, "provider")}
         for consumer in sorted(consumers - {EVERY}):
             client.read(f"/allocations/{consumer}", seconds=RECOVERY)
         for provider in sorted(providers - {EVERY}):
             client.read(f"/resource_providers/{provider}", seconds=RECOVERY)
-        for provider in sorted({effect.provider for effect in shown if _changes_contents(effect)}):
+        for provider in sorted({effect.provider for effect in operation_effects if _changes_contents(effect)}):
             for kind in ("inventories", "traits", "aggregates"):
                 client.read(f"/resource_providers/{provider}/{kind}", seconds=RECOVERY)
 
@@ -253,7 +253,7 @@ def _changes_contents(effect: Effect) -> TypeGuard[ProviderWrite]:
     return isinstance(effect, ProviderWrite) and effect.expected is not ABSENT
 
 
-def _without_past(operation: Operation, events: Sequence[Event]) -> Operation | None:
+def _without_stale_response(operation: Operation, events: Sequence[Event]) -> Operation | None:
     """Return an operation as far as it can be checked although responses during these events may be stale, or None."""
     if operation.ended is None or not any(_during(operation, event) for event in events):
         return operation

@@ -59,12 +59,12 @@ def shortest(history: History, violation: Violation, check: Check, max_checks: i
         {operation.number for operation in history.operations},
     ):
         if search.violates(first):
-            kept = ddmin(sorted(first), search.violates)
-            return history.with_operations(search.chosen({*kept, *search.relied_on(kept)}))
-    return history.with_operations(search.chosen(named))
+            remaining = ddmin(sorted(first), search.violates)
+            return history.with_operations(search.operations_with({*remaining, *search.writes_relied_on(remaining)}))
+    return history.with_operations(search.operations_with(named))
 
 
-def concerned(history: History, violation: Violation) -> list[Operation]:
+def operations_concerned(history: History, violation: Violation) -> list[Operation]:
     """Return the operations that may have changed the objects that a violation names by uuid.
 
     If the final state alone violates an invariant, its cause is among these operations.
@@ -87,7 +87,7 @@ class _Search:
 
     def __init__(self, history: History, violation: Violation, check: Check, max_checks: int) -> None:
         self._history, self._violation, self._check = history, violation, check
-        self._max_checks = self._left = max_checks
+        self._max_checks = self._remaining_checks = max_checks
         self._deadline = time.monotonic() + MAX_SECONDS
         self._subject = _subject(violation)
         #: Operations on other objects are dropped from the start, because each object is checked by itself.
@@ -95,24 +95,30 @@ class _Search:
         self._operations = _concerning(history.operations, self._subject, named)
         self._changes = {operation.number for operation in self._operations if is_change(operation)}
 
-    def chosen(self, numbers: Collection[int]) -> list[Operation]:
+    def operations_with(self, numbers: Collection[int]) -> list[Operation]:
         """Return the operations with these numbers."""
         return [operation for operation in self._history.operations if operation.number in numbers]
 
-    def violates(self, kept: Collection[int]) -> bool:
+    def violates(self, numbers: Collection[int]) -> bool:
         """Whether these operations violate the invariant whatever the removed ones did."""
-        return self._found(kept, self._changes - {*kept})
+        return self._finds_violation(numbers, self._changes - {*numbers})
 
-    def relied_on(self, kept: Collection[int]) -> list[int]:
+    def writes_relied_on(self, remaining: Collection[int]) -> list[int]:
         """Return the removed writes without which a smaller part would seem to violate the invariant."""
-        removed = sorted(self._changes - {*kept})
-        self._left, self._deadline = self._left + self._max_checks, time.monotonic() + MAX_SECONDS
+        removed = sorted(self._changes - {*remaining})
+        self._remaining_checks, self._deadline = (
+            self._remaining_checks + self._max_checks,
+            time.monotonic() + MAX_SECONDS,
+        )
 
-        def suffice(back: Collection[int], *, as_open: bool) -> bool:
+        def suffice(restored: Collection[int], *, as_open: bool) -> bool:
             """Whether each part without one operation is correct if these writes are put back, as open ones or not."""
-            opened = {*back} if as_open else set()
-            parts = (({*kept, *back} - {number} - opened, opened | self._changes & {number}) for number in kept)
-            return not any(self._found(*part) for part in parts) and not self._is_over()
+            as_open_numbers = {*restored} if as_open else set()
+            parts = (
+                ({*remaining, *restored} - {number} - as_open_numbers, as_open_numbers | self._changes & {number})
+                for number in remaining
+            )
+            return not any(self._finds_violation(*part) for part in parts) and not self._is_exhausted()
 
         # With their responses, the writes leave less to search, but may violate the invariant among themselves.
         for holds in (functools.partial(suffice, as_open=False), functools.partial(suffice, as_open=True)):
@@ -120,37 +126,37 @@ class _Search:
                 return []
             if holds(removed):
                 return ddmin(removed, holds)
-        return self._shown_by(kept, removed)
+        return self._writes_shown_by(remaining, removed)
 
-    def _shown_by(self, kept: Collection[int], removed: Sequence[int]) -> list[int]:
+    def _writes_shown_by(self, remaining: Collection[int], removed: Sequence[int]) -> list[int]:
         """Return the removed writes whose values kept reads show."""
         reads = [
             effect
-            for operation in self.chosen(kept)
+            for operation in self.operations_with(remaining)
             for effect in effects(operation)
             if isinstance(effect, ConsumerRead)
         ]
-        shown = {(read.consumer, read.shown.resources) for read in reads if read.shown}
+        values = {(read.consumer, read.holding.resources) for read in reads if read.holding}
         return [
             operation.number
-            for operation in self.chosen(removed)
+            for operation in self.operations_with(removed)
             for effect in effects(operation)
-            if isinstance(effect, ConsumerWrite) and effect.after
-            if (effect.consumer, effect.after.resources) in shown
+            if isinstance(effect, ConsumerWrite) and effect.holding
+            if (effect.consumer, effect.holding.resources) in values
         ]
 
-    def _is_over(self) -> bool:
-        return self._left <= 0 or time.monotonic() > self._deadline
+    def _is_exhausted(self) -> bool:
+        return self._remaining_checks <= 0 or time.monotonic() > self._deadline
 
-    def _found(self, kept: Collection[int], opened: Collection[int]) -> bool:
+    def _finds_violation(self, numbers: Collection[int], open_numbers: Collection[int]) -> bool:
         """Whether the check finds the violation in these operations, some of them open; counts as one run."""
-        if self._is_over():
+        if self._is_exhausted():
             return False
-        self._left -= 1
+        self._remaining_checks -= 1
         operations = [
-            _opened(operation) if operation.number in opened else operation
+            _as_open(operation) if operation.number in open_numbers else operation
             for operation in self._operations
-            if operation.number in kept or operation.number in opened
+            if operation.number in numbers or operation.number in open_numbers
         ]
         violations = self._check(self._history.with_operations(operations))
         return any(
@@ -165,23 +171,23 @@ def ddmin(items: Sequence[int], holds: Callable[[Sequence[int]], bool]) -> list[
     Args:
         holds: Predicate that is true for all items.
     """
-    kept, chunks = [*items], 2
-    while len(kept) >= 2:
-        size = -(-len(kept) // chunks)
-        pieces = [kept[start : start + size] for start in range(0, len(kept), size)]
-        rests = [[item for item in kept if item not in piece] for piece in pieces]
-        if piece := next(filter(holds, pieces), None):
-            kept, chunks = piece, 2
-        elif len(pieces) > 2 and (rest := next(filter(holds, rests), None)):
-            kept, chunks = rest, max(chunks - 1, 2)
+    subset, granularity = [*items], 2
+    while len(subset) >= 2:
+        size = -(-len(subset) // granularity)
+        chunks = [subset[start : start + size] for start in range(0, len(subset), size)]
+        complements = [[item for item in subset if item not in chunk] for chunk in chunks]
+        if chunk := next(filter(holds, chunks), None):
+            subset, granularity = chunk, 2
+        elif len(chunks) > 2 and (complement := next(filter(holds, complements), None)):
+            subset, granularity = complement, max(granularity - 1, 2)
         elif size > 1:
-            chunks = min(2 * chunks, len(kept))
+            granularity = min(2 * granularity, len(subset))
         else:
             break
-    return kept
+    return subset
 
 
-def _opened(operation: Operation) -> Operation:
+def _as_open(operation: Operation) -> Operation:
     return replace(operation, ended=None, status=0, reply=None)
 
 

@@ -36,12 +36,12 @@ def collisions(history: History, ceilings: Mapping[tuple[str, str], float] = CEI
     Refusals during an event, such as a foreign session that holds a lock, do not count.
     """
     ceiling = _OF_CLUSTERS.get(history.run.get("cluster", ""), 0.0)
-    requests, refused = defaultdict(list), defaultdict(list)
+    requests, refused_requests = defaultdict(list), defaultdict(list)
     for operation in history.operations:
         if operation.status and not operation.is_open and not _is_disturbed(operation, history):
             requests[route(operation)].append(operation)
             if has_collided(operation):
-                refused[route(operation)].append(operation)
+                refused_requests[route(operation)].append(operation)
     return [
         Violation(
             "no refusal for collisions",
@@ -49,7 +49,7 @@ def collisions(history: History, ceilings: Mapping[tuple[str, str], float] = CEI
             f"{refusals[0].detail}",
             [operation.number for operation in refusals[:3]],
         )
-        for (method, path), refusals in refused.items()
+        for (method, path), refusals in refused_requests.items()
         if len(refusals) > ceilings.get((method, path), ceiling) * len(requests[method, path])
     ]
 

@@ -24,8 +24,8 @@ class Loss:
 
 def losses(events: Sequence[Event], operations: Sequence[Timed]) -> Iterator[Timed]:
     """Yield the losses that overlap the operations on an object, as optional operations."""
-    first = min(each.began for each in operations)
-    last = max(each.began if each.ended is None else each.ended for each in operations)
+    first = min(operation.began for operation in operations)
+    last = max(operation.began if operation.ended is None else operation.ended for operation in operations)
     for number, event in enumerate(events):
         if event.loses_tail and event.began <= last and (event.healed is None or first < event.healed):
             yield Timed(-1, event.began, event.healed, Loss(number), optional=True)

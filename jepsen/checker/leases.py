@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from jepsen.calls import effects
-from jepsen.checker.holdings import Held, holdings
+from jepsen.checker.holdings import HeldAmounts, holdings
 from jepsen.checker.registers import Register
 from jepsen.effect_types import ConsumerExtended, ConsumerRead, ConsumerWrite, Effect
 from jepsen.history import History, Operation, overlap
@@ -22,11 +22,11 @@ def leases(history: History) -> list[Violation]:
         effect.consumer
         for operation in history.operations
         for effect in effects(operation)
-        if isinstance(effect, ConsumerWrite | ConsumerExtended) and effect.may_end is not None
+        if isinstance(effect, ConsumerWrite | ConsumerExtended) and effect.earliest_expiry is not None
     }
     if not leased:
         return []
-    swept, expired = holdings(history, ends_at_once=False), holdings(history, ends_at_once=True)
+    swept, expired = holdings(history, expires_at_once=False), holdings(history, expires_at_once=True)
     return [
         violation
         for operation in history.operations
@@ -41,8 +41,8 @@ def _judged(
     history: History,
     operation: Operation,
     effect: Effect,
-    swept: dict[str, Register[Held]],
-    expired: dict[str, Register[Held]],
+    swept: dict[str, Register[HeldAmounts]],
+    expired: dict[str, Register[HeldAmounts]],
 ) -> Iterator[Violation]:
     assert operation.ended is not None
     match effect:
@@ -82,5 +82,5 @@ def _may_be_expired(history: History, operation: Operation, consumer: str) -> bo
         replace(other, ended=None, status=0, reply=None) if overlap(other, operation) and is_extension(other) else other
         for other in history.operations
     ]
-    held = holdings(replace(history, operations=unanswered), ends_at_once=False)[consumer]
+    held = holdings(replace(history, operations=unanswered), expires_at_once=False)[consumer]
     return any(write.value.is_nothing for write in held.possible(operation.began, operation.ended))

@@ -12,7 +12,7 @@ from typing import Any
 
 import os_resource_classes
 
-from jepsen.checker.holdings import Held, holdings
+from jepsen.checker.holdings import HeldAmounts, holdings
 from jepsen.checker.inventories import Inventory, Pair
 from jepsen.checker.records import records
 from jepsen.checker.registers import Register, Write
@@ -29,14 +29,14 @@ def machines(history: History) -> list[Violation]:
     """Return violations by nodes with two holders, failed requests despite a free node, and records without a claim."""
     if not any(operation.path.startswith("/baremetal") for operation in history.operations):
         return []
-    registers = holdings(history, ends_at_once=True)
+    registers = holdings(history, expires_at_once=True)
     violations = [*_held_twice(history, registers), *_disagreeing(history)]
     return [*violations, *_refused(history, registers)]
 
 
-def _held_twice(history: History, registers: Mapping[str, Register[Held]]) -> Iterator[Violation]:
+def _held_twice(history: History, registers: Mapping[str, Register[HeldAmounts]]) -> Iterator[Violation]:
     nodes = {operation.reply["uuid"] for operation in _created(history)}
-    holders: dict[Pair, dict[str, Register[Held]]] = defaultdict(dict)
+    holders: dict[Pair, dict[str, Register[HeldAmounts]]] = defaultdict(dict)
     for consumer, register in registers.items():
         for write in register.every:
             for pair in write.value.amounts:
@@ -57,7 +57,7 @@ def _held_twice(history: History, registers: Mapping[str, Register[Held]]) -> It
 
 
 def _min_held(pair: Pair) -> Any:
-    def minimum(writes: Sequence[Write[Held]]) -> float:
+    def minimum(writes: Sequence[Write[HeldAmounts]]) -> float:
         return min(write.value.amounts.get(pair, 0) for write in writes)
 
     return minimum
@@ -73,7 +73,7 @@ def _disagreeing(history: History) -> Iterator[Violation]:
             )
 
 
-def _refused(history: History, registers: Mapping[str, Register[Held]]) -> Iterator[Violation]:
+def _refused(history: History, registers: Mapping[str, Register[HeldAmounts]]) -> Iterator[Violation]:
     nodes, shown = _untouched(history), records(history)
     held: dict[tuple[Pair, str], Steps] = {}
     for operation in history.operations:
@@ -133,7 +133,7 @@ def _created(history: History) -> list[Operation]:
 def _is_one_free(
     pairs: Collection[Pair],
     operation: Operation,
-    registers: Mapping[str, Register[Held]],
+    registers: Mapping[str, Register[HeldAmounts]],
     held: dict[tuple[Pair, str], Steps],
 ) -> bool:
     """Whether at each time during an operation some node is certainly not held by another consumer.
@@ -159,7 +159,7 @@ def _is_one_free(
 
 
 def _max_held(pair: Pair) -> Any:
-    def maximum(writes: Sequence[Write[Held]]) -> float:
+    def maximum(writes: Sequence[Write[HeldAmounts]]) -> float:
         return max(write.value.max_amount(pair) for write in writes)
 
     return maximum

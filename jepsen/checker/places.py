@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from jepsen.checker.all_or_nothing import all_or_nothing
-from jepsen.checker.holdings import NOTHING, Held, holdings
+from jepsen.checker.holdings import NOTHING, HeldAmounts, holdings
 from jepsen.checker.registers import Register
 from jepsen.checker.roots import roots
 from jepsen.claim_queries import Group, groups
@@ -31,7 +31,7 @@ def places(history: History) -> list[Violation]:
     """Return violations by responses to POST /v1/claims that contradict themselves, each other or the request."""
     trees = roots(history)
     # An expired consumer may count as a holder until a sweep, or not.
-    holders = holdings(history, ends_at_once=False)
+    holders = holdings(history, expires_at_once=False)
     calls = [_Call(operation, trees, holders) for operation in history.operations if _is_answered(operation)]
     violations = [
         Violation(invariant, f"{sentence}, in request {call.operation.number}", (call.operation.number,))
@@ -68,7 +68,7 @@ class _Call:
 
     operation: Operation
     trees: Mapping[str, str]
-    holders: Mapping[str, Register[Held]]
+    holders: Mapping[str, Register[HeldAmounts]]
 
     @cached_property
     def results(self) -> Mapping[str, Mapping[str, Any]]:
@@ -210,17 +210,17 @@ class _Call:
         if taken and listed and not self.results.keys() & {*listed} and not any(present):
             yield "places together", f"{', '.join(taken)} got places, although {', '.join(listed)} held nothing"
 
-    def _held(self, consumer: str) -> Sequence[Held]:
+    def _held(self, consumer: str) -> Sequence[HeldAmounts]:
         """Return the possible holdings of a consumer at the time of the claim."""
         if consumer not in self.holders:
             return [NOTHING]
         assert self.operation.ended is not None
         return [write.value for write in self.holders[consumer].possible(self.operation.began, self.operation.ended)]
 
-    def _trees_for_certain(self, value: Held) -> set[str]:
+    def _trees_for_certain(self, value: HeldAmounts) -> set[str]:
         return {self.trees[provider] for provider, _ in value.amounts if provider in self.trees}
 
-    def _may_be_in(self, value: Held, trees: set[str]) -> bool:
+    def _may_be_in(self, value: HeldAmounts, trees: set[str]) -> bool:
         """Whether the holding may extend to all of these trees."""
         certain = all(provider in self.trees for provider, _ in value.amounts)
         return bool(value.anywhere) or not certain or trees <= self._trees_for_certain(value)

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from jepsen.calls import effects
-from jepsen.checker.holdings import EVERY_CLASS, UNLIMITED, Held, amount_of, amounts_of_query, holdings
+from jepsen.checker.holdings import EVERY_CLASS, UNLIMITED, HeldAmounts, amount_of, amounts_of_query, holdings
 from jepsen.checker.inventories import Inventory, Pair, inventories
 from jepsen.checker.machines import offered
 from jepsen.checker.registers import Write
@@ -47,7 +47,7 @@ class _Room:
 
     def __init__(self, history: History) -> None:
         self.inventories = {**inventories(history), **offered(history)}
-        self.holders = holdings(history, ends_at_once=True)
+        self.holders = holdings(history, expires_at_once=True)
         self._capacities: dict[Pair, tuple[Steps, Steps]] = {}
         self._held: dict[Pair, tuple[Steps, Steps]] = {}
         self._of: dict[tuple[str, Pair], tuple[Steps, Steps]] = {}
@@ -88,10 +88,10 @@ class _Room:
     def _changes(self, consumer: str, pair: Pair) -> tuple[Any, Any]:
         register = self.holders[consumer]
 
-        def lower(writes: Sequence[Write[Held]]) -> float:
+        def lower(writes: Sequence[Write[HeldAmounts]]) -> float:
             return min(write.value.amounts.get(pair, 0) for write in writes)
 
-        def upper(writes: Sequence[Write[Held]]) -> float:
+        def upper(writes: Sequence[Write[HeldAmounts]]) -> float:
             return max(write.value.max_amount(pair) for write in writes)
 
         return changes(register, lower), changes(register, upper)
@@ -300,7 +300,7 @@ def _exceeded(operation: Operation, room: _Room) -> Iterator[Violation]:
         own = [effect.consumer for effect in group]
         sums: dict[Pair, int] = defaultdict(int)
         for effect in group:
-            for provider, by_class in (effect.after.resources or ()) if effect.after else ():
+            for provider, by_class in (effect.holding.resources or ()) if effect.holding else ():
                 for name, amount in by_class:
                     sums[provider, name] += amount
         for pair, amount in sums.items():

@@ -98,8 +98,8 @@ def request(consumer, amount=1, **fields):
     return {"consumer": consumer, "query": f"resources=VCPU:{amount}", **OWNER, **fields}
 
 
-def held(host, amount=1, generation=None, ends=None, type_="INSTANCE"):
-    return Holding(amounts({host: {"VCPU": amount}}), "red", "ann", type_, generation, ends)
+def held(host, amount=1, generation=None, expiry=None, type_="INSTANCE"):
+    return Holding(amounts({host: {"VCPU": amount}}), "red", "ann", type_, generation, expiry)
 
 
 # --- allocations -----------------------------------------------------------------------------------------------------
@@ -136,15 +136,15 @@ def test_older_versions_have_the_effects_of_their_bodies(call, minor, expected, 
     if minor >= 28:
         body["consumer_generation"] = None
     [write, used] = effects(call("PUT", f"/allocations/{consumer}", body, minor))
-    assert (write.expected, write.after.project, write.after.type, used) == (
+    assert (write.expected, write.holding.project, write.holding.type, used) == (
         *(expected, project, type_),
         ProviderUsed(host, consumer),
     )
     [read, _] = effects(call("GET", f"/allocations/{consumer}"))
-    assert read.shown.resources == write.after.resources
-    assert (read.shown.project, read.shown.type) == (project, NO_TYPE)
+    assert read.holding.resources == write.holding.resources
+    assert (read.holding.project, read.holding.type) == (project, NO_TYPE)
     [read, _] = effects(call("GET", f"/allocations/{consumer}", minor=11))
-    assert read == ConsumerRead(consumer, Holding(write.after.resources))
+    assert read == ConsumerRead(consumer, Holding(write.holding.resources))
 
 
 def test_emptying_a_consumer_leaves_its_providers(call):
@@ -196,7 +196,7 @@ def test_refused_claims_state_their_reason(call):
     assert absent == [ConsumerRefused(other, "generation", 5, None)]
     # The response does not say which of the two has another generation.
     both = effects(call("POST", "/allocations", {consumer: wanted(host), other: wanted(host)}))
-    assert [effect.why for effect in both] == ["other", "other"]
+    assert [effect.reason for effect in both] == ["other", "other"]
 
 
 # --- providers -------------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def test_each_write_of_a_provider_raises_its_generation_as_stated(call):
         if isinstance(effect, ProviderWrite):
             guarded = method == "PUT" and minor is None
             assert effect.expected == (generation if guarded else PRESENT)
-            assert effect.shown in (None, read.generation)
+            assert effect.generation in (None, read.generation)
             assert read.generation - generation in effect.raises
         else:
             assert effect == ProviderRead(provider, read.generation)
@@ -336,12 +336,12 @@ def test_places_chosen_by_the_service(call):
     ]
     again = effects(call("POST", "/v1/claims", body))
     # Without the owner, which another client may have changed since.
-    placed_without_owner = Holding(shown.resources, generation=1, ends=NEVER, request=asking)
+    placed_without_owner = Holding(shown.resources, generation=1, expiry=NEVER, request=asking)
     assert again[:2] == [ConsumerRead(consumer, placed_without_owner, respects_expiry=True), ProviderRead(host, 2)]
     assert effects(lost(claimed)) == [
-        ConsumerWrite(consumer, ABSENT, Holding(None, "red", "ann", "INSTANCE", ends=NEVER, request=asking)),
+        ConsumerWrite(consumer, ABSENT, Holding(None, "red", "ann", "INSTANCE", expiry=NEVER, request=asking)),
         ProviderUsed(EVERY, consumer, certain=False),
-        ConsumerWrite(other, ABSENT, Holding(None, "red", "ann", "INSTANCE", ends=NEVER, request=asking)),
+        ConsumerWrite(other, ABSENT, Holding(None, "red", "ann", "INSTANCE", expiry=NEVER, request=asking)),
         ProviderUsed(EVERY, other, certain=False),
     ]
 
@@ -357,7 +357,7 @@ def test_moves_and_refusals_of_claims(call):
     there = replace(held(host, 3, 2), request=content(move))
     assert claim(move) == [
         ConsumerWrite(consumer, 1, there),
-        ConsumerRead(consumer, replace(there, ends=NEVER), respects_expiry=True),
+        ConsumerRead(consumer, replace(there, expiry=NEVER), respects_expiry=True),
         ProviderUsed(host, consumer, 3),
     ]
     move = request(consumer, 3, keep=False, consumer_generation=2)
@@ -372,7 +372,7 @@ def test_moves_and_refusals_of_claims(call):
     attempt = request(other, 2)
     assert claim(attempt) == [ConsumerRefused(other, "capacity", request=content(attempt))]
     none = claim(request(other, 1), request(consumer, 9), all_or_nothing=True)
-    assert {effect.why for effect in none} == {"other", "held"}
+    assert {effect.reason for effect in none} == {"other", "held"}
     missing = request(other, 1, keep=False, consumer_generation=3)
     assert claim(missing) == [ConsumerRefused(other, "generation", 3, None, content(missing))]
     assert claim({**request(other, 1), "dry_run": True}) == []
@@ -385,24 +385,24 @@ def test_leases_and_extensions(call, database):
     host, consumer = call.host(), new()
     body = call("POST", "/v1/claims", {"requests": [request(consumer)], "expires_in": 60})
     [claimed, _] = effects(body)
-    assert claimed.may_end == body.began + 59_000_000_000
+    assert claimed.earliest_expiry == body.began + 59_000_000_000
     [unknown, _] = effects(lost(body))
-    assert (unknown.after.ends, unknown.may_end) == (UNKNOWN, claimed.may_end)
+    assert (unknown.holding.expiry, unknown.earliest_expiry) == (UNKNOWN, claimed.earliest_expiry)
     [read, _] = effects(call("GET", f"/v1/claims/{consumer}"))
-    assert replace(read.shown, request=claimed.after.request) == claimed.after
+    assert replace(read.holding, request=claimed.holding.request) == claimed.holding
     extended = call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": 600})
     [extension, shown] = effects(extended)
     [read, _] = effects(call("GET", f"/v1/claims/{consumer}"))
-    assert extension == ConsumerExtended(consumer, read.shown, extended.began + 599_000_000_000)
-    assert read.shown.generation == 1
-    assert read.shown.ends > claimed.after.ends
+    assert extension == ConsumerExtended(consumer, read.holding, extended.began + 599_000_000_000)
+    assert read.holding.generation == 1
+    assert read.holding.expiry > claimed.holding.expiry
     assert shown == ProviderRead(host, 2)
-    assert effects(lost(extended))[0].shown == Holding(ends=UNKNOWN)
+    assert effects(lost(extended))[0].holding == Holding(expiry=UNKNOWN)
     lease.expire(database, consumer)
     assert effects(call("GET", f"/v1/claims/{consumer}")) == [ConsumerRead(consumer, None, respects_expiry=True)]
     late = call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": None})
     assert effects(late) == [ConsumerRead(consumer, None, respects_expiry=True)]
-    assert effects(lost(late)) == [ConsumerExtended(consumer, Holding(ends=NEVER))]
+    assert effects(lost(late)) == [ConsumerExtended(consumer, Holding(expiry=NEVER))]
     # Not released yet, which only the v1 API hides.
     assert effects(call("GET", f"/allocations/{consumer}"))[0] == ConsumerRead(consumer, held(host, 1, 1))
 
@@ -437,8 +437,8 @@ def test_a_node_allocation_is_a_consumer(call):
     [read, touched] = effects(call("GET", f"/baremetal/v1/allocations/{allocation}"))
     assert touched == NodeTouched(node)
     [held_by, _] = effects(call("GET", f"/allocations/{allocation}"))
-    assert held_by.shown.resources == read.shown.resources == amounts({node: {"CUSTOM_BM_GOLD": 1}})
-    assert held_by.shown.type == "BAREMETAL"
+    assert held_by.holding.resources == read.holding.resources == amounts({node: {"CUSTOM_BM_GOLD": 1}})
+    assert held_by.holding.type == "BAREMETAL"
     call("POST", "/baremetal/v1/allocations", {"uuid": error, "resource_class": "bm.gold"})
     assert effects(call("GET", f"/baremetal/v1/allocations/{error}")) == []
     twice = call("POST", "/baremetal/v1/allocations", {"uuid": error, "resource_class": "bm.gold"})
@@ -466,4 +466,4 @@ def test_a_request_whose_connection_is_refused_has_no_effect():
     assert not any(each.is_open or each.succeeded for each in calls)
     shown_effects = [effect for each in calls for effect in effects(each)]
     assert {type(effect) for effect in shown_effects} == {ConsumerRefused, ProviderRefused}
-    assert {effect.why for effect in shown_effects} == {"other"}
+    assert {effect.reason for effect in shown_effects} == {"other"}

@@ -130,14 +130,14 @@ def test_each_consumer_is_judged_by_itself():
 # --- v1 API ----------------------------------------------------------------------------------------------------------
 
 
-def result(amount, outcome="claimed", generation=1, ends=None):
+def result(amount, outcome="claimed", generation=1, expiry=None):
     allocations = {P: {"name": "p", "resources": {"VCPU": amount}, "generation": 1}} if amount else {}
     return {
         "consumer": C,
         "outcome": outcome,
         "allocations": allocations,
         "consumer_generation": generation,
-        "expires_at": ends,
+        "expires_at": expiry,
     }
 
 
@@ -147,10 +147,10 @@ def claim(began, ended, shown=None, length=None, **fields):
     return call(began, ended, "POST", "/v1/claims", body, status=200, reply=reply)
 
 
-def show(began, ended, amount, generation=1, ends=None):
+def show(began, ended, amount, generation=1, expiry=None):
     if not amount:
         return call(began, ended, "GET", CLAIM, status=404, reply=error("nothing", "placement.v1.nothing_held"))
-    return call(began, ended, "GET", CLAIM, reply={**result(amount, "", generation, ends), **OWNER})
+    return call(began, ended, "GET", CLAIM, reply={**result(amount, "", generation, expiry), **OWNER})
 
 
 def refused(code, detail=""):
@@ -270,7 +270,7 @@ def test_bulk_releases():
 # --- leases ----------------------------------------------------------------------------------------------------------
 
 ENDS, LATER = "2026-01-01T00:01:00", "2026-01-01T00:02:00"
-LEASED = claim(0, 10, result(1, ends=ENDS), length=60)
+LEASED = claim(0, 10, result(1, expiry=ENDS), length=60)
 OVER = 59 * SECOND
 
 
@@ -278,13 +278,13 @@ def test_a_lease_expires_on_time_and_once():
     assert is_wrong(LEASED, get(20, 30, 0))
     assert is_wrong(LEASED, show(20, 30, 0))
     assert not is_wrong(LEASED, show(OVER, OVER + 1, 0))
-    assert not is_wrong(LEASED, show(OVER, OVER + 1, 1, ends=ENDS), show(OVER + 2, OVER + 3, 0))
-    assert is_wrong(LEASED, show(OVER, OVER + 1, 0), show(OVER + 2, OVER + 3, 1, ends=ENDS))
+    assert not is_wrong(LEASED, show(OVER, OVER + 1, 1, expiry=ENDS), show(OVER + 2, OVER + 3, 0))
+    assert is_wrong(LEASED, show(OVER, OVER + 1, 0), show(OVER + 2, OVER + 3, 1, expiry=ENDS))
 
 
 def test_a_move_without_an_expiry_keeps_the_old_one():
-    def moved(ends, length=None):
-        return claim(20, 30, result(2, "moved", 2, ends), length, keep=False, consumer_generation=1)
+    def moved(expiry, length=None):
+        return claim(20, 30, result(2, "moved", 2, expiry), length, keep=False, consumer_generation=1)
 
     assert not is_wrong(LEASED, moved(ENDS), show(40, 50, 2, 2, ENDS))
     assert is_wrong(LEASED, moved(None))
@@ -306,7 +306,7 @@ def test_a_lease_may_expire_early_if_a_clock_is_moved():
 
 
 def test_a_lease_is_expired_only_while_the_clock_says_so():
-    gone, shown = show(OVER + 10, OVER + 11, 0), show(OVER + 30, OVER + 31, 1, ends=ENDS)
+    gone, shown = show(OVER + 10, OVER + 11, 0), show(OVER + 30, OVER + 31, 1, expiry=ENDS)
     assert is_wrong(LEASED, gone, shown)
     # The clock goes back at the beginning or at the end of the event.
     for moved in (Event("database-clock", OVER + 20, OVER + 40), Event("database-clock", OVER + 5, OVER + 20)):
@@ -314,22 +314,22 @@ def test_a_lease_is_expired_only_while_the_clock_says_so():
     assert is_wrong(LEASED, gone, shown, events=[Event("database-clock", OVER + 40, OVER + 50)])
     assert is_wrong(LEASED, gone, shown, events=[Event("kill-database", OVER + 5, OVER + 20)])
     # Each service has its own clock.
-    both = [show(OVER + 40, OVER + 41, 0), show(OVER + 50, OVER + 51, 1, ends=ENDS)]
+    both = [show(OVER + 40, OVER + 41, 0), show(OVER + 50, OVER + 51, 1, expiry=ENDS)]
     assert not is_wrong(LEASED, gone, shown, *both, events=[Event("service-clock", OVER, OVER + 60)])
     # A consumer without a lease never expires.
     assert is_wrong(FIRST, show(20, 30, 0), events=[Event("service-clock", 15, 60)])
 
 
 def test_a_lease_whose_extension_is_being_committed_may_be_shown_as_expired():
-    reply = {**result(1, ends=LATER), **OWNER}
+    reply = {**result(1, expiry=LATER), **OWNER}
     extended = call(OVER - 5, OVER + 5, "POST", f"{CLAIM}/extend", {"expires_in": 120}, reply=reply)
-    shown = show(OVER + 20, OVER + 21, 1, ends=LATER)
+    shown = show(OVER + 20, OVER + 21, 1, expiry=LATER)
     assert not is_wrong(LEASED, extended, show(OVER + 2, OVER + 3, 0), shown)
     assert not is_wrong(LEASED, extended, show(OVER + 4, OVER + 9, 0), shown)
     assert is_wrong(LEASED, extended, show(OVER + 6, OVER + 9, 0), shown)
     # Before the old expiry the lease is active.
     early = call(20, 30, "POST", f"{CLAIM}/extend", {"expires_in": 120}, reply=reply)
-    assert is_wrong(LEASED, early, show(22, 24, 0), show(40, 50, 1, ends=LATER))
+    assert is_wrong(LEASED, early, show(22, 24, 0), show(40, 50, 1, expiry=LATER))
 
 
 def test_a_lease_whose_move_is_being_committed_may_be_shown_as_expired():
@@ -361,10 +361,10 @@ def test_acknowledged_writes_survive_a_loss_if_the_event_keeps_them():
 
 def test_an_active_lease_may_be_back_after_a_loss():
     began, healed = 20 * SECOND, 30 * SECOND
-    later = show(healed + 10, healed + 20, 1, ends=ENDS)
+    later = show(healed + 10, healed + 20, 1, expiry=ENDS)
     released = delete(began + 1, began + 2)
     extended = call(
-        began + 1, began + 2, "POST", f"{CLAIM}/extend", {"expires_in": 120}, reply={**result(1, ends=LATER), **OWNER}
+        began + 1, began + 2, "POST", f"{CLAIM}/extend", {"expires_in": 120}, reply={**result(1, expiry=LATER), **OWNER}
     )
     for lost in (released, extended):
         assert not is_wrong(LEASED, lost, later, events=[loss(began, healed)])
@@ -386,15 +386,15 @@ def test_an_expired_consumer_is_new_to_writes():
 
 
 def test_an_extended_lease_does_not_expire_at_its_original_time():
-    reply = {**result(1, ends=LATER), **OWNER}
+    reply = {**result(1, expiry=LATER), **OWNER}
     extended = call(20, 30, "POST", f"{CLAIM}/extend", {"expires_in": 120}, reply=reply)
     assert is_wrong(LEASED, extended, show(OVER, OVER + 1, 0))
     assert not is_wrong(LEASED, extended, show(2 * OVER + SECOND, 2 * OVER + 2 * SECOND, 0))
-    assert not is_wrong(LEASED, extended, show(OVER, OVER + 1, 1, ends=LATER))
-    assert is_wrong(LEASED, extended, show(OVER, OVER + 1, 1, ends=ENDS))
+    assert not is_wrong(LEASED, extended, show(OVER, OVER + 1, 1, expiry=LATER))
+    assert is_wrong(LEASED, extended, show(OVER, OVER + 1, 1, expiry=ENDS))
     lost = call(20, None, "POST", f"{CLAIM}/extend", {"expires_in": 120})
     assert not is_wrong(LEASED, lost, show(OVER, OVER + 1, 0))
-    assert not is_wrong(LEASED, lost, show(OVER, OVER + 1, 1, ends=LATER))
+    assert not is_wrong(LEASED, lost, show(OVER, OVER + 1, 1, expiry=LATER))
     late = call(OVER + 2, OVER + 3, "POST", f"{CLAIM}/extend", {"expires_in": 120}, reply=reply)
     assert is_wrong(LEASED, show(OVER, OVER + 1, 0), late)
 

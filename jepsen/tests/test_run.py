@@ -153,9 +153,13 @@ def test_possibly_stale_responses_are_not_judged():
         for method, path in (("GET", "/allocations/c"), ("POST", "/v1/claims"), ("PUT", "/allocations/c"))
     )
     refused = call(12, 15, "PUT", "/allocations/c", status=409)
-    assert [running._without_past(operation, split) for operation in (read, refused, done)] == [None, None, done]
-    assert running._without_past(claimed, split).is_open
-    assert running._without_past(claimed, [Event("split", 16, 20)]) == claimed
+    assert [running._without_stale_response(operation, split) for operation in (read, refused, done)] == [
+        None,
+        None,
+        done,
+    ]
+    assert running._without_stale_response(claimed, split).is_open
+    assert running._without_stale_response(claimed, [Event("split", 16, 20)]) == claimed
 
 
 def test_a_cluster_that_does_not_acknowledge_writes_violates_recovery():
