@@ -20,7 +20,7 @@ from typing import Any
 from jepsen.checker import linearizable
 from jepsen.checker.consumers import AnyTime, Present, Register, State, by_consumer
 from jepsen.checker.epochs import losses
-from jepsen.checker.linearizable import Outcome, Timed, Verdict
+from jepsen.checker.linearizable import Outcome, TimedCall, Verdict
 from jepsen.effect_types import UNKNOWN, ConsumerWrite
 from jepsen.history import Event, History, Operation
 from jepsen.violation import Violation
@@ -59,7 +59,9 @@ class _Model:
     def __init__(self, consumer: Register) -> None:
         self._consumer = consumer
 
-    def step(self, state: tuple[bool, State], operation: Timed, *_joined: Timed) -> Iterable[tuple[bool, State]]:
+    def step(
+        self, state: tuple[bool, State], operation: TimedCall, *_joined: TimedCall
+    ) -> Iterable[tuple[bool, State]]:
         happened, inner = state
         match operation.call:
             case _PlacingWrite(call) as placing_write:
@@ -109,7 +111,10 @@ def all_or_nothing(history: History) -> Iterator[Violation]:
 
 
 def _violation_by(
-    consumers: Mapping[str, Sequence[Timed]], numbers: Collection[int], others: Collection[int], events: Sequence[Event]
+    consumers: Mapping[str, Sequence[TimedCall]],
+    numbers: Collection[int],
+    others: Collection[int],
+    events: Sequence[Event],
 ) -> Violation | None:
     """Return the violation by equal requests with these numbers, if there is one.
 
@@ -140,14 +145,16 @@ def _violation_by(
     return None
 
 
-def _wrap_calls(timed: Sequence[Timed], numbers: Collection[int], mark: Callable[[Any], Any]) -> Sequence[Timed]:
+def _wrap_calls(
+    timed: Sequence[TimedCall], numbers: Collection[int], mark: Callable[[Any], Any]
+) -> Sequence[TimedCall]:
     return [
         replace(operation, call=mark(operation.call)) if operation.number in numbers else operation
         for operation in timed
     ]
 
 
-def _required_placement(timed: Sequence[Timed], numbers: Collection[int], until: int) -> Timed:
+def _required_placement(timed: Sequence[TimedCall], numbers: Collection[int], until: int) -> TimedCall:
     """Return an operation that requires a placement of the consumer by one of these requests until a point in time."""
     # The write begins first; the expiry of its lease begins later.
     first = min(
@@ -157,11 +164,11 @@ def _required_placement(timed: Sequence[Timed], numbers: Collection[int], until:
     return replace(first, ended=until, call=_PlacingWrite(first.call))
 
 
-def _is_linearizable(timed: Sequence[Timed], events: Sequence[Event]) -> bool:
+def _is_linearizable(timed: Sequence[TimedCall], events: Sequence[Event]) -> bool:
     return _verdict(timed, timed, events).outcome is Outcome.LINEARIZABLE
 
 
-def _verdict(all_operations: Sequence[Timed], operations: Sequence[Timed], events: Sequence[Event]) -> Verdict:
+def _verdict(all_operations: Sequence[TimedCall], operations: Sequence[TimedCall], events: Sequence[Event]) -> Verdict:
     """Search for an order of some operations on a consumer; losses depend on all operations."""
     model = _Model(Register(events, all_operations))
     return linearizable.check([*operations, *losses(events, all_operations)], model, [(False, None)])

@@ -155,7 +155,11 @@ def _separable(around: Sequence[Statement], epoch: Epoch, following: Epoch, clie
     separation, sides = _Separation(within), {True: _Chain(epoch.statements), False: _Chain(following.statements)}
     acknowledged_transfers = [transfer for transfer in epoch.transfers if _is_within(transfer, epoch)]
     acknowledged = [
-        _Highest((by.ended, by.tick, by.number) for by in acknowledged_transfers if by.client == client)
+        _Highest(
+            (transfer.ended, transfer.tick, transfer.number)
+            for transfer in acknowledged_transfers
+            if transfer.client == client
+        )
         for client in clients
     ]
     for index, statement in enumerate(within):

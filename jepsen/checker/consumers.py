@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from jepsen.calls import effects
 from jepsen.checker import registers
 from jepsen.checker.epochs import Loss, losses
-from jepsen.checker.linearizable import Timed
+from jepsen.checker.linearizable import TimedCall
 from jepsen.checker.verdicts import judge
 from jepsen.effect_types import (
     ABSENT,
@@ -89,14 +89,14 @@ def consumers(history: History) -> list[Violation]:
     return violations
 
 
-def by_consumer(operations: Iterable[Operation], events: Iterable[Event] = ()) -> Mapping[str, list[Timed]]:
+def by_consumer(operations: Iterable[Operation], events: Iterable[Event] = ()) -> Mapping[str, list[TimedCall]]:
     """Return the effects on each consumer, with the expiries of its leases.
 
     Args:
         events: Events of the run; those that move a clock let leases expire early, perhaps temporarily.
     """
     clocks = [event for event in events if "clock" in event.nemesis]
-    calls: dict[str, list[Timed]] = defaultdict(list)
+    calls: dict[str, list[TimedCall]] = defaultdict(list)
     of_every_consumer = []
     for operation in operations:
         for effect in effects(operation):
@@ -106,7 +106,7 @@ def by_consumer(operations: Iterable[Operation], events: Iterable[Event] = ()) -
                         continue
                     changes = isinstance(effect, ConsumerWrite | ConsumerExtended)
                     call = AnyTime(effect) if any(_overlaps(operation, event) for event in clocks) else effect
-                    timed = Timed(operation.number, operation.began, operation.ended, call, changes)
+                    timed = TimedCall(operation.number, operation.began, operation.ended, call, changes)
                     of_every_consumer += [timed] if effect.consumer == EVERY else []
                     calls[effect.consumer] += [timed, *_expiries(operation, effect, clocks)]
     calls.pop(EVERY, None)
@@ -115,7 +115,7 @@ def by_consumer(operations: Iterable[Operation], events: Iterable[Event] = ()) -
     }
 
 
-def _allow_expired_reads(operations: Sequence[Timed]) -> Iterator[Timed]:
+def _allow_expired_reads(operations: Sequence[TimedCall]) -> Iterator[TimedCall]:
     """Allow reads during a change of the expiry to show the lease as expired.
 
     The change is compared with the clock once it holds its lock.  Until it commits, readers see the old expiry, which
@@ -155,7 +155,7 @@ def _is_informative(refusal: ConsumerRefused) -> bool:
     return refusal.reason in _INFORMATIVE or (refusal.reason == "capacity" and refusal.request is not None)
 
 
-def _expiries(operation: Operation, effect: object, clocks: Iterable[Event]) -> Iterator[Timed]:
+def _expiries(operation: Operation, effect: object, clocks: Iterable[Event]) -> Iterator[TimedCall]:
     """Yield the expiry of the lease that an operation begins or may begin."""
     match effect:
         case ConsumerWrite(holding=Holding(expiry=str(expiry)), earliest_expiry=int(began)):
@@ -165,7 +165,7 @@ def _expiries(operation: Operation, effect: object, clocks: Iterable[Event]) -> 
         case _:
             return
     jumps = [event.began for event in clocks if event.healed is None or event.healed >= operation.began]
-    yield Timed(operation.number, max(min([began, *jumps]), operation.began), None, LeaseExpiry(expiry))
+    yield TimedCall(operation.number, max(min([began, *jumps]), operation.began), None, LeaseExpiry(expiry))
 
 
 class Register:
@@ -176,12 +176,12 @@ class Register:
         operations: All operations on the consumer, whose writes are the possible states after a loss.
     """
 
-    def __init__(self, events: Sequence[Event] = (), operations: Sequence[Timed] = ()) -> None:
+    def __init__(self, events: Sequence[Event] = (), operations: Sequence[TimedCall] = ()) -> None:
         self._events = events
         self._operations = operations
         self._before: dict[int, Sequence[State]] = {}
 
-    def step(self, state: State, operation: Timed, *_joined: Timed) -> Iterable[State]:
+    def step(self, state: State, operation: TimedCall, *_joined: TimedCall) -> Iterable[State]:
         """Return the possible states of the consumer after the operation; empty if its response is impossible."""
         match operation.call:
             case Loss(event):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jepsen.checker.linearizable import Timed
+from jepsen.checker.linearizable import TimedCall
 from jepsen.history import Event
 
 
@@ -22,10 +22,10 @@ class Loss:
     event: int
 
 
-def losses(events: Sequence[Event], operations: Sequence[Timed]) -> Iterator[Timed]:
+def losses(events: Sequence[Event], operations: Sequence[TimedCall]) -> Iterator[TimedCall]:
     """Yield the losses that overlap the operations on an object, as optional operations."""
     first = min(operation.began for operation in operations)
     last = max(operation.began if operation.ended is None else operation.ended for operation in operations)
     for number, event in enumerate(events):
         if event.loses_tail and event.began <= last and (event.healed is None or first < event.healed):
-            yield Timed(-1, event.began, event.healed, Loss(number), optional=True)
+            yield TimedCall(-1, event.began, event.healed, Loss(number), optional=True)

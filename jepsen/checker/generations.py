@@ -15,7 +15,7 @@ from jepsen.calls import effects
 from jepsen.checker.epochs import Loss, losses
 from jepsen.checker.holdings import amounts_of_query
 from jepsen.checker.inventories import inventories
-from jepsen.checker.linearizable import Timed
+from jepsen.checker.linearizable import TimedCall
 from jepsen.checker.verdicts import judge
 from jepsen.effect_types import (
     ABSENT,
@@ -72,13 +72,13 @@ def generations(history: History) -> list[Violation]:
     return violations
 
 
-def by_provider(operations: Sequence[Operation]) -> Mapping[str, list[Timed]]:
+def by_provider(operations: Sequence[Operation]) -> Mapping[str, list[TimedCall]]:
     """Return the effects on the generation of each provider, except the providers of nodes."""
     decoded = [(operation, effects(operation)) for operation in operations]
     used_by = _providers_used_by(effect for _, call_effects in decoded for effect in call_effects)
     classes_by_provider = _classes(operations)
-    calls: dict[str, list[Timed]] = defaultdict(list)
-    claims_anywhere: list[tuple[Timed, Collection[str]]] = []
+    calls: dict[str, list[TimedCall]] = defaultdict(list)
+    claims_anywhere: list[tuple[TimedCall, Collection[str]]] = []
     nodes = {
         effect.provider for _, call_effects in decoded for effect in call_effects if isinstance(effect, NodeTouched)
     }
@@ -130,8 +130,8 @@ def _may_be_used(provider_classes: set[str] | None, classes: Collection[str]) ->
     return provider_classes is None or not classes or not provider_classes.isdisjoint(classes)
 
 
-def _timed_call(operation: Operation, call: object, **more: bool) -> Timed:
-    return Timed(operation.number, operation.began, operation.ended, call, **more)
+def _timed_call(operation: Operation, call: object, **more: bool) -> TimedCall:
+    return TimedCall(operation.number, operation.began, operation.ended, call, **more)
 
 
 def _providers_used_by(call_effects: Iterable[Effect]) -> Mapping[str, set[str]]:
@@ -153,7 +153,7 @@ def _possibly_left_providers(call_effects: Sequence[Effect], used_by: Mapping[st
     yield from set().union(*(used_by.get(consumer, ()) for consumer in emptied)) - named
 
 
-def _highest_shown(operations: Iterable[Timed]) -> int:
+def _highest_shown(operations: Iterable[TimedCall]) -> int:
     names = ("expected", "generation", "actual")
     numbers = (getattr(operation.call, name, None) for operation in operations for name in names)
     return max((number for number in numbers if isinstance(number, int)), default=0)
@@ -173,7 +173,7 @@ class Generation:
         self._highest_shown = highest_shown
         self._deleted = deleted
 
-    def step(self, state: State, operation: Timed, *joined: Timed) -> Iterable[State]:
+    def step(self, state: State, operation: TimedCall, *joined: TimedCall) -> Iterable[State]:
         """Return the possible states of the provider after the operation; empty if its response is impossible.
 
         Args:
@@ -227,7 +227,7 @@ def _states_after_refusal(state: GenerationRange, refusal: ProviderRefused) -> S
     return [state] if (state.low, state.high) != (refusal.expected, refusal.expected) else []
 
 
-def _states_after_claims(state: GenerationRange, claims: Iterable[Timed]) -> Sequence[State]:
+def _states_after_claims(state: GenerationRange, claims: Iterable[TimedCall]) -> Sequence[State]:
     """Return the states after one transaction with all of these claims."""
     states = [GenerationRange(state.low + 1, state.high + 1)]
     for claim in claims:

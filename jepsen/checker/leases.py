@@ -18,13 +18,13 @@ from jepsen.violation import Violation
 
 def leases(history: History) -> list[Violation]:
     """Return violations by responses that contradict the expiry of leases."""
-    leased = {
+    consumers = {
         effect.consumer
         for operation in history.operations
         for effect in effects(operation)
         if isinstance(effect, ConsumerWrite | ConsumerExtended) and effect.earliest_expiry is not None
     }
-    if not leased:
+    if not consumers:
         return []
     swept, expired = holdings(history, expires_at_once=False), holdings(history, expires_at_once=True)
     return [
@@ -32,12 +32,12 @@ def leases(history: History) -> list[Violation]:
         for operation in history.operations
         if operation.ended is not None
         for effect in effects(operation)
-        if getattr(effect, "consumer", None) in leased
-        for violation in _judged(history, operation, effect, swept, expired)
+        if getattr(effect, "consumer", None) in consumers
+        for violation in _violations(history, operation, effect, swept, expired)
     ]
 
 
-def _judged(
+def _violations(
     history: History,
     operation: Operation,
     effect: Effect,
@@ -78,9 +78,9 @@ def _may_be_expired(history: History, operation: Operation, consumer: str) -> bo
     def is_extension(other: Operation) -> bool:
         return any(isinstance(effect, ConsumerExtended) and effect.consumer == consumer for effect in effects(other))
 
-    unanswered = [
+    operations = [
         replace(other, ended=None, status=0, reply=None) if overlap(other, operation) and is_extension(other) else other
         for other in history.operations
     ]
-    held = holdings(replace(history, operations=unanswered), expires_at_once=False)[consumer]
-    return any(write.value.is_nothing for write in held.possible(operation.began, operation.ended))
+    register = holdings(replace(history, operations=operations), expires_at_once=False)[consumer]
+    return any(write.value.is_nothing for write in register.possible(operation.began, operation.ended))

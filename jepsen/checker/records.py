@@ -18,12 +18,12 @@ def records(history: History) -> dict[str, Mapping[str, Any]]:
     """Return the last shown state of each record that has a node or is in error, by uuid."""
     return {
         document["uuid"]: document
-        for document in _shown(history)
+        for document in _shown_records(history)
         if document.get("node_uuid") or document.get("state") == "error"
     }
 
 
-def _shown(history: History) -> Iterator[Mapping[str, Any]]:
+def _shown_records(history: History) -> Iterator[Mapping[str, Any]]:
     for operation in history.operations:
         if operation.succeeded and isinstance(operation.reply, dict) and operation.path.startswith("/baremetal"):
             if "allocations" in operation.reply:

@@ -54,9 +54,9 @@ class Register(Generic[Value]):
         self._latest = list(accumulate((write.began for write in self._ended), max))
         self._losses = [event for event in events if event.loses_tail]
         #: The same, for only the writes that no loss may undo.
-        kept = (write.began if _is_kept(write, self._losses) else -math.inf for write in self._ended)
-        self._latest_kept = list(accumulate(kept, max))
-        self.every: Sequence[Write[Value]] = all_writes[1:]
+        surviving = (write.began if _is_kept(write, self._losses) else -math.inf for write in self._ended)
+        self._latest_kept = list(accumulate(surviving, max))
+        self.writes: Sequence[Write[Value]] = all_writes[1:]
 
     def possible(self, began: float, ended: float) -> list[Write[Value]]:
         """Return the writes whose values a read in this period may return; the initial value is the first write."""
@@ -68,7 +68,7 @@ class Register(Generic[Value]):
     def changes(self) -> Sequence[float]:
         """Return the integer times from which on the possible values differ."""
         times: set[float] = {-math.inf}
-        for write in self.every:
+        for write in self.writes:
             times.add(write.began)
             if write.ended is not None:
                 times.add(write.ended + 1)

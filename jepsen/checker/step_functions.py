@@ -35,15 +35,15 @@ def changes(register: Register[Value], bound: Callable[[Sequence[Write[Value]]],
     Args:
         bound: Function of the writes whose values the register may have; for example the greatest amount.
     """
-    deltas, before = [], 0.0
+    deltas, previous = [], 0.0
     for time in register.changes():
         value = bound(register.possible(time, time))
-        if value != before:
-            deltas.append((time, value - before))
-            before = value
+        if value != previous:
+            deltas.append((time, value - previous))
+            previous = value
     return deltas
 
 
-def combined(functions: Iterable[Steps], began: float, ended: float) -> Sequence[float]:
+def combined_times(functions: Iterable[Steps], began: float, ended: float) -> Sequence[float]:
     """Return the times within an interval at which a function changes, and the beginning of the interval."""
     return sorted({time for function in functions for time in function.times_within(began, ended)})

@@ -34,7 +34,7 @@ _LIMIT = 60.0
 class Balancer:
     """A running haproxy whose master process can reload it; a context manager."""
 
-    def __init__(self, nodes: Sequence[Node], *, all_written: bool) -> None:
+    def __init__(self, nodes: Sequence[Node], *, uses_all_nodes: bool) -> None:
         self.port = children.free_port()
         self._directory = children.run_directory() / f"haproxy-{secrets.token_hex(4)}"
         self._directory.mkdir()
@@ -43,7 +43,7 @@ class Balancer:
             "bind 127.0.0.1:3306": f"bind 127.0.0.1:{self.port}",
             **{f"192.0.2.{20 + n}:3306": f"{node.url.host}:{node.port}" for n, node in enumerate(nodes, 1)},
         }
-        if all_written:
+        if uses_all_nodes:
             changes |= {"    stick-table type integer size 1\n    stick on int(1)\n": "", " backup\n": "\n"}
         self._configuration = self._directory / "haproxy.cfg"
         self._configuration.write_text(web_servers.filled("haproxy/galera.cfg", changes))
@@ -69,11 +69,11 @@ class Balancer:
         os.kill(self._child.pid, signal.SIGUSR2)
         self._child.wait_until(lambda: self._answers() and self._status()["Pid"] != old)
 
-    def up(self) -> int:
+    def nodes_up(self) -> int:
         """Return the number of nodes that are up."""
         return sum(row["status"].startswith("UP") for row in self._nodes())
 
-    def written(self) -> int:
+    def busiest_index(self) -> int:
         """Return the index of the node with the most connections."""
         rows = self._nodes()
         return max(range(len(rows)), key=lambda number: int(rows[number]["scur"]))
@@ -111,12 +111,12 @@ class Galera(Cluster):
 
     name = "galera"
     kind = "mariadb"
-    all_written: ClassVar[bool] = False
+    uses_all_nodes: ClassVar[bool] = False
 
     def _start(self, running: contextlib.ExitStack) -> None:
         self.nodes = running.enter_context(galera_network.cluster(NODES))
         self.servers = [*self.nodes.nodes]
-        self.balancer = running.enter_context(Balancer(self.nodes.nodes, all_written=self.all_written))
+        self.balancer = running.enter_context(Balancer(self.nodes.nodes, uses_all_nodes=self.uses_all_nodes))
         self.wait_until_complete()
         self._url = sa.make_url(self.servers[0].create_database())
         through = self._url.set(host="127.0.0.1", port=self.balancer.port).render_as_string(hide_password=False)
@@ -136,15 +136,15 @@ class Galera(Cluster):
         """
         deadline = time.monotonic() + _LIMIT
         self.nodes.wait_until_complete()
-        while (up := self.balancer.up()) != NODES:
+        while (up := self.balancer.nodes_up()) != NODES:
             assert time.monotonic() < deadline, f"{up} nodes are up, not {NODES}"
             time.sleep(0.05)
             self.nodes.wait_until_complete()
 
     @property
-    def written(self) -> Node:
+    def busiest_node(self) -> Node:
         """The node with the most connections."""
-        return self.nodes.nodes[self.balancer.written()]
+        return self.nodes.nodes[self.balancer.busiest_index()]
 
     @property
     def database_url(self) -> str:
@@ -156,4 +156,4 @@ class GaleraAll(Galera):
     """A cluster with connections to all nodes."""
 
     name = "galera-all"
-    all_written = True
+    uses_all_nodes = True

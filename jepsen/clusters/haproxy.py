@@ -47,7 +47,7 @@ class Haproxy:
             assert time.monotonic() < deadline, f"{server} is {current}, not {state}"
             time.sleep(0.02)
 
-    def succeeded(self, server: str) -> int:
+    def successes(self, server: str) -> int:
         """Return the number of successful responses of the server."""
         return int(self._statistics(server)["hrsp_2xx"])
 

@@ -32,7 +32,7 @@ class Hosts(Cluster):
         self._front = running.enter_context(web_servers.haproxy(first, second))
         self.haproxy = Haproxy(self._front.directory / "admin.sock")
         for number in range(len(self.services)):
-            self.haproxy.wait_for(named(number), "UP")
+            self.haproxy.wait_for(server_name(number), "UP")
 
     @property
     def urls(self) -> Sequence[str]:
@@ -41,34 +41,34 @@ class Hosts(Cluster):
 
     def drain(self, number: int) -> None:
         """Take a host out of service once it has responded to all requests, and stop its service."""
-        self.haproxy.drain(named(number))
+        self.haproxy.drain(server_name(number))
         self.services[number].stop()
 
     def put_back(self, number: int) -> None:
         """Start the service of a host again, with the cluster's current version, and send it requests."""
-        self.services[number] = started = self._started()
-        self.haproxy.change(f"set server {named(number)} addr 127.0.0.1 port {started.port}")
-        self.haproxy.change(f"set server {named(number)} state ready")
-        self.haproxy.wait_for(named(number), "UP")
+        self.services[number] = service_of_host = self._start_service()
+        self.haproxy.change(f"set server {server_name(number)} addr 127.0.0.1 port {service_of_host.port}")
+        self.haproxy.change(f"set server {server_name(number)} state ready")
+        self.haproxy.wait_for(server_name(number), "UP")
 
     def add(self) -> None:
         """Start a service on another host, and send it requests."""
         number = len(self.services)
-        self.services.append(started := self._started())
-        self.haproxy.change(f"add server {named(number)} 127.0.0.1:{started.port} check")
-        self.haproxy.change(f"enable health {named(number)}")
-        self.haproxy.change(f"enable server {named(number)}")
-        self.haproxy.wait_for(named(number), "UP")
+        self.services.append(service_of_host := self._start_service())
+        self.haproxy.change(f"add server {server_name(number)} 127.0.0.1:{service_of_host.port} check")
+        self.haproxy.change(f"enable health {server_name(number)}")
+        self.haproxy.change(f"enable server {server_name(number)}")
+        self.haproxy.wait_for(server_name(number), "UP")
 
     def remove(self) -> None:
         """Drain the last host, stop its service and remove it."""
         number = len(self.services) - 1
         self.drain(number)
         self.services.pop()
-        self.haproxy.change(f"set server {named(number)} state maint")
-        self.haproxy.change(f"del server {named(number)}")
+        self.haproxy.change(f"set server {server_name(number)} state maint")
+        self.haproxy.change(f"del server {server_name(number)}")
 
-    def cut_off(self) -> Counter[tuple[str, str, str]]:
+    def requests_cut_off(self) -> Counter[tuple[str, str, str]]:
         """Count the requests that got no complete response from a host, by haproxy's server name, method and path."""
         failures = _CUT_OFF.findall(self._front.log.read_text(errors="replace"))
         return Counter((host, method, path) for host, _, method, path in failures)
@@ -79,11 +79,11 @@ class Hosts(Cluster):
         configuration.read(self.services[0].directory / "placement.conf")
         return configuration["placement_database"]["connection"]
 
-    def _started(self) -> Service:
+    def _start_service(self) -> Service:
         return self._running.enter_context(service(self, self.database_of_services()))
 
 
-def named(number: int) -> str:
+def server_name(number: int) -> str:
     """Return haproxy's name for a host."""
     return f"placement/controller{number + 1}"
 

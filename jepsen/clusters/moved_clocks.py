@@ -12,7 +12,7 @@ from tests import children, faketime, servers
 SERVICES = 2
 
 
-class Simulated(Cluster):
+class SimulatedCluster(Cluster):
     """A cluster whose time moves only on demand; not in the catalogue.
 
     SQLite has no separate clock: it uses the clock of each service.

@@ -26,7 +26,7 @@ class _ClockJump(Nemesis):
         process, detail = self._choose(cluster, rng)
         clock = faketime.Clock(children.run_directory() / f"clock-{rng.getrandbits(32):x}")
         hours = rng.choice((-1, 1)) * rng.randint(1, 48)
-        before = dict(process.environment)
+        environment = dict(process.environment)
         process.environment.update(clock.environment())
         try:
             process.restart()
@@ -34,7 +34,7 @@ class _ClockJump(Nemesis):
             yield {"hours": hours, **detail}
             clock.set(0)
         finally:
-            process.environment = before
+            process.environment = environment
             process.restart()
 
     def _choose(self, cluster: Cluster, rng: random.Random) -> tuple[Service | ServerProcess, dict[str, Any]]:

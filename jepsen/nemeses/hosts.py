@@ -16,7 +16,7 @@ from typing import Any
 
 from jepsen.clusters import older_version
 from jepsen.clusters.cluster import Cluster
-from jepsen.clusters.hosts import Hosts, named
+from jepsen.clusters.hosts import Hosts, server_name
 from jepsen.nemeses.nemesis import Nemesis
 from tests import children
 from tests.running import ROOT
@@ -71,7 +71,7 @@ class KilledHost(_HostNemesis):
         number = rng.randrange(len(cluster.services))
         cluster.services[number].kill()
         yield {"host": number}
-        cluster.haproxy.wait_for(named(number), "DOWN")
+        cluster.haproxy.wait_for(server_name(number), "DOWN")
         cluster.put_back(number)
 
 
@@ -94,21 +94,23 @@ class RollingUpgrade(_HostNemesis):
         }
         command = [sys.executable, "-m", "placement.cmd.manage", "db", "sync"]
         subprocess.run(command, env=environment, check=True, capture_output=True)
-        present = (None, "jepsen.application")
+        this_version = (None, "jepsen.application")
         for number in range(len(cluster.services)):
-            _replace(cluster, number, *present)  # both versions serve in between
+            _replace(cluster, number, *this_version)  # both versions serve in between
         # Also start the older version on the newer schema.
         _replace(cluster, 0, cluster.tree, cluster.module)
-        begun = cluster.haproxy.succeeded(named(0))
-        children.until(lambda: cluster.haproxy.succeeded(named(0)) > begun, "the older version gets no requests")
-        yield {"tree": str(older_version.served(cluster.services[0].url))}
-        _replace(cluster, 0, *present)
+        successes = cluster.haproxy.successes(server_name(0))
+        children.until(
+            lambda: cluster.haproxy.successes(server_name(0)) > successes, "the older version gets no requests"
+        )
+        yield {"tree": str(older_version.directory_of_service(cluster.services[0].url))}
+        _replace(cluster, 0, *this_version)
 
 
 def _replace(cluster: Hosts, number: int, tree: Path | None, module: str) -> None:
     """Drain a host, and run the version in another directory on it."""
     cluster.drain(number)
-    older = cluster.tree, cluster.module
+    previous = cluster.tree, cluster.module
     cluster.tree, cluster.module = tree, module
     cluster.put_back(number)
-    cluster.tree, cluster.module = older
+    cluster.tree, cluster.module = previous

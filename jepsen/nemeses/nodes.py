@@ -45,11 +45,11 @@ class NodeNemesis(GaleraNemesis):
 
     @contextlib.contextmanager
     def _harm(self, cluster: Galera, rng: random.Random) -> Iterator[dict[str, Any]]:
-        written = cluster.written
-        others = [node for node in cluster.nodes.nodes if node is not written]
-        node = rng.choice([written, rng.choice(others)])
+        busiest = cluster.busiest_node
+        others = [node for node in cluster.nodes.nodes if node is not busiest]
+        node = rng.choice([busiest, rng.choice(others)])
         with self._harm_node(cluster, node, rng):
-            yield {"node": node.name, "written": node is written}
+            yield {"node": node.name, "written": node is busiest}
 
     @contextlib.contextmanager
     def _harm_node(self, cluster: Galera, node: Node, rng: random.Random) -> Iterator[None]:

@@ -36,11 +36,11 @@ def number_used_twice() -> None:
 
     def record_twice(self: Transaction, writer: Any) -> int:
         changes = self.changed_providers
-        numbered: tuple[int, set[int]] = getattr(writer, "numbered", (0, set()))
-        if numbered[0] == writer.seq > 0 and numbered[1].isdisjoint(changes):
+        previous: tuple[int, set[int]] = getattr(writer, "numbered", (0, set()))
+        if previous[0] == writer.seq > 0 and previous[1].isdisjoint(changes):
             writer.seq -= 1
             self._notes = None  # numbers are unique in the table of events
-            writer.numbered = writer.seq + 1, {*numbered[1], *changes}
+            writer.numbered = writer.seq + 1, {*previous[1], *changes}
         else:
             writer.numbered = writer.seq + 1, {*changes}
         return record(self, writer)
@@ -87,14 +87,14 @@ def earlier_refresh_shared() -> None:
     """A search that waited for another thread's refresh uses its result, even if the refresh began too early."""
     current = LiveIndex.current
 
-    def shared(self: LiveIndex) -> Any:
+    def snapshot_of_shared_run(self: LiveIndex) -> Any:
         run = self._shared
         if run._begun == run._ended or self._indexed is None:
             return current(self)
         with run._lock:
             return self._indexed.snapshot
 
-    LiveIndex.current = shared
+    LiveIndex.current = snapshot_of_shared_run
 
 
 @fault

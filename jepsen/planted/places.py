@@ -64,10 +64,10 @@ def mappings_of_earlier_place() -> None:
     of_row = Holding._of_row.__func__
 
     def with_mappings(cls: Any, row: Any, *, with_record: bool) -> Holding:
-        held: Holding = of_row(cls, row, with_record=with_record)
+        holding: Holding = of_row(cls, row, with_record=with_record)
         if with_record and row.content:
-            held.mappings = row.mappings
-        return held
+            holding.mappings = row.mappings
+        return holding
 
     Holding._of_row = classmethod(with_mappings)
 
@@ -90,10 +90,10 @@ def held_for_any_request() -> None:
     """A consumer that holds something is reported as held, whatever the request."""
     finish_if_decided = Claiming._finish_if_decided
 
-    def finish_as_held(self: Claiming, request: ClaimRequest, held: Any) -> None:
-        if held is not None:
-            held.content = request.content
-        finish_if_decided(self, request, held)
+    def finish_as_held(self: Claiming, request: ClaimRequest, holding: Any) -> None:
+        if holding is not None:
+            holding.content = request.content
+        finish_if_decided(self, request, holding)
 
     Claiming._finish_if_decided = finish_as_held
 

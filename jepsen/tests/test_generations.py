@@ -147,7 +147,7 @@ def test_an_open_v1_claim_uses_no_provider_without_its_classes():
 
 def test_a_search_without_a_verdict_is_undecided(monkeypatch):
     monkeypatch.setattr(linearizable, "BOUND", 3)
-    monkeypatch.setattr(linearizable, "BOUND_OF_EACH", 0)
+    monkeypatch.setattr(linearizable, "BOUND_PER_OPERATION", 0)
     [violation] = generations(history(NEW, use(20, 90), put(30, 80, 0), put(30, 80, 1), get(100, 110, 3)))
     assert violation.undecided
     assert violation.invariant == "generations: undecided"

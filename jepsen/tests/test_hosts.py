@@ -11,7 +11,7 @@ import pytest
 
 from jepsen.checker.replies import abandoned_at
 from jepsen.clusters import older_version
-from jepsen.clusters.hosts import named
+from jepsen.clusters.hosts import server_name
 from jepsen.history import History, Operation
 from jepsen.run import Plan, run
 from jepsen.tests.running import assert_nothing_violated, running_cluster
@@ -65,7 +65,7 @@ def killed_with_host(history: History):
             [event, *_] = (
                 kill for kill in kills if kill.began <= given_up[operation.number] and operation.began <= kill.spares
             )
-            counted[named(event.detail["host"]), operation.method, operation.path] += 1
+            counted[server_name(event.detail["host"]), operation.method, operation.path] += 1
     return counted
 
 
@@ -103,7 +103,7 @@ def test_orderly_host_changes_lose_no_request(cluster, nemesis, judged):
 def test_a_killed_host_loses_only_requests_in_flight(cluster, judged):
     history = judged(cluster, "kill-host")
     assert all(is_cut_off(operation) for operation in without_reply(history))
-    assert cluster.cut_off() == killed_with_host(history)
+    assert cluster.requests_cut_off() == killed_with_host(history)
     assert not LONG or killed_with_host(history)
 
 
@@ -114,7 +114,7 @@ def test_rolling_upgrades_lose_no_request(request, commit, name, judged):
     """The older version serves alongside this one, before and after ``placement-manage db sync``."""
     tree = older_tree(commit, name)
     with hosts(request, name, module=older_version.MODULE, tree=tree) as cluster:
-        assert {older_version.served(service.url) for service in cluster.services} == {tree}
+        assert {older_version.directory_of_service(service.url) for service in cluster.services} == {tree}
         assert found_in_schema(cluster) or commit is older_version.last_release
         history = judged(cluster, "upgrade-hosts")
         assert found_in_schema(cluster) is None
@@ -128,4 +128,4 @@ def test_hosts_are_killed_during_primary_changes(request, name, judged):
     of_database = ("kill-node", "restart-nodes") if name == "galera-hosts" else ("switch-over", "fail-over")
     with hosts(request, name) as cluster:
         history = judged(cluster, "kill-host", of_database[0], "restart-hosts", of_database[1])
-        assert cluster.cut_off() == killed_with_host(history)
+        assert cluster.requests_cut_off() == killed_with_host(history)

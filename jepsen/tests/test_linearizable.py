@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jepsen.checker import linearizable
-from jepsen.checker.linearizable import Outcome, Timed
+from jepsen.checker.linearizable import Outcome, TimedCall
 
 LINEARIZABLE, VIOLATED, UNDECIDED = Outcome.LINEARIZABLE, Outcome.VIOLATED, Outcome.UNDECIDED
 
@@ -40,7 +40,7 @@ class Register:
 
 
 def timed(call, began, ended, **more):
-    return Timed(began, began, ended, call, changes=call[0] != "read", joins=call[0] == "claim", **more)
+    return TimedCall(began, began, ended, call, changes=call[0] != "read", joins=call[0] == "claim", **more)
 
 
 def outcome(*operations, **more):
@@ -162,9 +162,9 @@ def test_either_of_two_open_operations_may_remain(later):
 def test_a_long_history_has_a_larger_bound(monkeypatch):
     monkeypatch.setattr(linearizable, "BOUND", 10)
     calls = [timed(("write", number), number, 20 + number) for number in range(6)]
-    monkeypatch.setattr(linearizable, "BOUND_OF_EACH", 2)
+    monkeypatch.setattr(linearizable, "BOUND_PER_OPERATION", 2)
     assert outcome(*calls) is UNDECIDED
-    monkeypatch.setattr(linearizable, "BOUND_OF_EACH", 1000)
+    monkeypatch.setattr(linearizable, "BOUND_PER_OPERATION", 1000)
     assert outcome(*calls) is LINEARIZABLE
 
 
@@ -176,11 +176,11 @@ def test_kinds_that_exclude_each_other_are_not_tried_in_every_combination():
             shown = {claim.call for claim in claims}
             return shown if state == 0 and len(shown) == 1 else []
 
-    claims = [Timed(kind, kind, 100, kind, joins=True, optional=kind > 1) for kind in range(1, 20)]
-    certain = [Timed(kind, kind, None if kind > 1 else 100, kind, joins=True) for kind in range(1, 20)]
+    claims = [TimedCall(kind, kind, 100, kind, joins=True, optional=kind > 1) for kind in range(1, 20)]
+    certain = [TimedCall(kind, kind, None if kind > 1 else 100, kind, joins=True) for kind in range(1, 20)]
     for operations in (claims, certain):
         assert linearizable.check(operations, Unknown(), [0], bound=5_000).outcome is LINEARIZABLE
-    required = [Timed(kind, kind, 100, kind, joins=True) for kind in range(1, 20)]
+    required = [TimedCall(kind, kind, 100, kind, joins=True) for kind in range(1, 20)]
     assert linearizable.check(required, Unknown(), [0], bound=5_000).outcome is VIOLATED
 
 

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from jepsen import catalogue, final_state
-from jepsen.clusters.moved_clocks import Simulated
+from jepsen.clusters.moved_clocks import SimulatedCluster
 from jepsen.history import History
 from placement.db import feed
 from placement.db.schema.tables import change_writers, provider_changes
@@ -32,7 +32,7 @@ BEYOND = 0.01
 
 @pytest.fixture(scope="module")
 def cluster(backend):
-    with Simulated(backend.kind) as running:
+    with SimulatedCluster(backend.kind) as running:
         yield running
 
 

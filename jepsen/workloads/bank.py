@@ -94,8 +94,8 @@ class Bank(Workload):
             client.call("GET", path, minor=minor, note={"bank": "read"})
 
     def run(self, client: Client, rng: random.Random) -> None:
-        place = client.process % self.clients
-        guarded, unguarded = self._guarded[place], [*self._unguarded[place]]
+        position = client.process % self.clients
+        guarded, unguarded = self._guarded[position], [*self._unguarded[position]]
         self._read_purse(client, guarded)
         while not client.stopped.is_set():
             if rng.random() < 0.5:
@@ -125,39 +125,41 @@ class Bank(Workload):
 
     def _swap(self, client: Client, rng: random.Random, purse: Purse) -> Operation:
         """Move an amount between the accounts in one request."""
-        minor, amounts = rng.choice(bodies.GUARDED), _divided(rng)
+        minor, amounts = rng.choice(bodies.GUARDED), _random_balances(rng)
         body = self._bodies(rng, purse, minor, amounts)
-        return _written(
+        return _update_purse(
             client.call("POST", "/allocations", body, minor=minor, note=purse.note(purse.tick + 1)), purse, amounts
         )
 
     def _reshape(self, client: Client, rng: random.Random, purse: Purse) -> Operation:
         """Move an amount between the accounts, and change the inventory of the purse's provider."""
-        shown = client.call("GET", f"/resource_providers/{purse.provider}")
-        if not shown.succeeded:
-            return shown
-        minor, amounts = rng.choice((30, 34, 38, 39)), _divided(rng)
+        read = client.call("GET", f"/resource_providers/{purse.provider}")
+        if not read.succeeded:
+            return read
+        minor, amounts = rng.choice((30, 34, 38, 39)), _random_balances(rng)
         totals = {"VCPU": _PLENTY + rng.randrange(10), purse.tick_class: _PLENTY}
         body = {
-            "inventories": {purse.provider: bodies.stock(shown.reply["generation"], totals)},
+            "inventories": {purse.provider: bodies.stock(read.reply["generation"], totals)},
             "allocations": self._bodies(rng, purse, minor, amounts),
         }
-        return _written(
+        return _update_purse(
             client.call("POST", "/reshaper", body, minor=minor, note=purse.note(purse.tick + 1)), purse, amounts
         )
 
     def _move(self, client: Client, rng: random.Random, purse: Purse) -> Operation:
         """Move the first account's VCPU to other providers."""
         first, minor = purse.accounts[0], rng.choice(bodies.GUARDED)
-        resources = self._placed(rng, purse, first.vcpu, purse.tick + 1)
+        resources = self._random_place(rng, purse, first.vcpu, purse.tick + 1)
         body = bodies.claim(minor, resources, first.generation, self._owner)
         path, note = f"/allocations/{first.uuid}", purse.note(purse.tick + 1)
-        return _written(client.call("PUT", path, body, minor=minor, note=note), purse, [first.vcpu])
+        return _update_purse(client.call("PUT", path, body, minor=minor, note=note), purse, [first.vcpu])
 
     def _bodies(self, rng: random.Random, purse: Purse, minor: int, amounts: Sequence[int]) -> Mapping[str, Any]:
         ticks = (purse.tick + 1, 0)
         return {
-            account.uuid: bodies.claim(minor, self._placed(rng, purse, amount, tick), account.generation, self._owner)
+            account.uuid: bodies.claim(
+                minor, self._random_place(rng, purse, amount, tick), account.generation, self._owner
+            )
             for account, amount, tick in zip(purse.accounts, amounts, ticks, strict=True)
             if amount or tick or account.generation is not None
         }
@@ -165,13 +167,13 @@ class Bank(Workload):
     def _read_purse(self, client: Client, purse: Purse) -> bool:
         """Read all accounts; return False if the run ended before a read succeeded."""
         for account in purse.accounts:
-            while not (shown := client.call("GET", f"/allocations/{account.uuid}")).succeeded:
+            while not (read := client.call("GET", f"/allocations/{account.uuid}")).succeeded:
                 if client.stopped.is_set():
                     return False
-            account.generation = shown.reply.get("consumer_generation")
-            account.vcpu = _held(shown, "VCPU")
+            account.generation = read.reply.get("consumer_generation")
+            account.vcpu = _amount_held(read, "VCPU")
             if account is purse.accounts[0]:
-                purse.tick = _held(shown, purse.tick_class)
+                purse.tick = _amount_held(read, purse.tick_class)
         return True
 
     # --- without generations ---
@@ -181,24 +183,24 @@ class Bank(Workload):
         if not self._read_purse(client, purse):
             return False
         [account], tick, minor = purse.accounts, purse.tick + 1, rng.choice((12, 13, 27))
-        body = bodies.claim(minor, self._placed(rng, purse, account.vcpu, tick), owner=self._owner)
+        body = bodies.claim(minor, self._random_place(rng, purse, account.vcpu, tick), owner=self._owner)
         call = (
             ("POST", "/allocations", {account.uuid: body})
             if minor == 13
             else ("PUT", f"/allocations/{account.uuid}", body)
         )
-        written = client.call(*call, minor=minor, note=purse.note(tick))
-        if not written.is_open:
+        operation = client.call(*call, minor=minor, note=purse.note(tick))
+        if not operation.is_open:
             return True
         return self._read_purse(client, purse) and purse.tick == tick
 
-    def _placed(self, rng: random.Random, purse: Purse, vcpu: int, tick: int) -> bodies.Resources:
+    def _random_place(self, rng: random.Random, purse: Purse, vcpu: int, tick: int) -> bodies.Resources:
         """Return an amount divided between two random providers, and the ticks on a random provider."""
         resources: dict[str, dict[str, int]] = {}
         providers = [*self._shared, purse.provider]
         here, there = rng.sample(providers, 2)
-        divided = rng.randint(0, vcpu)
-        for provider, amount in ((here, divided), (there, vcpu - divided)):
+        amount_here = rng.randint(0, vcpu)
+        for provider, amount in ((here, amount_here), (there, vcpu - amount_here)):
             if amount:
                 resources.setdefault(provider, {})["VCPU"] = amount
         if tick:
@@ -207,8 +209,8 @@ class Bank(Workload):
 
 
 def _purse(number: int, accounts: int) -> Purse:
-    owned = [Account(str(uuid.uuid4())) for _ in range(accounts)]
-    return Purse(number, f"CUSTOM_TICK_{number}", str(uuid.uuid4()), owned)
+    consumers = [Account(str(uuid.uuid4())) for _ in range(accounts)]
+    return Purse(number, f"CUSTOM_TICK_{number}", str(uuid.uuid4()), consumers)
 
 
 def _create(client: Client, provider: str, totals: Mapping[str, int], parent: str | None = None) -> None:
@@ -217,13 +219,13 @@ def _create(client: Client, provider: str, totals: Mapping[str, int], parent: st
     assert client.call("PUT", f"/resource_providers/{provider}/inventories", bodies.stock(0, totals)).succeeded
 
 
-def _divided(rng: random.Random) -> Sequence[int]:
+def _random_balances(rng: random.Random) -> Sequence[int]:
     """Return random balances of the two accounts of a purse; 0 for the second one removes its consumer."""
     second = rng.randint(0, SUM)
     return [SUM - second, second]
 
 
-def _written(operation: Operation, purse: Purse, amounts: Sequence[int]) -> Operation:
+def _update_purse(operation: Operation, purse: Purse, amounts: Sequence[int]) -> Operation:
     """Update the purse after a successful write; ``amounts`` are the new balances of its first accounts."""
     if operation.succeeded:
         purse.tick += 1
@@ -236,6 +238,6 @@ def _written(operation: Operation, purse: Purse, amounts: Sequence[int]) -> Oper
     return operation
 
 
-def _held(shown: Operation, resource_class: str) -> int:
-    entries = shown.reply["allocations"].values()
+def _amount_held(operation: Operation, resource_class: str) -> int:
+    entries = operation.reply["allocations"].values()
     return sum(entry["resources"].get(resource_class, 0) for entry in entries)

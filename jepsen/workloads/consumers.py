@@ -34,15 +34,15 @@ class Consumers:
         """Return distinct random consumers."""
         return rng.sample(self._present, number)
 
-    def count(self, client: Client, consumers: Iterable[str], called: Operation) -> None:
+    def count(self, client: Client, consumers: Iterable[str], operation: Operation) -> None:
         """Count an operation on these consumers; replace and release those that are used up."""
-        for consumer in self._replaced(consumers, called):
+        for consumer in self._replace_used_up(consumers, operation):
             while not client.stopped.is_set():
-                released = client.call("DELETE", f"/allocations/{consumer}")
-                if released.succeeded or released.status == 404:
+                release = client.call("DELETE", f"/allocations/{consumer}")
+                if release.succeeded or release.status == 404:
                     break
 
-    def _replaced(self, consumers: Iterable[str], called: Operation) -> Sequence[str]:
+    def _replace_used_up(self, consumers: Iterable[str], operation: Operation) -> Sequence[str]:
         """Return the consumers that were replaced."""
         replaced = []
         with self._replacing:
@@ -50,7 +50,7 @@ class Consumers:
                 if consumer not in self._calls:
                     continue
                 self._calls[consumer] += 1
-                if called.is_open or self._calls[consumer] >= CALLS:
+                if operation.is_open or self._calls[consumer] >= CALLS:
                     replaced.append(consumer)
                     del self._calls[consumer]
                     successor = str(uuid.uuid4())

@@ -43,7 +43,7 @@ class Families(Workload):
         assert client.call("PUT", path, bodies.stock(0, {"VCPU": CAPACITY})).succeeded
 
     def run(self, client: Client, rng: random.Random) -> None:
-        works = {
+        weights = {
             self._move: 20,
             self._create_child: 20,
             self._read: 5,
@@ -52,7 +52,7 @@ class Families(Workload):
             self._crowd: 30,
         }
         while not client.stopped.is_set():
-            [work] = rng.choices([*works], [*works.values()])
+            [work] = rng.choices([*weights], [*weights.values()])
             work(client, rng)
         # All clients claim at the same time, and do not release.
         self._claim(client, str(uuid.uuid4()))
@@ -101,10 +101,10 @@ class Families(Workload):
     def _crowd(self, client: Client, rng: random.Random) -> None:
         """Claim for a new consumer, and release the claim after another request."""
         consumer = str(uuid.uuid4())
-        claimed = self._claim(client, consumer)
-        if claimed.succeeded:
+        claim = self._claim(client, consumer)
+        if claim.succeeded:
             client.call("GET", f"/resource_providers/{self._crowded}/usages")
-        for _ in range(RELEASE_ATTEMPTS if claimed.succeeded or claimed.is_open else 0):
+        for _ in range(RELEASE_ATTEMPTS if claim.succeeded or claim.is_open else 0):
             if client.call("DELETE", f"/allocations/{consumer}").status in (204, 404):
                 break
 

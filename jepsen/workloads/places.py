@@ -26,7 +26,7 @@ TOTALS, DISKS = {"VCPU": 8, "MEMORY_MB": 8192}, {"DISK_GB": 100}
 SHARED, BULK = 6, 20
 #: Attempts to get a response.
 REPEATS = 3
-STRATEGIES: Sequence[Any] = (*(each.value for each in Preference), {"spread_over": "root"})
+STRATEGIES: Sequence[Any] = (*(preference.value for preference in Preference), {"spread_over": "root"})
 
 
 class Places(Workload):
@@ -49,7 +49,7 @@ class Places(Workload):
 
     def run(self, client: Client, rng: random.Random) -> None:
         self._bulks[client.process] = Consumers(BULK)
-        works = {
+        weights = {
             self._claim: 25,
             self._move: 20,
             self._claim_many: 6,
@@ -61,7 +61,7 @@ class Places(Workload):
             self._read: 10,
         }
         while not client.stopped.is_set():
-            [work] = rng.choices([*works], [*works.values()])
+            [work] = rng.choices([*weights], [*weights.values()])
             work(client, rng)
 
     # --- claims ---
@@ -75,10 +75,10 @@ class Places(Workload):
 
     def _move(self, client: Client, rng: random.Random) -> None:
         [consumer] = self._shared.choose(rng)
-        shown = client.call("GET", f"/v1/claims/{consumer}")
-        if not (shown.succeeded or shown.status == 404):
+        read = client.call("GET", f"/v1/claims/{consumer}")
+        if not (read.succeeded or read.status == 404):
             return
-        generation = shown.reply.get("consumer_generation")
+        generation = read.reply.get("consumer_generation")
         move = {"keep": False, "consumer_generation": generation, **_copies(rng)}
         body = self._body(rng, [consumer], _query(rng, self._hosts), **move)
         if rng.random() < 0.6:
@@ -143,17 +143,17 @@ class Places(Workload):
     def _post(self, client: Client, rng: random.Random, consumers: Sequence[str], body: Mapping[str, Any]) -> Operation:
         """Send a claim; repeat it if the response is lost, and sometimes otherwise."""
         for _ in range(REPEATS):
-            claimed = client.call("POST", "/v1/claims", body)
-            if not claimed.is_open:
+            operation = client.call("POST", "/v1/claims", body)
+            if not operation.is_open:
                 break
-        if not claimed.is_open and rng.random() < 0.2:
-            claimed = client.call("POST", "/v1/claims", body)
-        self._count(client, consumers, claimed)
-        return claimed
+        if not operation.is_open and rng.random() < 0.2:
+            operation = client.call("POST", "/v1/claims", body)
+        self._count(client, consumers, operation)
+        return operation
 
-    def _count(self, client: Client, consumers: Sequence[str], called: Operation) -> None:
+    def _count(self, client: Client, consumers: Sequence[str], operation: Operation) -> None:
         for pool in (self._shared, self._bulks[client.process]):
-            pool.count(client, consumers, called)
+            pool.count(client, consumers, operation)
 
     # --- other operations ---
 
@@ -168,11 +168,11 @@ class Places(Workload):
         """Claim on a provider of the client's choice, as clients of Placement do."""
         consumers = self._shared.choose(rng)
         path = f"/allocations/{consumers[0]}"
-        shown = client.call("GET", path)
-        if not shown.succeeded:
+        read = client.call("GET", path)
+        if not read.succeeded:
             return
         resources = {rng.choice(self._hosts): {"VCPU": rng.randint(1, 3)}}
-        body = bodies.claim(39, resources, shown.reply.get("consumer_generation"))
+        body = bodies.claim(39, resources, read.reply.get("consumer_generation"))
         self._shared.count(client, consumers, client.call("PUT", path, body))
 
     def _read(self, client: Client, rng: random.Random) -> None:

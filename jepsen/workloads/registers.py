@@ -41,13 +41,13 @@ class Registers(Workload):
 
     def prepare(self, client: Client) -> None:
         for provider in self._providers:
-            created = client.call("POST", "/resource_providers", {"name": provider, "uuid": provider})
-            assert created.succeeded, created
-            stocked = client.call("PUT", f"/resource_providers/{provider}/inventories", bodies.stock(0, {"VCPU": 6}))
-            assert stocked.succeeded, stocked
+            creation = client.call("POST", "/resource_providers", {"name": provider, "uuid": provider})
+            assert creation.succeeded, creation
+            write = client.call("PUT", f"/resource_providers/{provider}/inventories", bodies.stock(0, {"VCPU": 6}))
+            assert write.succeeded, write
 
     def run(self, client: Client, rng: random.Random) -> None:
-        works = {
+        weights = {
             self._put_guarded: 30,
             self._put_new: 10,
             self._put_unguarded: 10,
@@ -58,7 +58,7 @@ class Registers(Workload):
             self._read_provider: 8,
         }
         while not client.stopped.is_set():
-            [work] = rng.choices([*works], [*works.values()])
+            [work] = rng.choices([*weights], [*weights.values()])
             work(client, rng)
 
     # --- consumers ---
@@ -103,29 +103,29 @@ class Registers(Workload):
         client.call("GET", f"/allocations/{self._choose(rng)}", minor=minor)
 
     def _generation(self, client: Client, consumer: str) -> int | None:
-        shown = client.call("GET", f"/allocations/{consumer}")
-        return shown.reply.get("consumer_generation") if shown.succeeded else None
+        read = client.call("GET", f"/allocations/{consumer}")
+        return read.reply.get("consumer_generation") if read.succeeded else None
 
     def _write(
         self, client: Client, consumers: list[str], method: str, path: str, body: Any, minor: int | None
     ) -> None:
-        written = client.call(method, path, body, minor=minor)
+        operation = client.call(method, path, body, minor=minor)
         for consumer in consumers:
-            self._count(client, consumer, written)
+            self._count(client, consumer, operation)
 
-    def _count(self, client: Client, consumer: str, written: Operation) -> None:
+    def _count(self, client: Client, consumer: str, operation: Operation) -> None:
         with self._replacing:
             if consumer not in self._consumers:
                 return
             self._calls[consumer] += 1
-            if not written.is_open and self._calls[consumer] < CALLS:
+            if not operation.is_open and self._calls[consumer] < CALLS:
                 return
             successor = str(uuid.uuid4())
             self._consumers[self._consumers.index(consumer)] = successor
             self._calls[successor] = 0
         while not client.stopped.is_set():
-            released = client.call("DELETE", f"/allocations/{consumer}")
-            if released.succeeded or released.status == 404:
+            release = client.call("DELETE", f"/allocations/{consumer}")
+            if release.succeeded or release.status == 404:
                 return
 
     def _choose(self, rng: random.Random) -> str:
@@ -146,10 +146,10 @@ class Registers(Workload):
 
     def _write_provider(self, client: Client, rng: random.Random) -> None:
         path = f"/resource_providers/{rng.choice(self._providers)}"
-        shown = client.call("GET", path)
-        if not shown.succeeded:
+        read = client.call("GET", path)
+        if not read.succeeded:
             return
-        generation = shown.reply["generation"]
+        generation = read.reply["generation"]
         guard = {"resource_provider_generation": generation}
         match rng.choice(("inventories", "traits", "no traits", "aggregates")):
             case "inventories":
