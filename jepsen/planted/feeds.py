@@ -65,7 +65,7 @@ def lost_tail_not_noticed() -> None:
     """An index keeps its contents although the database has lost transactions that the index has read."""
     changes_since = Position.changes_since
     Position.follows = lambda self, earlier: True
-    Position.changes_since = lambda self, db, earlier, limit: changes_since(self, db, earlier, limit) or {}
+    Position.changes_since = lambda self, db, earlier, max_changes: changes_since(self, db, earlier, max_changes) or {}
 
 
 @fault

@@ -36,7 +36,7 @@ def chosen_node_not_rechecked() -> None:
         return claimed(self, candidate)
 
     def claim(self: NodeRequest, db: Transaction, candidate: CandidateNode) -> None:
-        request = self._wanted
+        request = self._request
         unit = {candidate.uuid: {inventory_class(request.resource_class): 1}}
         _UncheckedClaims(db, [Claim(request.uuid, unit, self._owner, generation=None)]).place()
         placing._note_traits(LockedNode.of_claim(db, candidate.uuid), request)
@@ -61,8 +61,8 @@ def no_retry_on_other_nodes() -> None:
         time.sleep(PAUSE)
         outcome = claimed(self, candidate)
         if outcome is None:
-            reason = placing._NO_NODES % {"resource_class": self._wanted.resource_class}
-            return self._failed("no_nodes", placing._FAILED % {"uuid": self._wanted.uuid, "reason": reason})
+            reason = placing._NO_NODES % {"resource_class": self._request.resource_class}
+            return self._failed("no_nodes", placing._FAILED % {"uuid": self._request.uuid, "reason": reason})
         return outcome
 
     NodeRequest._claimed = claim_or_fail

@@ -112,8 +112,8 @@ def root_omitted() -> None:
     """A list of providers omits the roots, unless it contains only roots."""
     find = handler.find_providers
 
-    def find_children(conditions: Any, snapshot: Any) -> Any:
-        slots = [*find(conditions, snapshot)]
+    def find_children(provider_filter: Any, snapshot: Any) -> Any:
+        slots = [*find(provider_filter, snapshot)]
         return [slot for slot in slots if snapshot.provider(slot).parent >= 0] or slots
 
     handler.find_providers = find_children
@@ -124,8 +124,8 @@ def leaves_omitted() -> None:
     """A list of the providers of a tree omits the newest leaf."""
     find = handler.find_providers
 
-    def find_old(conditions: Any, snapshot: Any) -> Any:
-        slots = [*find(conditions, snapshot)]
+    def find_old(provider_filter: Any, snapshot: Any) -> Any:
+        slots = [*find(provider_filter, snapshot)]
         newest = max((snapshot.provider(slot).id for slot in slots), default=0)
         parents = {snapshot.provider(slot).parent for slot in slots}
         return [slot for slot in slots if slot in parents or snapshot.provider(slot).id != newest or len(slots) == 1]
