@@ -53,11 +53,11 @@ def loss(began: int, healed: int, *, keeps_earlier: bool = False) -> Event:
 def violated(check: Check, *operations: Operation, **more: Any) -> set[str]:
     """Return the invariants violated by the operations, which the catalogue must list for the check."""
     violated_invariants = {violation.invariant for violation in check(history(*operations, **more))}
-    known = {
+    invariants_of_check = {
         invariant
         for name, named_check in catalogue.checks().items()
         for invariant in catalogue.INVARIANTS[name]
         if named_check is check
     }
-    assert not known or violated_invariants <= known
+    assert not invariants_of_check or violated_invariants <= invariants_of_check
     return violated_invariants

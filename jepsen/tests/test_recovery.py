@@ -37,7 +37,7 @@ def event(nemesis, began, healed):
 
 
 def recovery(events, *operations):
-    return [(operation.seconds, operation.longest) for operation in recoveries(History({}, list(operations), events))]
+    return [(period.seconds, period.longest) for period in recoveries(History({}, list(operations), events))]
 
 
 def test_recovery_ends_with_a_write_begun_after_the_kill():

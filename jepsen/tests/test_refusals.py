@@ -20,9 +20,9 @@ def stock(began, ended, total, provider=A, **more):
 
 
 def document(amount, provider=A, generation=None):
-    held = {provider: {"resources": {"VCPU": amount}}} if amount else {}
+    allocations = {provider: {"resources": {"VCPU": amount}}} if amount else {}
     return {
-        "allocations": held,
+        "allocations": allocations,
         "project_id": "p",
         "user_id": "u",
         "consumer_generation": generation,
@@ -38,8 +38,8 @@ def release(began, ended, consumer):
     return call(began, ended, "DELETE", f"/allocations/{consumer}", status=204)
 
 
-def refused(began, ended, consumer, amount, why="exceed the capacity"):
-    detail = f"Unable to create allocation for 'VCPU' on resource provider '{A}'. The requested amount would {why}."
+def refused_claim(began, ended, consumer, amount, reason="exceed the capacity"):
+    detail = f"Unable to create allocation for 'VCPU' on resource provider '{A}'. The requested amount would {reason}."
     path = f"/allocations/{consumer}"
     return call(began, ended, "PUT", path, document(amount), status=409, reply=error(f"... {detail}  "))
 
@@ -55,16 +55,16 @@ CONSTRAINTS = "violate inventory constraints"
 @pytest.mark.parametrize(
     "operations",
     [
-        [stock(1, 2, 4), claim(3, 4, ONE, 3), refused(5, 6, TWO, 2)],
-        [stock(1, 2, 4), claim(3, 9, ONE, 3), refused(5, 6, TWO, 2)],
-        [stock(1, 2, 4), claim(3, None, ONE, 3), refused(5, 6, TWO, 2)],
+        [stock(1, 2, 4), claim(3, 4, ONE, 3), refused_claim(5, 6, TWO, 2)],
+        [stock(1, 2, 4), claim(3, 9, ONE, 3), refused_claim(5, 6, TWO, 2)],
+        [stock(1, 2, 4), claim(3, None, ONE, 3), refused_claim(5, 6, TWO, 2)],
         # Released at the same time, or just before by an open operation.
-        [stock(1, 2, 4), claim(3, 4, ONE, 3), release(5, 8, ONE), refused(6, 7, TWO, 2)],
-        [stock(1, 2, 4), claim(3, 4, ONE, 3), release(5, None, ONE), refused(6, 7, TWO, 2)],
-        [stock(1, 2, 4), stock(3, 9, 1), refused(5, 6, TWO, 2)],
-        [stock(1, 2, 4, reserved=3), refused(5, 6, TWO, 2)],
-        [stock(1, 2, 4, max_unit=1), refused(5, 6, TWO, 2, CONSTRAINTS)],
-        [stock(1, 2, 4, step_size=3), refused(5, 6, TWO, 2, CONSTRAINTS)],
+        [stock(1, 2, 4), claim(3, 4, ONE, 3), release(5, 8, ONE), refused_claim(6, 7, TWO, 2)],
+        [stock(1, 2, 4), claim(3, 4, ONE, 3), release(5, None, ONE), refused_claim(6, 7, TWO, 2)],
+        [stock(1, 2, 4), stock(3, 9, 1), refused_claim(5, 6, TWO, 2)],
+        [stock(1, 2, 4, reserved=3), refused_claim(5, 6, TWO, 2)],
+        [stock(1, 2, 4, max_unit=1), refused_claim(5, 6, TWO, 2, CONSTRAINTS)],
+        [stock(1, 2, 4, step_size=3), refused_claim(5, 6, TWO, 2, CONSTRAINTS)],
         [absent(5, 6, TWO)],
         [stock(1, 2, 4), stock(3, 4, 0), absent(5, 6, TWO)],
     ],
@@ -86,16 +86,22 @@ def test_emptying_a_consumer_that_does_not_exist_frees_nothing(generation, is_ex
 @pytest.mark.parametrize(
     "operations",
     [
-        [stock(1, 2, 4), claim(3, 4, ONE, 2), refused(5, 6, TWO, 2)],
-        [stock(1, 2, 4), claim(3, 4, ONE, 3, B), refused(5, 6, TWO, 2)],
-        [stock(1, 2, 4), claim(3, 4, ONE, 3), release(5, 6, ONE), refused(7, 8, TWO, 2)],
+        [stock(1, 2, 4), claim(3, 4, ONE, 2), refused_claim(5, 6, TWO, 2)],
+        [stock(1, 2, 4), claim(3, 4, ONE, 3, B), refused_claim(5, 6, TWO, 2)],
+        [stock(1, 2, 4), claim(3, 4, ONE, 3), release(5, 6, ONE), refused_claim(7, 8, TWO, 2)],
         # A consumer's own holding is free for it; later and refused claims take nothing.
-        [stock(1, 2, 4), claim(3, 4, ONE, 3), refused(5, 6, ONE, 4)],
-        [stock(1, 2, 4), refused(5, 6, TWO, 2), claim(7, 8, ONE, 3)],
-        [stock(1, 2, 3), stock(3, 4, 4), claim(5, 6, ONE, 2), refused(7, 8, TWO, 2), refused(9, 10, THREE, 2)],
+        [stock(1, 2, 4), claim(3, 4, ONE, 3), refused_claim(5, 6, ONE, 4)],
+        [stock(1, 2, 4), refused_claim(5, 6, TWO, 2), claim(7, 8, ONE, 3)],
+        [
+            stock(1, 2, 3),
+            stock(3, 4, 4),
+            claim(5, 6, ONE, 2),
+            refused_claim(7, 8, TWO, 2),
+            refused_claim(9, 10, THREE, 2),
+        ],
         # Two consumers may each hold much, but never at the same time.
-        [stock(1, 2, 4), claim(3, 4, ONE, 2), release(5, 6, ONE), claim(7, 8, TWO, 2), refused(3, 8, THREE, 2)],
-        [stock(1, 2, 4, max_unit=2, step_size=2), refused(5, 6, TWO, 2, CONSTRAINTS)],
+        [stock(1, 2, 4), claim(3, 4, ONE, 2), release(5, 6, ONE), claim(7, 8, TWO, 2), refused_claim(3, 8, THREE, 2)],
+        [stock(1, 2, 4, max_unit=2, step_size=2), refused_claim(5, 6, TWO, 2, CONSTRAINTS)],
         [stock(1, 2, 4), absent(5, 6, TWO)],
     ],
 )
@@ -109,7 +115,7 @@ def test_a_reshape_is_judged_by_its_own_inventory():
             "inventories": {A: {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": total}}}},
             "allocations": {TWO: document(2)},
         }
-        reply = refused(5, 6, TWO, 2).reply
+        reply = refused_claim(5, 6, TWO, 2).reply
         return call(5, 6, "POST", "/reshaper", body, status=409, reply=reply)
 
     assert not violated(refusals, stock(1, 2, 9), reshape(1))
@@ -119,7 +125,7 @@ def test_a_reshape_is_judged_by_its_own_inventory():
 def test_several_consumers_are_refused_by_their_sum():
     def post(*amounts):
         body = {consumer: document(amount) for consumer, amount in zip((ONE, TWO), amounts, strict=True)}
-        return call(5, 6, "POST", "/allocations", body, status=409, reply=refused(5, 6, ONE, 1).reply)
+        return call(5, 6, "POST", "/allocations", body, status=409, reply=refused_claim(5, 6, ONE, 1).reply)
 
     assert not violated(refusals, stock(1, 2, 4), post(2, 3))
     assert violated(refusals, stock(1, 2, 5), post(2, 3)) == {EXPLAINED}
@@ -153,30 +159,30 @@ def test_claims_beyond_the_capacity_are_violations(operations):
 
 
 def test_a_lost_claim_that_a_read_shows_is_judged():
-    def shown(began, consumer, amount):
-        held = {A: {"resources": {"VCPU": amount}, "generation": 3}}
-        reply = {**document(amount), "allocations": held, "consumer_generation": 1}
+    def read(began, consumer, amount):
+        allocations = {A: {"resources": {"VCPU": amount}, "generation": 3}}
+        reply = {**document(amount), "allocations": allocations, "consumer_generation": 1}
         return call(began, began + 1, "GET", f"/allocations/{consumer}", reply=reply)
 
-    over = [stock(1, 2, 4), claim(3, 4, ONE, 3), claim(5, None, TWO, 3), shown(8, TWO, 3)]
+    over = [stock(1, 2, 4), claim(3, 4, ONE, 3), claim(5, None, TWO, 3), read(8, TWO, 3)]
     assert violated(refusals, *over) == {CAPACITY}
     assert violated(refusals, *over[:2], over[3]) == set()
     # It took effect after the release, or another request, with a response, wrote it.
     assert not violated(refusals, *over, release(6, 7, ONE))
-    again = [release(9, 10, ONE), release(10, 11, TWO), claim(12, 13, TWO, 3), shown(14, TWO, 3)]
+    again = [release(9, 10, ONE), release(10, 11, TWO), claim(12, 13, TWO, 3), read(14, TWO, 3)]
     assert not violated(refusals, *over[:3], *again)
     # The resources are held from then on.
-    full = [stock(1, 2, 4), claim(3, None, TWO, 3), shown(5, TWO, 3), claim(8, 9, ONE, 2)]
+    full = [stock(1, 2, 4), claim(3, None, TWO, 3), read(5, TWO, 3), claim(8, 9, ONE, 2)]
     assert violated(refusals, *full) == {CAPACITY}
     assert not violated(refusals, *full[:2], full[3])
 
 
 def test_a_claim_may_be_lost_with_the_last_commits():
-    lost = [stock(1, 2, 4), claim(3, 4, ONE, 3), claim(13, 14, TWO, 4)]
-    assert not violated(refusals, *lost, events=[loss(10, 11)])
-    assert violated(refusals, *lost, events=[loss(10, 11, keeps_earlier=True)]) == {CAPACITY}
-    kept = [stock(1, 2, 4), claim(13, 14, ONE, 3), claim(15, 16, TWO, 4)]
-    assert violated(refusals, *kept, events=[loss(10, 11)]) == {CAPACITY}
+    operations = [stock(1, 2, 4), claim(3, 4, ONE, 3), claim(13, 14, TWO, 4)]
+    assert not violated(refusals, *operations, events=[loss(10, 11)])
+    assert violated(refusals, *operations, events=[loss(10, 11, keeps_earlier=True)]) == {CAPACITY}
+    later_operations = [stock(1, 2, 4), claim(13, 14, ONE, 3), claim(15, 16, TWO, 4)]
+    assert violated(refusals, *later_operations, events=[loss(10, 11)]) == {CAPACITY}
 
 
 # --- places chosen by the service ------------------------------------------------------------------------------------

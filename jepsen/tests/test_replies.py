@@ -18,16 +18,16 @@ def reply(began, status, detail="...", *, ended=0, **more):
     return call(began, ended or began + 1, "PUT", PLACE, {}, status=status, reply=error(detail, **more))
 
 
-def lost(began):
+def without_response(began):
     return call(began, None, "PUT", PLACE, {})
 
 
 def test_permitted_responses_violate_nothing():
-    fine = [
+    permitted = [
         *(reply(1, 204), reply(2, 409, "consumer generation conflict"), reply(3, 404)),
-        *(reply(10 * SECOND, 503), lost(12 * SECOND), reply(20 * SECOND, 503)),
+        *(reply(10 * SECOND, 503), without_response(12 * SECOND), reply(20 * SECOND, 503)),
     ]
-    assert not violated(replies, *fine, events=KILL)
+    assert not violated(replies, *permitted, events=KILL)
     silent = [Event("drop packets", 10 * SECOND, 11 * SECOND, aftermath=40)]
     assert not violated(replies, reply(50 * SECOND, 503), events=silent)
     assert violated(replies, reply(52 * SECOND, 503), events=silent)
@@ -36,7 +36,7 @@ def test_permitted_responses_violate_nothing():
     assert not violated(replies, *proxied, events=KILL)
     assert violated(replies, *proxied) == {"unavailable only around an event"}
     # It began before the event, and its client abandoned it during the event.
-    assert not violated(replies, lost(9 * SECOND), reply(10 * SECOND + 1, 204), events=KILL)
+    assert not violated(replies, without_response(9 * SECOND), reply(10 * SECOND + 1, 204), events=KILL)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_permitted_responses_violate_nothing():
         ),
         ("unavailable only around an event", reply(1, 503)),
         ("unavailable only around an event", reply(22 * SECOND, 503)),
-        ("unavailable only around an event", lost(30 * SECOND)),
+        ("unavailable only around an event", without_response(30 * SECOND)),
         ("no internals in error bodies", reply(1, 409, "(1213, 'Deadlock found'): UPDATE consumers SET generation=1")),
         ("no internals in error bodies", reply(10 * SECOND, 503, "psycopg.OperationalError")),
     ],
@@ -63,16 +63,22 @@ def test_forbidden_responses_are_violations(invariant, operation):
 def test_only_requests_in_flight_may_be_lost():
     kill = [Event("kill a host", 10 * SECOND, 20 * SECOND, spares=10 * SECOND + 9)]
     # The client of the first request waits until it sends the next one.
-    assert not violated(replies, lost(9 * SECOND), reply(10 * SECOND + 8, 503), lost(10 * SECOND + 9), events=kill)
-    assert violated(replies, lost(10 * SECOND + 10), events=kill) == {"unavailable only around an event"}
+    assert not violated(
+        replies,
+        without_response(9 * SECOND),
+        reply(10 * SECOND + 8, 503),
+        without_response(10 * SECOND + 9),
+        events=kill,
+    )
+    assert violated(replies, without_response(10 * SECOND + 10), events=kill) == {"unavailable only around an event"}
     assert violated(replies, reply(1, 503), events=kill) == {"unavailable only around an event"}
     assert violated(replies, reply(11 * SECOND, 503), events=[Event("restart in order", 1, SECOND * 20, spares=0)])
     # Another event still explains the loss.
-    assert not violated(replies, lost(10 * SECOND + 10), events=[*kill, *KILL])
+    assert not violated(replies, without_response(10 * SECOND + 10), events=[*kill, *KILL])
 
 
 def test_a_client_abandons_a_request_when_it_sends_the_next():
-    assert violated(replies, lost(1), reply(2, 204), events=KILL) == {"unavailable only around an event"}
+    assert violated(replies, without_response(1), reply(2, 204), events=KILL) == {"unavailable only around an event"}
 
 
 COLLIDED = "... Inventory and/or allocations changed while attempting to allocate: the request collided with others ..."

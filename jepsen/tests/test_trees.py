@@ -95,15 +95,15 @@ def test_each_rule_is_violated_alone():
 
 
 def test_a_provider_that_was_deleted_is_not_shown():
-    gone = [*CREATED, delete(9, 10, "c")]
-    assert not violated(trees, *gone, read(11, 12, "?in_tree=a", a=A, b=B))
-    assert violated(trees, *gone, read(11, 12, "?in_tree=a", a=A, b=B, c=C)) == {"parents as written"}
+    operations = [*CREATED, delete(9, 10, "c")]
+    assert not violated(trees, *operations, read(11, 12, "?in_tree=a", a=A, b=B))
+    assert violated(trees, *operations, read(11, 12, "?in_tree=a", a=A, b=B, c=C)) == {"parents as written"}
 
 
 def test_a_creation_may_be_lost_with_the_last_commits():
-    shown = read(20, 21, "?in_tree=a", a=A, b=B)
-    assert not violated(trees, *CREATED, shown, events=[loss(9, 10)])
-    assert violated(trees, *CREATED, create(11, 12, "d", "a"), shown, events=[loss(9, 10)]) == {
+    read_of_tree = read(20, 21, "?in_tree=a", a=A, b=B)
+    assert not violated(trees, *CREATED, read_of_tree, events=[loss(9, 10)])
+    assert violated(trees, *CREATED, create(11, 12, "d", "a"), read_of_tree, events=[loss(9, 10)]) == {
         "acknowledged children included"
     }
 
