@@ -20,16 +20,16 @@ from jepsen.effect_types import (
     ABSENT,
     ANY,
     PRESENT,
+    ConsumerEmptying,
     ConsumerRead,
-    ConsumerRefused,
+    ConsumerRefusal,
     ConsumerWrite,
     Effect,
     Holding,
-    ProviderGone,
+    ProviderClaim,
+    ProviderDeletion,
     ProviderRead,
-    ProviderRefused,
-    ProvidersLeft,
-    ProviderUsed,
+    ProviderRefusal,
     ProviderWrite,
     amounts,
 )
@@ -77,10 +77,10 @@ def _claims(operation: Operation, documents: Mapping[str, Any]) -> Iterator[Effe
     for consumer, document in documents.items():
         yield _consumer_write(operation, consumer, document)
         if not document["allocations"]:
-            yield ProvidersLeft(consumer)
+            yield ConsumerEmptying(consumer)
     # The request raises each provider's generation once, however many of its consumers use the provider.
     users = {provider: consumer for consumer, document in documents.items() for provider in named_providers(document)}
-    yield from (ProviderUsed(provider, consumer) for provider, consumer in users.items())
+    yield from (ProviderClaim(provider, consumer) for provider, consumer in users.items())
 
 
 def _consumer_write(operation: Operation, consumer: str, document: Mapping[str, Any]) -> ConsumerWrite:
@@ -111,7 +111,7 @@ def _refused_claims(operation: Operation, documents: Mapping[str, Any]) -> Itera
         reason = refusal_reason(operation.code, operation.detail)
         # A reshape is also refused for a provider's generation, which says nothing about the consumers.
         reason = "other" if reason == "generation" else reason
-        yield from (ConsumerRefused(consumer, reason) for consumer in documents)
+        yield from (ConsumerRefusal(consumer, reason) for consumer in documents)
         return
     actual, requested = conflict
     matching = [
@@ -119,22 +119,22 @@ def _refused_claims(operation: Operation, documents: Mapping[str, Any]) -> Itera
     ]
     for consumer in documents:
         if matching == [consumer]:
-            yield ConsumerRefused(consumer, "generation", requested, actual)
+            yield ConsumerRefusal(consumer, "generation", requested, actual)
         else:
-            yield ConsumerRefused(consumer, "other")
+            yield ConsumerRefusal(consumer, "other")
 
 
 def _unknown_provider(operation: Operation) -> Iterator[Effect]:
     match = re.search(r"Allocation for resource provider '([^']+)' that does not exist", operation.detail)
     if match:
-        yield ProviderRefused(match[1], "missing")
+        yield ProviderRefusal(match[1], "missing")
 
 
 def _delete_allocations(operation: Operation, consumer: str) -> Iterator[Effect]:
     if operation.succeeded or operation.is_open:
         yield ConsumerWrite(consumer, PRESENT, None)
     else:
-        yield ConsumerRefused(consumer, "missing" if operation.status == 404 else "other")
+        yield ConsumerRefusal(consumer, "missing" if operation.status == 404 else "other")
 
 
 def _get_allocations(operation: Operation, consumer: str) -> Iterator[Effect]:
@@ -178,12 +178,12 @@ def _put_provider(operation: Operation, provider: str) -> Iterator[Effect]:
 
 def _unknown_parent(operation: Operation) -> Iterator[Effect]:
     if "parent provider UUID does not exist" in operation.detail:
-        yield ProviderRefused(operation.body["parent_provider_uuid"], "missing")
+        yield ProviderRefusal(operation.body["parent_provider_uuid"], "missing")
 
 
 def _delete_provider(operation: Operation, provider: str) -> Iterator[Effect]:
     if operation.succeeded or operation.is_open:
-        yield ProviderGone(provider)
+        yield ProviderDeletion(provider)
     else:
         yield _provider_refusal(operation, provider)
 
@@ -234,16 +234,16 @@ def _write_of_contents(*raises: int) -> Callable[..., Iterator[Effect]]:
 def _put_inventory(operation: Operation, provider: str) -> Iterator[Effect]:
     """Yield the effects of a write of one inventory, which also returns 404 for an unknown class."""
     if operation.status == 404 and "No resource provider" not in operation.detail:
-        yield ProviderRefused(provider, "other")
+        yield ProviderRefusal(provider, "other")
     else:
         yield from _write_of_contents(1)(operation, provider)
 
 
-def _provider_refusal(operation: Operation, provider: str, generation: int | None = None) -> ProviderRefused:
+def _provider_refusal(operation: Operation, provider: str, generation: int | None = None) -> ProviderRefusal:
     if operation.status == 404:
-        return ProviderRefused(provider, "missing")
+        return ProviderRefusal(provider, "missing")
     reason = refusal_reason(operation.code, operation.detail)
-    return ProviderRefused(provider, reason, generation if reason == "generation" else None)
+    return ProviderRefusal(provider, reason, generation if reason == "generation" else None)
 
 
 def _post_reshaper(operation: Operation) -> Iterator[Effect]:
@@ -256,7 +256,7 @@ def _post_reshaper(operation: Operation) -> Iterator[Effect]:
     empties_consumers = any(not document["allocations"] for document in documents.values())
     claimed_providers = {provider for document in documents.values() for provider in named_providers(document)}
     for effect in _claims(operation, documents):
-        if not (isinstance(effect, ProviderUsed) and effect.provider in inventories):
+        if not (isinstance(effect, ProviderClaim) and effect.provider in inventories):
             yield effect
     for provider, body in inventories.items():
         # One step for the final inventory, one for the union of old and new, one for the claims (docs:
@@ -272,9 +272,9 @@ def _refused_inventories(operation: Operation, inventories: Mapping[str, Any]) -
     match = re.search(r"generation conflict for provider (\S+): actual: (\d+), given: (\d+)", operation.detail)
     for provider in inventories:
         if match and match[1] == provider:
-            yield ProviderRefused(provider, "generation", int(match[3]), int(match[2]))
+            yield ProviderRefusal(provider, "generation", int(match[3]), int(match[2]))
         else:
-            yield ProviderRefused(provider, "other")
+            yield ProviderRefusal(provider, "other")
 
 
 _INVENTORIES = rf"/resource_providers/{_UUID}/inventories"

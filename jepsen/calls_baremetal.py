@@ -12,11 +12,11 @@ from jepsen.effect_types import (
     ANY,
     PRESENT,
     ConsumerRead,
-    ConsumerRefused,
+    ConsumerRefusal,
     ConsumerWrite,
     Effect,
     Holding,
-    NodeTouched,
+    NodeOperation,
     amounts,
 )
 from jepsen.history import Operation
@@ -34,7 +34,7 @@ def _post_allocation(operation: Operation) -> Iterator[Effect]:
     if created is None:
         return
     if not (operation.succeeded or operation.is_open):
-        yield ConsumerRefused(created, "other")
+        yield ConsumerRefusal(created, "other")
     elif operation.body.get("node") is None:
         yield ConsumerWrite(created, ABSENT, Holding(None, type=_TYPE), certain=False)
     else:
@@ -56,20 +56,20 @@ def _effects_of_node_allocation(document: Any) -> Iterator[Effect]:
     if node is not None:
         unit = os_resource_classes.normalize_name(document["resource_class"])
         yield ConsumerRead(document["uuid"], Holding(amounts({node: {unit: 1}})))
-        yield NodeTouched(node)
+        yield NodeOperation(node)
 
 
 def _delete_allocation(operation: Operation, uuid: str) -> Iterator[Effect]:
     if operation.succeeded or operation.is_open:
         yield ConsumerWrite(uuid, PRESENT, None, certain=False)
     else:
-        yield ConsumerRefused(uuid, "other")
+        yield ConsumerRefusal(uuid, "other")
 
 
 def _node(operation: Operation) -> Iterator[Effect]:
     created = operation.body.get("uuid") or (operation.reply or {}).get("uuid")
     if created is not None:
-        yield NodeTouched(created)
+        yield NodeOperation(created)
 
 
 ROUTES: list[tuple[str, str, Callable[..., Iterator[Effect]]]] = [

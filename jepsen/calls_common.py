@@ -32,7 +32,7 @@ def generation_conflict(detail: str) -> tuple[int | None, int | None] | None:
 
 
 def refusal_reason(code: str, detail: str) -> str:
-    """Return the reason for the refusal of a write, as in ``ConsumerRefused`` and ``ProviderRefused``."""
+    """Return the reason for the refusal of a write, as in ``ConsumerRefusal`` and ``ProviderRefusal``."""
     if any(words in detail for words in _PROVIDER_CONFLICTS):
         return "generation"
     if any(words in detail for words in _CAPACITY):

@@ -15,15 +15,15 @@ from jepsen.effect_types import (
     NEVER,
     PRESENT,
     UNKNOWN,
-    ConsumerExtended,
     ConsumerRead,
-    ConsumerRefused,
+    ConsumerRefusal,
     ConsumerWrite,
     Effect,
     Expected,
     Holding,
+    LeaseExtension,
+    ProviderClaim,
     ProviderRead,
-    ProviderUsed,
     amounts,
 )
 from jepsen.history import Operation
@@ -61,7 +61,7 @@ def _effects_of_open_claim(operation: Operation, request: Mapping[str, Any]) -> 
     holding = Holding(None, *owner, expiry=expiry, request=_content(request))
     consumer = request["consumer"]
     yield ConsumerWrite(consumer, expected, holding, earliest_expiry=_earliest_expiry(operation, length))
-    yield ProviderUsed(EVERY, consumer, certain=False)
+    yield ProviderClaim(EVERY, consumer, certain=False)
 
 
 def _effects_of_result(operation: Operation, request: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[Effect]:
@@ -77,7 +77,7 @@ def _effects_of_result(operation: Operation, request: Mapping[str, Any], result:
             if keeps_expiry:
                 yield ConsumerRead(consumer, holding, respects_expiry=True)
             for provider, allocation in result["allocations"].items():
-                yield ProviderUsed(provider, consumer, allocation["generation"])
+                yield ProviderClaim(provider, consumer, allocation["generation"])
         case "held":
             # The response omits the owner, which another client may have changed; the placing request is unchanged.
             holding = replace(_holding_in({**request, **result}), project=None, user=None, type=None)
@@ -92,14 +92,14 @@ def _content(request: Mapping[str, Any]) -> str:
     return content(request) or UNKNOWN
 
 
-def _refusal(request: Mapping[str, Any], error: Mapping[str, Any]) -> ConsumerRefused:
+def _refusal(request: Mapping[str, Any], error: Mapping[str, Any]) -> ConsumerRefusal:
     consumer, request_content = request["consumer"], _content(request)
     conflict = generation_conflict(error["detail"])
     if conflict is None:
         expected = request.get("consumer_generation")
-        return ConsumerRefused(consumer, _REASONS.get(error["code"], "other"), expected, request=request_content)
+        return ConsumerRefusal(consumer, _REASONS.get(error["code"], "other"), expected, request=request_content)
     actual, expected = conflict
-    return ConsumerRefused(consumer, "generation", expected, actual, request_content)
+    return ConsumerRefusal(consumer, "generation", expected, actual, request_content)
 
 
 def _holding_in(document: Mapping[str, Any]) -> Holding:
@@ -136,16 +136,16 @@ def _get_claim(operation: Operation, consumer: str) -> Iterator[Effect]:
 def _extend(operation: Operation, consumer: str) -> Iterator[Effect]:
     earliest_expiry = _earliest_expiry(operation, operation.body["expires_in"])
     if operation.succeeded:
-        yield ConsumerExtended(consumer, _holding_in(operation.reply), earliest_expiry)
+        yield LeaseExtension(consumer, _holding_in(operation.reply), earliest_expiry)
         for provider, allocation in operation.reply["allocations"].items():
             yield ProviderRead(provider, allocation["generation"])
     elif operation.is_open:
         expiry = NEVER if operation.body["expires_in"] is None else UNKNOWN
-        yield ConsumerExtended(consumer, Holding(expiry=expiry), earliest_expiry)
+        yield LeaseExtension(consumer, Holding(expiry=expiry), earliest_expiry)
     elif operation.status == 404:
         yield ConsumerRead(consumer, None, respects_expiry=True)
     else:
-        yield ConsumerRefused(consumer, "other")
+        yield ConsumerRefusal(consumer, "other")
 
 
 def _release(operation: Operation) -> Iterator[Effect]:

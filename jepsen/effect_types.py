@@ -83,7 +83,7 @@ class ConsumerWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerExtended:
+class LeaseExtension:
     """A change of the expiry of the consumer's lease, or its removal.
 
     Attributes:
@@ -111,7 +111,7 @@ class ConsumerRead:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerRefused:
+class ConsumerRefusal:
     """A refused write of the consumer, which changed nothing.
 
     Attributes:
@@ -150,7 +150,7 @@ class ProviderWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderUsed:
+class ProviderClaim:
     """A claim that names the provider and raises its generation by one, alone or with claims of the same transaction.
 
     Attributes:
@@ -166,7 +166,7 @@ class ProviderUsed:
 
 
 @dataclass(frozen=True, slots=True)
-class ProvidersLeft:
+class ConsumerEmptying:
     """A write that empties the consumer, and raises the generation of each provider that it used by one."""
 
     consumer: str
@@ -181,7 +181,7 @@ class ProviderRead:
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderRefused:
+class ProviderRefusal:
     """A refused write of the provider, which changed nothing.
 
     Attributes:
@@ -196,14 +196,14 @@ class ProviderRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderGone:
+class ProviderDeletion:
     """A deletion of the provider."""
 
     provider: str
 
 
 @dataclass(frozen=True, slots=True)
-class NodeTouched:
+class NodeOperation:
     """An operation on a bare metal node, whose generation is not checked because the service writes its inventory."""
 
     provider: str
@@ -211,14 +211,14 @@ class NodeTouched:
 
 Effect = (
     ConsumerWrite
-    | ConsumerExtended
+    | LeaseExtension
     | ConsumerRead
-    | ConsumerRefused
+    | ConsumerRefusal
     | ProviderWrite
-    | ProviderUsed
-    | ProvidersLeft
+    | ProviderClaim
+    | ConsumerEmptying
     | ProviderRead
-    | ProviderRefused
-    | ProviderGone
-    | NodeTouched
+    | ProviderRefusal
+    | ProviderDeletion
+    | NodeOperation
 )

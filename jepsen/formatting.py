@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jepsen.history import FINAL, Event, Operation
+from jepsen.history import RUNNER, Event, Operation
 
 _UUID = re.compile(r"([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: Keys omitted from the texts, because they rarely explain a violation.
@@ -16,7 +16,7 @@ _OMITTED = frozenset({"project_id", "user_id", "consumer_type", "links", "mappin
 
 def client_of(process: int) -> str:
     """Return the name of a process of a history."""
-    return "the runner" if process == FINAL else f"client {process}"
+    return "the runner" if process == RUNNER else f"client {process}"
 
 
 def call_of(operation: Operation) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 #: Process of the runner, which prepares the objects before the clients begin, and reads them after the last nemesis.
-FINAL = -1
+RUNNER = -1
 #: Seconds after most events in which requests may be refused: the longest recovery of a database or a node, plus the
 #: duration of a request that began before.
 AFTERMATH = 10.0

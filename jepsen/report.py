@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jepsen.checker.recovery import recoveries
-from jepsen.history import FINAL, History, Operation
+from jepsen.history import RUNNER, History, Operation
 
 #: Row of the operations that began before the first event of their run.
 NO_NEMESIS = "none"
@@ -63,7 +63,7 @@ class Report:
         events = sorted(history.events, key=lambda event: event.began)
         began = [event.began for event in events]
         for operation in history.operations:
-            if operation.process != FINAL:
+            if operation.process != RUNNER:
                 index = bisect.bisect_right(began, operation.began)
                 self._row(events[index - 1].nemesis if index else NO_NEMESIS).count(operation)
         for recovery in recoveries(history):

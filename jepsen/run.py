@@ -20,7 +20,7 @@ from jepsen.calls import effects
 from jepsen.client import Client, Recorder
 from jepsen.clusters.cluster import Cluster
 from jepsen.effect_types import ABSENT, EVERY, Effect, ProviderWrite
-from jepsen.history import FINAL, Event, History, Operation
+from jepsen.history import RUNNER, Event, History, Operation
 from jepsen.nemeses.nemesis import Nemesis
 from jepsen.violation import Violation
 from jepsen.workloads.workload import Workload
@@ -128,7 +128,7 @@ class _Run:
 
     def carry_out(self) -> list[Violation]:
         """Run the workloads and the nemeses; return a violation if the cluster does not recover."""
-        runner = self._client(FINAL)
+        runner = self._client(RUNNER)
         for workload in self._workloads:
             workload.prepare(runner)
         with ThreadPoolExecutor(sum(workload.clients for workload in self._workloads)) as threads:

@@ -29,7 +29,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from jepsen.calls import effects
-from jepsen.effect_types import ConsumerRead, ConsumerWrite, ProviderUsed
+from jepsen.effect_types import ConsumerRead, ConsumerWrite, ProviderClaim
 from jepsen.history import History, Operation
 from jepsen.violation import Check, Violation
 
@@ -213,7 +213,7 @@ def _concerning(operations: Sequence[Operation], subject: Collection[str], named
         for operation in operations
         if operation.number in direct
         for effect in effects(operation)
-        if isinstance(effect, ProviderUsed) and effect.provider in subject
+        if isinstance(effect, ProviderClaim) and effect.provider in subject
     }
     return [
         operation

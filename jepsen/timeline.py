@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from html import escape
 
 from jepsen import formatting
-from jepsen.history import FINAL, Event, History, Operation
+from jepsen.history import RUNNER, Event, History, Operation
 
 #: Pixels: width of a character, height of a box, gap between boxes, and margins beside and above the lanes.
 _CHARACTER = 6.7
@@ -125,7 +125,7 @@ class _Picture:
             assert isinstance(call.drawn, Operation)
             by_process[call.drawn.process].append(call)
         self._row_of: dict[int, tuple[int, int]] = {}
-        order = sorted(by_process, key=lambda process: (process == FINAL, process))
+        order = sorted(by_process, key=lambda process: (process == RUNNER, process))
         for process in order:
             for call, row in _rows(by_process[process], self._places).items():
                 self._row_of[call.drawn.number] = process, row  # type: ignore[union-attr]

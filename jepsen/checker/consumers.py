@@ -25,11 +25,11 @@ from jepsen.effect_types import (
     NO_TYPE,
     PRESENT,
     UNKNOWN,
-    ConsumerExtended,
     ConsumerRead,
-    ConsumerRefused,
+    ConsumerRefusal,
     ConsumerWrite,
     Holding,
+    LeaseExtension,
 )
 from jepsen.history import Event, History, Operation, overlap
 from jepsen.violation import Violation
@@ -52,7 +52,7 @@ class AnyTime:
     A clock that goes back reactivates a lease; and if each process has its own clock, a lease expires only for some.
     """
 
-    call: ConsumerRead | ConsumerWrite | ConsumerExtended | ConsumerRefused
+    call: ConsumerRead | ConsumerWrite | LeaseExtension | ConsumerRefusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +101,10 @@ def by_consumer(operations: Iterable[Operation], events: Iterable[Event] = ()) -
     for operation in operations:
         for effect in effects(operation):
             match effect:
-                case ConsumerRead() | ConsumerWrite() | ConsumerExtended() | ConsumerRefused():
-                    if isinstance(effect, ConsumerRefused) and not _is_informative(effect):
+                case ConsumerRead() | ConsumerWrite() | LeaseExtension() | ConsumerRefusal():
+                    if isinstance(effect, ConsumerRefusal) and not _is_informative(effect):
                         continue
-                    changes = isinstance(effect, ConsumerWrite | ConsumerExtended)
+                    changes = isinstance(effect, ConsumerWrite | LeaseExtension)
                     call = AnyTime(effect) if any(_overlaps(operation, event) for event in clocks) else effect
                     timed = TimedCall(operation.number, operation.began, operation.ended, call, changes)
                     of_every_consumer += [timed] if effect.consumer == EVERY else []
@@ -141,7 +141,7 @@ def _allow_expired_reads(operations: Sequence[TimedCall]) -> Iterator[TimedCall]
 
 def _changes_expiry(call: object) -> bool:
     match call:
-        case ConsumerExtended() | ConsumerWrite(expected=int(), holding=Holding(expiry=str())):
+        case LeaseExtension() | ConsumerWrite(expected=int(), holding=Holding(expiry=str())):
             return True
     return False
 
@@ -151,7 +151,7 @@ def _overlaps(operation: Operation, event: Event) -> bool:
     return begins_in_time and (operation.ended is None or operation.ended >= event.began)
 
 
-def _is_informative(refusal: ConsumerRefused) -> bool:
+def _is_informative(refusal: ConsumerRefusal) -> bool:
     return refusal.reason in _INFORMATIVE or (refusal.reason == "capacity" and refusal.request is not None)
 
 
@@ -160,7 +160,7 @@ def _expiries(operation: Operation, effect: object, clocks: Iterable[Event]) -> 
     match effect:
         case ConsumerWrite(holding=Holding(expiry=str(expiry)), earliest_expiry=int(began)):
             pass
-        case ConsumerExtended(holding=Holding(expiry=str(expiry)), earliest_expiry=int(began)):
+        case LeaseExtension(holding=Holding(expiry=str(expiry)), earliest_expiry=int(began)):
             pass
         case _:
             return
@@ -207,11 +207,11 @@ class Register:
                 }
             case ConsumerWrite() as write:
                 return _states_after_write(state, write)
-            case ConsumerExtended(holding=holding):
+            case LeaseExtension(holding=holding):
                 return _states_after_extension(state, holding)
             case ConsumerRead() as read:
                 return _states_after_read(state, read)
-            case ConsumerRefused() as refusal:
+            case ConsumerRefusal() as refusal:
                 return _states_after_refusal(state, refusal)
             case LeaseExpiry(expiry):
                 return (
@@ -333,7 +333,7 @@ def _states_after_read(state: Present | None, read: ConsumerRead) -> Iterable[St
     return [state if holding == state.holding else replace(state, holding=holding)]
 
 
-def _states_after_refusal(state: Present | None, refusal: ConsumerRefused) -> Iterable[State]:
+def _states_after_refusal(state: Present | None, refusal: ConsumerRefusal) -> Iterable[State]:
     request = refusal.request
     if state is not None and _is_active(state) and request not in (None, UNKNOWN) and state.holding.request == request:
         # An equal request would have succeeded, with the holding of the consumer.

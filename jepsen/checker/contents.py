@@ -34,7 +34,7 @@ import numpy as np
 from jepsen.calls import effects
 from jepsen.checker.inventories import Inventory
 from jepsen.checker.registers import kept_since
-from jepsen.effect_types import NodeTouched
+from jepsen.effect_types import NodeOperation
 from jepsen.history import Event, History, Operation
 from jepsen.violation import Violation
 
@@ -89,7 +89,7 @@ def contents(history: History) -> list[Violation]:
         effect.provider
         for operation in history.operations
         for effect in effects(operation)
-        if isinstance(effect, NodeTouched)
+        if isinstance(effect, NodeOperation)
     }
     providers = creations.keys() - nodes - {None}
     single_lives = {provider for provider in providers if creations[provider] == 1}

@@ -20,15 +20,15 @@ from jepsen.checker.verdicts import judge
 from jepsen.effect_types import (
     ABSENT,
     EVERY,
+    ConsumerEmptying,
     ConsumerRead,
     ConsumerWrite,
     Effect,
-    NodeTouched,
-    ProviderGone,
+    NodeOperation,
+    ProviderClaim,
+    ProviderDeletion,
     ProviderRead,
-    ProviderRefused,
-    ProvidersLeft,
-    ProviderUsed,
+    ProviderRefusal,
     ProviderWrite,
 )
 from jepsen.history import History, Operation
@@ -39,8 +39,8 @@ _UNBOUNDED = sys.maxsize
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimOnProvider:
-    """A claim that names the provider, or may do so: a ``ProviderUsed`` that is equal for equal responses."""
+class EqualClaim:
+    """A claim that names the provider, or may do so: a ``ProviderClaim`` that is equal for equal responses."""
 
     generation: int | None = None
 
@@ -66,7 +66,7 @@ def generations(history: History) -> list[Violation]:
         )
         initial: list[State] = [None] if created else [None, GenerationRange(0, _UNBOUNDED)]
         timed = [*operations, *losses(history.events, operations)]
-        deleted = any(isinstance(operation.call, ProviderGone) for operation in operations)
+        deleted = any(isinstance(operation.call, ProviderDeletion) for operation in operations)
         model = Generation(_highest_shown(operations), deleted=deleted)
         violations += judge("generations", f"provider {provider}", timed, model, initial)
     return violations
@@ -80,26 +80,26 @@ def by_provider(operations: Sequence[Operation]) -> Mapping[str, list[TimedCall]
     calls: dict[str, list[TimedCall]] = defaultdict(list)
     claims_anywhere: list[tuple[TimedCall, Collection[str]]] = []
     nodes = {
-        effect.provider for _, call_effects in decoded for effect in call_effects if isinstance(effect, NodeTouched)
+        effect.provider for _, call_effects in decoded for effect in call_effects if isinstance(effect, NodeOperation)
     }
     for operation, call_effects in decoded:
         for effect in call_effects:
             match effect:
-                case ProviderWrite(provider) | ProviderGone(provider):
+                case ProviderWrite(provider) | ProviderDeletion(provider):
                     calls[provider].append(_timed_call(operation, effect))
-                case ProviderUsed(provider, consumer, generation) if provider == EVERY:
+                case ProviderClaim(provider, consumer, generation) if provider == EVERY:
                     claims_anywhere.append(
                         (
-                            _timed_call(operation, ClaimOnProvider(generation), joins=True),
+                            _timed_call(operation, EqualClaim(generation), joins=True),
                             _requested_classes(operation, consumer),
                         )
                     )
-                case ProviderUsed(provider, _, generation):
-                    calls[provider].append(_timed_call(operation, ClaimOnProvider(generation), joins=True))
-                case ProviderRead(provider) | ProviderRefused(provider, "generation" | "missing"):
+                case ProviderClaim(provider, _, generation):
+                    calls[provider].append(_timed_call(operation, EqualClaim(generation), joins=True))
+                case ProviderRead(provider) | ProviderRefusal(provider, "generation" | "missing"):
                     calls[provider].append(_timed_call(operation, effect, changes=False))
         for provider in _possibly_left_providers(call_effects, used_by):
-            calls[provider].append(_timed_call(operation, ClaimOnProvider(), optional=True, joins=True))
+            calls[provider].append(_timed_call(operation, EqualClaim(), optional=True, joins=True))
     of_every = calls.pop(EVERY, [])
     return {
         provider: provider_calls
@@ -148,8 +148,8 @@ def _providers_used_by(call_effects: Iterable[Effect]) -> Mapping[str, set[str]]
 
 def _possibly_left_providers(call_effects: Sequence[Effect], used_by: Mapping[str, set[str]]) -> Iterator[str]:
     """Yield the providers that the operation changes only if its emptied consumers used them."""
-    emptied = [effect.consumer for effect in call_effects if isinstance(effect, ProvidersLeft)]
-    named = {effect.provider for effect in call_effects if isinstance(effect, ProviderUsed | ProviderWrite)}
+    emptied = [effect.consumer for effect in call_effects if isinstance(effect, ConsumerEmptying)]
+    named = {effect.provider for effect in call_effects if isinstance(effect, ProviderClaim | ProviderWrite)}
     yield from set().union(*(used_by.get(consumer, ()) for consumer in emptied)) - named
 
 
@@ -184,19 +184,17 @@ class Generation:
                 return [None, GenerationRange(0, _UNBOUNDED if state is None or self._deleted else state.high)]
             case call if state is None:
                 return _states_after_absent(call)
-            case ProviderGone():
+            case ProviderDeletion():
                 return [None]
             case ProviderWrite() as write:
                 return _states_after_write(state, write)
-            case ClaimOnProvider() if (
-                operation.ended is None or operation.optional
-            ) and state.low > self._highest_shown:
+            case EqualClaim() if (operation.ended is None or operation.optional) and state.low > self._highest_shown:
                 return []
-            case ClaimOnProvider():
+            case EqualClaim():
                 return _states_after_claims(state, [operation, *joined])
             case ProviderRead(generation=int(generation)):
                 return _states_with(state, generation)
-            case ProviderRefused(reason="generation") as refusal:
+            case ProviderRefusal(reason="generation") as refusal:
                 return _states_after_refusal(state, refusal)
         return []
 
@@ -206,7 +204,7 @@ def _states_after_absent(call: object) -> Sequence[State]:
     match call:
         case ProviderWrite(expected=expected, generation=generation) if expected is ABSENT and generation in (None, 0):
             return [GenerationRange(0, 0)]
-        case ProviderRead(generation=None) | ProviderRefused(reason="missing"):
+        case ProviderRead(generation=None) | ProviderRefusal(reason="missing"):
             return [None]
     return []
 
@@ -220,7 +218,7 @@ def _states_after_write(state: GenerationRange, write: ProviderWrite) -> Iterato
             yield from [state_after] if write.generation is None else _states_with(state_after, write.generation)
 
 
-def _states_after_refusal(state: GenerationRange, refusal: ProviderRefused) -> Sequence[State]:
+def _states_after_refusal(state: GenerationRange, refusal: ProviderRefusal) -> Sequence[State]:
     """Return the states after a refusal for a generation conflict."""
     if refusal.actual is not None:
         return _states_with(state, refusal.actual) if refusal.actual != refusal.expected else []
@@ -231,7 +229,7 @@ def _states_after_claims(state: GenerationRange, claims: Iterable[TimedCall]) ->
     """Return the states after one transaction with all of these claims."""
     states = [GenerationRange(state.low + 1, state.high + 1)]
     for claim in claims:
-        assert isinstance(claim.call, ClaimOnProvider)
+        assert isinstance(claim.call, EqualClaim)
         if claim.call.generation is not None:
             states = [narrowed for later in states for narrowed in _states_with(later, claim.call.generation)]
     return states

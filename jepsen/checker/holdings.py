@@ -23,7 +23,7 @@ from jepsen.calls import effects
 from jepsen.checker.inventories import Pair
 from jepsen.checker.records import records
 from jepsen.checker.registers import Register, Write
-from jepsen.effect_types import ABSENT, EVERY, ConsumerExtended, ConsumerWrite, Holding, amounts
+from jepsen.effect_types import ABSENT, EVERY, ConsumerWrite, Holding, LeaseExtension, amounts
 from jepsen.history import Event, History, Operation
 
 SECOND = 10**9
@@ -60,7 +60,7 @@ class _WriteOperation:
     """A write of a consumer or of its lease."""
 
     operation: Operation
-    effect: ConsumerWrite | ConsumerExtended
+    effect: ConsumerWrite | LeaseExtension
 
     @property
     def ended(self) -> int | None:
@@ -82,7 +82,7 @@ def holdings(history: History, *, expires_at_once: bool) -> dict[str, Register[H
         for effect in effects(operation):
             if isinstance(effect, ConsumerWrite):
                 effect = _with_node(effect, operation, node_records)
-            if isinstance(effect, ConsumerWrite | ConsumerExtended):
+            if isinstance(effect, ConsumerWrite | LeaseExtension):
                 writes_by_consumer[effect.consumer].append(_WriteOperation(operation, effect))
     # A release by conditions without a response.
     of_every = [Write[HeldAmounts](write.operation.began, None, NOTHING) for write in writes_by_consumer.pop(EVERY, ())]
@@ -248,7 +248,7 @@ class _Expiries:
 def _is_extended(lease: _WriteOperation, writes: Sequence[_WriteOperation]) -> bool:
     """Whether an extension was acknowledged before the lease expired, so that this expiry never came."""
     return any(
-        isinstance(other.effect, ConsumerExtended)
+        isinstance(other.effect, LeaseExtension)
         and lease.ended is not None
         and other.ended is not None
         and other.operation.began > lease.ended

@@ -11,7 +11,7 @@ from dataclasses import replace
 from jepsen.calls import effects
 from jepsen.checker.holdings import HeldAmounts, holdings
 from jepsen.checker.registers import Register
-from jepsen.effect_types import ConsumerExtended, ConsumerRead, ConsumerWrite, Effect
+from jepsen.effect_types import ConsumerRead, ConsumerWrite, Effect, LeaseExtension
 from jepsen.history import History, Operation, overlap
 from jepsen.violation import Violation
 
@@ -22,7 +22,7 @@ def leases(history: History) -> list[Violation]:
         effect.consumer
         for operation in history.operations
         for effect in effects(operation)
-        if isinstance(effect, ConsumerWrite | ConsumerExtended) and effect.earliest_expiry is not None
+        if isinstance(effect, ConsumerWrite | LeaseExtension) and effect.earliest_expiry is not None
     }
     if not consumers:
         return []
@@ -60,7 +60,7 @@ def _violations(
             if all(write.value.is_nothing for write in expired[consumer].possible(operation.began, operation.ended)):
                 sentence = f"{operation.method} {operation.path}: {consumer} is shown, but its lease has expired"
                 yield Violation("leases expire on time", sentence, (operation.number,))
-        case ConsumerExtended(consumer):
+        case LeaseExtension(consumer):
             possible = expired[consumer].possible(operation.began, operation.ended)
             if all(write.value.is_nothing for write in possible):
                 sentence = f"the lease of {consumer} is extended, but it has expired"
@@ -76,7 +76,7 @@ def _may_be_expired(history: History, operation: Operation, consumer: str) -> bo
     assert operation.ended is not None
 
     def is_extension(other: Operation) -> bool:
-        return any(isinstance(effect, ConsumerExtended) and effect.consumer == consumer for effect in effects(other))
+        return any(isinstance(effect, LeaseExtension) and effect.consumer == consumer for effect in effects(other))
 
     operations = [
         replace(other, ended=None, status=0, reply=None) if overlap(other, operation) and is_extension(other) else other

@@ -17,7 +17,7 @@ from jepsen.checker.inventories import Inventory, Pair
 from jepsen.checker.records import records
 from jepsen.checker.registers import Register, Write
 from jepsen.checker.step_functions import Steps, changes, combined_times
-from jepsen.history import FINAL, History, Operation
+from jepsen.history import RUNNER, History, Operation
 from jepsen.violation import Violation
 
 _NODES = "/baremetal/v1/nodes"
@@ -123,7 +123,7 @@ def _unchanged_nodes(history: History) -> dict[str, str]:
 
 
 def _clients_began(history: History) -> int:
-    return min((operation.began for operation in history.operations if operation.process != FINAL), default=0)
+    return min((operation.began for operation in history.operations if operation.process != RUNNER), default=0)
 
 
 def _node_creations(history: History) -> list[Operation]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jepsen import catalogue
-from jepsen.history import FINAL, Event, History, Operation
+from jepsen.history import RUNNER, Event, History, Operation
 from jepsen.violation import Violation
 
 #: Seconds within which writes must be acknowledged, by the kind of process that a nemesis harms; for dedicated
@@ -34,7 +34,7 @@ class Recovery:
 def recoveries(history: History) -> list[Recovery]:
     """Return the recovery from each event, in the order in which the events began."""
     writes = sorted(acknowledged_writes(history), key=lambda write: write[1])
-    clients_end = max((operation.began for operation in history.operations if operation.process != FINAL), default=0)
+    clients_end = max((operation.began for operation in history.operations if operation.process != RUNNER), default=0)
     events = sorted(history.events, key=lambda event: event.began)
     ends = [*(event.began for event in events), clients_end][1:]
     return [_recovery(event, end, writes) for event, end in zip(events, ends, strict=True)]
@@ -64,7 +64,7 @@ def acknowledged_writes(history: History) -> Iterator[tuple[int, int]]:
 
 def is_write(operation: Operation) -> bool:
     """Whether the operation is a write of a client during the run."""
-    return operation.process != FINAL and operation.method != "GET"
+    return operation.process != RUNNER and operation.method != "GET"
 
 
 def _recovery(event: Event, end: int, writes: list[tuple[int, int]]) -> Recovery:

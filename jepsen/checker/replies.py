@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from jepsen.history import FINAL, Event, History, Operation
+from jepsen.history import RUNNER, Event, History, Operation
 from jepsen.violation import Violation
 
 #: Text of a statement, a driver or Python in the body of an error.
@@ -68,7 +68,7 @@ def abandoned_at(operations: Sequence[Operation]) -> Mapping[int, float]:
     times: dict[int, float] = {}
     following: dict[int, float] = {}
     for operation in sorted(operations, key=lambda operation: operation.began, reverse=True):
-        next_began = math.inf if operation.process == FINAL else following.get(operation.process, math.inf)
+        next_began = math.inf if operation.process == RUNNER else following.get(operation.process, math.inf)
         times[operation.number] = next_began if operation.ended is None else operation.ended
         following[operation.process] = operation.began
     return times

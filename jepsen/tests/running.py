@@ -11,7 +11,7 @@ import pytest
 from jepsen import catalogue
 from jepsen import run as runs
 from jepsen.clusters.cluster import Cluster
-from jepsen.history import FINAL
+from jepsen.history import RUNNER
 from jepsen.run import Plan, Result, run
 from tests import undecided
 from tests.children import PATIENCE
@@ -52,7 +52,7 @@ def assert_a_run_violates_nothing(request: pytest.FixtureRequest, name: str, pla
     succeeded = {
         operation.process
         for operation in result.history.operations
-        if operation.succeeded and operation.process != FINAL
+        if operation.succeeded and operation.process != RUNNER
     }
     # On a busy machine some clients get no response in time.
     few_succeeded = 2 * len(succeeded) <= sum(catalogue.workload(name).clients for name in plan.workloads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jepsen.checker.bank import bank
-from jepsen.tests.handwritten_histories import call, loss, violated
+from jepsen.tests.handwritten_histories import call, loss, violations
 
 RUN = {"bank": {"project": "bank", "total": 10, "ticks": ["CUSTOM_TICK_0", "CUSTOM_TICK_1"]}}
 
@@ -22,7 +22,7 @@ def read(began, ended, *ticks, money=10):
 
 
 def violations_of(*operations, **more):
-    return violated(bank, *operations, **RUN, **more)
+    return violations(bank, *operations, **RUN, **more)
 
 
 def test_a_history_of_committed_states_is_accepted():

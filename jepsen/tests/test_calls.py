@@ -20,17 +20,17 @@ from jepsen.effect_types import (
     NO_TYPE,
     PRESENT,
     UNKNOWN,
-    ConsumerExtended,
+    ConsumerEmptying,
     ConsumerRead,
-    ConsumerRefused,
+    ConsumerRefusal,
     ConsumerWrite,
     Holding,
-    NodeTouched,
-    ProviderGone,
+    LeaseExtension,
+    NodeOperation,
+    ProviderClaim,
+    ProviderDeletion,
     ProviderRead,
-    ProviderRefused,
-    ProvidersLeft,
-    ProviderUsed,
+    ProviderRefusal,
     ProviderWrite,
     amounts,
 )
@@ -108,7 +108,7 @@ def holding(host, amount=1, generation=None, expiry=None, type_="INSTANCE"):
 def test_a_claim_and_the_read_after_it(call):
     host, consumer = call.host(), new()
     write = call("PUT", f"/allocations/{consumer}", claim_body(host, 2))
-    claim = [ConsumerWrite(consumer, ABSENT, holding(host, 2)), ProviderUsed(host, consumer)]
+    claim = [ConsumerWrite(consumer, ABSENT, holding(host, 2)), ProviderClaim(host, consumer)]
     assert effects(write) == effects(without_response(write)) == claim
     read = call("GET", f"/allocations/{consumer}")
     assert effects(read) == [ConsumerRead(consumer, holding(host, 2, 1)), ProviderRead(host, 2)]
@@ -138,7 +138,7 @@ def test_older_versions_have_the_effects_of_their_bodies(call, minor, expected, 
     [write, usage] = effects(call("PUT", f"/allocations/{consumer}", body, minor))
     assert (write.expected, write.holding.project, write.holding.type, usage) == (
         *(expected, project, type_),
-        ProviderUsed(host, consumer),
+        ProviderClaim(host, consumer),
     )
     [read, _] = effects(call("GET", f"/allocations/{consumer}"))
     assert read.holding.resources == write.holding.resources
@@ -151,7 +151,7 @@ def test_emptying_a_consumer_leaves_its_providers(call):
     host, consumer = call.host(), new()
     call("PUT", f"/allocations/{consumer}", claim_body(host))
     emptied = effects(call("PUT", f"/allocations/{consumer}", claim_body(host, 0, 1)))
-    assert emptied == [ConsumerWrite(consumer, 1, None), ProvidersLeft(consumer)]
+    assert emptied == [ConsumerWrite(consumer, 1, None), ConsumerEmptying(consumer)]
     assert effects(call("GET", f"/allocations/{consumer}")) == [ConsumerRead(consumer, None)]
     assert effects(call("GET", f"/resource_providers/{host}")) == [ProviderRead(host, 3)]
 
@@ -160,7 +160,7 @@ def test_a_consumer_is_deleted_once(call):
     host, consumer = call.host(), new()
     call("PUT", f"/allocations/{consumer}", claim_body(host))
     assert effects(call("DELETE", f"/allocations/{consumer}")) == [ConsumerWrite(consumer, PRESENT, None)]
-    assert effects(call("DELETE", f"/allocations/{consumer}")) == [ConsumerRefused(consumer, "missing")]
+    assert effects(call("DELETE", f"/allocations/{consumer}")) == [ConsumerRefusal(consumer, "missing")]
     assert effects(call("GET", f"/resource_providers/{host}")) == [ProviderRead(host, 2)]
 
 
@@ -171,7 +171,7 @@ def test_claims_of_several_consumers_raise_a_provider_once(call):
         ConsumerWrite(consumer, ABSENT, holding(host)),
         ConsumerWrite(other, ABSENT, holding(host, 2)),
     ]
-    assert claim_effects[2:] == [ProviderUsed(host, other)]
+    assert claim_effects[2:] == [ProviderClaim(host, other)]
     assert effects(call("GET", f"/allocations/{other}")) == [
         ConsumerRead(other, holding(host, 2, 1)),
         ProviderRead(host, 2),
@@ -183,22 +183,22 @@ def test_refused_claims_state_their_reason(call):
     call("PUT", f"/allocations/{consumer}", claim_body(host))
     path = f"/allocations/{consumer}"
     refusals = [
-        (claim_body(host, 2, None), ConsumerRefused(consumer, "generation", None, 1)),
-        (claim_body(host, 2, 7), ConsumerRefused(consumer, "generation", 7, 1)),
-        (claim_body(host, 9, 1), ConsumerRefused(consumer, "capacity")),
-        ({}, ConsumerRefused(consumer, "other")),
+        (claim_body(host, 2, None), ConsumerRefusal(consumer, "generation", None, 1)),
+        (claim_body(host, 2, 7), ConsumerRefusal(consumer, "generation", 7, 1)),
+        (claim_body(host, 9, 1), ConsumerRefusal(consumer, "capacity")),
+        ({}, ConsumerRefusal(consumer, "other")),
     ]
     for body, refusal in refusals:
         assert effects(call("PUT", path, body)) == [refusal]
     nowhere = new()
     unknown = effects(call("PUT", path, claim_body(nowhere, 1, 1)))
-    assert unknown == [ProviderRefused(nowhere, "missing"), ConsumerRefused(consumer, "other")]
+    assert unknown == [ProviderRefusal(nowhere, "missing"), ConsumerRefusal(consumer, "other")]
     [first, second] = effects(
         call("POST", "/allocations", {consumer: claim_body(host, 1, 3), other: claim_body(host, 1)})
     )
-    assert (first, second) == (ConsumerRefused(consumer, "generation", 3, 1), ConsumerRefused(other, "other"))
+    assert (first, second) == (ConsumerRefusal(consumer, "generation", 3, 1), ConsumerRefusal(other, "other"))
     absent = effects(call("PUT", f"/allocations/{other}", claim_body(host, 1, 5)))
-    assert absent == [ConsumerRefused(other, "generation", 5, None)]
+    assert absent == [ConsumerRefusal(other, "generation", 5, None)]
     # The response does not say which of the two has another generation.
     both = effects(call("POST", "/allocations", {consumer: claim_body(host), other: claim_body(host)}))
     assert [effect.reason for effect in both] == ["other", "other"]
@@ -247,8 +247,8 @@ def test_each_write_of_a_provider_raises_its_generation_as_stated(call):
     for contents in ("", "/usages", "/aggregates", "/allocations", "/traits"):
         assert effects(call("GET", path + contents)) == [ProviderRead(provider, 8)]
     assert effects(call("GET", f"/resource_providers?uuid={provider}")) == [ProviderRead(provider, 8)]
-    assert effects(call("DELETE", path)) == [ProviderGone(provider)]
-    assert effects(call("DELETE", path)) == [ProviderRefused(provider, "missing")]
+    assert effects(call("DELETE", path)) == [ProviderDeletion(provider)]
+    assert effects(call("DELETE", path)) == [ProviderRefusal(provider, "missing")]
     assert effects(call("GET", path)) == [ProviderRead(provider, None)]
     assert effects(call("GET", f"{path}/usages")) == [ProviderRead(provider, None)]
 
@@ -259,20 +259,20 @@ def test_refused_provider_writes_state_their_reason(call):
     guarded = {"inventories": {"inventories": {}}, "traits": {"traits": []}, "aggregates": {"aggregates": []}}
     for contents, body in guarded.items():
         refused = effects(call("PUT", f"{path}/{contents}", {"resource_provider_generation": 5, **body}))
-        assert refused == [ProviderRefused(host, "generation", 5)]
+        assert refused == [ProviderRefusal(host, "generation", 5)]
     refused_class = effects(call("PUT", f"{path}/inventories/VCPU", {"resource_provider_generation": 5, "total": 1}))
-    assert refused_class == [ProviderRefused(host, "generation", 5)]
+    assert refused_class == [ProviderRefusal(host, "generation", 5)]
     call("PUT", f"/allocations/{consumer}", claim_body(host))
-    assert effects(call("DELETE", f"{path}/inventories")) == [ProviderRefused(host, "other")]
-    assert effects(call("DELETE", f"{path}/inventories/VCPU")) == [ProviderRefused(host, "other")]
-    assert effects(call("DELETE", f"{path}/inventories/VGPU")) == [ProviderRefused(host, "other")]
+    assert effects(call("DELETE", f"{path}/inventories")) == [ProviderRefusal(host, "other")]
+    assert effects(call("DELETE", f"{path}/inventories/VCPU")) == [ProviderRefusal(host, "other")]
+    assert effects(call("DELETE", f"{path}/inventories/VGPU")) == [ProviderRefusal(host, "other")]
     present = call("POST", f"{path}/inventories", {"resource_class": "VCPU", "total": 1})
-    assert effects(present) == [ProviderRefused(host, "other")]
-    assert effects(call("DELETE", path)) == [ProviderRefused(host, "other")]
+    assert effects(present) == [ProviderRefusal(host, "other")]
+    assert effects(call("DELETE", path)) == [ProviderRefusal(host, "other")]
     orphan = {"name": new(), "parent_provider_uuid": new()}
-    unknown = ProviderRefused(orphan["parent_provider_uuid"], "missing")
+    unknown = ProviderRefusal(orphan["parent_provider_uuid"], "missing")
     assert effects(call("POST", "/resource_providers", orphan)) == [unknown]
-    assert effects(call("PUT", path, orphan)) == [ProviderRefused(host, "other"), unknown]
+    assert effects(call("PUT", path, orphan)) == [ProviderRefusal(host, "other"), unknown]
 
 
 @pytest.mark.parametrize("emptied", [False, True])
@@ -298,7 +298,7 @@ def test_a_reshape_raises_each_provider_by_its_steps(call, emptied, is_used, tot
     assert read.generation - generation in writes[host].raises
     consumers = {effect.consumer for effect in effects(reshaped) if isinstance(effect, ConsumerWrite)}
     assert consumers == set(claims)
-    assert (ProviderUsed(other, second) in effects(reshaped)) == (is_used and not total)
+    assert (ProviderClaim(other, second) in effects(reshaped)) == (is_used and not total)
 
 
 def test_a_refused_reshape_states_its_reason(call):
@@ -309,15 +309,15 @@ def test_a_refused_reshape_states_its_reason(call):
     }
     body = {"inventories": inventories, "allocations": {consumer: claim_body(host)}}
     assert effects(call("POST", "/reshaper", body)) == [
-        ConsumerRefused(consumer, "other"),
-        ProviderRefused(host, "generation", 9, 1),
-        ProviderRefused(other, "other"),
+        ConsumerRefusal(consumer, "other"),
+        ProviderRefusal(host, "generation", 9, 1),
+        ProviderRefusal(other, "other"),
     ]
     inventories[host]["resource_provider_generation"] = 1
     body["allocations"][consumer]["consumer_generation"] = 4
     refused = effects(call("POST", "/reshaper", body))
-    assert refused[0] == ConsumerRefused(consumer, "generation", 4, None)
-    assert refused[1:] == [ProviderRefused(host, "other"), ProviderRefused(other, "other")]
+    assert refused[0] == ConsumerRefusal(consumer, "generation", 4, None)
+    assert refused[1:] == [ProviderRefusal(host, "other"), ProviderRefusal(other, "other")]
 
 
 # --- v1 API ----------------------------------------------------------------------------------------------------------
@@ -334,7 +334,7 @@ def test_places_chosen_by_the_service(call):
     [first, usage, second, other_usage] = effects(claimed)
     assert (first, second) == (ConsumerWrite(consumer, ABSENT, placed), ConsumerWrite(other, ABSENT, placed))
     # Written together.
-    assert (usage, other_usage) == (ProviderUsed(host, consumer, 2), ProviderUsed(host, other, 2))
+    assert (usage, other_usage) == (ProviderClaim(host, consumer, 2), ProviderClaim(host, other, 2))
     assert effects(call("GET", f"/v1/claims/{consumer}")) == [
         ConsumerRead(consumer, holding_shown, respects_expiry=True),
         ProviderRead(host, 2),
@@ -345,9 +345,9 @@ def test_places_chosen_by_the_service(call):
     assert again[:2] == [ConsumerRead(consumer, placed_without_owner, respects_expiry=True), ProviderRead(host, 2)]
     assert effects(without_response(claimed)) == [
         ConsumerWrite(consumer, ABSENT, Holding(None, "red", "ann", "INSTANCE", expiry=NEVER, request=request_content)),
-        ProviderUsed(EVERY, consumer, certain=False),
+        ProviderClaim(EVERY, consumer, certain=False),
         ConsumerWrite(other, ABSENT, Holding(None, "red", "ann", "INSTANCE", expiry=NEVER, request=request_content)),
-        ProviderUsed(EVERY, other, certain=False),
+        ProviderClaim(EVERY, other, certain=False),
     ]
 
 
@@ -363,23 +363,23 @@ def test_moves_and_refusals_of_claims(call):
     assert claim(move) == [
         ConsumerWrite(consumer, 1, there),
         ConsumerRead(consumer, replace(there, expiry=NEVER), respects_expiry=True),
-        ProviderUsed(host, consumer, 3),
+        ProviderClaim(host, consumer, 3),
     ]
     move = request(consumer, 3, keep=False, consumer_generation=2)
     there = replace(holding(host, 3, 3, NEVER), request=content(move))
-    assert claim(move, expires_in=None) == [ConsumerWrite(consumer, 2, there), ProviderUsed(host, consumer, 4)]
+    assert claim(move, expires_in=None) == [ConsumerWrite(consumer, 2, there), ProviderClaim(host, consumer, 4)]
     assert effects(call("GET", f"/allocations/{consumer}"))[0] == ConsumerRead(consumer, holding(host, 3, 3))
     attempt = request(consumer, 1)
-    assert claim(attempt) == [ConsumerRefused(consumer, "held", request=content(attempt))]
+    assert claim(attempt) == [ConsumerRefusal(consumer, "held", request=content(attempt))]
     late = request(consumer, 1, keep=False, consumer_generation=1)
-    assert claim(late) == [ConsumerRefused(consumer, "generation", 1, 3, content(late))]
+    assert claim(late) == [ConsumerRefusal(consumer, "generation", 1, 3, content(late))]
     other = new()
     attempt = request(other, 2)
-    assert claim(attempt) == [ConsumerRefused(other, "capacity", request=content(attempt))]
+    assert claim(attempt) == [ConsumerRefusal(other, "capacity", request=content(attempt))]
     none = claim(request(other, 1), request(consumer, 9), all_or_nothing=True)
     assert {effect.reason for effect in none} == {"other", "held"}
     missing = request(other, 1, keep=False, consumer_generation=3)
-    assert claim(missing) == [ConsumerRefused(other, "generation", 3, None, content(missing))]
+    assert claim(missing) == [ConsumerRefusal(other, "generation", 3, None, content(missing))]
     assert claim({**request(other, 1), "dry_run": True}) == []
     assert effects(call("POST", "/v1/claims?dry_run=true", {"requests": [request(other, 1)]})) == []
     assert effects(call("POST", "/v1/claims", {"requests": []})) == []
@@ -398,7 +398,7 @@ def test_leases_and_extensions(call, database):
     extended = call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": 600})
     [extension, provider_read] = effects(extended)
     [read, _] = effects(call("GET", f"/v1/claims/{consumer}"))
-    assert extension == ConsumerExtended(consumer, read.holding, extended.began + 599_000_000_000)
+    assert extension == LeaseExtension(consumer, read.holding, extended.began + 599_000_000_000)
     assert read.holding.generation == 1
     assert read.holding.expiry > claimed.holding.expiry
     assert provider_read == ProviderRead(host, 2)
@@ -407,7 +407,7 @@ def test_leases_and_extensions(call, database):
     assert effects(call("GET", f"/v1/claims/{consumer}")) == [ConsumerRead(consumer, None, respects_expiry=True)]
     late = call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": None})
     assert effects(late) == [ConsumerRead(consumer, None, respects_expiry=True)]
-    assert effects(without_response(late)) == [ConsumerExtended(consumer, Holding(expiry=NEVER))]
+    assert effects(without_response(late)) == [LeaseExtension(consumer, Holding(expiry=NEVER))]
     # Not released yet, which only the v1 API hides.
     assert effects(call("GET", f"/allocations/{consumer}"))[0] == ConsumerRead(consumer, holding(host, 1, 1))
 
@@ -436,21 +436,21 @@ def test_bulk_releases(call):
 def test_a_node_allocation_is_a_consumer(call):
     node, allocation, error = new(), new(), new()
     body = {"uuid": node, "name": "n1", "driver": "ipmi", "resource_class": "bm.gold"}
-    assert effects(call("POST", "/baremetal/v1/nodes", body)) == [NodeTouched(node)]
+    assert effects(call("POST", "/baremetal/v1/nodes", body)) == [NodeOperation(node)]
     for kind, target in [("power", "power off"), ("provision", "manage"), ("provision", "provide")]:
         assert effects(call("PUT", f"/baremetal/v1/nodes/n1/states/{kind}", {"target": target})) == []
     requested = call("POST", "/baremetal/v1/allocations", {"uuid": allocation, "resource_class": "bm.gold"})
     node_request = [ConsumerWrite(allocation, ABSENT, Holding(None, type="BAREMETAL"), certain=False)]
     assert effects(requested) == effects(without_response(requested)) == node_request
     [read, node_touch] = effects(call("GET", f"/baremetal/v1/allocations/{allocation}"))
-    assert node_touch == NodeTouched(node)
+    assert node_touch == NodeOperation(node)
     [held_by, _] = effects(call("GET", f"/allocations/{allocation}"))
     assert held_by.holding.resources == read.holding.resources == amounts({node: {"CUSTOM_BM_GOLD": 1}})
     assert held_by.holding.type == "BAREMETAL"
     call("POST", "/baremetal/v1/allocations", {"uuid": error, "resource_class": "bm.gold"})
     assert effects(call("GET", f"/baremetal/v1/allocations/{error}")) == []
     twice = call("POST", "/baremetal/v1/allocations", {"uuid": error, "resource_class": "bm.gold"})
-    assert effects(twice) == [ConsumerRefused(error, "other")]
+    assert effects(twice) == [ConsumerRefusal(error, "other")]
     ended = effects(call("DELETE", f"/baremetal/v1/allocations/{allocation}"))
     assert ended == [ConsumerWrite(allocation, PRESENT, None, certain=False)]
     assert effects(call("GET", f"/allocations/{allocation}")) == [ConsumerRead(allocation, None)]
@@ -475,5 +475,5 @@ def test_a_request_whose_connection_is_refused_has_no_effect():
     ]
     assert not any(operation.is_open or operation.succeeded for operation in calls)
     shown_effects = [effect for operation in calls for effect in effects(operation)]
-    assert {type(effect) for effect in shown_effects} == {ConsumerRefused, ProviderRefused}
+    assert {type(effect) for effect in shown_effects} == {ConsumerRefusal, ProviderRefusal}
     assert {effect.reason for effect in shown_effects} == {"other"}

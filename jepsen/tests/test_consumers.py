@@ -11,7 +11,7 @@ import pytest
 from jepsen.checker.consumers import by_consumer, consumers
 from jepsen.effect_types import NO_TYPE
 from jepsen.history import Event, Operation
-from jepsen.tests.handwritten_histories import call, error, history, loss, violated
+from jepsen.tests.handwritten_histories import call, error, history, loss, violations
 from jepsen.tests.test_calls import OWNER, RecordingClient, claim_body, request
 
 C, D = "c0000000-0000-4000-8000-000000000001", "c0000000-0000-4000-8000-000000000002"
@@ -50,7 +50,7 @@ def delete(began, ended, status=204):
 
 
 def is_wrong(*operations, **more):
-    invariants = violated(consumers, *operations, **more)
+    invariants = violations(consumers, *operations, **more)
     assert invariants <= {"consumers: linearizable"}
     return bool(invariants)
 

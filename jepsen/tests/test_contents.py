@@ -7,7 +7,7 @@ import random
 import pytest
 
 from jepsen.checker.contents import contents
-from jepsen.tests.handwritten_histories import call, history, loss, violated
+from jepsen.tests.handwritten_histories import call, history, loss, violations
 from jepsen.tests.test_calls import RecordingClient
 
 P = "c1000000-0000-4000-8000-000000000001"
@@ -93,7 +93,7 @@ def get_list(began, ended, name):
 
 
 def is_wrong(*operations, **more):
-    invariants = violated(contents, *operations, **more)
+    invariants = violations(contents, *operations, **more)
     assert invariants <= {"contents as written"}
     return bool(invariants)
 

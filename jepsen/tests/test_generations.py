@@ -9,7 +9,7 @@ import pytest
 
 from jepsen.checker import linearizable
 from jepsen.checker.generations import by_provider, generations
-from jepsen.tests.handwritten_histories import call, error, history, loss, violated
+from jepsen.tests.handwritten_histories import call, error, history, loss, violations
 from jepsen.tests.test_calls import RecordingClient, claim_body
 from jepsen.tests.test_consumers import C, D, P, Q, claim, result, send_random_request
 
@@ -57,7 +57,7 @@ def use(began, ended, consumer=C, amount=1, provider=P):
 
 
 def is_wrong(*operations, **more):
-    invariants = violated(generations, *operations, **more)
+    invariants = violations(generations, *operations, **more)
     assert invariants <= {"generations: linearizable"}
     return bool(invariants)
 

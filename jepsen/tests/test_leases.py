@@ -9,7 +9,7 @@ import pytest
 from jepsen.checker.leases import leases
 from jepsen.checker.refusals import refusals
 from jepsen.history import Event
-from jepsen.tests.handwritten_histories import call, error, loss, violated
+from jepsen.tests.handwritten_histories import call, error, loss, violations
 
 PLACE, ONE, TWO = (f"e{number}000000-0000-4000-8000-000000000001" for number in range(3))
 SECOND = 10**9
@@ -121,7 +121,7 @@ def shows_allocations(began):
     ],
 )
 def test_leases_that_expire_on_time_violate_nothing(operations):
-    assert not violated(leases, *operations)
+    assert not violations(leases, *operations)
 
 
 @pytest.mark.parametrize(
@@ -142,26 +142,26 @@ def test_leases_that_expire_on_time_violate_nothing(operations):
     ],
 )
 def test_leases_that_expire_at_another_time_are_violations(invariant, operations):
-    assert violated(leases, *operations) == {invariant}
+    assert violations(leases, *operations) == {invariant}
 
 
 def test_leases_may_expire_again_after_a_loss():
-    assert not violated(leases, claim(1, 3), extend(2, 5), shows_no_claim(4.5), events=[loss(3 * SECOND, 3 * SECOND)])
+    assert not violations(leases, claim(1, 3), extend(2, 5), shows_no_claim(4.5), events=[loss(3 * SECOND, 3 * SECOND)])
     body = {**holding(ONE, None), "consumer_generation": 1}
     write = short_call(3.5, "PUT", f"/allocations/{ONE}", body, status=204)
-    assert not violated(
+    assert not violations(
         leases, claim(1, 5), extend(2, 9), write, shows_no_claim(6.5), events=[loss(3 * SECOND, 3 * SECOND)]
     )
-    assert violated(leases, claim(1, 5), extend(2, 9), write, shows_no_claim(6.5)) == {EARLY}
+    assert violations(leases, claim(1, 5), extend(2, 9), write, shows_no_claim(6.5)) == {EARLY}
 
 
 def test_a_moved_clock_may_expire_a_lease_at_any_time():
     jump = [Event("the database's clock is set", 2 * SECOND, 3 * SECOND)]
-    assert not violated(leases, claim(1, 3), shows_claim(4.5, 4.005), events=jump)
-    assert not violated(leases, claim(1, 30), shows_no_claim(2.5), events=jump)
-    assert not violated(leases, claim(2.5, 30), shows_no_claim(2.6), events=jump)
-    assert violated(leases, claim(1, 30), shows_no_claim(1.5), events=jump) == {EARLY}
-    assert violated(leases, claim(4, 30), shows_no_claim(5), events=jump) == {EARLY}
+    assert not violations(leases, claim(1, 3), shows_claim(4.5, 4.005), events=jump)
+    assert not violations(leases, claim(1, 30), shows_no_claim(2.5), events=jump)
+    assert not violations(leases, claim(2.5, 30), shows_no_claim(2.6), events=jump)
+    assert violations(leases, claim(1, 30), shows_no_claim(1.5), events=jump) == {EARLY}
+    assert violations(leases, claim(4, 30), shows_no_claim(5), events=jump) == {EARLY}
 
 
 def test_expired_resources_are_free_at_once():
@@ -170,16 +170,16 @@ def test_expired_resources_are_free_at_once():
         0, "PUT", f"/resource_providers/{PLACE}/inventories", body, reply={"resource_provider_generation": 1}
     )
     explained = "refusals for capacity are explained"
-    assert not violated(refusals, stock, claim(1, 3), claim(3.5, None, TWO, outcome="refused"))
-    assert violated(refusals, stock, claim(1, 3), claim(4.5, None, TWO, outcome="refused")) == {explained}
-    assert not violated(refusals, stock, claim(1, 3), extend(2, 5), claim(4.5, None, TWO, outcome="refused"))
+    assert not violations(refusals, stock, claim(1, 3), claim(3.5, None, TWO, outcome="refused"))
+    assert violations(refusals, stock, claim(1, 3), claim(4.5, None, TWO, outcome="refused")) == {explained}
+    assert not violations(refusals, stock, claim(1, 3), extend(2, 5), claim(4.5, None, TWO, outcome="refused"))
     # Nor does another consumer get them earlier.
-    assert not violated(refusals, stock, claim(1, 3), claim(4.5, None, TWO))
-    assert violated(refusals, stock, claim(1, 3), claim(1.5, None, TWO)) == {"capacity is never exceeded"}
+    assert not violations(refusals, stock, claim(1, 3), claim(4.5, None, TWO))
+    assert violations(refusals, stock, claim(1, 3), claim(1.5, None, TWO)) == {"capacity is never exceeded"}
 
 
 def test_a_lost_lease_does_not_end_the_restored_claim():
     """A claim without an expiry was released, and the release and the lease after it are lost."""
     operations = [claim(1, None), short_call(2, "DELETE", f"/allocations/{ONE}", status=204), claim(2.5, 2)]
-    assert not violated(leases, *operations, extend(6, 3), events=[loss(3 * SECOND, 3 * SECOND)])
-    assert violated(leases, *operations, extend(6, 3)) == {AFTER_EXPIRY}
+    assert not violations(leases, *operations, extend(6, 3), events=[loss(3 * SECOND, 3 * SECOND)])
+    assert violations(leases, *operations, extend(6, 3)) == {AFTER_EXPIRY}

@@ -8,8 +8,8 @@ import pytest
 
 from jepsen.checker.machines import machines
 from jepsen.checker.refusals import refusals
-from jepsen.history import FINAL
-from jepsen.tests.handwritten_histories import call, error, loss, violated
+from jepsen.history import RUNNER
+from jepsen.tests.handwritten_histories import call, error, loss, violations
 
 NODE, OTHER = "a1000000-0000-4000-8000-000000000001", "a2000000-0000-4000-8000-000000000002"
 ONE, TWO, THREE = (f"e{number}000000-0000-4000-8000-000000000001" for number in (1, 2, 3))
@@ -18,7 +18,7 @@ ALLOCATIONS = "/baremetal/v1/allocations"
 
 def node(uuid=NODE, name="metal"):
     reply = {"uuid": uuid, "resource_class": name}
-    return call(1, 2, "POST", "/baremetal/v1/nodes", {"resource_class": name}, reply=reply, process=FINAL)
+    return call(1, 2, "POST", "/baremetal/v1/nodes", {"resource_class": name}, reply=reply, process=RUNNER)
 
 
 def request(began, ended, uuid):
@@ -98,7 +98,7 @@ FIRST = [node(), request(3, 4, ONE), read_record(5, ONE, NODE)]
     ],
 )
 def test_nodes_with_one_holder_violate_nothing(operations):
-    assert not violated(machines, *FIRST, *operations)
+    assert not violations(machines, *FIRST, *operations)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_nodes_with_one_holder_violate_nothing(operations):
     ],
 )
 def test_wrong_node_allocations_are_violations(invariant, operations):
-    assert violated(machines, *FIRST, *operations) == {invariant}
+    assert violations(machines, *FIRST, *operations) == {invariant}
 
 
 def refused_claim(began, ended):
@@ -145,17 +145,17 @@ def no_room(began, ended):
 @pytest.mark.parametrize("refuse", [refused_claim, no_room])
 def test_no_client_is_refused_a_free_node(refuse):
     explained = "refusals for capacity are explained"
-    assert violated(refusals, node(), refuse(7, 8)) == {explained}
-    assert not violated(refusals, *FIRST, refuse(7, 8))
-    assert violated(refusals, *FIRST, release(7, 8, ONE), refuse(11, 12)) == {explained}
-    assert not violated(refusals, *FIRST, release(7, None, ONE), refuse(11, 12))
-    assert violated(refusals, node(), claim(3, 4, ONE), release_claim(5, 6), refuse(7, 8)) == {explained}
-    assert not violated(refusals, node(), claim(3, 4, ONE), release_claim(5, 9), refuse(7, 8))
-    assert not violated(refusals, node(), claim(3, None, ONE), refuse(7, 8))
+    assert violations(refusals, node(), refuse(7, 8)) == {explained}
+    assert not violations(refusals, *FIRST, refuse(7, 8))
+    assert violations(refusals, *FIRST, release(7, 8, ONE), refuse(11, 12)) == {explained}
+    assert not violations(refusals, *FIRST, release(7, None, ONE), refuse(11, 12))
+    assert violations(refusals, node(), claim(3, 4, ONE), release_claim(5, 6), refuse(7, 8)) == {explained}
+    assert not violations(refusals, node(), claim(3, 4, ONE), release_claim(5, 9), refuse(7, 8))
+    assert not violations(refusals, node(), claim(3, None, ONE), refuse(7, 8))
     # A changed node may be free, or not, and so may one that may be lost.
     maintenance = call(5, 6, "PUT", f"/baremetal/v1/nodes/{NODE}/maintenance", {}, status=202)
-    assert not violated(refusals, node(), maintenance, refuse(7, 8))
-    assert not violated(refusals, node(), refuse(17, 18), events=[loss(10, 12)])
+    assert not violations(refusals, node(), maintenance, refuse(7, 8))
+    assert not violations(refusals, node(), refuse(17, 18), events=[loss(10, 12)])
 
 
 def release_claim(began, ended):
@@ -164,6 +164,6 @@ def release_claim(began, ended):
 
 def test_a_record_without_its_claim_is_a_violation():
     state = {"nodes": [NODE], "holders": [[NODE, ONE]], "records": [[NODE, ONE]]}
-    assert not violated(machines, *FIRST, final={"machines": state})
+    assert not violations(machines, *FIRST, final={"machines": state})
     state = {**state, "holders": [[NODE, TWO]]}
-    assert violated(machines, *FIRST, final={"machines": state}) == {"records agree with claims"}
+    assert violations(machines, *FIRST, final={"machines": state}) == {"records agree with claims"}

@@ -7,7 +7,7 @@ import pytest
 from jepsen.checker.places import places
 from jepsen.claim_queries import content, groups
 from jepsen.history import Event
-from jepsen.tests.handwritten_histories import call, loss, violated
+from jepsen.tests.handwritten_histories import call, loss, violations
 from jepsen.tests.test_calls import OWNER
 
 #: Roots A and B, a child of A, and a provider that the history does not create.
@@ -32,7 +32,7 @@ TREES = [create(A), create(B), create(CHILD, A)]
 
 
 def violations_of(*operations, **more):
-    return violated(places, *TREES, *operations, **more)
+    return violations(places, *TREES, *operations, **more)
 
 
 def request(consumer, query="resources=VCPU:2", **fields):
@@ -371,7 +371,10 @@ LOST = claim(10, None, PAIR, all_or_nothing=True)
             shows_place(50, 60, ONE, A),
         ],
         [LOST, claim(30, 40, PAIR, [result(ONE, A), result(TWO, B)], all_or_nothing=True)],
-        [LOST, claim(30, 40, PAIR, [result(each, A, outcome="held") for each in (ONE, TWO)], all_or_nothing=True)],
+        [
+            LOST,
+            claim(30, 40, PAIR, [result(consumer, A, outcome="held") for consumer in (ONE, TWO)], all_or_nothing=True),
+        ],
     ],
 )
 def test_lost_requests_that_claim_for_all_or_none_violate_nothing(operations):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jepsen.checker.refusals import refusals
-from jepsen.tests.handwritten_histories import call, error, loss, violated
+from jepsen.tests.handwritten_histories import call, error, loss, violations
 
 A, B = "a0000000-0000-4000-8000-000000000001", "b0000000-0000-4000-8000-000000000001"
 ONE, TWO, THREE = (f"e{number}000000-0000-4000-8000-000000000001" for number in (1, 2, 3))
@@ -70,7 +70,7 @@ CONSTRAINTS = "violate inventory constraints"
     ],
 )
 def test_explained_refusals_violate_nothing(operations):
-    assert not violated(refusals, *operations)
+    assert not violations(refusals, *operations)
 
 
 @pytest.mark.parametrize(("generation", "is_explained"), [(None, True), (1, False)])
@@ -79,7 +79,7 @@ def test_emptying_a_consumer_that_does_not_exist_frees_nothing(generation, is_ex
     body = {ONE: document(0, generation=generation), TWO: document(2)}
     detail = f"Unable to create allocation for 'VCPU' on resource provider '{A}'. The requested amount would exceed."
     concurrent = call(5, 8, "POST", "/allocations", body, status=409, reply=error(detail))
-    invariants = violated(refusals, stock(1, 2, 4), claim(6, 7, ONE, 3), concurrent)
+    invariants = violations(refusals, stock(1, 2, 4), claim(6, 7, ONE, 3), concurrent)
     assert invariants == (set() if is_explained else {EXPLAINED})
 
 
@@ -106,7 +106,7 @@ def test_emptying_a_consumer_that_does_not_exist_frees_nothing(generation, is_ex
     ],
 )
 def test_unexplained_refusals_are_violations(operations):
-    assert violated(refusals, *operations) == {EXPLAINED}
+    assert violations(refusals, *operations) == {EXPLAINED}
 
 
 def test_a_reshape_is_judged_by_its_own_inventory():
@@ -118,8 +118,8 @@ def test_a_reshape_is_judged_by_its_own_inventory():
         reply = refused_claim(5, 6, TWO, 2).reply
         return call(5, 6, "POST", "/reshaper", body, status=409, reply=reply)
 
-    assert not violated(refusals, stock(1, 2, 9), reshape(1))
-    assert violated(refusals, stock(1, 2, 1), reshape(9)) == {EXPLAINED}
+    assert not violations(refusals, stock(1, 2, 9), reshape(1))
+    assert violations(refusals, stock(1, 2, 1), reshape(9)) == {EXPLAINED}
 
 
 def test_several_consumers_are_refused_by_their_sum():
@@ -127,8 +127,8 @@ def test_several_consumers_are_refused_by_their_sum():
         body = {consumer: document(amount) for consumer, amount in zip((ONE, TWO), amounts, strict=True)}
         return call(5, 6, "POST", "/allocations", body, status=409, reply=refused_claim(5, 6, ONE, 1).reply)
 
-    assert not violated(refusals, stock(1, 2, 4), post(2, 3))
-    assert violated(refusals, stock(1, 2, 5), post(2, 3)) == {EXPLAINED}
+    assert not violations(refusals, stock(1, 2, 4), post(2, 3))
+    assert violations(refusals, stock(1, 2, 5), post(2, 3)) == {EXPLAINED}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_several_consumers_are_refused_by_their_sum():
     ],
 )
 def test_claims_that_fit_violate_nothing(operations):
-    assert not violated(refusals, *operations)
+    assert not violations(refusals, *operations)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_claims_that_fit_violate_nothing(operations):
     ],
 )
 def test_claims_beyond_the_capacity_are_violations(operations):
-    assert violated(refusals, *operations) == {CAPACITY}
+    assert violations(refusals, *operations) == {CAPACITY}
 
 
 def test_a_lost_claim_that_a_read_shows_is_judged():
@@ -165,24 +165,24 @@ def test_a_lost_claim_that_a_read_shows_is_judged():
         return call(began, began + 1, "GET", f"/allocations/{consumer}", reply=reply)
 
     over = [stock(1, 2, 4), claim(3, 4, ONE, 3), claim(5, None, TWO, 3), read(8, TWO, 3)]
-    assert violated(refusals, *over) == {CAPACITY}
-    assert violated(refusals, *over[:2], over[3]) == set()
+    assert violations(refusals, *over) == {CAPACITY}
+    assert violations(refusals, *over[:2], over[3]) == set()
     # It took effect after the release, or another request, with a response, wrote it.
-    assert not violated(refusals, *over, release(6, 7, ONE))
+    assert not violations(refusals, *over, release(6, 7, ONE))
     again = [release(9, 10, ONE), release(10, 11, TWO), claim(12, 13, TWO, 3), read(14, TWO, 3)]
-    assert not violated(refusals, *over[:3], *again)
+    assert not violations(refusals, *over[:3], *again)
     # The resources are held from then on.
     full = [stock(1, 2, 4), claim(3, None, TWO, 3), read(5, TWO, 3), claim(8, 9, ONE, 2)]
-    assert violated(refusals, *full) == {CAPACITY}
-    assert not violated(refusals, *full[:2], full[3])
+    assert violations(refusals, *full) == {CAPACITY}
+    assert not violations(refusals, *full[:2], full[3])
 
 
 def test_a_claim_may_be_lost_with_the_last_commits():
     operations = [stock(1, 2, 4), claim(3, 4, ONE, 3), claim(13, 14, TWO, 4)]
-    assert not violated(refusals, *operations, events=[loss(10, 11)])
-    assert violated(refusals, *operations, events=[loss(10, 11, keeps_earlier=True)]) == {CAPACITY}
+    assert not violations(refusals, *operations, events=[loss(10, 11)])
+    assert violations(refusals, *operations, events=[loss(10, 11, keeps_earlier=True)]) == {CAPACITY}
     later_operations = [stock(1, 2, 4), claim(13, 14, ONE, 3), claim(15, 16, TWO, 4)]
-    assert violated(refusals, *later_operations, events=[loss(10, 11)]) == {CAPACITY}
+    assert violations(refusals, *later_operations, events=[loss(10, 11)]) == {CAPACITY}
 
 
 # --- places chosen by the service ------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def places(began, ended, *results, query="resources=VCPU:2", **more):
     ],
 )
 def test_refusals_without_capacity_violate_nothing(operations):
-    assert not violated(refusals, *operations)
+    assert not violations(refusals, *operations)
 
 
 @pytest.mark.parametrize(
@@ -252,9 +252,9 @@ def test_refusals_without_capacity_violate_nothing(operations):
     ],
 )
 def test_refusals_despite_capacity_are_violations(operations):
-    assert violated(refusals, *operations) == {EXPLAINED}
+    assert violations(refusals, *operations) == {EXPLAINED}
 
 
 def test_a_place_is_claimed_once():
-    assert not violated(refusals, stock(1, 2, 4), places(3, 4, (ONE, A)), places(5, 6, (TWO, A)))
-    assert violated(refusals, stock(1, 2, 3), places(3, 4, (ONE, A)), places(5, 6, (TWO, A))) == {CAPACITY}
+    assert not violations(refusals, stock(1, 2, 4), places(3, 4, (ONE, A)), places(5, 6, (TWO, A)))
+    assert violations(refusals, stock(1, 2, 3), places(3, 4, (ONE, A)), places(5, 6, (TWO, A))) == {CAPACITY}

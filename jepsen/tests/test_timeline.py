@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 from itertools import combinations
 
 from jepsen import timeline
-from jepsen.history import FINAL, Event, History, Operation
+from jepsen.history import RUNNER, Event, History, Operation
 
 SVG = "{http://www.w3.org/2000/svg}"
 SECOND = 1_000_000_000
@@ -15,7 +15,7 @@ OPERATIONS = [
     Operation(
         3, 1, 9 * SECOND, 9 * SECOND + 1, 0, "PUT", "/allocations/three", 38, {}, 409, {"errors": [{"code": "c"}]}
     ),
-    Operation(4, FINAL, 30 * SECOND, 30 * SECOND + 9, 0, "GET", "/allocations/one", 38, None, 200, {}),
+    Operation(4, RUNNER, 30 * SECOND, 30 * SECOND + 9, 0, "GET", "/allocations/one", 38, None, 200, {}),
 ]
 EVENTS = [
     Event("kill a worker", 1_000_000, SECOND),
