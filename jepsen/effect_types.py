@@ -84,7 +84,7 @@ class ConsumerWrite:
 
 @dataclass(frozen=True, slots=True)
 class LeaseExtension:
-    """A change of the expiry of the consumer's lease, or its removal.
+    """A change or removal of the expiry of the consumer's lease.
 
     Attributes:
         holding: The consumer with the new expiry.

@@ -86,7 +86,7 @@ class Operation:
         return errors[0] if errors else {}
 
 
-class Lasting(Protocol):
+class Interval(Protocol):
     """An interval of time; an open one has no end."""
 
     @property
@@ -96,12 +96,12 @@ class Lasting(Protocol):
     def ended(self) -> int | None: ...
 
 
-def overlap(first: Lasting, second: Lasting) -> bool:
+def overlap(first: Interval, second: Interval) -> bool:
     """Whether both may take effect at the same time: neither had ended when the other began."""
     return not (_ends_before(first, second) or _ends_before(second, first))
 
 
-def _ends_before(first: Lasting, second: Lasting) -> bool:
+def _ends_before(first: Interval, second: Interval) -> bool:
     return first.ended is not None and first.ended <= second.began
 
 

@@ -254,7 +254,7 @@ def _changes_contents(effect: Effect) -> TypeGuard[ProviderWrite]:
 
 
 def _without_stale_response(operation: Operation, events: Sequence[Event]) -> Operation | None:
-    """Return an operation as far as it can be checked although responses during these events may be stale, or None."""
+    """Return the part of an operation that can be checked even if responses during these events are stale, if any."""
     if operation.ended is None or not any(_during(operation, event) for event in events):
         return operation
     if operation.method == "GET" or not operation.succeeded:

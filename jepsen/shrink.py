@@ -129,7 +129,7 @@ class _Search:
         return self._writes_shown_by(remaining, removed)
 
     def _writes_shown_by(self, remaining: Collection[int], removed: Sequence[int]) -> list[int]:
-        """Return the removed writes whose values kept reads show."""
+        """Return the removed writes whose values the remaining reads show."""
         reads = [
             effect
             for operation in self.operations_with(remaining)

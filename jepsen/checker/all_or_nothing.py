@@ -28,7 +28,7 @@ from jepsen.violation import Violation
 
 @dataclass(frozen=True, slots=True)
 class _PlacingWrite:
-    """The consumer got its place by this write, or held one by an equal request."""
+    """A write that placed the consumer, or found it placed by an equal request."""
 
     call: ConsumerWrite | AnyTime
 
@@ -48,13 +48,13 @@ class _Predecessor:
 
 @dataclass(frozen=True, slots=True)
 class _Successor:
-    """An operation that takes effect only after an ``_PlacingWrite`` or a ``_Predecessor``."""
+    """An operation that takes effect only after a ``_PlacingWrite`` or a ``_Predecessor``."""
 
     call: Any
 
 
 class _Model:
-    """The model of a consumer, and whether an ``_PlacingWrite`` or a ``_Predecessor`` has taken effect."""
+    """The model of a consumer, and whether a ``_PlacingWrite`` or a ``_Predecessor`` has taken effect."""
 
     def __init__(self, consumer: Register) -> None:
         self._consumer = consumer
@@ -155,7 +155,7 @@ def _wrap_calls(
 
 
 def _required_placement(timed: Sequence[TimedCall], numbers: Collection[int], until: int) -> TimedCall:
-    """Return an operation that requires a placement of the consumer by one of these requests until a point in time."""
+    """Return an operation that is possible only if one of these requests placed the consumer by a point in time."""
     # The write begins first; the expiry of its lease begins later.
     first = min(
         (operation for operation in timed if operation.number in numbers), key=lambda operation: operation.began

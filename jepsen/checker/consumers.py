@@ -57,7 +57,7 @@ class AnyTime:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The consumer exists.
+    """An existing consumer.
 
     Attributes:
         is_expired: Whether its lease has expired: the v1 API and writes treat the consumer as absent, and other reads
@@ -70,7 +70,7 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class AfterLoss:
-    """The consumer is in some state from before the end of the event with this number, which lost commits."""
+    """The unknown state of a consumer after the event with this number, which restored some earlier state."""
 
     event: int
 

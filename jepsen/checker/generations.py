@@ -47,7 +47,7 @@ class EqualClaim:
 
 @dataclass(frozen=True, slots=True)
 class GenerationRange:
-    """The provider exists, and its generation is in a range."""
+    """An existing provider, whose generation is in this range."""
 
     low: int
     high: int

@@ -31,7 +31,7 @@ SECOND = 10**9
 
 @dataclass(frozen=True, slots=True)
 class HeldAmounts:
-    """The holding of a consumer.
+    """The amounts that a consumer holds.
 
     Attributes:
         amounts: By provider and class.
@@ -205,7 +205,7 @@ def nanoseconds(timestamp: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Expiries:
-    """The expiry of leases.
+    """The possible expiries of leases.
 
     Attributes:
         clock: Clock of the database, if known.

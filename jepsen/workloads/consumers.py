@@ -35,7 +35,7 @@ class Consumers:
         return rng.sample(self._present, number)
 
     def count(self, client: Client, consumers: Iterable[str], operation: Operation) -> None:
-        """Count an operation on these consumers; replace and release those that are used up."""
+        """Count an operation on these consumers; replace those that are used up, and release their allocations."""
         for consumer in self._replace_used_up(consumers, operation):
             while not client.stopped.is_set():
                 release = client.call("DELETE", f"/allocations/{consumer}")
@@ -43,7 +43,7 @@ class Consumers:
                     break
 
     def _replace_used_up(self, consumers: Iterable[str], operation: Operation) -> Sequence[str]:
-        """Return the consumers that were replaced."""
+        """Count an operation on these consumers; replace those that are used up, and return them."""
         replaced = []
         with self._replacing:
             for consumer in consumers:
