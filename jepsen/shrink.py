@@ -106,10 +106,8 @@ class _Search:
     def writes_relied_on(self, remaining: Collection[int]) -> list[int]:
         """Return the removed writes without which a smaller part would seem to violate the invariant."""
         removed = sorted(self._changes - {*remaining})
-        self._remaining_checks, self._deadline = (
-            self._remaining_checks + self._max_checks,
-            time.monotonic() + MAX_SECONDS,
-        )
+        self._remaining_checks += self._max_checks
+        self._deadline = time.monotonic() + MAX_SECONDS
 
         def suffice(restored: Collection[int], *, as_open: bool) -> bool:
             """Whether each part without one operation is correct if these writes are put back, as open ones or not."""
@@ -169,7 +167,7 @@ def ddmin(items: Sequence[int], holds: Callable[[Sequence[int]], bool]) -> list[
     """Return a part of the items for which ``holds`` is true, but is false without any single item.
 
     Args:
-        holds: Predicate that is true for all items.
+        holds: Predicate of parts, which is true for the whole sequence.
     """
     subset, granularity = [*items], 2
     while len(subset) >= 2:
