@@ -1,7 +1,7 @@
 """The effects of each operation on consumers and providers, for all routes that read or write them.
 
-An operation with a response has the effects that its response states.  An open operation has the effects that it may
-have: checks allow them at any time after it began, or never.  Sources: docs/api, sections api-claims,
+An operation with a response has the effects that its response states.  The effects of an open operation are possible
+ones: checks allow them at any time after it began, or never.  Sources: docs/api, sections api-claims,
 api-consumer-generations and api-provider-generations; docs/api/v1/claims.rst; docs/api/baremetal.
 
 A bare metal allocation is tracked only if the path names it by uuid.
@@ -20,16 +20,16 @@ from jepsen.effect_types import (
     ABSENT,
     ANY,
     PRESENT,
+    ConsumerEmptying,
     ConsumerRead,
-    ConsumerRefused,
+    ConsumerRefusal,
     ConsumerWrite,
     Effect,
     Holding,
-    ProviderGone,
+    ProviderClaim,
+    ProviderDeletion,
     ProviderRead,
-    ProviderRefused,
-    ProvidersLeft,
-    ProviderUsed,
+    ProviderRefusal,
     ProviderWrite,
     amounts,
 )
@@ -47,10 +47,10 @@ def effects(operation: Operation) -> list[Effect]:
     path, _, query = operation.path.partition("?")
     if "dry_run" in query or (operation.is_open and operation.method == "GET"):
         return []
-    for method, pattern, meaning in _ROUTES:
+    for method, pattern, effects_of in _ROUTES:
         match = pattern.fullmatch(path) if method == operation.method else None
         if match is not None:
-            return list(meaning(operation, *match.groups()))
+            return list(effects_of(operation, *match.groups()))
     return []
 
 
@@ -75,83 +75,85 @@ def _claims(operation: Operation, documents: Mapping[str, Any]) -> Iterator[Effe
         yield from _refused_claims(operation, documents)
         return
     for consumer, document in documents.items():
-        yield _claimed(operation, consumer, document)
+        yield _consumer_write(operation, consumer, document)
         if not document["allocations"]:
-            yield ProvidersLeft(consumer)
+            yield ConsumerEmptying(consumer)
     # The request raises each provider's generation once, however many of its consumers use the provider.
     users = {provider: consumer for consumer, document in documents.items() for provider in named_providers(document)}
-    yield from (ProviderUsed(provider, consumer) for provider, consumer in users.items())
+    yield from (ProviderClaim(provider, consumer) for provider, consumer in users.items())
 
 
-def _claimed(operation: Operation, consumer: str, document: Mapping[str, Any]) -> ConsumerWrite:
+def _consumer_write(operation: Operation, consumer: str, document: Mapping[str, Any]) -> ConsumerWrite:
     minor = NEWEST if operation.minor is None else operation.minor
     expected = ANY
     if minor >= 28:
-        given = document["consumer_generation"]
-        expected = ABSENT if given is None else given
+        generation = document["consumer_generation"]
+        expected = ABSENT if generation is None else generation
     if not document["allocations"]:
         return ConsumerWrite(consumer, expected, None)
-    held = Holding(
+    holding = Holding(
         amounts(named_providers(document)),
         document["project_id"] if minor >= 8 else _NIL,
         document["user_id"] if minor >= 8 else _NIL,
         document["consumer_type"] if minor >= 38 else None,
     )
-    return ConsumerWrite(consumer, expected, held)
+    return ConsumerWrite(consumer, expected, holding)
 
 
 def _refused_claims(operation: Operation, documents: Mapping[str, Any]) -> Iterator[Effect]:
     """Yield the effects of a refused request.
 
-    The response does not say which of several consumers has another generation.
+    If the request writes several consumers, the response does not name the one whose generation differs.
     """
     yield from _unknown_provider(operation)
     conflict = generation_conflict(operation.detail)
     if conflict is None:
-        why = refusal_reason(operation.code, operation.detail)
+        reason = refusal_reason(operation.code, operation.detail)
         # A reshape is also refused for a provider's generation, which says nothing about the consumers.
-        why = "other" if why == "generation" else why
-        yield from (ConsumerRefused(consumer, why) for consumer in documents)
+        reason = "other" if reason == "generation" else reason
+        yield from (ConsumerRefusal(consumer, reason) for consumer in documents)
         return
-    actual, given = conflict
-    meant = [consumer for consumer, document in documents.items() if document.get("consumer_generation") == given]
+    actual, requested = conflict
+    matching = [
+        consumer for consumer, document in documents.items() if document.get("consumer_generation") == requested
+    ]
     for consumer in documents:
-        if meant == [consumer]:
-            yield ConsumerRefused(consumer, "generation", given, actual)
+        if matching == [consumer]:
+            yield ConsumerRefusal(consumer, "generation", requested, actual)
         else:
-            yield ConsumerRefused(consumer, "other")
+            yield ConsumerRefusal(consumer, "other")
 
 
 def _unknown_provider(operation: Operation) -> Iterator[Effect]:
     match = re.search(r"Allocation for resource provider '([^']+)' that does not exist", operation.detail)
     if match:
-        yield ProviderRefused(match[1], "missing")
+        yield ProviderRefusal(match[1], "missing")
 
 
 def _delete_allocations(operation: Operation, consumer: str) -> Iterator[Effect]:
     if operation.succeeded or operation.is_open:
         yield ConsumerWrite(consumer, PRESENT, None)
     else:
-        yield ConsumerRefused(consumer, "missing" if operation.status == 404 else "other")
+        yield ConsumerRefusal(consumer, "missing" if operation.status == 404 else "other")
 
 
 def _get_allocations(operation: Operation, consumer: str) -> Iterator[Effect]:
     if not operation.succeeded:
         return
     reply = operation.reply
-    held = reply["allocations"]
-    if not held:
+    allocations = reply["allocations"]
+    if not allocations:
         yield ConsumerRead(consumer, None)
         return
-    shown = Holding(
-        amounts({provider: allocation["resources"] for provider, allocation in held.items()}),
+    holding = Holding(
+        amounts({provider: allocation["resources"] for provider, allocation in allocations.items()}),
         reply.get("project_id"),
         reply.get("user_id"),
         reply.get("consumer_type"),
         reply.get("consumer_generation"),
     )
-    yield ConsumerRead(consumer, shown)
-    yield from (ProviderRead(provider, allocation["generation"]) for provider, allocation in held.items())
+    yield ConsumerRead(consumer, holding)
+    yield from (ProviderRead(provider, allocation["generation"]) for provider, allocation in allocations.items())
 
 
 # --- providers -------------------------------------------------------------------------------------------------------
@@ -170,20 +172,20 @@ def _put_provider(operation: Operation, provider: str) -> Iterator[Effect]:
     if operation.succeeded:
         yield ProviderRead(provider, operation.reply["generation"])
     elif not operation.is_open:
-        yield _refused(operation, provider)
+        yield _provider_refusal(operation, provider)
         yield from _unknown_parent(operation)
 
 
 def _unknown_parent(operation: Operation) -> Iterator[Effect]:
     if "parent provider UUID does not exist" in operation.detail:
-        yield ProviderRefused(operation.body["parent_provider_uuid"], "missing")
+        yield ProviderRefusal(operation.body["parent_provider_uuid"], "missing")
 
 
 def _delete_provider(operation: Operation, provider: str) -> Iterator[Effect]:
     if operation.succeeded or operation.is_open:
-        yield ProviderGone(provider)
+        yield ProviderDeletion(provider)
     else:
-        yield _refused(operation, provider)
+        yield _provider_refusal(operation, provider)
 
 
 def _get_provider(operation: Operation, provider: str) -> Iterator[Effect]:
@@ -195,53 +197,53 @@ def _get_provider(operation: Operation, provider: str) -> Iterator[Effect]:
 
 def _get_providers(operation: Operation) -> Iterator[Effect]:
     if operation.succeeded:
-        for shown in operation.reply["resource_providers"]:
-            yield ProviderRead(shown["uuid"], shown["generation"])
+        for provider in operation.reply["resource_providers"]:
+            yield ProviderRead(provider["uuid"], provider["generation"])
 
 
 def _get_contents(operation: Operation, provider: str) -> Iterator[Effect]:
-    """Yield the provider generation that a read of inventories, usages, aggregates, allocations or traits shows."""
+    """Yield the generation shown by a read of a provider's inventories, usages, aggregates, allocations or traits."""
     if operation.status == 404:
         yield ProviderRead(provider, None)
     elif operation.succeeded and "resource_provider_generation" in operation.reply:
         yield ProviderRead(provider, operation.reply["resource_provider_generation"])
 
 
-def _written(*raises: int) -> Callable[..., Iterator[Effect]]:
+def _write_of_contents(*raises: int) -> Callable[..., Iterator[Effect]]:
     """Return the effects function of a route that changes the contents of a provider.
 
     Args:
         raises: Possible increases of the provider's generation.
     """
 
-    def meaning(operation: Operation, provider: str) -> Iterator[Effect]:
+    def effects_of(operation: Operation, provider: str) -> Iterator[Effect]:
         body = operation.body if operation.method == "PUT" else None
         # The body of PUT aggregates is an array until 1.18; the generation in a POST of an inventory is ignored.
-        given = body.get("resource_provider_generation") if isinstance(body, dict) else None
+        guard = body.get("resource_provider_generation") if isinstance(body, dict) else None
         unguarded = isinstance(body, list)
         if operation.succeeded or operation.is_open:
-            shown = (operation.reply or {}).get("resource_provider_generation") if operation.succeeded else None
-            expected = PRESENT if given is None else given
-            yield ProviderWrite(provider, expected, shown, (0,) if unguarded else raises)
+            generation = (operation.reply or {}).get("resource_provider_generation") if operation.succeeded else None
+            expected = PRESENT if guard is None else guard
+            yield ProviderWrite(provider, expected, generation, (0,) if unguarded else raises)
         else:
-            yield _refused(operation, provider, given)
+            yield _provider_refusal(operation, provider, guard)
 
-    return meaning
+    return effects_of
 
 
 def _put_inventory(operation: Operation, provider: str) -> Iterator[Effect]:
     """Yield the effects of a write of one inventory, which also returns 404 for an unknown class."""
     if operation.status == 404 and "No resource provider" not in operation.detail:
-        yield ProviderRefused(provider, "other")
+        yield ProviderRefusal(provider, "other")
     else:
-        yield from _written(1)(operation, provider)
+        yield from _write_of_contents(1)(operation, provider)
 
 
-def _refused(operation: Operation, provider: str, given: int | None = None) -> ProviderRefused:
+def _provider_refusal(operation: Operation, provider: str, generation: int | None = None) -> ProviderRefusal:
     if operation.status == 404:
-        return ProviderRefused(provider, "missing")
-    why = refusal_reason(operation.code, operation.detail)
-    return ProviderRefused(provider, why, given if why == "generation" else None)
+        return ProviderRefusal(provider, "missing")
+    reason = refusal_reason(operation.code, operation.detail)
+    return ProviderRefusal(provider, reason, generation if reason == "generation" else None)
 
 
 def _post_reshaper(operation: Operation) -> Iterator[Effect]:
@@ -251,18 +253,18 @@ def _post_reshaper(operation: Operation) -> Iterator[Effect]:
         yield from _refused_claims(operation, documents)
         yield from _refused_inventories(operation, inventories)
         return
-    emptied = any(not document["allocations"] for document in documents.values())
-    used = {provider for document in documents.values() for provider in named_providers(document)}
+    empties_consumers = any(not document["allocations"] for document in documents.values())
+    claimed_providers = {provider for document in documents.values() for provider in named_providers(document)}
     for effect in _claims(operation, documents):
-        if not (isinstance(effect, ProviderUsed) and effect.provider in inventories):
+        if not (isinstance(effect, ProviderClaim) and effect.provider in inventories):
             yield effect
     for provider, body in inventories.items():
         # One step for the final inventory, one for the union of old and new, one for the claims (docs:
         # api-reshaper-steps).
-        steps = 1 + bool(body["inventories"]) + (provider in used)
-        # Removed allocations raise a provider by one more, but which providers an emptied consumer used is unknown
-        # here.
-        raises = (steps, steps + 1) if emptied and provider not in used else (steps,)
+        steps = 1 + bool(body["inventories"]) + (provider in claimed_providers)
+        # Removed allocations raise the generations of their providers once more, but the providers of an emptied
+        # consumer are unknown here.
+        raises = (steps, steps + 1) if empties_consumers and provider not in claimed_providers else (steps,)
         yield ProviderWrite(provider, body["resource_provider_generation"], None, raises)
 
 
@@ -270,9 +272,9 @@ def _refused_inventories(operation: Operation, inventories: Mapping[str, Any]) -
     match = re.search(r"generation conflict for provider (\S+): actual: (\d+), given: (\d+)", operation.detail)
     for provider in inventories:
         if match and match[1] == provider:
-            yield ProviderRefused(provider, "generation", int(match[3]), int(match[2]))
+            yield ProviderRefusal(provider, "generation", int(match[3]), int(match[2]))
         else:
-            yield ProviderRefused(provider, "other")
+            yield ProviderRefusal(provider, "other")
 
 
 _INVENTORIES = rf"/resource_providers/{_UUID}/inventories"
@@ -289,14 +291,14 @@ _ROUTES: list[tuple[str, re.Pattern[str], Callable[..., Iterator[Effect]]]] = [
         ("PUT", rf"/resource_providers/{_UUID}", _put_provider),
         ("DELETE", rf"/resource_providers/{_UUID}", _delete_provider),
         ("GET", rf"/resource_providers/{_UUID}", _get_provider),
-        ("PUT", _INVENTORIES, _written(1)),
-        ("POST", _INVENTORIES, _written(1)),
-        ("DELETE", _INVENTORIES, _written(1)),
+        ("PUT", _INVENTORIES, _write_of_contents(1)),
+        ("POST", _INVENTORIES, _write_of_contents(1)),
+        ("DELETE", _INVENTORIES, _write_of_contents(1)),
         ("PUT", rf"{_INVENTORIES}/[A-Z0-9_]+", _put_inventory),
         ("DELETE", rf"{_INVENTORIES}/[A-Z0-9_]+", _put_inventory),
-        ("PUT", rf"/resource_providers/{_UUID}/aggregates", _written(1)),
-        ("PUT", rf"/resource_providers/{_UUID}/traits", _written(0, 1)),
-        ("DELETE", rf"/resource_providers/{_UUID}/traits", _written(0, 1)),
+        ("PUT", rf"/resource_providers/{_UUID}/aggregates", _write_of_contents(1)),
+        ("PUT", rf"/resource_providers/{_UUID}/traits", _write_of_contents(0, 1)),
+        ("DELETE", rf"/resource_providers/{_UUID}/traits", _write_of_contents(0, 1)),
         ("GET", rf"/resource_providers/{_UUID}/(?:inventories|usages|aggregates|allocations|traits)", _get_contents),
         *calls_v1.ROUTES,
         *calls_baremetal.ROUTES,

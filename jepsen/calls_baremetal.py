@@ -12,11 +12,11 @@ from jepsen.effect_types import (
     ANY,
     PRESENT,
     ConsumerRead,
-    ConsumerRefused,
+    ConsumerRefusal,
     ConsumerWrite,
     Effect,
     Holding,
-    NodeTouched,
+    NodeOperation,
     amounts,
 )
 from jepsen.history import Operation
@@ -27,49 +27,49 @@ _TYPE = "BAREMETAL"
 def _post_allocation(operation: Operation) -> Iterator[Effect]:
     """Yield the effects of a request for a node; only a later read shows whether it got one.
 
-    With ``node``, a node that is in use keeps its holder.
+    With ``node``, the allocation may already exist as the consumer that holds the node (docs: baremetal-backfill).
     """
     reply = operation.reply if operation.succeeded else {}
     created = reply.get("uuid") or operation.body.get("uuid")
     if created is None:
         return
     if not (operation.succeeded or operation.is_open):
-        yield ConsumerRefused(created, "other")
+        yield ConsumerRefusal(created, "other")
     elif operation.body.get("node") is None:
         yield ConsumerWrite(created, ABSENT, Holding(None, type=_TYPE), certain=False)
     else:
         yield ConsumerWrite(created, ANY, Holding(None), certain=False)
-        yield from _shown(reply)
+        yield from _effects_of_node_allocation(reply)
 
 
 def _get_allocation(operation: Operation, _uuid: str) -> Iterator[Effect]:
     if operation.succeeded:
-        yield from _shown(operation.reply)
+        yield from _effects_of_node_allocation(operation.reply)
 
 
-def _shown(document: Any) -> Iterator[Effect]:
-    """Yield the effects of a shown allocation that has a node.
+def _effects_of_node_allocation(document: Any) -> Iterator[Effect]:
+    """Yield the effects of a response that shows an allocation with a node.
 
-    An allocation in error, or a missing one, says nothing about the consumer with its uuid.
+    An allocation without a node says nothing about the consumer with its uuid.
     """
     node = document.get("node_uuid")
     if node is not None:
         unit = os_resource_classes.normalize_name(document["resource_class"])
         yield ConsumerRead(document["uuid"], Holding(amounts({node: {unit: 1}})))
-        yield NodeTouched(node)
+        yield NodeOperation(node)
 
 
 def _delete_allocation(operation: Operation, uuid: str) -> Iterator[Effect]:
     if operation.succeeded or operation.is_open:
         yield ConsumerWrite(uuid, PRESENT, None, certain=False)
     else:
-        yield ConsumerRefused(uuid, "other")
+        yield ConsumerRefusal(uuid, "other")
 
 
 def _node(operation: Operation) -> Iterator[Effect]:
     created = operation.body.get("uuid") or (operation.reply or {}).get("uuid")
     if created is not None:
-        yield NodeTouched(created)
+        yield NodeOperation(created)
 
 
 ROUTES: list[tuple[str, str, Callable[..., Iterator[Effect]]]] = [

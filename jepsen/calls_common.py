@@ -6,33 +6,33 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-#: Minor version of requests that state none.
+#: Minor version of requests without one.
 NEWEST = 39
 _CONFLICT = re.compile(r"consumer generation conflict - expected (null|\d+) but got (None|\d+)")
 _PROVIDER_CONFLICTS = ("resource provider generation conflict", "Resource provider's generation already changed")
-#: Fragments of the refusal of a claim that does not fit.
+#: Parts of the text that refuses a claim for lack of capacity.
 _CAPACITY = ("exceed the capacity", "violate inventory constraints", "' invalid.")
 
 
 def named_providers(document: Mapping[str, Any]) -> Mapping[str, Mapping[str, int]]:
     """Return amounts by provider and class from the body of a claim, of any version."""
-    held = document["allocations"]
-    if isinstance(held, list):
-        return {entry["resource_provider"]["uuid"]: entry["resources"] for entry in held}
-    return {provider: entry["resources"] for provider, entry in held.items()}
+    allocations = document["allocations"]
+    if isinstance(allocations, list):
+        return {entry["resource_provider"]["uuid"]: entry["resources"] for entry in allocations}
+    return {provider: entry["resources"] for provider, entry in allocations.items()}
 
 
 def generation_conflict(detail: str) -> tuple[int | None, int | None] | None:
-    """Return the actual generation of the consumer and the requested one; None for another refusal."""
+    """Return the actual and the requested generation of the consumer; None for another refusal."""
     match = _CONFLICT.search(detail)
     if match is None:
         return None
-    actual, given = match.groups()
-    return None if actual == "null" else int(actual), None if given == "None" else int(given)
+    actual, requested = match.groups()
+    return None if actual == "null" else int(actual), None if requested == "None" else int(requested)
 
 
 def refusal_reason(code: str, detail: str) -> str:
-    """Return the reason of a refused write, as in ``ConsumerRefused`` and ``ProviderRefused``."""
+    """Return the reason for the refusal of a write, as in ``ConsumerRefusal`` and ``ProviderRefusal``."""
     if any(words in detail for words in _PROVIDER_CONFLICTS):
         return "generation"
     if any(words in detail for words in _CAPACITY):

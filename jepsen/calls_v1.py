@@ -15,21 +15,21 @@ from jepsen.effect_types import (
     NEVER,
     PRESENT,
     UNKNOWN,
-    ConsumerExtended,
     ConsumerRead,
-    ConsumerRefused,
+    ConsumerRefusal,
     ConsumerWrite,
     Effect,
     Expected,
     Holding,
+    LeaseExtension,
+    ProviderClaim,
     ProviderRead,
-    ProviderUsed,
     amounts,
 )
 from jepsen.history import Operation
 
 _SECOND = 1_000_000_000
-_WHY = {
+_REASONS = {
     "placement.v1.no_room": "capacity",
     "placement.v1.held_otherwise": "held",
     "placement.concurrent_update": "collision",
@@ -41,68 +41,68 @@ def _post_claims(operation: Operation) -> Iterator[Effect]:
     if operation.is_open:
         for request in requests:
             if not request.get("dry_run"):
-                yield from _perhaps_claimed(operation, request)
+                yield from _effects_of_open_claim(operation, request)
         return
     results = operation.reply.get("results") if isinstance(operation.reply, dict) else None
     for request, result in zip(requests, results or [], strict=False):
-        yield from _claimed(operation, request, result)
+        yield from _effects_of_result(operation, request, result)
 
 
-def _expected(request: Mapping[str, Any]) -> Expected | int:
-    given = request.get("consumer_generation")
-    return ABSENT if request.get("keep", True) or given is None else int(given)
+def _precondition(request: Mapping[str, Any]) -> Expected | int:
+    generation = request.get("consumer_generation")
+    return ABSENT if request.get("keep", True) or generation is None else int(generation)
 
 
-def _perhaps_claimed(operation: Operation, request: Mapping[str, Any]) -> Iterator[Effect]:
-    expected, length = _expected(request), operation.body.get("expires_in")
-    has_no_end = length is None and (expected is ABSENT or "expires_in" in operation.body)
-    ends = NEVER if has_no_end else None if length is None else UNKNOWN
+def _effects_of_open_claim(operation: Operation, request: Mapping[str, Any]) -> Iterator[Effect]:
+    expected, length = _precondition(request), operation.body.get("expires_in")
+    has_no_expiry = length is None and (expected is ABSENT or "expires_in" in operation.body)
+    expiry = NEVER if has_no_expiry else None if length is None else UNKNOWN
     owner = (request["project_id"], request["user_id"], request["consumer_type"])
-    held = Holding(None, *owner, ends=ends, request=_content(request))
+    holding = Holding(None, *owner, expiry=expiry, request=_content(request))
     consumer = request["consumer"]
-    yield ConsumerWrite(consumer, expected, held, may_end=_may_end(operation, consumer, length))
-    yield ProviderUsed(EVERY, consumer, certain=False)
+    yield ConsumerWrite(consumer, expected, holding, earliest_expiry=_earliest_expiry(operation, length))
+    yield ProviderClaim(EVERY, consumer, certain=False)
 
 
-def _claimed(operation: Operation, request: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[Effect]:
+def _effects_of_result(operation: Operation, request: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[Effect]:
     consumer, outcome = request["consumer"], result["outcome"]
     match outcome:
         case "claimed" | "moved":
-            held = replace(_shown({**request, **result}), request=_content(request))
-            may_end = _may_end(operation, consumer, operation.body.get("expires_in"))
-            keeps_end = outcome == "moved" and "expires_in" not in operation.body
-            # The response then shows the expiry that the consumer had before.
-            after = replace(held, ends=None) if keeps_end else held
-            yield ConsumerWrite(consumer, _expected(request), after, may_end=may_end)
-            if keeps_end:
-                yield ConsumerRead(consumer, held, respects_expiry=True)
+            holding = replace(_holding_in({**request, **result}), request=_content(request))
+            earliest_expiry = _earliest_expiry(operation, operation.body.get("expires_in"))
+            keeps_expiry = outcome == "moved" and "expires_in" not in operation.body
+            # The response then shows the expiry from before the move.
+            written_holding = replace(holding, expiry=None) if keeps_expiry else holding
+            yield ConsumerWrite(consumer, _precondition(request), written_holding, earliest_expiry=earliest_expiry)
+            if keeps_expiry:
+                yield ConsumerRead(consumer, holding, respects_expiry=True)
             for provider, allocation in result["allocations"].items():
-                yield ProviderUsed(provider, consumer, allocation["generation"])
+                yield ProviderClaim(provider, consumer, allocation["generation"])
         case "held":
-            # Another client may have changed the owner and the place since; the placing request stays the same.
-            shown = replace(_shown({**request, **result}), project=None, user=None, type=None)
-            yield ConsumerRead(consumer, replace(shown, request=_content(request)), respects_expiry=True)
+            # The response omits the owner, which another client may have changed; the placing request is unchanged.
+            holding = replace(_holding_in({**request, **result}), project=None, user=None, type=None)
+            yield ConsumerRead(consumer, replace(holding, request=_content(request)), respects_expiry=True)
             for provider, allocation in result["allocations"].items():
                 yield ProviderRead(provider, allocation["generation"])
         case "refused":
-            yield _refused(request, result["error"])
+            yield _refusal(request, result["error"])
 
 
 def _content(request: Mapping[str, Any]) -> str:
     return content(request) or UNKNOWN
 
 
-def _refused(request: Mapping[str, Any], error: Mapping[str, Any]) -> ConsumerRefused:
+def _refusal(request: Mapping[str, Any], error: Mapping[str, Any]) -> ConsumerRefusal:
     consumer, request_content = request["consumer"], _content(request)
     conflict = generation_conflict(error["detail"])
     if conflict is None:
-        given = request.get("consumer_generation")
-        return ConsumerRefused(consumer, _WHY.get(error["code"], "other"), given, request=request_content)
-    actual, given = conflict
-    return ConsumerRefused(consumer, "generation", given, actual, request_content)
+        expected = request.get("consumer_generation")
+        return ConsumerRefusal(consumer, _REASONS.get(error["code"], "other"), expected, request=request_content)
+    actual, expected = conflict
+    return ConsumerRefusal(consumer, "generation", expected, actual, request_content)
 
 
-def _shown(document: Mapping[str, Any]) -> Holding:
+def _holding_in(document: Mapping[str, Any]) -> Holding:
     return Holding(
         amounts({provider: allocation["resources"] for provider, allocation in document["allocations"].items()}),
         document["project_id"],
@@ -113,24 +113,20 @@ def _shown(document: Mapping[str, Any]) -> Holding:
     )
 
 
-def _may_end(operation: Operation, consumer: str, length: int | None) -> int | None:
+def _earliest_expiry(operation: Operation, length: int | None) -> int | None:
     """Return the earliest time at which a lease may expire, in nanoseconds of the run.
 
-    The database's clock is read at some time during the request, and some databases truncate it to seconds.  Where the
-    clock is moved, the workload notes the time in ``note["may_end"]``, by consumer.
+    The database's clock is read at some time during the request, and some databases truncate it to seconds.
 
     Args:
         length: Seconds; None: without expiry.
     """
-    if length is None:
-        return None
-    noted: int | None = operation.note.get("may_end", {}).get(consumer)
-    return operation.began + (length - 1) * _SECOND if noted is None else noted
+    return None if length is None else operation.began + (length - 1) * _SECOND
 
 
 def _get_claim(operation: Operation, consumer: str) -> Iterator[Effect]:
     if operation.succeeded:
-        yield ConsumerRead(consumer, _shown(operation.reply), respects_expiry=True)
+        yield ConsumerRead(consumer, _holding_in(operation.reply), respects_expiry=True)
         for provider, allocation in operation.reply["allocations"].items():
             yield ProviderRead(provider, allocation["generation"])
     elif operation.status == 404:
@@ -138,24 +134,24 @@ def _get_claim(operation: Operation, consumer: str) -> Iterator[Effect]:
 
 
 def _extend(operation: Operation, consumer: str) -> Iterator[Effect]:
-    may_end = _may_end(operation, consumer, operation.body["expires_in"])
+    earliest_expiry = _earliest_expiry(operation, operation.body["expires_in"])
     if operation.succeeded:
-        yield ConsumerExtended(consumer, _shown(operation.reply), may_end)
+        yield LeaseExtension(consumer, _holding_in(operation.reply), earliest_expiry)
         for provider, allocation in operation.reply["allocations"].items():
             yield ProviderRead(provider, allocation["generation"])
     elif operation.is_open:
-        ends = NEVER if operation.body["expires_in"] is None else UNKNOWN
-        yield ConsumerExtended(consumer, Holding(ends=ends), may_end)
+        expiry = NEVER if operation.body["expires_in"] is None else UNKNOWN
+        yield LeaseExtension(consumer, Holding(expiry=expiry), earliest_expiry)
     elif operation.status == 404:
         yield ConsumerRead(consumer, None, respects_expiry=True)
     else:
-        yield ConsumerRefused(consumer, "other")
+        yield ConsumerRefusal(consumer, "other")
 
 
 def _release(operation: Operation) -> Iterator[Effect]:
-    named = urllib.parse.parse_qs(operation.path.partition("?")[2]).get("consumer")
+    consumers = urllib.parse.parse_qs(operation.path.partition("?")[2]).get("consumer")
     if operation.is_open:
-        yield from (ConsumerWrite(consumer, PRESENT, None) for consumer in named or [EVERY])
+        yield from (ConsumerWrite(consumer, PRESENT, None) for consumer in consumers or [EVERY])
     elif operation.succeeded:
         yield from (ConsumerWrite(consumer, PRESENT, None) for consumer in operation.reply["released"])
         yield from (ConsumerRead(consumer, None, respects_expiry=True) for consumer in operation.reply["missing"])

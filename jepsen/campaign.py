@@ -24,8 +24,8 @@ class Campaign:
     Attributes:
         seconds: Time after which no further run begins; there is at least one.
         seed: Seed of the first run; it grows by one with each run.
-        segment: Seconds per run.  Each run has its own consumers and is checked by itself, which bounds memory and the
-            time of the checks.
+        segment: Seconds per run.  Each run creates its own consumers and is checked by itself, which bounds memory and
+            the time of the checks.
         peace: Seconds before each nemesis.
     """
 
@@ -39,23 +39,23 @@ class Campaign:
 
     def runs(self) -> Iterator[Result]:
         """Yield the result of each run; a cluster that did not recover is replaced by a new one."""
-        end, turn, harms, over = time.monotonic() + self.seconds, 0, 0, False
-        while not over:
+        end, run_count, event_count, is_over = time.monotonic() + self.seconds, 0, 0, False
+        while not is_over:
             with catalogue.cluster(self.cluster)() as cluster:
                 workloads, nemeses = self._applicable_workloads(cluster), self._applicable_nemeses(cluster)
                 recovered = True
-                while recovered and not over:
-                    result = self._run(cluster, self._plan(turn, workloads, _rotated(nemeses, harms)))
-                    turn += 1
-                    harms += len(result.history.events)
-                    recovered, over = result.recovered, time.monotonic() > end
+                while recovered and not is_over:
+                    result = self._run(cluster, self._plan(run_count, workloads, _rotate(nemeses, event_count)))
+                    run_count += 1
+                    event_count += len(result.history.events)
+                    recovered, is_over = result.recovered, time.monotonic() > end
                     yield result
 
     def _run(self, cluster: Cluster, plan: Plan) -> Result:
         try:
             return run(cluster, plan)
         except Exception as error:
-            # The harness failed, or the cluster did not start again: the next run gets a new cluster.
+            # A bug in this package, or a cluster that did not restart: the next run gets a new cluster.
             traceback.print_exc()
             description = {"cluster": self.cluster, "workloads": [*plan.workloads], "seed": plan.seed}
             return Result(History(description, [], []), [Violation(RECOVERS, f"the run failed: {error!r}")], None)
@@ -68,9 +68,9 @@ class Campaign:
 
     def _plan(self, turn: int, workloads: Sequence[str], nemeses: Sequence[str]) -> Plan:
         count = min(_CONCURRENT_WORKLOADS, len(workloads))
-        return Plan(_rotated(workloads, turn)[:count], nemeses, self.segment, self.seed + turn, self.peace)
+        return Plan(_rotate(workloads, turn)[:count], nemeses, self.segment, self.seed + turn, self.peace)
 
 
-def _rotated(names: Sequence[str], places: int) -> Sequence[str]:
+def _rotate(names: Sequence[str], places: int) -> Sequence[str]:
     places %= max(len(names), 1)
     return [*names[places:], *names[:places]]

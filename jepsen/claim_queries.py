@@ -1,4 +1,4 @@
-"""Queries of POST /v1/claims in both notations, limited to those of the workloads: amounts and trees by group."""
+"""Queries of POST /v1/claims in both notations, limited to the conditions that workloads use: amounts and trees."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Group:
 
 def groups(query: Any) -> Mapping[str, Group] | None:
     """Return the groups of a query by suffix; None if it has other conditions or a group without amounts."""
-    by_suffix = _of_text(query) if isinstance(query, str) else _of_object(query)
+    by_suffix = _groups_of_string(query) if isinstance(query, str) else _groups_of_object(query)
     if by_suffix is None or not all(
         group.keys() <= {"resources", "in_tree"} and group.get("resources") for group in by_suffix.values()
     ):
@@ -30,7 +30,7 @@ def groups(query: Any) -> Mapping[str, Group] | None:
     return {suffix: Group(group["resources"], group.get("in_tree")) for suffix, group in by_suffix.items()}
 
 
-def _of_text(query: str) -> dict[str, dict[str, Any]] | None:
+def _groups_of_string(query: str) -> dict[str, dict[str, Any]] | None:
     by_suffix: dict[str, dict[str, Any]] = {}
     for name, value in parse_qsl(query):
         parameter = _PARAMETER.fullmatch(name)
@@ -46,20 +46,22 @@ def _amounts(text: str) -> dict[str, int]:
     return {name: int(amount) for name, _, amount in (piece.partition(":") for piece in text.split(","))}
 
 
-def _of_object(query: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]] | None:
-    known = query.keys() <= {"groups", "group_policy"} and query.get("group_policy", "none") == "none"
-    return query["groups"] if known else None
+def _groups_of_object(query: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]] | None:
+    is_supported = query.keys() <= {"groups", "group_policy"} and query.get("group_policy", "none") == "none"
+    return query["groups"] if is_supported else None
 
 
 def content(request: Mapping[str, Any]) -> str | None:
     """Return a text that is equal for equal requests of POST /v1/claims (docs: v1-claims-repeated).
 
-    None if the queries equal to this one are unknown.
+    None for a query with conditions that this module does not parse.
     """
     query_groups = groups(request["query"])
     if query_groups is None:
         return None
-    named = [[suffix, sorted(group.resources.items()), group.in_tree] for suffix, group in sorted(query_groups.items())]
+    group_contents = [
+        [suffix, sorted(group.resources.items()), group.in_tree] for suffix, group in sorted(query_groups.items())
+    ]
     owner = [request[name] for name in ("project_id", "user_id", "consumer_type")]
-    how = [request.get("count", 1), request.get("keep", True), request.get("consumer_generation")]
-    return json.dumps([named, owner, how])
+    options = [request.get("count", 1), request.get("keep", True), request.get("consumer_generation")]
+    return json.dumps([group_contents, owner, options])

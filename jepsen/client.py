@@ -39,7 +39,7 @@ class Recorder:
 
 
 class Client:
-    """A process of the history, which calls the services in turn unless one is named."""
+    """A process of the history; it sends requests to the services in turn, unless ``call`` names a service."""
 
     def __init__(self, recorder: Recorder, process: int, urls: Sequence[str], stopped: threading.Event) -> None:
         self.process = process
@@ -66,16 +66,16 @@ class Client:
         number, began = self._recorder.next_number(), self._recorder.now()
         try:
             answer = self._callers[service](method, path, minor, body)
-            known = is_outcome_known(path, answer.status, answer.body)
+            is_known = is_outcome_known(path, answer.status, answer.body)
         except ConnectionRefusedError:  # the request was not sent
-            answer, known = NO_ANSWER, True
+            answer, is_known = NO_ANSWER, True
         except caller.NotJSONError as error:  # a truncated body, or a response of a proxy or the web server
             answer = Answer(error.status, error.text) if error.status >= 400 else NO_ANSWER
-            known = is_outcome_known(path, answer.status, answer.body)
+            is_known = is_outcome_known(path, answer.status, answer.body)
         except (OSError, http.client.HTTPException):
-            answer, known = NO_ANSWER, False
+            answer, is_known = NO_ANSWER, False
         operation = Operation(
-            *(number, self.process, began, self._recorder.now() if known else None, service),
+            *(number, self.process, began, self._recorder.now() if is_known else None, service),
             *(method, path, minor, body, answer.status, answer.body, note or {}),
         )
         self._recorder.record(operation)
@@ -84,7 +84,7 @@ class Client:
         return operation
 
     def read(self, path: str, *, seconds: float, minor: int | None = None) -> Operation:
-        """Repeat a GET until it gets an answer or the time has passed; return the last operation."""
+        """Repeat a GET until the service responds or the time has passed; return the last operation."""
         deadline = time.monotonic() + seconds
         while not (operation := self.call("GET", path, minor=minor)).answered and time.monotonic() < deadline:
             time.sleep(_PAUSE)

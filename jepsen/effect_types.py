@@ -19,12 +19,12 @@ class Expected(Enum):
 
 
 ANY, ABSENT, PRESENT = Expected.ANY, Expected.ABSENT, Expected.PRESENT
-#: Stands for every consumer or provider, in an effect that may concern any of them.
+#: Placeholder for every consumer or provider, in an effect that may concern any of them.
 EVERY = "*"
-#: ``Holding.ends`` of a consumer without a lease.
+#: ``Holding.expiry`` of a consumer without a lease.
 NEVER = "never"
-#: ``Holding.ends`` of a consumer whose expiry no response shows; ``Holding.request`` of a consumer whose request cannot
-#: be compared with others.
+#: ``Holding.expiry`` of a consumer whose expiry no response shows; ``Holding.request`` of a request that cannot be
+#: compared with others.
 UNKNOWN = "unknown"
 #: ``Holding.request`` of a consumer that POST /v1/claims did not place.
 NO_REQUEST = ""
@@ -36,12 +36,12 @@ NO_TYPE = "unknown"
 class Holding:
     """The known state of an existing consumer; a field is None if a response does not show it.
 
-    In the effect of a write, None keeps the consumer's value.  ``resources`` is None if the service chooses the place
-    and the response is lost; a generation of None is the next one.
+    In the effect of a write, None keeps the consumer's value, with two exceptions: ``resources`` is None if the service
+    chose the place and the response is lost, and a generation of None is the next one.
 
     Attributes:
         resources: Amounts by provider uuid and class; sorted tuples, so that equal values are equal keys.
-        ends: Expiry of the lease, as in ``expires_at``; ``NEVER``; or ``UNKNOWN``.
+        expiry: Expiry of the lease, as in ``expires_at``; ``NEVER``; or ``UNKNOWN``.
         request: Content of the POST /v1/claims request that placed the consumer; ``NO_REQUEST``; or ``UNKNOWN``.
     """
 
@@ -50,7 +50,7 @@ class Holding:
     user: str | None = None
     type: str | None = None
     generation: int | None = None
-    ends: str | None = None
+    expiry: str | None = None
     request: str | None = None
 
     @property
@@ -66,158 +66,159 @@ def amounts(resources: Mapping[str, Mapping[str, int]]) -> tuple[tuple[str, tupl
 
 @dataclass(frozen=True, slots=True)
 class ConsumerWrite:
-    """An operation set the holding of the consumer, or may have.
+    """A write that sets the holding of the consumer, or may do so.
 
     Attributes:
         expected: Precondition: ANY, ABSENT, PRESENT or a generation.
-        after: Holding after the write; None: the consumer is gone.
+        holding: Holding after the write; None: the consumer is gone.
         certain: Whether the write took effect if the operation succeeded; otherwise the consumer may be unchanged.
-        may_end: Earliest expiry of the lease that the write begins, in nanoseconds of the run; None: no lease.
+        earliest_expiry: Earliest expiry of the lease that the write begins, in nanoseconds of the run; None: no lease.
     """
 
     consumer: str
     expected: Expected | int
-    after: Holding | None
+    holding: Holding | None
     certain: bool = True
-    may_end: int | None = None
+    earliest_expiry: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerExtended:
-    """The lease of the consumer got another expiry, or none.
+class LeaseExtension:
+    """A change or removal of the expiry of the consumer's lease.
 
     Attributes:
-        shown: The consumer with the new expiry.
-        may_end: As in ``ConsumerWrite``.
+        holding: The consumer with the new expiry.
+        earliest_expiry: As in ``ConsumerWrite``.
     """
 
     consumer: str
-    shown: Holding
-    may_end: int | None = None
+    holding: Holding
+    earliest_expiry: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRead:
-    """A response shows the consumer.
+    """A response that shows the consumer.
 
     Attributes:
-        shown: None: the consumer holds nothing.
+        holding: None: the consumer holds nothing.
         respects_expiry: Whether the response omits consumers whose lease has expired, as the v1 API does.
     """
 
     consumer: str
-    shown: Holding | None
+    holding: Holding | None
     respects_expiry: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerRefused:
-    """A write of the consumer was refused and changed nothing.
+class ConsumerRefusal:
+    """A refused write of the consumer, which changed nothing.
 
     Attributes:
-        why: "generation": the generation differs from ``given``; "missing": the consumer holds nothing; "held": it
-            holds something; "capacity": too little capacity, or the inventory does not allow the amount; "collision":
-            the write lost to concurrent writes; "other": anything else, such as an invalid request, or another consumer
-            of the same request.
-        given: Generation in the request; None: the client expects that the consumer does not exist.
+        reason: "generation": the generation differs from ``expected``; "missing": the consumer holds nothing; "held":
+            it holds something; "capacity": too little capacity, or the inventory does not allow the amount;
+            "collision": the write lost to concurrent writes; "other": anything else, such as an invalid request, or
+            another consumer of the same request.
+        expected: Generation in the request; None: the client expects that the consumer does not exist.
         actual: With "generation", the generation that the service states; None: the consumer does not exist.
-        request: Content of a POST /v1/claims request, as ``Holding.request``; None: another route.  An equal request
-            would have been answered with the holding, and "capacity" then implies that the consumer is as ``given``.
+        request: Content of a POST /v1/claims request, as ``Holding.request``; None: another route.  The refusal of such
+            a request implies that the consumer was not placed by an equal one; "capacity" also implies that it has the
+            generation ``expected``.
     """
 
     consumer: str
-    why: str
-    given: int | None = None
+    reason: str
+    expected: int | None = None
     actual: int | None = None
     request: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderWrite:
-    """A write that changes the generation of the provider.
+    """A write that raises the generation of the provider.
 
     Attributes:
         expected: Required generation; ANY; PRESENT; or ABSENT for a creation.
-        shown: Generation in the response, after the write; None: not shown.
+        generation: Generation in the response, after the write; None: not shown.
         raises: Possible increases of the generation, which depend on the contents before.
     """
 
     provider: str
     expected: Expected | int
-    shown: int | None = None
+    generation: int | None = None
     raises: tuple[int, ...] = (1,)
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderUsed:
-    """A claim named the provider, whose generation rose by one, for this claim alone or for several written together.
+class ProviderClaim:
+    """A claim that names the provider and raises its generation by one, alone or with claims of the same transaction.
 
     Attributes:
         consumer: The claiming consumer.
-        shown: Generation in the response, after the claim; None: not shown.
+        generation: Generation in the response, after the claim; None: not shown.
         certain: Whether the claim is known to name this provider.
     """
 
     provider: str
     consumer: str
-    shown: int | None = None
+    generation: int | None = None
     certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class ProvidersLeft:
-    """A write emptied the consumer, and the generation of each provider that it used rose by one."""
+class ConsumerEmptying:
+    """A write that empties the consumer, and raises the generation of each provider that it used by one."""
 
     consumer: str
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderRead:
-    """A response shows the generation of the provider; None: the provider does not exist."""
+    """A response that shows the generation of the provider; None: the provider does not exist."""
 
     provider: str
     generation: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderRefused:
-    """A write of the provider was refused and changed nothing.
+class ProviderRefusal:
+    """A refused write of the provider, which changed nothing.
 
     Attributes:
-        why: "generation": the generation differs from ``given``; "missing": the provider does not exist; "collision":
-            the write lost to concurrent writes; "other": anything else.
+        reason: "generation": the generation differs from ``expected``; "missing": the provider does not exist;
+            "collision": the write lost to concurrent writes; "other": anything else.
     """
 
     provider: str
-    why: str
-    given: int | None = None
+    reason: str
+    expected: int | None = None
     actual: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderGone:
-    """The provider was deleted."""
+class ProviderDeletion:
+    """A deletion of the provider."""
 
     provider: str
 
 
 @dataclass(frozen=True, slots=True)
-class NodeTouched:
-    """An operation on a bare metal node; the service writes the node's inventory, so its generation is not checked."""
+class NodeOperation:
+    """An operation on a bare metal node, whose generation is not checked because the service writes its inventory."""
 
     provider: str
 
 
 Effect = (
     ConsumerWrite
-    | ConsumerExtended
+    | LeaseExtension
     | ConsumerRead
-    | ConsumerRefused
+    | ConsumerRefusal
     | ProviderWrite
-    | ProviderUsed
-    | ProvidersLeft
+    | ProviderClaim
+    | ConsumerEmptying
     | ProviderRead
-    | ProviderRefused
-    | ProviderGone
-    | NodeTouched
+    | ProviderRefusal
+    | ProviderDeletion
+    | NodeOperation
 )

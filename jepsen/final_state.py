@@ -6,8 +6,8 @@ No client writes meanwhile.  The keys:
 soundness      Violated invariants of the rows (tests/load/soundness.py), with the rows.
 providers      Id, uuid, generation, ids of parent and root.
 feed           Writer, number, provider id and kind of change; in this order.
-indices        ``database``: a newly built index; ``workers``: service, process, digest and, where it differs, the
-               index of each worker.
+indices        ``database``: a newly built index; ``workers``: for each worker its service, process and digest, and
+               its index if that differs.
 machines       ``nodes``: uuids; ``holders``: node and consumer, by allocations; ``records``: node and uuid of each
                active record.
 =============  =======================================================================================================
@@ -61,7 +61,7 @@ def read(database_url: str, services: Sequence[Service]) -> dict[str, Any]:
             break
         assert time.monotonic() < until, "the state changes although no client runs"
     built = rows["indices"]["database"]
-    rows["indices"]["workers"] = list(_without_equal(workers, digest(built)))
+    rows["indices"]["workers"] = list(_without_matching_indices(workers, digest(built)))
     return rows
 
 
@@ -89,7 +89,7 @@ def inconsistencies(url: str) -> dict[str, list[str]]:
 
 
 def newest_numbers(url: str) -> dict[str, int]:
-    """Return the newest number of each feed writer, by id; an ended writer keeps its id here."""
+    """Return the newest number of each feed writer, by id; ids of ended writers, stored as negative, are positive."""
     with opened(url) as database, database.engine.connect() as db:
         return {str(abs(writer)): number for writer, number in db.execute(_NEWEST)}
 
@@ -97,23 +97,23 @@ def newest_numbers(url: str) -> dict[str, int]:
 def _workers(number: int, service: Service) -> list[dict[str, Any]]:
     """Return the index page of each worker of a service.
 
-    Parallel requests reach every worker sooner or later, because a busy worker accepts no more.
+    Parallel requests reach every worker sooner or later, because a busy worker accepts no further ones.
     """
-    ask, until = caller.over_http(service.url), time.monotonic() + _WORKER_TIMEOUT
-    answered: dict[int, dict[str, Any]] = {}
+    call, until = caller.over_http(service.url), time.monotonic() + _WORKER_TIMEOUT
+    pages: dict[int, dict[str, Any]] = {}
     with ThreadPoolExecutor(_PARALLEL_REQUESTS) as threads:
-        while not set(service.workers) <= answered.keys():
+        while not set(service.workers) <= pages.keys():
             assert time.monotonic() < until, (
-                f"service {number}: only {[*answered]} of the workers {service.workers} respond"
+                f"service {number}: only {[*pages]} of the workers {service.workers} respond"
             )
-            for reply in threads.map(lambda _: ask("GET", INDEX_PAGE), range(_PARALLEL_REQUESTS)):
+            for reply in threads.map(lambda _: call("GET", INDEX_PAGE), range(_PARALLEL_REQUESTS)):
                 if reply.status == 200:
-                    answered[reply.body["process"]] = reply.body
-    return [{"service": number, **answered[process]} for process in sorted(answered)]
+                    pages[reply.body["process"]] = reply.body
+    return [{"service": number, **pages[process]} for process in sorted(pages)]
 
 
-def _without_equal(workers: Iterable[Mapping[str, Any]], expected: str) -> Iterable[dict[str, Any]]:
-    """Yield the workers, without the indices that are as expected, which would make histories large."""
+def _without_matching_indices(workers: Iterable[Mapping[str, Any]], expected: str) -> Iterable[dict[str, Any]]:
+    """Yield the workers without matching indices, which would make histories large."""
     for worker in workers:
         yield {key: value for key, value in worker.items() if key != "index" or worker["digest"] != expected}
 

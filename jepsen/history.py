@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-#: Process of the reads after the run, when everything is healed and no client runs.
-FINAL = -1
-#: Seconds after most events in which requests may be refused: the longest recovery of a database or a node, plus a
-#: request that began before.
+#: Process of the runner, which prepares the objects before the clients begin, and reads them after the last nemesis.
+RUNNER = -1
+#: Seconds after most events in which requests may be refused: the longest recovery of a database or a node, plus the
+#: duration of a request that began before.
 AFTERMATH = 10.0
-#: Details of a 503 that guarantee that nothing was changed; with another detail, a change may be in effect.
+#: Details of a 503 that guarantee that nothing was changed; after another detail, a change may be in effect.
 _NOT_BEGUN = (
     "The database cannot be reached.",
     "The database does not answer the requests that wait for it.",
@@ -86,8 +86,8 @@ class Operation:
         return errors[0] if errors else {}
 
 
-class Lasting(Protocol):
-    """An interval of time without an end if it is open."""
+class Interval(Protocol):
+    """An interval of time; an open one has no end."""
 
     @property
     def began(self) -> int: ...
@@ -96,20 +96,20 @@ class Lasting(Protocol):
     def ended(self) -> int | None: ...
 
 
-def overlap(first: Lasting, second: Lasting) -> bool:
+def overlap(first: Interval, second: Interval) -> bool:
     """Whether both may take effect at the same time: neither had ended when the other began."""
     return not (_ends_before(first, second) or _ends_before(second, first))
 
 
-def _ends_before(first: Lasting, second: Lasting) -> bool:
+def _ends_before(first: Interval, second: Interval) -> bool:
     return first.ended is not None and first.ended <= second.began
 
 
 def is_outcome_known(path: str, status: int, body: Any) -> bool:
     """Whether a response says if the operation took effect.
 
-    A 5xx of a proxy, a 500 and no response (0) do not.  Nor does a 503 if the service carries out the request in
-    several transactions, because the first ones may be committed (docs: v1-claims-many).
+    The outcome is unknown after a 500, a 5xx of a proxy, or no response (0); also after a 503 if the service carries
+    out the request in several transactions, because the first ones may be committed (docs: v1-claims-many).
     """
     if status == 503 and path.startswith(_IN_SEVERAL_TRANSACTIONS):
         return False
@@ -120,7 +120,7 @@ def is_outcome_known(path: str, status: int, body: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A harm done by a nemesis.
+    """One occurrence of a nemesis.
 
     Attributes:
         began: Start of the harm.

@@ -14,7 +14,7 @@ from tests.index.contents import meaning
 
 def as_json(snapshot: Snapshot) -> dict[str, Any]:
     """Return the complete contents of a snapshot; equal for snapshots of the same database state."""
-    content: dict[str, Any] = _plain(meaning(snapshot))
+    content: dict[str, Any] = _as_plain_json(meaning(snapshot))
     return content
 
 
@@ -23,14 +23,14 @@ def digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _plain(value: Any) -> Any:
+def _as_plain_json(value: Any) -> Any:
     match value:
         case Mapping():
-            return {_key(key): _plain(item) for key, item in value.items()}
+            return {_key(key): _as_plain_json(item) for key, item in value.items()}
         case Set():
             return sorted(value)
         case tuple() | list():
-            return [_plain(item) for item in value]
+            return [_as_plain_json(item) for item in value]
         case _:
             number = value.item() if hasattr(value, "item") else value  # a NumPy scalar
             return str(number) if number == -math.inf else number  # not representable in JSON

@@ -1,6 +1,6 @@
 """An older version of the service plus ``/jepsen/tree``, a page that shows the directory of its packages.
 
-uWSGI imports this module in place of the older ``placement.wsgi.api``, which is all it uses of that version.
+uWSGI imports this module in place of the older version's ``placement.wsgi.api``, the only part of it that is used here.
 """
 
 from __future__ import annotations

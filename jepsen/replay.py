@@ -10,12 +10,12 @@ from pathlib import Path
 
 from jepsen import formatting, timeline
 from jepsen.history import History, Operation
-from jepsen.shrink import MAX_CHECKS, concerned, shortest
+from jepsen.shrink import MAX_CHECKS, operations_concerned, shortest
 from jepsen.violation import Check, Violation
 
 #: Violations printed per invariant.
 _MAX_PRINTED = 5
-#: Characters of a line about an operation; the picture has the full texts.
+#: Maximum length of a line about an operation; the picture shows the full text in a tooltip.
 _LINE_LENGTH = 240
 #: Operations drawn for a final state that violates an invariant by itself.
 _MAX_DRAWN = 40
@@ -27,7 +27,7 @@ def replay(path: Path, checks: Mapping[str, Check], svg: Path | None = None, max
     Args:
         checks: All checks, by name.
         svg: File of the picture; next to the history by default.  Further invariants get numbered files.
-        max_checks: Runs of a check to shorten the history.
+        max_checks: Maximum number of runs of a check to shorten the history.
 
     Returns:
         1 if there is a violation, else 0.
@@ -37,13 +37,13 @@ def replay(path: Path, checks: Mapping[str, Check], svg: Path | None = None, max
     by_invariant = _by_invariant(history, checks)
     svg = svg or path.with_suffix(".svg")
     for undecided in [name for name, (_, violations) in by_invariant.items() if violations[0].undecided]:
-        print("", *_in_words(history, by_invariant.pop(undecided)[1]), sep="\n")
+        print("", *_lines_about(history, by_invariant.pop(undecided)[1]), sep="\n")
     for number, (check, violations) in enumerate(by_invariant.values()):
-        print("", *_in_words(history, violations), sep="\n")
+        print("", *_lines_about(history, violations), sep="\n")
         first = violations[0]
-        part, description = _drawn(history, first, check, max_checks)
+        part, description = _part_to_draw(history, first, check, max_checks)
         target = svg if not number else svg.with_stem(f"{svg.stem}-{number + 1}")
-        title = f"{first.invariant}: {formatting.shortened(first.sentence)}"
+        title = f"{first.invariant}: {formatting.shorten_uuids(first.sentence)}"
         if not first.operations:
             title += " (the final state)"
         target.write_text(timeline.svg(part, first.operations, title))
@@ -54,20 +54,20 @@ def replay(path: Path, checks: Mapping[str, Check], svg: Path | None = None, max
     return 1 if by_invariant else 0
 
 
-def _drawn(history: History, violation: Violation, check: Check, max_checks: int) -> tuple[History, str]:
+def _part_to_draw(history: History, violation: Violation, check: Check, max_checks: int) -> tuple[History, str]:
     """Return the part of the history that shows a violation, and its description."""
     part = shortest(history, violation, check, max_checks)
     if part.operations:
         return part, f"Shortest violating part, {len(part.operations)} operations"
-    # Without operations, either the final state is wrong, or the search ran out of time.
+    # Without operations, either the final state violates the invariant, or the search ran out of time.
     alone = any(other.invariant == violation.invariant for other in check(part))
-    description = "The final state violates it by itself" if alone else "No short part was found"
-    calls = concerned(history, violation)
-    if not calls:
+    description = "The final state alone violates the invariant" if alone else "No short violating part was found"
+    operations = operations_concerned(history, violation)
+    if not operations:
         return part, f"{description}; no operation names the objects concerned.  Events"
-    last = calls[-_MAX_DRAWN:]
-    which = "all" if len(last) == len(calls) else f"the last {len(last)} of"
-    description = f"{description}.  Operations that may have changed these objects, {which} {len(calls)}"
+    last = operations[-_MAX_DRAWN:]
+    selection = "all" if len(last) == len(operations) else f"the last {len(last)} of"
+    description = f"{description}.  Operations that may have changed these objects, {selection} {len(operations)}"
     return history.with_operations(last), description
 
 
@@ -80,7 +80,7 @@ def _by_invariant(history: History, checks: Mapping[str, Check]) -> Mapping[str,
     return by_invariant
 
 
-def _in_words(history: History, violations: Sequence[Violation]) -> Iterator[str]:
+def _lines_about(history: History, violations: Sequence[Violation]) -> Iterator[str]:
     """Yield the lines about the violations of one invariant."""
     by_number = {operation.number: operation for operation in history.operations}
     for violation in violations[:_MAX_PRINTED]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jepsen.checker.recovery import recoveries
-from jepsen.history import FINAL, History, Operation
+from jepsen.history import RUNNER, History, Operation
 
 #: Row of the operations that began before the first event of their run.
 NO_NEMESIS = "none"
@@ -20,12 +20,12 @@ class Row:
     """Counts of the operations that began after events of one nemesis, until the next event.
 
     Attributes:
-        refused: By error code, or by status if there is no code.
+        refused: Refusals by error code, or by status if there is no code.
         unavailable: Responses that guarantee that nothing was changed, because the database was unavailable; refused
-            connections; and reads without a response.
+            connections; and reads with an unknown outcome.
         unknown: Writes with an unknown outcome.
-        longest: Longest time without an acknowledged write, in seconds; ``recovered``: longest time until the first
-            one.
+        longest: Longest time without an acknowledged write, in seconds.
+        recovered: Longest recovery time, in seconds (``Recovery.seconds``).
     """
 
     events: int = 0
@@ -63,7 +63,7 @@ class Report:
         events = sorted(history.events, key=lambda event: event.began)
         began = [event.began for event in events]
         for operation in history.operations:
-            if operation.process != FINAL:
+            if operation.process != RUNNER:
                 index = bisect.bisect_right(began, operation.began)
                 self._row(events[index - 1].nemesis if index else NO_NEMESIS).count(operation)
         for recovery in recoveries(history):
@@ -84,7 +84,7 @@ class Report:
         heads = (
             "nemesis",
             "events",
-            "calls",
+            "requests",
             "acknowledged",
             "refused",
             "unavailable",

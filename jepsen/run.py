@@ -20,7 +20,7 @@ from jepsen.calls import effects
 from jepsen.client import Client, Recorder
 from jepsen.clusters.cluster import Cluster
 from jepsen.effect_types import ABSENT, EVERY, Effect, ProviderWrite
-from jepsen.history import FINAL, Event, History, Operation
+from jepsen.history import RUNNER, Event, History, Operation
 from jepsen.nemeses.nemesis import Nemesis
 from jepsen.violation import Violation
 from jepsen.workloads.workload import Workload
@@ -31,7 +31,7 @@ RECOVERY = 120.0
 #: Invariant violated by a cluster that cannot be used for another run.
 RECOVERS = "recovery"
 #: Consecutive writes that each service must acknowledge to count as recovered.
-_IN_A_ROW = 3
+_CONSECUTIVE_WRITES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,13 @@ def run(cluster: Cluster, plan: Plan) -> Result:
 
     Exceptions of clients, nemeses and checks propagate; the state of the cluster is then undefined.
     """
-    runner = _Run(cluster, plan)
+    current_run = _Run(cluster, plan)
     try:
-        violations = runner.carry_out()
+        violations = current_run.carry_out()
     except Exception as error:
-        error.add_note(f"the history until then: {keep(runner.history(), cluster)}")
+        error.add_note(f"the history until then: {keep(current_run.history(), cluster)}")
         raise
-    history = runner.history()
+    history = current_run.history()
     findings: list[Violation] = []
     for name, check in catalogue.checks().items():
         try:
@@ -118,32 +118,33 @@ class _Run:
     def __post_init__(self) -> None:
         self._workloads = [catalogue.workload(name)() for name in self.plan.workloads]
         self._stopped = threading.Event()
-        #: Inconsistencies left by earlier runs on this cluster; the schema of an older version lacks tables.
+        # The schema of an older version lacks tables.
         readable = self.cluster.shows_state and self.cluster.tree is None
+        #: Inconsistencies left by earlier runs on this cluster.
         self._flaws = final_state.inconsistencies(self.cluster.database_url) if readable else {}
-        self._begun = final_state.newest_numbers(self.cluster.database_url) if readable else {}
-        self._newest = self._begun if self.cluster.lost_tail else {}
+        #: Newest number of each feed writer when the run begins; the same if an earlier run may have lost commits.
+        self._numbers = final_state.newest_numbers(self.cluster.database_url) if readable else {}
+        self._numbers_before_gaps = self._numbers if self.cluster.lost_tail else {}
 
     def carry_out(self) -> list[Violation]:
-        """Run the workloads and the nemeses, and return the violations of the run itself: no recovery."""
-        last = self._client(FINAL)
+        """Run the workloads and the nemeses; return a violation if the cluster does not recover."""
+        runner = self._client(RUNNER)
         for workload in self._workloads:
-            workload.prepare(last)
+            workload.prepare(runner)
         with ThreadPoolExecutor(sum(workload.clients for workload in self._workloads)) as threads:
-            working = [*self._begin(threads)]
+            futures = [*self._start_clients(threads)]
             try:
-                self._harm()
+                self._run_nemeses()
             finally:
                 self._stopped.set()
-        for client in working:
+        for client in futures:
             client.result()
-        if not self._recovers(last):
-            return [
-                Violation(RECOVERS, f"no service acknowledges writes within {RECOVERY:.0f} s after the last nemesis")
-            ]
+        if not self._recovers(runner):
+            sentence = f"not every service acknowledges writes within {RECOVERY:.0f} s after the last nemesis"
+            return [Violation(RECOVERS, sentence)]
         for workload in self._workloads:
-            workload.finish(last)
-        self._read_all(last)
+            workload.finish(runner)
+        self._read_all(runner)
         if self.cluster.shows_state:
             self.final = final_state.read(self.cluster.database_url, self.cluster.services)
         return []
@@ -157,17 +158,17 @@ class _Run:
             "seconds": self.plan.seconds,
             "seed": self.plan.seed,
             "flaws": self._flaws,
-            "newest": self._newest,
-            "begun": self._begun,
+            "newest": self._numbers_before_gaps,
+            "begun": self._numbers,
         }
         if not self.cluster.shows_state:
             description["skipped"] = "not checked: rows and indices at the end, because another implementation runs"
         for workload in self._workloads:
             description |= workload.describe()
         events = [event for event in self.recorder.events if catalogue.nemesis(event.nemesis).shows_past]
-        judged = (_without_past(operation, events) for operation in self.recorder.operations)
+        checkable = (_without_stale_response(operation, events) for operation in self.recorder.operations)
         operations = sorted(
-            (operation for operation in judged if operation is not None), key=lambda operation: operation.number
+            (operation for operation in checkable if operation is not None), key=lambda operation: operation.number
         )
         return History(description, operations, [*self.recorder.events], self.final)
 
@@ -176,7 +177,7 @@ class _Run:
 
     # --- clients ---
 
-    def _begin(self, threads: ThreadPoolExecutor) -> Iterator[Future[None]]:
+    def _start_clients(self, threads: ThreadPoolExecutor) -> Iterator[Future[None]]:
         processes = itertools.count()
         for workload in self._workloads:
             for _ in range(workload.clients):
@@ -188,28 +189,28 @@ class _Run:
         try:
             workload.run(client, rng)
         finally:
-            self._stopped.set()  # if not set already, this client has failed, and so has the run
+            self._stopped.set()  # a client that fails before the end stops the others
 
     # --- nemeses ---
 
-    def _harm(self) -> None:
+    def _run_nemeses(self) -> None:
         rng, end = random.Random(self.plan.seed), time.monotonic() + self.plan.seconds
         for number, name in enumerate(itertools.cycle(self.plan.nemeses)):
-            # The first nemesis comes however slow the machine is.
+            # The first nemesis always takes its turn, even on a slow machine.
             if self._stopped.wait(self.plan.peace) or (number and time.monotonic() + self.plan.peace > end):
                 break
-            self._harm_once(catalogue.nemesis(name)(), rng)
+            self._run_nemesis(catalogue.nemesis(name)(), rng)
         self._stopped.wait(end - time.monotonic())
         self.cluster.wait_until_complete()
 
-    def _harm_once(self, nemesis: Nemesis, rng: random.Random) -> None:
+    def _run_nemesis(self, nemesis: Nemesis, rng: random.Random) -> None:
         self.cluster.wait_until_complete()
         began = self.recorder.now()
         with nemesis.harm(self.cluster, rng) as detail:
-            spares = {"all": None, "in flight": self.recorder.now(), "none": 0}[nemesis.loses]
+            safe_from = {"all": None, "in flight": self.recorder.now(), "none": 0}[nemesis.loses]
             self._stopped.wait(nemesis.seconds)
         healed = self.recorder.now()
-        event = Event(nemesis.name, began, healed, nemesis.loses_tail, detail, nemesis.aftermath, spares)
+        event = Event(nemesis.name, began, healed, nemesis.loses_tail, detail, nemesis.aftermath, safe_from)
         self.recorder.record(replace(event, keeps_earlier=nemesis.keeps_earlier))
         self.cluster.lost_tail |= nemesis.loses_tail
 
@@ -220,7 +221,7 @@ class _Run:
         deadline = time.monotonic() + RECOVERY
         for service in range(len(self.cluster.urls)):
             acknowledged = 0
-            while acknowledged < _IN_A_ROW:
+            while acknowledged < _CONSECUTIVE_WRITES:
                 if time.monotonic() > deadline:
                     return False
                 acknowledged = acknowledged + 1 if self._writes(client, service) else 0
@@ -236,14 +237,14 @@ class _Run:
 
     def _read_all(self, client: Client) -> None:
         """Read each consumer and provider of the run, so that the history contains the final state."""
-        shown = [effect for operation in [*self.recorder.operations] for effect in effects(operation)]
-        consumers = {effect.consumer for effect in shown if hasattr(effect, "consumer")}
-        providers = {effect.provider for effect in shown if hasattr(effect, "provider")}
+        operation_effects = [effect for operation in [*self.recorder.operations] for effect in effects(operation)]
+        consumers = {effect.consumer for effect in operation_effects if hasattr(effect, "consumer")}
+        providers = {effect.provider for effect in operation_effects if hasattr(effect, "provider")}
         for consumer in sorted(consumers - {EVERY}):
             client.read(f"/allocations/{consumer}", seconds=RECOVERY)
         for provider in sorted(providers - {EVERY}):
             client.read(f"/resource_providers/{provider}", seconds=RECOVERY)
-        for provider in sorted({effect.provider for effect in shown if _changes_contents(effect)}):
+        for provider in sorted({effect.provider for effect in operation_effects if _changes_contents(effect)}):
             for kind in ("inventories", "traits", "aggregates"):
                 client.read(f"/resource_providers/{provider}/{kind}", seconds=RECOVERY)
 
@@ -252,13 +253,13 @@ def _changes_contents(effect: Effect) -> TypeGuard[ProviderWrite]:
     return isinstance(effect, ProviderWrite) and effect.expected is not ABSENT
 
 
-def _without_past(operation: Operation, events: Sequence[Event]) -> Operation | None:
-    """Return the part of an operation that can be checked despite stale responses during these events."""
+def _without_stale_response(operation: Operation, events: Sequence[Event]) -> Operation | None:
+    """Return the part of an operation that can be checked even if responses during these events are stale, if any."""
     if operation.ended is None or not any(_during(operation, event) for event in events):
         return operation
     if operation.method == "GET" or not operation.succeeded:
         return None
-    # An acknowledged write is in effect; a request for several consumers may only have read some of them.
+    # An acknowledged write is in effect, but a claim may only have read a consumer that held its place already.
     return (
         replace(operation, ended=None, status=0, reply=None) if operation.path.startswith("/v1/claims") else operation
     )

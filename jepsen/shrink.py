@@ -1,9 +1,9 @@
 """The shortest part of a history that still violates an invariant.
 
-The operations are reduced by delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing
+The operations are reduced with delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing
 Input", IEEE Transactions on Software Engineering 28(2), 2002: the algorithm *ddmin*).  A shorter history must not
-violate the invariant merely because something is missing: without the write that other operations have read, every
-history is wrong.  Therefore an operation is removed only as far as a correct history stays correct without it:
+violate the invariant merely because something is missing: without a write whose value others have read, every history
+is wrong.  Therefore an operation is removed only as far as a correct history stays correct without it:
 
 - A read or a refused write changes nothing.  Removing it keeps a correct history correct.
 - An operation that may have changed something stays in the checked history as an *open* operation: its response is
@@ -13,8 +13,8 @@ history is wrong.  Therefore an operation is removed only as far as a correct hi
 
 So the remaining operations violate the invariant whatever the others did.  They may still be too few for a reader: of a
 write, a read of its value and a late read of the value before it, this rule removes the write, and then the first read
-looks wrong by itself.  Therefore some removed writes are put back: the fewest such that the violation disappears with
-any single operation; or, if finding these takes too long, the writes whose values the reads show.
+looks wrong by itself.  Therefore some removed writes are put back: the fewest that make the rest correct as soon as any
+one of the other operations is removed; or, if finding these takes too long, the writes whose values the reads show.
 
 All this relies on checks that treat open operations as described.
 """
@@ -29,11 +29,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from jepsen.calls import effects
-from jepsen.effect_types import ConsumerRead, ConsumerWrite, ProviderUsed
+from jepsen.effect_types import ConsumerRead, ConsumerWrite, ProviderClaim
 from jepsen.history import History, Operation
 from jepsen.violation import Check, Violation
 
-#: Runs of the check, and the seconds after which it is not run again; both apply to each of the two phases.
+#: Maximum number of runs of the check, and seconds after which it is not run again, for each of the two phases.
 MAX_CHECKS, MAX_SECONDS = 400, 30.0
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -43,7 +43,7 @@ def shortest(history: History, violation: Violation, check: Check, max_checks: i
 
     Args:
         violation: Result of ``check`` for the history.
-        max_checks: Runs of the check to remove operations, and again to put back writes.
+        max_checks: Maximum number of runs of the check to remove operations, and again to put back writes.
 
     Returns:
         A part in which no single operation can be removed; or the shortest part so far when the runs or the time are
@@ -59,15 +59,15 @@ def shortest(history: History, violation: Violation, check: Check, max_checks: i
         {operation.number for operation in history.operations},
     ):
         if search.violates(first):
-            kept = ddmin(sorted(first), search.violates)
-            return history.with_operations(search.chosen({*kept, *search.relied_on(kept)}))
-    return history.with_operations(search.chosen(named))
+            remaining = ddmin(sorted(first), search.violates)
+            return history.with_operations(search.operations_with({*remaining, *search.writes_relied_on(remaining)}))
+    return history.with_operations(search.operations_with(named))
 
 
-def concerned(history: History, violation: Violation) -> list[Operation]:
+def operations_concerned(history: History, violation: Violation) -> list[Operation]:
     """Return the operations that may have changed the objects that a violation names by uuid.
 
-    For a violation of the final state, whose cause among these operations is unknown.
+    If the final state alone violates an invariant, its cause is among these operations.
     """
     subject = _subject(violation)
     return (
@@ -87,7 +87,7 @@ class _Search:
 
     def __init__(self, history: History, violation: Violation, check: Check, max_checks: int) -> None:
         self._history, self._violation, self._check = history, violation, check
-        self._max_checks = self._left = max_checks
+        self._max_checks = self._remaining_checks = max_checks
         self._deadline = time.monotonic() + MAX_SECONDS
         self._subject = _subject(violation)
         #: Operations on other objects are dropped from the start, because each object is checked by itself.
@@ -95,62 +95,66 @@ class _Search:
         self._operations = _concerning(history.operations, self._subject, named)
         self._changes = {operation.number for operation in self._operations if is_change(operation)}
 
-    def chosen(self, numbers: Collection[int]) -> list[Operation]:
+    def operations_with(self, numbers: Collection[int]) -> list[Operation]:
         """Return the operations with these numbers."""
         return [operation for operation in self._history.operations if operation.number in numbers]
 
-    def violates(self, kept: Collection[int]) -> bool:
+    def violates(self, numbers: Collection[int]) -> bool:
         """Whether these operations violate the invariant whatever the removed ones did."""
-        return self._found(kept, self._changes - {*kept})
+        return self._finds_violation(numbers, self._changes - {*numbers})
 
-    def relied_on(self, kept: Collection[int]) -> list[int]:
+    def writes_relied_on(self, remaining: Collection[int]) -> list[int]:
         """Return the removed writes without which a smaller part would seem to violate the invariant."""
-        removed = sorted(self._changes - {*kept})
-        self._left, self._deadline = self._left + self._max_checks, time.monotonic() + MAX_SECONDS
+        removed = sorted(self._changes - {*remaining})
+        self._remaining_checks += self._max_checks
+        self._deadline = time.monotonic() + MAX_SECONDS
 
-        def suffice(back: Collection[int], *, as_open: bool) -> bool:
-            """Whether each part without one operation is correct once these writes are back, perhaps as open ones."""
-            opened = {*back} if as_open else set()
-            parts = (({*kept, *back} - {number} - opened, opened | self._changes & {number}) for number in kept)
-            return not any(self._found(*part) for part in parts) and not self._is_over()
+        def suffice(restored: Collection[int], *, as_open: bool) -> bool:
+            """Whether each part without one operation is correct if these writes are put back, as open ones or not."""
+            as_open_numbers = {*restored} if as_open else set()
+            parts = (
+                ({*remaining, *restored} - {number} - as_open_numbers, as_open_numbers | self._changes & {number})
+                for number in remaining
+            )
+            return not any(self._finds_violation(*part) for part in parts) and not self._is_exhausted()
 
-        # With their responses they leave less to search, but there may be another violation among them.
+        # With their responses, the writes leave less to search, but may violate the invariant among themselves.
         for holds in (functools.partial(suffice, as_open=False), functools.partial(suffice, as_open=True)):
             if holds(()):
                 return []
             if holds(removed):
                 return ddmin(removed, holds)
-        return self._shown_by(kept, removed)
+        return self._writes_shown_by(remaining, removed)
 
-    def _shown_by(self, kept: Collection[int], removed: Sequence[int]) -> list[int]:
-        """Return the removed writes whose values kept reads show."""
+    def _writes_shown_by(self, remaining: Collection[int], removed: Sequence[int]) -> list[int]:
+        """Return the removed writes whose values the remaining reads show."""
         reads = [
             effect
-            for operation in self.chosen(kept)
+            for operation in self.operations_with(remaining)
             for effect in effects(operation)
             if isinstance(effect, ConsumerRead)
         ]
-        shown = {(read.consumer, read.shown.resources) for read in reads if read.shown}
+        values = {(read.consumer, read.holding.resources) for read in reads if read.holding}
         return [
             operation.number
-            for operation in self.chosen(removed)
+            for operation in self.operations_with(removed)
             for effect in effects(operation)
-            if isinstance(effect, ConsumerWrite) and effect.after
-            if (effect.consumer, effect.after.resources) in shown
+            if isinstance(effect, ConsumerWrite) and effect.holding
+            if (effect.consumer, effect.holding.resources) in values
         ]
 
-    def _is_over(self) -> bool:
-        return self._left <= 0 or time.monotonic() > self._deadline
+    def _is_exhausted(self) -> bool:
+        return self._remaining_checks <= 0 or time.monotonic() > self._deadline
 
-    def _found(self, kept: Collection[int], opened: Collection[int]) -> bool:
+    def _finds_violation(self, numbers: Collection[int], open_numbers: Collection[int]) -> bool:
         """Whether the check finds the violation in these operations, some of them open; counts as one run."""
-        if self._is_over():
+        if self._is_exhausted():
             return False
-        self._left -= 1
+        self._remaining_checks -= 1
         operations = [
-            _opened(operation) if operation.number in opened else operation
+            _as_open(operation) if operation.number in open_numbers else operation
             for operation in self._operations
-            if operation.number in kept or operation.number in opened
+            if operation.number in numbers or operation.number in open_numbers
         ]
         violations = self._check(self._history.with_operations(operations))
         return any(
@@ -160,28 +164,28 @@ class _Search:
 
 
 def ddmin(items: Sequence[int], holds: Callable[[Sequence[int]], bool]) -> list[int]:
-    """Return a part of the items for which ``holds`` is true, and from which no single item can be removed.
+    """Return a part of the items for which ``holds`` is true, but is false without any single item.
 
     Args:
-        holds: Predicate that is true for all items.
+        holds: Predicate of parts, which is true for the whole sequence.
     """
-    kept, chunks = [*items], 2
-    while len(kept) >= 2:
-        size = -(-len(kept) // chunks)
-        pieces = [kept[start : start + size] for start in range(0, len(kept), size)]
-        rests = [[item for item in kept if item not in piece] for piece in pieces]
-        if piece := next(filter(holds, pieces), None):
-            kept, chunks = piece, 2
-        elif len(pieces) > 2 and (rest := next(filter(holds, rests), None)):
-            kept, chunks = rest, max(chunks - 1, 2)
+    subset, granularity = [*items], 2
+    while len(subset) >= 2:
+        size = -(-len(subset) // granularity)
+        chunks = [subset[start : start + size] for start in range(0, len(subset), size)]
+        complements = [[item for item in subset if item not in chunk] for chunk in chunks]
+        if chunk := next(filter(holds, chunks), None):
+            subset, granularity = chunk, 2
+        elif len(chunks) > 2 and (complement := next(filter(holds, complements), None)):
+            subset, granularity = complement, max(granularity - 1, 2)
         elif size > 1:
-            chunks = min(2 * chunks, len(kept))
+            granularity = min(2 * granularity, len(subset))
         else:
             break
-    return kept
+    return subset
 
 
-def _opened(operation: Operation) -> Operation:
+def _as_open(operation: Operation) -> Operation:
     return replace(operation, ended=None, status=0, reply=None)
 
 
@@ -207,7 +211,7 @@ def _concerning(operations: Sequence[Operation], subject: Collection[str], named
         for operation in operations
         if operation.number in direct
         for effect in effects(operation)
-        if isinstance(effect, ProviderUsed) and effect.provider in subject
+        if isinstance(effect, ProviderClaim) and effect.provider in subject
     }
     return [
         operation

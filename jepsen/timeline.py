@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from html import escape
 
 from jepsen import formatting
-from jepsen.history import FINAL, Event, History, Operation
+from jepsen.history import RUNNER, Event, History, Operation
 
 #: Pixels: width of a character, height of a box, gap between boxes, and margins beside and above the lanes.
 _CHARACTER = 6.7
@@ -56,7 +56,7 @@ text { fill: #1a1a1a; }
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Span:
-    """A drawn interval; ``until`` is None if it has no end."""
+    """The interval of an operation or an event, and the width of its texts; ``until`` is None if it has no end."""
 
     since: int
     until: int | None
@@ -72,12 +72,12 @@ def svg(history: History, wrong: Collection[int] = (), title: str = "") -> str:
         title: Sentence above the picture.
     """
     operations = sorted(history.operations, key=lambda operation: (operation.began, operation.number))
-    calls = [_Span(operation.began, operation.ended, _width(_texts(operation)), operation) for operation in operations]
+    spans = [_Span(operation.began, operation.ended, _width(_texts(operation)), operation) for operation in operations]
     events = [
         _Span(event.began, event.healed, _width([formatting.name_of(event)]), event)
         for event in _events_around(history)
     ]
-    return _Picture(calls, events, frozenset(wrong), title).document()
+    return _Picture(spans, events, frozenset(wrong), title).document()
 
 
 def _events_around(history: History) -> Iterator[Event]:
@@ -88,14 +88,14 @@ def _events_around(history: History) -> Iterator[Event]:
     first = min(operation.began for operation in history.operations)
     last = max(operation.ended or operation.began for operation in history.operations)
     events = sorted((event for event in history.events if event.began <= last), key=lambda event: event.began)
-    over = [event for event in events if event.healed is not None and event.healed < first]
-    yield from (event for event in events if event not in over[:-1])
+    ended_before = [event for event in events if event.healed is not None and event.healed < first]
+    yield from (event for event in events if event not in ended_before[:-1])
 
 
 def _texts(operation: Operation) -> list[str]:
     """Return the lines in the box of an operation."""
-    sent, answer = formatting.sent_by(operation), formatting.answer_of(operation)
-    lines = [f"#{operation.number} {formatting.call_of(operation)}", sent, f"→ {answer}"]
+    body, answer = formatting.body_of(operation), formatting.answer_of(operation)
+    lines = [f"#{operation.number} {formatting.call_of(operation)}", body, f"→ {answer}"]
     return [line if len(line) <= _MAX_CHARACTERS else f"{line[: _MAX_CHARACTERS - 1]}…" for line in lines]
 
 
@@ -119,18 +119,18 @@ class _Picture:
         self._bottom = self._top + len(self._lanes) * (_BOX + _GAP)
 
     def _lanes_of(self, calls: Sequence[_Span]) -> dict[tuple[int, int], int]:
-        """Return the row of each lane; a process gets another lane below while one of its operations is open."""
+        """Return the row of each lane; a process continues in another lane below an open operation."""
         by_process: dict[int, list[_Span]] = defaultdict(list)
         for call in calls:
             assert isinstance(call.drawn, Operation)
             by_process[call.drawn.process].append(call)
         self._row_of: dict[int, tuple[int, int]] = {}
-        order = sorted(by_process, key=lambda process: (process == FINAL, process))
+        order = sorted(by_process, key=lambda process: (process == RUNNER, process))
         for process in order:
             for call, row in _rows(by_process[process], self._places).items():
                 self._row_of[call.drawn.number] = process, row  # type: ignore[union-attr]
         lanes = sorted(set(self._row_of.values()), key=lambda lane: (order.index(lane[0]), lane[1]))
-        return {lane: at for at, lane in enumerate(lanes)}
+        return {lane: index for index, lane in enumerate(lanes)}
 
     def document(self) -> str:
         """Return the SVG document."""
@@ -164,8 +164,8 @@ class _Picture:
             )
 
     def _draw_lanes(self) -> Iterator[str]:
-        for (process, row), at in self._lanes.items():
-            y = self._top + at * (_BOX + _GAP)
+        for (process, row), index in self._lanes.items():
+            y = self._top + index * (_BOX + _GAP)
             middle = y + _BOX / 2
             yield _line("lane", _LEFT, middle, self._end, middle)
             if row == 0:
@@ -189,7 +189,7 @@ class _Picture:
         right = self._end if call.until is None else self._x(call.until)
         kind = "open" if operation.is_open else "call" if operation.succeeded else "refused"
         marked = " wrong" if operation.number in self._wrong else ""
-        lines = [_text(left + 6, y + 14 + 13 * at, line) for at, line in enumerate(_texts(operation))]
+        lines = [_text(left + 6, y + 14 + 13 * index, line) for index, line in enumerate(_texts(operation))]
         return (
             f"<g><title>{escape(formatting.line_of(operation))}</title>{_box(kind + marked, left, y, right, operation)}"
             f"{''.join(lines)}</g>"
@@ -212,8 +212,8 @@ def _line(kind: str, *ends: float) -> str:
 
 
 def _text(x: float, y: float, text: str, kind: str = "") -> str:
-    chosen = f' class="{kind}"' if kind else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}"{chosen} xml:space="preserve">{escape(text)}</text>'
+    attribute = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}"{attribute} xml:space="preserve">{escape(text)}</text>'
 
 
 def _times(span: _Span) -> str:
@@ -232,11 +232,11 @@ def _places(spans: Sequence[_Span]) -> Mapping[int, float]:
         if span.until is not None:
             ending[span.until].append(span)
     places: dict[int, float] = {}
-    at = 0.0
+    position = 0.0
     for earlier, time in itertools.pairwise([times[0] if times else 0, *times]):
-        at += _MIN_DISTANCE + _PER_DECADE * len(str((time - earlier) // 1_000_000)) if places else 0.0
-        at = max([at, *(places[span.since] + span.width for span in ending[time] if span.since in places)])
-        places[time] = at
+        position += _MIN_DISTANCE + _PER_DECADE * len(str((time - earlier) // 1_000_000)) if places else 0.0
+        position = max([position, *(places[span.since] + span.width for span in ending[time] if span.since in places)])
+        places[time] = position
     return places
 
 
@@ -247,7 +247,7 @@ def _rows(spans: Sequence[_Span], places: Mapping[int, float]) -> dict[_Span, in
     for span in sorted(spans, key=lambda span: span.since):
         since = places[span.since]
         until = float("inf") if span.until is None else max(places[span.until], since + span.width)
-        row = next((row for row, at in enumerate(free) if at <= since), len(free))
+        row = next((row for row, end in enumerate(free) if end <= since), len(free))
         free[row:] = [until, *free[row + 1 :]]
         rows[span] = row
     return rows

@@ -17,7 +17,7 @@ class Violation:
         invariant: Name of the invariant.
         sentence: Description of the error, with the names of the objects concerned.
         operations: Numbers of a few operations that show the error, in the order in which they began.
-        undecided: Whether a search reached its bound without a verdict; then nothing is known to be wrong or right.
+        undecided: Whether a search reached its bound without a verdict, so that the invariant may be kept or violated.
     """
 
     invariant: str

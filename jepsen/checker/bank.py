@@ -2,7 +2,7 @@
 
 Each client moves VCPU between two of its accounts, and each of its writes also raises its holding of its own resource
 class, its *ticks*, by one.  So a read shows a sum, which never changes, and a vector of ticks, which says exactly which
-writes it has seen: a vector clock.  The bank begins with a sum and with ticks that no write has raised yet.
+writes it includes: a vector clock.
 
 Rules for each read: its sum is the constant; it includes every tick acknowledged before it began, and no tick of a
 write that began after it ended; any two vectors are comparable; and of two successive reads, whichever workers served
@@ -36,13 +36,13 @@ Ticks = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A write that took effect, or may have; it gave ``client`` the tick ``tick``."""
+    """A write that took effect, or may have; it raised the tick of ``client`` to ``tick``."""
 
     number: int
     client: int
     tick: int
     began: int
-    ended: float  #: infinity if the outcome is unknown
+    ended: float  #: Infinity if the outcome is unknown.
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +70,25 @@ class Epoch:
 
 
 def bank(history: History) -> list[Violation]:
-    """Return reads that are not a committed state, or that no order of the commits explains."""
-    described = history.run.get("bank")
-    if described is None:
+    """Return violations by reads that show no committed state, or that no order of the commits explains."""
+    description = history.run.get("bank")
+    if description is None:
         return []
-    transfers, statements = _transfers(history), _statements(history, described["ticks"])
+    transfers, statements = _transfers(history), _statements(history, description["ticks"])
     violations = [
         Violation(
             "bank: constant sum",
-            f"the sum of {MONEY} is {statement.money}, not {described['total']}",
+            f"the sum of {MONEY} is {statement.money}, not {description['total']}",
             (statement.number,),
         )
         for statement in statements
-        if statement.money != described["total"]
+        if statement.money != description["total"]
     ]
-    clients = range(len(described["ticks"]))
-    before: Ticks = (0,) * len(clients)
+    clients = range(len(description["ticks"]))
+    initial: Ticks = (0,) * len(clients)
     epochs = list(_epochs(history.events, transfers, statements))
     for epoch, following in zip(epochs, [*epochs[1:], None], strict=True):
-        violations += [*_includes_acknowledged(epoch, before), *_ordered(epoch.statements)]
+        violations += [*_includes_acknowledged(epoch, initial), *_order_violations(epoch.statements)]
         if following is not None:
             around = [
                 statement
@@ -100,40 +100,40 @@ def bank(history: History) -> list[Violation]:
                 *_separable(around, epoch, following, clients),
             ]
             lower, upper = _start(following, clients)
-            if not _is_prefix(epoch, before, tuple(map(max, lower, _kept(epoch, clients))), upper):
-                sentence = f"after the loss ticks begin at {upper}, which is not a prefix of the commits before it"
+            if not _is_prefix(epoch, initial, tuple(map(max, lower, _surviving_ticks(epoch, clients))), upper):
+                sentence = f"after the loss, ticks begin at {upper}, which is no prefix of the commits before it"
                 violations.append(Violation("bank: a prefix survives", sentence, _shown_by(following)))
-            before = lower
+            initial = lower
     return violations
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
-def _includes_acknowledged(epoch: Epoch, before: Ticks) -> Iterator[Violation]:
-    """Yield reads that lack a write acknowledged before they began, or show one that began after they ended."""
-    for client, initial in enumerate(before):
+def _includes_acknowledged(epoch: Epoch, initial_ticks: Ticks) -> Iterator[Violation]:
+    """Yield violations by reads that lack a write acknowledged before them, or show one that began after them."""
+    for client, initial in enumerate(initial_ticks):
         own = [transfer for transfer in epoch.transfers if transfer.client == client]
-        known = _Highest(
+        acknowledged = _Highest(
             (transfer.ended, transfer.tick, transfer.number) for transfer in own if _is_within(transfer, epoch)
         )
         begun = _Highest((transfer.began, transfer.tick, transfer.number) for transfer in own)
         for statement in epoch.statements:
-            shown = statement.ticks[client]
-            acknowledged_tick, number = known.before(statement.began)
-            if shown < acknowledged_tick:
-                sentence = f"client {client} shows tick {shown}, but {acknowledged_tick} was acknowledged before"
+            tick = statement.ticks[client]
+            acknowledged_tick, number = acknowledged.before(statement.began)
+            if tick < acknowledged_tick:
+                sentence = f"tick {tick} of client {client} is shown, but {acknowledged_tick} was acknowledged before"
                 yield Violation("bank: reads include acknowledged writes", sentence, (number, statement.number))
             latest, _ = begun.before(statement.ended)
-            if shown > max(latest, initial):
-                sentence = f"client {client} shows tick {shown}, but {max(latest, initial)} is the last one begun"
+            if tick > max(latest, initial):
+                sentence = f"tick {tick} of client {client} is shown, but {max(latest, initial)} is the last one begun"
                 yield Violation("bank: no out-of-thin-air reads", sentence, (statement.number,))
 
 
 def _out_of_thin_air(
     statements: Sequence[Statement], transfers: Sequence[Transfer], clients: range
 ) -> Iterator[Violation]:
-    """Yield reads around a loss that show a write that began after they ended, in any epoch."""
+    """Yield violations by reads around a loss that show a write begun after they ended, in any epoch."""
     begun = [
         _Highest(
             (transfer.began, transfer.tick, transfer.number) for transfer in transfers if transfer.client == client
@@ -141,30 +141,36 @@ def _out_of_thin_air(
         for client in clients
     ]
     for statement in statements:
-        for client, shown in enumerate(statement.ticks):
+        for client, tick in enumerate(statement.ticks):
             latest, _ = begun[client].before(statement.ended)
-            if shown > max(latest, 0):
-                sentence = f"client {client} shows tick {shown}, but {max(latest, 0)} is the last one begun"
+            if tick > max(latest, 0):
+                sentence = f"tick {tick} of client {client} is shown, but {max(latest, 0)} is the last one begun"
                 yield Violation("bank: no out-of-thin-air reads", sentence, (statement.number,))
 
 
 def _separable(around: Sequence[Statement], epoch: Epoch, following: Epoch, clients: range) -> Iterator[Violation]:
-    """Yield reads around a loss that do not divide into a state before it and a state after it."""
+    """Yield a violation unless the reads around a loss divide into an order before it and an order after it."""
     # A read that overlaps two losses may be between them.
     within = [statement for statement in around if statement.began >= epoch.began and statement.ended < following.ended]
     separation, sides = _Separation(within), {True: _Chain(epoch.statements), False: _Chain(following.statements)}
-    kept = [transfer for transfer in epoch.transfers if _is_within(transfer, epoch)]
+    acknowledged_transfers = [transfer for transfer in epoch.transfers if _is_within(transfer, epoch)]
     acknowledged = [
-        _Highest((by.ended, by.tick, by.number) for by in kept if by.client == client) for client in clients
+        _Highest(
+            (transfer.ended, transfer.tick, transfer.number)
+            for transfer in acknowledged_transfers
+            if transfer.client == client
+        )
+        for client in clients
     ]
     for index, statement in enumerate(within):
         possible = [is_before for is_before, chain in sides.items() if chain.may_have(statement)]
         if any(
-            shown < known.before(statement.began)[0] for shown, known in zip(statement.ticks, acknowledged, strict=True)
+            tick < highest.before(statement.began)[0]
+            for tick, highest in zip(statement.ticks, acknowledged, strict=True)
         ):
             possible = [is_before for is_before in possible if not is_before]
         if not possible or (len(possible) == 1 and not separation.put(index, is_before=possible[0])):
-            sentence = f"{statement.ticks} around a loss is a state neither before nor after it"
+            sentence = f"{statement.ticks}, read around a loss, is a state neither before nor after it"
             yield Violation("bank: one commit order", sentence, (statement.number,))
             return
     if not separation.is_possible():
@@ -179,7 +185,7 @@ class _Chain:
         self._ordered = sorted((sum(statement.ticks), statement.number, statement) for statement in statements)
 
     def may_have(self, statement: Statement) -> bool:
-        """Whether the read is compatible with all of these; by order and time it suffices to compare the nearest."""
+        """Whether the read is compatible with the chain; comparing the nearest ones by order and time suffices."""
         index = bisect.bisect_left(self._ordered, (sum(statement.ticks),))
         nearest = [other for _, _, other in self._ordered[max(index - 1, 0) : index + 1]]
         nearest += [other for _, _, other in reversed(self._ordered) if other.ended < statement.began][:1]
@@ -199,8 +205,9 @@ def _exclude_each_other(statement: Statement, other: Statement) -> bool:
 class _Separation:
     """The division of reads into those before a loss and those after it.
 
-    Of two reads that exclude each other the earlier one is before it, with all reads that ended earlier.  This is a
-    2-SAT formula, so trying one side and then the other never needs backtracking.
+    Two reads that exclude each other are on different sides.  With a read, all reads that ended earlier are before the
+    loss, or all reads that began later are after it.  This is a 2-SAT formula, so trying one side and then the other
+    never needs backtracking.
     """
 
     def __init__(self, statements: Sequence[Statement]) -> None:
@@ -213,7 +220,7 @@ class _Separation:
         self._is_before: dict[int, bool] = {}
 
     def put(self, index: int, *, is_before: bool) -> bool:
-        """Assign a read to a side, with all reads that follow from it; return False, unchanged, if impossible."""
+        """Assign a read, and all reads that this implies, to sides; return False, changing nothing, if impossible."""
         chosen, unexplored = dict(self._is_before), [(index, is_before)]
         while unexplored:
             index, is_before = unexplored.pop()
@@ -223,7 +230,7 @@ class _Separation:
                 continue
             chosen[index] = is_before
             unexplored += [(other, not is_before) for other in self._excluded[index]]
-            unexplored += [(other, is_before) for other in self._implied(index, is_before=is_before)]
+            unexplored += [(other, is_before) for other in self._implications(index, is_before=is_before)]
         self._is_before = chosen
         return True
 
@@ -234,10 +241,10 @@ class _Separation:
             for index in range(len(self._statements))
         )
 
-    def _implied(self, index: int, *, is_before: bool) -> Iterator[int]:
-        statement = self._statements[index]
+    def _implications(self, index: int, *, is_before: bool) -> Iterator[int]:
+        assigned = self._statements[index]
         for other_index, other in enumerate(self._statements):
-            if (other.ended < statement.began) if is_before else (other.began > statement.ended):
+            if (other.ended < assigned.began) if is_before else (other.began > assigned.ended):
                 yield other_index
 
 
@@ -254,31 +261,31 @@ class _Highest:
         return self._highest[index - 1] if index else (0, -1)
 
 
-def _ordered(statements: Sequence[Statement]) -> Iterator[Violation]:
-    """Yield reads whose vectors are not comparable, or that go back in time."""
+def _order_violations(statements: Sequence[Statement]) -> Iterator[Violation]:
+    """Yield violations by reads whose vectors are not comparable, or that go back in time."""
     chain = sorted(statements, key=lambda statement: sum(statement.ticks))
     for statement, following in pairwise(chain):
         if not _at_most(statement.ticks, following.ticks):
-            sentence = f"{statement.ticks} and {following.ticks} are not comparable"
+            sentence = f"the ticks {statement.ticks} and {following.ticks} are not comparable"
             yield Violation("bank: one commit order", sentence, sorted((statement.number, following.number)))
     newest: Statement | None = None
-    ended = iter(sorted(statements, key=lambda statement: statement.ended))
-    earlier = next(ended, None)
+    by_end = iter(sorted(statements, key=lambda statement: statement.ended))
+    earlier = next(by_end, None)
     for statement in sorted(statements, key=lambda statement: statement.began):
         while earlier is not None and earlier.ended < statement.began:
             if newest is None or sum(earlier.ticks) > sum(newest.ticks):
                 newest = earlier
-            earlier = next(ended, None)
+            earlier = next(by_end, None)
         if newest is not None and not _at_most(newest.ticks, statement.ticks):
-            sentence = f"{statement.ticks} after {newest.ticks}"
+            sentence = f"the ticks {statement.ticks} are shown after {newest.ticks}"
             yield Violation("bank: monotonic reads", sentence, (newest.number, statement.number))
 
 
 def _start(epoch: Epoch, clients: range) -> tuple[Ticks, Sequence[float]]:
     """Return the smallest and the greatest vector with which an epoch may have begun.
 
-    A client's ticks began one below its first acknowledged write in the epoch, or at the lowest tick that a read of it
-    shows; lower if open writes from before may have raised them since.
+    A client's ticks began one below its first acknowledged write in the epoch, or at the lowest tick that a read shows,
+    whichever is lower; lower still if open writes from before the epoch may have raised them since.
     """
     lower, upper = [], []
     for client in clients:
@@ -294,7 +301,7 @@ def _start(epoch: Epoch, clients: range) -> tuple[Ticks, Sequence[float]]:
     return tuple(lower), upper
 
 
-def _kept(epoch: Epoch, clients: range) -> Ticks:
+def _surviving_ticks(epoch: Epoch, clients: range) -> Ticks:
     """Return the ticks that survive the loss at the end of an epoch."""
     certain = [
         transfer
@@ -306,36 +313,36 @@ def _kept(epoch: Epoch, clients: range) -> Ticks:
     )
 
 
-def _is_prefix(epoch: Epoch, before: Ticks, lower: Ticks, upper: Sequence[float]) -> bool:
+def _is_prefix(epoch: Epoch, initial: Ticks, lower: Ticks, upper: Sequence[float]) -> bool:
     """Whether a prefix of the commits of an epoch lies between two vectors.
 
     A prefix lies between two successive reads of the chain, and with each write it includes all writes acknowledged
     before that write began.  The smallest vector with both properties is found by adding missing writes.
     """
-    chain = [before, *sorted((statement.ticks for statement in epoch.statements), key=sum)]
-    infinite = (math.inf,) * len(before)
+    chain = [initial, *sorted((statement.ticks for statement in epoch.statements), key=sum)]
+    infinite = (math.inf,) * len(initial)
     for low, high in zip(chain, [*chain[1:], infinite], strict=True):
-        prefix = _closed(epoch, tuple(map(max, lower, low)))
+        prefix = _closure(epoch, tuple(map(max, lower, low)))
         if _at_most(prefix, tuple(map(min, upper, high))):
             return True
     return False
 
 
-def _closed(epoch: Epoch, ticks: Ticks) -> Ticks:
+def _closure(epoch: Epoch, ticks: Ticks) -> Ticks:
     while True:
-        known = [
+        acknowledged = [
             transfer for transfer in epoch.transfers if _is_within(transfer, epoch) and transfer.ended < epoch.ended
         ]
         latest = max(
-            (transfer.began for transfer in known if transfer.tick <= ticks[transfer.client]), default=-math.inf
+            (transfer.began for transfer in acknowledged if transfer.tick <= ticks[transfer.client]), default=-math.inf
         )
-        needed = list(ticks)
-        for transfer in known:
+        required = list(ticks)
+        for transfer in acknowledged:
             if transfer.ended < latest:
-                needed[transfer.client] = max(needed[transfer.client], transfer.tick)
-        if tuple(needed) == ticks:
+                required[transfer.client] = max(required[transfer.client], transfer.tick)
+        if tuple(required) == ticks:
             return ticks
-        ticks = tuple(needed)
+        ticks = tuple(required)
 
 
 def _at_most(lower: Sequence[float], upper: Sequence[float]) -> bool:
@@ -357,7 +364,7 @@ def _epochs(events: Sequence[Event], transfers: Sequence[Transfer], statements: 
     losses = sorted((event for event in events if event.loses_tail), key=lambda event: event.began)
     cuts = [(event.began, math.inf if event.healed is None else event.healed, event.keeps_earlier) for event in losses]
     first, last = (-math.inf, -math.inf, False), (math.inf, math.inf, False)
-    for (lost, began, _), (ended, over, is_kept) in zip([first, *cuts], [*cuts, last], strict=True):
+    for (loss_began, began, _), (ended, loss_ended, is_kept) in zip([first, *cuts], [*cuts, last], strict=True):
         yield Epoch(
             *(
                 began,
@@ -365,7 +372,7 @@ def _epochs(events: Sequence[Event], transfers: Sequence[Transfer], statements: 
                 [statement for statement in statements if began <= statement.began and statement.ended < ended],
             ),
             # Writes acknowledged before the loss that began the epoch take no effect in it.
-            [transfer for transfer in transfers if transfer.began < over and transfer.ended >= lost],
+            [transfer for transfer in transfers if transfer.began < loss_ended and transfer.ended >= loss_began],
             is_kept,
         )
 
@@ -395,7 +402,7 @@ def _statements(history: History, classes: Sequence[str]) -> list[Statement]:
 
 
 def _sums(operation: Operation) -> Mapping[str, int]:
-    """Return the used amounts by class that a read shows."""
+    """Return the total usage by class that a read shows."""
     sums: dict[str, int] = defaultdict(int)
     for amounts in _amounts(operation):
         for name, amount in amounts.items():

@@ -1,4 +1,4 @@
-"""Check of collision refusals: no request is refused merely because of concurrent requests.
+"""Check of collisions: no request is refused merely because of concurrent requests.
 
 The service retries a write that collides with others up to ten times (docs/reliability.rst, "Concurrent writers"), so a
 client sees a collision only after ten losses in a row, or after a minute.  Collisions share the code
@@ -31,17 +31,17 @@ _VARIABLE = re.compile(r"[0-9a-fA-F-]{36}|(?<=/inventories/)[A-Z0-9_]+|(?<=/trai
 
 
 def collisions(history: History, ceilings: Mapping[tuple[str, str], float] = CEILINGS) -> list[Violation]:
-    """Return the routes on which more requests than the ceiling were refused for collisions.
+    """Return a violation for each route whose refusals for collisions exceed its ceiling.
 
     Refusals during an event, such as a foreign session that holds a lock, do not count.
     """
     ceiling = _OF_CLUSTERS.get(history.run.get("cluster", ""), 0.0)
-    requests, refused = defaultdict(list), defaultdict(list)
+    requests, refused_requests = defaultdict(list), defaultdict(list)
     for operation in history.operations:
         if operation.status and not operation.is_open and not _is_disturbed(operation, history):
             requests[route(operation)].append(operation)
             if has_collided(operation):
-                refused[route(operation)].append(operation)
+                refused_requests[route(operation)].append(operation)
     return [
         Violation(
             "no refusal for collisions",
@@ -49,7 +49,7 @@ def collisions(history: History, ceilings: Mapping[tuple[str, str], float] = CEI
             f"{refusals[0].detail}",
             [operation.number for operation in refusals[:3]],
         )
-        for (method, path), refusals in refused.items()
+        for (method, path), refusals in refused_requests.items()
         if len(refusals) > ceilings.get((method, path), ceiling) * len(requests[method, path])
     ]
 

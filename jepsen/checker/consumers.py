@@ -1,6 +1,7 @@
 """Check of consumers as linearizable registers of owner, type, holding, generation, lease and request.
 
-The request is the POST /v1/claims request that placed the consumer: only an equal request is answered with the holding.
+The request is the POST /v1/claims request that placed the consumer: only the response to an equal request shows the
+holding.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from jepsen.calls import effects
 from jepsen.checker import registers
 from jepsen.checker.epochs import Loss, losses
-from jepsen.checker.linearizable import Timed
+from jepsen.checker.linearizable import TimedCall
 from jepsen.checker.verdicts import judge
 from jepsen.effect_types import (
     ABSENT,
@@ -24,11 +25,11 @@ from jepsen.effect_types import (
     NO_TYPE,
     PRESENT,
     UNKNOWN,
-    ConsumerExtended,
     ConsumerRead,
-    ConsumerRefused,
+    ConsumerRefusal,
     ConsumerWrite,
     Holding,
+    LeaseExtension,
 )
 from jepsen.history import Event, History, Operation, overlap
 from jepsen.violation import Violation
@@ -41,23 +42,22 @@ _INFORMATIVE = ("generation", "missing", "held")
 class LeaseExpiry:
     """The expiry of a lease; an open operation, because the service may notice it at any later time."""
 
-    ends: str
+    expiry: str
 
 
 @dataclass(frozen=True, slots=True)
 class AnyTime:
     """An operation during an event that moves a clock, when leases may expire and become active again.
 
-    A clock that goes back reactivates a lease, and if each process has its own clock, the lease has expired for some
-    only.
+    A clock that goes back reactivates a lease; and if each process has its own clock, a lease expires only for some.
     """
 
-    call: ConsumerRead | ConsumerWrite | ConsumerExtended | ConsumerRefused
+    call: ConsumerRead | ConsumerWrite | LeaseExtension | ConsumerRefusal
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The consumer exists.
+    """An existing consumer.
 
     Attributes:
         is_expired: Whether its lease has expired: the v1 API and writes treat the consumer as absent, and other reads
@@ -69,18 +69,18 @@ class Present:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
-    """The consumer is back in a state before the end of the event with this number."""
+class AfterLoss:
+    """The unknown state of a consumer after the event with this number, which restored some earlier state."""
 
     event: int
 
 
 #: None: the consumer holds nothing.
-State = Present | Lost | None
+State = Present | AfterLoss | None
 
 
 def consumers(history: History) -> list[Violation]:
-    """Return the consumers for which no order of the operations explains all responses."""
+    """Return a violation for each consumer for which no order of the operations explains all responses."""
     violations = []
     for consumer, operations in by_consumer(history.operations, history.events).items():
         model = Register(history.events, operations)
@@ -89,49 +89,59 @@ def consumers(history: History) -> list[Violation]:
     return violations
 
 
-def by_consumer(operations: Iterable[Operation], events: Iterable[Event] = ()) -> Mapping[str, list[Timed]]:
+def by_consumer(operations: Iterable[Operation], events: Iterable[Event] = ()) -> Mapping[str, list[TimedCall]]:
     """Return the effects on each consumer, with the expiries of its leases.
 
     Args:
         events: Events of the run; those that move a clock let leases expire early, perhaps temporarily.
     """
     clocks = [event for event in events if "clock" in event.nemesis]
-    calls: dict[str, list[Timed]] = defaultdict(list)
-    of_all = []
+    calls: dict[str, list[TimedCall]] = defaultdict(list)
+    of_every_consumer = []
     for operation in operations:
         for effect in effects(operation):
             match effect:
-                case ConsumerRead() | ConsumerWrite() | ConsumerExtended() | ConsumerRefused():
-                    if isinstance(effect, ConsumerRefused) and not _is_informative(effect):
+                case ConsumerRead() | ConsumerWrite() | LeaseExtension() | ConsumerRefusal():
+                    if isinstance(effect, ConsumerRefusal) and not _is_informative(effect):
                         continue
-                    changes = isinstance(effect, ConsumerWrite | ConsumerExtended)
+                    changes = isinstance(effect, ConsumerWrite | LeaseExtension)
                     call = AnyTime(effect) if any(_overlaps(operation, event) for event in clocks) else effect
-                    timed = Timed(operation.number, operation.began, operation.ended, call, changes)
-                    of_all += [timed] if effect.consumer == EVERY else []
+                    timed = TimedCall(operation.number, operation.began, operation.ended, call, changes)
+                    of_every_consumer += [timed] if effect.consumer == EVERY else []
                     calls[effect.consumer] += [timed, *_expiries(operation, effect, clocks)]
     calls.pop(EVERY, None)
-    return {consumer: [*_during_expiry_changes(each), *of_all] for consumer, each in calls.items()}
+    return {
+        consumer: [*_allow_expired_reads(timed_calls), *of_every_consumer] for consumer, timed_calls in calls.items()
+    }
 
 
-def _during_expiry_changes(operations: Sequence[Timed]) -> Iterator[Timed]:
-    """Let reads during a change of the expiry take the lease for expired.
+def _allow_expired_reads(operations: Sequence[TimedCall]) -> Iterator[TimedCall]:
+    """Allow reads during a change of the expiry to show the lease as expired.
 
-    The change is in time by the clock when it holds its lock.  Until its commit readers see the old expiry, which may
-    pass meanwhile (docs: v1-claims-extend).
+    The change is compared with the clock once it holds its lock.  Until it commits, readers see the old expiry, which
+    may pass meanwhile (docs: v1-claims-extend).
     """
-    new_ends = [each for each in operations if _changes_expiry(each.call)]
-    ends = [each for each in operations if isinstance(each.call, LeaseExpiry)]
-    for each in operations:
-        late = isinstance(each.call, ConsumerRead) and each.call.respects_expiry and each.call.shown is None
-        if late and any(overlap(each, new_end) for new_end in new_ends) and any(overlap(each, end) for end in ends):
-            yield replace(each, call=AnyTime(each.call))
+    changes = [operation for operation in operations if _changes_expiry(operation.call)]
+    expiries = [operation for operation in operations if isinstance(operation.call, LeaseExpiry)]
+    for operation in operations:
+        shows_expired = (
+            isinstance(operation.call, ConsumerRead)
+            and operation.call.respects_expiry
+            and operation.call.holding is None
+        )
+        if (
+            shows_expired
+            and any(overlap(operation, change) for change in changes)
+            and any(overlap(operation, expiry) for expiry in expiries)
+        ):
+            yield replace(operation, call=AnyTime(operation.call))
         else:
-            yield each
+            yield operation
 
 
 def _changes_expiry(call: object) -> bool:
     match call:
-        case ConsumerExtended() | ConsumerWrite(expected=int(), after=Holding(ends=str())):
+        case LeaseExtension() | ConsumerWrite(expected=int(), holding=Holding(expiry=str())):
             return True
     return False
 
@@ -141,21 +151,21 @@ def _overlaps(operation: Operation, event: Event) -> bool:
     return begins_in_time and (operation.ended is None or operation.ended >= event.began)
 
 
-def _is_informative(refusal: ConsumerRefused) -> bool:
-    return refusal.why in _INFORMATIVE or (refusal.why == "capacity" and refusal.request is not None)
+def _is_informative(refusal: ConsumerRefusal) -> bool:
+    return refusal.reason in _INFORMATIVE or (refusal.reason == "capacity" and refusal.request is not None)
 
 
-def _expiries(operation: Operation, effect: object, clocks: Iterable[Event]) -> Iterator[Timed]:
+def _expiries(operation: Operation, effect: object, clocks: Iterable[Event]) -> Iterator[TimedCall]:
     """Yield the expiry of the lease that an operation begins or may begin."""
     match effect:
-        case ConsumerWrite(after=Holding(ends=str(ends)), may_end=int(began)):
+        case ConsumerWrite(holding=Holding(expiry=str(expiry)), earliest_expiry=int(began)):
             pass
-        case ConsumerExtended(shown=Holding(ends=str(ends)), may_end=int(began)):
+        case LeaseExtension(holding=Holding(expiry=str(expiry)), earliest_expiry=int(began)):
             pass
         case _:
             return
-    moved = [event.began for event in clocks if event.healed is None or event.healed >= operation.began]
-    yield Timed(operation.number, max(min([began, *moved]), operation.began), None, LeaseExpiry(ends))
+    jumps = [event.began for event in clocks if event.healed is None or event.healed >= operation.began]
+    yield TimedCall(operation.number, max(min([began, *jumps]), operation.began), None, LeaseExpiry(expiry))
 
 
 class Register:
@@ -166,64 +176,74 @@ class Register:
         operations: All operations on the consumer, whose writes are the possible states after a loss.
     """
 
-    def __init__(self, events: Sequence[Event] = (), operations: Sequence[Timed] = ()) -> None:
+    def __init__(self, events: Sequence[Event] = (), operations: Sequence[TimedCall] = ()) -> None:
         self._events = events
         self._operations = operations
         self._before: dict[int, Sequence[State]] = {}
 
-    def step(self, state: State, operation: Timed, *_joined: Timed) -> Iterable[State]:
+    def step(self, state: State, operation: TimedCall, *_joined: TimedCall) -> Iterable[State]:
         """Return the possible states of the consumer after the operation; empty if its response is impossible."""
         match operation.call:
             case Loss(event):
-                return [Lost(event)]
-            case call if isinstance(state, Lost):
-                earlier = self._states_before(state.event)
-                if isinstance(call, ConsumerRead) and call.shown is not None:
-                    earlier = [before for before in earlier if isinstance(before, Present)]
-                return {after for before in earlier for after in self.step(before, operation)}
+                return [AfterLoss(event)]
+            case call if isinstance(state, AfterLoss):
+                earlier_states = self._states_before(state.event)
+                if isinstance(call, ConsumerRead) and call.holding is not None:
+                    earlier_states = [
+                        earlier_state for earlier_state in earlier_states if isinstance(earlier_state, Present)
+                    ]
+                return {
+                    later_state
+                    for earlier_state in earlier_states
+                    for later_state in self.step(earlier_state, operation)
+                }
             case AnyTime(call):
                 inner = replace(operation, call=call)
                 return {
                     later
                     for now in _at_any_time(state)
-                    for after in self.step(now, inner)
-                    for later in _at_any_time(after)
+                    for later_state in self.step(now, inner)
+                    for later in _at_any_time(later_state)
                 }
             case ConsumerWrite() as write:
-                return _written(state, write)
-            case ConsumerExtended(shown=shown):
-                return _extended(state, shown)
+                return _states_after_write(state, write)
+            case LeaseExtension(holding=holding):
+                return _states_after_extension(state, holding)
             case ConsumerRead() as read:
-                return _read(state, read)
-            case ConsumerRefused() as refusal:
-                return _refused(state, refusal)
-            case LeaseExpiry(ends):
+                return _states_after_read(state, read)
+            case ConsumerRefusal() as refusal:
+                return _states_after_refusal(state, refusal)
+            case LeaseExpiry(expiry):
                 return (
-                    [replace(state, is_expired=True)] if state is not None and _may_expire(state.holding, ends) else []
+                    [replace(state, is_expired=True)]
+                    if state is not None and _may_expire(state.holding, expiry)
+                    else []
                 )
         raise TypeError(operation.call)
 
     def _states_before(self, event: int) -> Sequence[State]:
-        """Return the states before the end of an event to which a loss may go back."""
+        """Return the states that a loss in this event may restore."""
         if event not in self._before:
             # The expiry of a lease that is still active begins later.
-            leased = any(isinstance(each.call, LeaseExpiry) for each in self._operations)
+            has_leases = any(isinstance(operation.call, LeaseExpiry) for operation in self._operations)
             writes = self._writes_before(self._events[event])
-            holdings = {_as_written(write, leased=leased) for write in writes if write and write.after is not None}
+            holdings = {
+                _holding_of(write, may_expire=has_leases) for write in writes if write and write.holding is not None
+            }
             present = [
-                Present(holding, is_expired) for holding in holdings for is_expired in (False, True)[: 1 + leased]
+                Present(holding, is_expired) for holding in holdings for is_expired in (False, True)[: 1 + has_leases]
             ]
-            may_be_absent = leased or any(write is None or write.after is None for write in writes)
+            may_be_absent = has_leases or any(write is None or write.holding is None for write in writes)
             self._before[event] = [*([None] if may_be_absent else ()), *present]
         return self._before[event]
 
     def _writes_before(self, event: Event) -> Sequence[ConsumerWrite | None]:
-        """Return the writes that may be the last surviving one after a loss; None: perhaps none survives."""
+        """Return the writes that may be the last one to survive a loss; None among them: perhaps none survives."""
         writes: list[registers.Write[ConsumerWrite | None]] = []
-        for each in self._operations:
-            call = each.call.call if isinstance(each.call, AnyTime) else each.call
+        for operation in self._operations:
+            call = operation.call.call if isinstance(operation.call, AnyTime) else operation.call
             if isinstance(call, ConsumerWrite):
-                writes.append(registers.Write(each.began, each.ended if call.certain else None, call))
+                writes.append(registers.Write(operation.began, operation.ended if call.certain else None, call))
         healed = math.inf if event.healed is None else event.healed
         if event.keeps_earlier:
             possible = registers.Register(None, writes, self._events).possible(event.began, healed)
@@ -232,28 +252,28 @@ class Register:
 
 
 def _at_any_time(state: State) -> Sequence[State]:
-    """Return the state with its lease expired, and active, if it may have a lease."""
-    if isinstance(state, Present) and state.holding.ends != NEVER:
+    """Return the state with an active and with an expired lease, if it may have one."""
+    if isinstance(state, Present) and state.holding.expiry != NEVER:
         return [replace(state, is_expired=False), replace(state, is_expired=True)]
     return [state]
 
 
-def _as_written(write: ConsumerWrite, *, leased: bool) -> Holding:
-    """Return the state of the consumer that the write alone implies."""
-    assert write.after is not None
-    ends = UNKNOWN if leased else NEVER
-    generation = write.after.generation
+def _holding_of(write: ConsumerWrite, *, may_expire: bool) -> Holding:
+    """Return the holding that the write alone implies."""
+    assert write.holding is not None
+    expiry = UNKNOWN if may_expire else NEVER
+    generation = write.holding.generation
     if generation is None and write.expected is not ANY:
-        generation = 1 if write.expected is ABSENT else _next(write.expected)
-    return replace(write.after, generation=generation, ends=ends)
+        generation = 1 if write.expected is ABSENT else _next_generation(write.expected)
+    return replace(write.holding, generation=generation, expiry=expiry)
 
 
-def _may_expire(holding: Holding, ends: str) -> bool:
+def _may_expire(holding: Holding, expiry: str) -> bool:
     """Whether the consumer's lease may have this expiry."""
-    return holding.ends in (ends, UNKNOWN) or (ends == UNKNOWN and holding.ends != NEVER)
+    return holding.expiry in (expiry, UNKNOWN) or (expiry == UNKNOWN and holding.expiry != NEVER)
 
 
-def _next(generation: object) -> int | None:
+def _next_generation(generation: object) -> int | None:
     return generation + 1 if isinstance(generation, int) else None
 
 
@@ -261,95 +281,95 @@ def _is_active(state: Present | None) -> bool:
     return state is not None and not state.is_expired
 
 
-def _written(state: Present | None, write: ConsumerWrite) -> Iterable[State]:
+def _states_after_write(state: Present | None, write: ConsumerWrite) -> Iterable[State]:
     if not write.certain:
         yield state
-    before = state.holding if state is not None and _is_active(state) else None
+    previous = state.holding if state is not None and _is_active(state) else None
     match write.expected:
-        case int(generation) if before is None or before.generation not in (None, generation):
+        case int(generation) if previous is None or previous.generation not in (None, generation):
             return
-        case expected if (expected is ABSENT and before is not None) or (expected is PRESENT and state is None):
+        case expected if (expected is ABSENT and previous is not None) or (expected is PRESENT and state is None):
             return
-    if write.after is None:
+    if write.holding is None:
         yield None
         return
-    after = write.after
-    type_ = NO_TYPE if after.resources is not None else None
-    base = before or Holding(type=type_, generation=0, ends=NEVER, request=NO_REQUEST)
-    known = write.expected if isinstance(write.expected, int) else base.generation
-    generation = _next(known)
-    if None not in (generation, after.generation) and generation != after.generation:
+    holding = write.holding
+    type_ = NO_TYPE if holding.resources is not None else None
+    base = previous or Holding(type=type_, generation=0, expiry=NEVER, request=NO_REQUEST)
+    earlier_generation = write.expected if isinstance(write.expected, int) else base.generation
+    generation = _next_generation(earlier_generation)
+    if None not in (generation, holding.generation) and generation != holding.generation:
         return
     yield Present(
         Holding(
-            after.resources,
-            after.project or base.project,
-            after.user or base.user,
-            after.type or base.type,
-            generation if after.generation is None else after.generation,
-            after.ends or base.ends,
-            after.request or base.request,
+            holding.resources,
+            holding.project or base.project,
+            holding.user or base.user,
+            holding.type or base.type,
+            generation if holding.generation is None else holding.generation,
+            holding.expiry or base.expiry,
+            holding.request or base.request,
         )
     )
 
 
-def _extended(state: Present | None, shown: Holding) -> Iterable[State]:
+def _states_after_extension(state: Present | None, extended_holding: Holding) -> Iterable[State]:
     if state is not None and _is_active(state):
-        known = _agreed(replace(state.holding, ends=UNKNOWN), shown)
-        return [] if known is None else [Present(known)]
+        holding = _combine(replace(state.holding, expiry=UNKNOWN), extended_holding)
+        return [] if holding is None else [Present(holding)]
     return []
 
 
-def _read(state: Present | None, read: ConsumerRead) -> Iterable[State]:
-    if read.shown is None:
+def _states_after_read(state: Present | None, read: ConsumerRead) -> Iterable[State]:
+    if read.holding is None:
         if _is_active(state):
             return []
         return [state] if read.respects_expiry else [None]
     if state is None or (read.respects_expiry and state.is_expired):
         return []
-    known = _agreed(state.holding, read.shown)
-    if known is None:
+    holding = _combine(state.holding, read.holding)
+    if holding is None:
         return []
-    return [state if known == state.holding else replace(state, holding=known)]
+    return [state if holding == state.holding else replace(state, holding=holding)]
 
 
-def _refused(state: Present | None, refusal: ConsumerRefused) -> Iterable[State]:
+def _states_after_refusal(state: Present | None, refusal: ConsumerRefusal) -> Iterable[State]:
     request = refusal.request
     if state is not None and _is_active(state) and request not in (None, UNKNOWN) and state.holding.request == request:
-        # An equal request is answered with the holding of the consumer.
+        # An equal request would have succeeded, with the holding of the consumer.
         return []
-    match refusal.why:
+    match refusal.reason:
         case "held":
             return [state] if _is_active(state) else []
         case "missing":
             return [] if _is_active(state) else [None]
-        case "capacity" if refusal.given is None:
+        case "capacity" if refusal.expected is None:
             return [] if _is_active(state) else [state]
         case "capacity":
-            return _has_generation(state, refusal.given)
-    if refusal.given == refusal.actual:
+            return _states_with_generation(state, refusal.expected)
+    if refusal.expected == refusal.actual:
         return []
     if refusal.actual is None:
         return [] if _is_active(state) else [state]
-    return _has_generation(state, refusal.actual)
+    return _states_with_generation(state, refusal.actual)
 
 
-def _has_generation(state: Present | None, generation: int | None) -> Iterable[State]:
+def _states_with_generation(state: Present | None, generation: int | None) -> Iterable[State]:
     if state is None or state.is_expired:
         return []
-    known = _agreed(state.holding, Holding(generation=generation))
-    return [] if known is None else [Present(known)]
+    holding = _combine(state.holding, Holding(generation=generation))
+    return [] if holding is None else [Present(holding)]
 
 
-def _agreed(known: Holding, shown: Holding) -> Holding | None:
-    """Return the combined knowledge about a consumer; None if the response contradicts the known state."""
+def _combine(holding: Holding, other: Holding) -> Holding | None:
+    """Return the known holding, completed from a response; None if the response contradicts it."""
     fields = {}
     for name in Holding.__slots__:
-        before, now = getattr(known, name), getattr(shown, name)
-        if now is None or before == now:
-            fields[name] = before
-        elif before is None or (name in ("ends", "request") and UNKNOWN in (before, now)):
-            fields[name] = before if now == UNKNOWN else now
+        value, other_value = getattr(holding, name), getattr(other, name)
+        if other_value is None or value == other_value:
+            fields[name] = value
+        elif value is None or (name in ("expiry", "request") and UNKNOWN in (value, other_value)):
+            fields[name] = value if other_value == UNKNOWN else other_value
         else:
             return None
     return Holding(**fields)

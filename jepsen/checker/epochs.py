@@ -1,8 +1,8 @@
 """Losses: events after which the last commits may be missing, all after some commit.
 
-A loss is an operation of the search like any other: it takes effect at some time during the event, or never, and puts
-an object back into an earlier state, or into the result of an operation that had begun by then.  Later reads narrow
-that down to one state, with which everything later must agree.  The bank, whose reads show many objects at once, checks
+The search treats a loss like any other operation: it takes effect at some time during the event, or never, and restores
+an earlier state of the object, or the result of an operation that had begun by then.  Later reads narrow the state
+down, and all later responses must agree with it.  The bank, whose reads show many objects at once, checks
 that all objects go back to the same commit.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jepsen.checker.linearizable import Timed
+from jepsen.checker.linearizable import TimedCall
 from jepsen.history import Event
 
 
@@ -22,10 +22,10 @@ class Loss:
     event: int
 
 
-def losses(events: Sequence[Event], operations: Sequence[Timed]) -> Iterator[Timed]:
-    """Yield the losses that overlap the operations on an object."""
-    first = min(each.began for each in operations)
-    last = max(each.began if each.ended is None else each.ended for each in operations)
+def losses(events: Sequence[Event], operations: Sequence[TimedCall]) -> Iterator[TimedCall]:
+    """Yield the losses that overlap the operations on an object, as optional operations."""
+    first = min(operation.began for operation in operations)
+    last = max(operation.began if operation.ended is None else operation.ended for operation in operations)
     for number, event in enumerate(events):
         if event.loses_tail and event.began <= last and (event.healed is None or first < event.healed):
-            yield Timed(-1, event.began, event.healed, Loss(number), optional=True)
+            yield TimedCall(-1, event.began, event.healed, Loss(number), optional=True)

@@ -1,8 +1,8 @@
-"""Check of the change feed at the end of a run, by which every worker follows the database (docs/adr/0004).
+"""Check of the rows of the change feed after a run: no gaps, and a row for each change (docs/adr/0004).
 
 A writer's rows are kept for ``feed.RETENTION`` after its next number, or until it has been idle for ``feed.LIFETIME``.
-So a shorter run still has all its own rows, although rows of earlier runs on the same cluster may be deleted, unless
-clocks are moved.
+So all rows of a shorter run are still present, unless clocks are moved; rows of earlier runs on the same cluster may be
+deleted.
 """
 
 from __future__ import annotations
@@ -21,36 +21,42 @@ _BY_RESHAPE = 3
 
 
 def feed(history: History) -> list[Violation]:
-    """Return gaps in the numbers of writers, and changes without a row."""
+    """Return violations by gaps in the numbers of writers, and by changes without a row."""
     rows: Sequence[Sequence[Any]] | None = history.final.get("feed")
     if rows is None:
         return []
     numbers: dict[int, set[int]] = defaultdict(set)
     for writer, number, _, _ in rows:
         numbers[writer].add(number)
-    # A database does not reuse lost numbers: neither in this run, nor, after a loss in an earlier run on the same
-    # cluster, between the newest number of that run and the first of this one.
+    # Numbers lost with their commits are not used again.  They leave gaps in this run or, after a loss in an earlier
+    # run on the same cluster, between the newest number of that run and the first of this one.
     lossy = any(event.loses_tail for event in history.events)
-    before: Mapping[str, int] = history.run.get("newest", {})
-    return [*(() if lossy else _gaps(numbers, before)), *_missing(history, rows, numbers)]
+    newest_before: Mapping[str, int] = history.run.get("newest", {})
+    return [*(() if lossy else _gaps(numbers, newest_before)), *_missing_rows(history, rows, numbers)]
 
 
-def _gaps(numbers: Mapping[int, set[int]], before: Mapping[str, int]) -> Iterator[Violation]:
+def _gaps(numbers: Mapping[int, set[int]], newest_before: Mapping[str, int]) -> Iterator[Violation]:
     for writer, writer_numbers in numbers.items():
-        known = {number for number in writer_numbers if number > before.get(str(abs(writer)), 0)}
-        if not known:
+        new_numbers = {number for number in writer_numbers if number > newest_before.get(str(abs(writer)), 0)}
+        if not new_numbers:
             continue
-        missing = set(range(min(known), max(known))) - known
+        missing = set(range(min(new_numbers), max(new_numbers))) - new_numbers
         if missing:
-            sentence = f"writer {writer} has numbers {min(known)} to {max(known)} except {sorted(missing)[:5]}"
+            sentence = (
+                f"writer {writer} has numbers {min(new_numbers)} to {max(new_numbers)} except {sorted(missing)[:5]}"
+            )
             yield Violation("feed numbers without gaps", sentence)
 
 
-def _missing(history: History, rows: Sequence[Sequence[Any]], numbers: Mapping[int, set[int]]) -> Iterator[Violation]:
-    earlier = _of_earlier_runs(history)
-    newest_before = max((provider for provider, uuid, *_ in history.final["providers"] if uuid in earlier), default=0)
+def _missing_rows(
+    history: History, rows: Sequence[Sequence[Any]], numbers: Mapping[int, set[int]]
+) -> Iterator[Violation]:
+    earlier = _earlier_providers(history)
+    newest_earlier_id = max(
+        (provider for provider, uuid, *_ in history.final["providers"] if uuid in earlier), default=0
+    )
     # Rows of ended writers, and of writers whose old rows were deleted, are missing.
-    deleted = any(writer < 0 or min(known) > 1 for writer, known in numbers.items())
+    deleted = any(writer < 0 or min(writer_numbers) > 1 for writer, writer_numbers in numbers.items())
     if deleted and not _has_rows_of_this_run(history, numbers):
         return
     count = Counter(provider for _, _, provider, _ in rows)
@@ -73,8 +79,8 @@ def _missing(history: History, rows: Sequence[Sequence[Any]], numbers: Mapping[i
         if changes.SHAPE not in kinds[provider] and not (deleted and uuid in earlier):
             yield Violation("a feed row for each change", f"provider {uuid} has no row for its creation")
     for provider in kinds.keys() - present - {changes.NO_PROVIDER}:
-        # Ids ascend; without providers of an earlier run it is unknown which ids belong to this one.
-        is_of_this_run = not deleted or 0 < newest_before < provider
+        # Ids ascend; without a provider of an earlier run, the first id of this run is unknown.
+        is_of_this_run = not deleted or 0 < newest_earlier_id < provider
         if changes.GONE not in kinds[provider] and is_of_this_run:
             sentence = f"provider {provider} is gone, but its rows are {sorted(kinds[provider])}"
             yield Violation("a feed row for each change", sentence)
@@ -84,13 +90,17 @@ def _has_rows_of_this_run(history: History, numbers: Mapping[int, set[int]]) -> 
     """Whether all rows written in this run are present, although rows of earlier runs were deleted."""
     if not history.operations or any("clock" in event.nemesis for event in history.events):
         return False
-    begun: Mapping[str, int] = history.run.get("begun", {})
-    written_nothing = all(max(known) == begun.get(str(-writer)) for writer, known in numbers.items() if writer < 0)
+    newest_before: Mapping[str, int] = history.run.get("begun", {})
+    written_nothing = all(
+        max(writer_numbers) == newest_before.get(str(-writer))
+        for writer, writer_numbers in numbers.items()
+        if writer < 0
+    )
     last = max(operation.began if operation.ended is None else operation.ended for operation in history.operations)
     return written_nothing and last < changes.RETENTION * 10**9
 
 
-def _of_earlier_runs(history: History) -> set[str]:
+def _earlier_providers(history: History) -> set[str]:
     """Return the providers that no operation of this run created."""
     if not history.operations:
         return set()

@@ -1,7 +1,7 @@
-"""Bounds of the holdings of consumers at each time, by the operations of a history.
+"""Possible holdings of consumers at each time, by the operations of a history.
 
 Leases expire by themselves.  From the earliest possible expiry on, the consumer may hold nothing; from the latest one
-on it holds nothing for certain, if the database's clock is known and no other operation may have written the consumer
+on it holds nothing for certain, if the database's clock is known and nothing else may have written the consumer
 since (docs: v1-claims-extend).  The clock is known from the responses: each ``expires_at`` minus its ``expires_in`` is
 a reading of the database's clock during the request, so together the readings bound its offset from the clock of the
 run.
@@ -23,15 +23,15 @@ from jepsen.calls import effects
 from jepsen.checker.inventories import Pair
 from jepsen.checker.records import records
 from jepsen.checker.registers import Register, Write
-from jepsen.effect_types import ABSENT, EVERY, ConsumerExtended, ConsumerWrite, Holding, amounts
+from jepsen.effect_types import ABSENT, EVERY, ConsumerWrite, Holding, LeaseExtension, amounts
 from jepsen.history import Event, History, Operation
 
 SECOND = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """The holding of a consumer.
+class HeldAmounts:
+    """The amounts that a consumer holds.
 
     Attributes:
         amounts: By provider and class.
@@ -50,80 +50,82 @@ class Held:
         return self.amounts.get(pair, 0) + amount_of(pair[1], self.anywhere)
 
 
-NOTHING = Held()
-#: Stand-ins for all classes, and for an amount larger than any other.
+NOTHING = HeldAmounts()
+#: Placeholders for every class, and for an amount larger than any other.
 EVERY_CLASS, UNLIMITED = "*", 1e12
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class _WriteOperation:
     """A write of a consumer or of its lease."""
 
     operation: Operation
-    effect: ConsumerWrite | ConsumerExtended
+    effect: ConsumerWrite | LeaseExtension
 
     @property
     def ended(self) -> int | None:
-        """End of the operation; None also if it may have had no effect despite its response."""
+        """End of the operation; None if it has no response, or may have had no effect despite its response."""
         certain = not isinstance(self.effect, ConsumerWrite) or self.effect.certain
         return self.operation.ended if certain else None
 
 
-def holdings(history: History, *, ends_at_once: bool) -> dict[str, Register[Held]]:
+def holdings(history: History, *, expires_at_once: bool) -> dict[str, Register[HeldAmounts]]:
     """Return the register of each consumer that the history writes.
 
     Args:
-        ends_at_once: Whether a consumer holds nothing from the expiry of its lease on, as the v1 API and claims see it;
-            otherwise it may hold its resources until a sweep.
+        expires_at_once: Whether a consumer holds nothing from the expiry of its lease on, as in the v1 API and for the
+            capacity check; otherwise it may hold its resources until a sweep.
     """
-    written: dict[str, list[_Written]] = defaultdict(list)
-    shown = records(history)
+    writes_by_consumer: dict[str, list[_WriteOperation]] = defaultdict(list)
+    node_records = records(history)
     for operation in history.operations:
         for effect in effects(operation):
             if isinstance(effect, ConsumerWrite):
-                effect = _with_node(effect, operation, shown)
-            if isinstance(effect, ConsumerWrite | ConsumerExtended):
-                written[effect.consumer].append(_Written(operation, effect))
+                effect = _with_node(effect, operation, node_records)
+            if isinstance(effect, ConsumerWrite | LeaseExtension):
+                writes_by_consumer[effect.consumer].append(_WriteOperation(operation, effect))
     # A release by conditions without a response.
-    of_every = [Write[Held](write.operation.began, None, NOTHING) for write in written.pop(EVERY, ())]
-    moved = [event for event in history.events if "clock" in event.nemesis]
-    clock, loses = None if moved else _Clock.of(history), any(event.loses_tail for event in history.events)
-    ends = _Ends(clock, moved, ends_at_once, not loses)
+    of_every = [Write[HeldAmounts](write.operation.began, None, NOTHING) for write in writes_by_consumer.pop(EVERY, ())]
+    clock_jumps = [event for event in history.events if "clock" in event.nemesis]
+    clock, has_losses = None if clock_jumps else _Clock.of(history), any(event.loses_tail for event in history.events)
+    expiries = _Expiries(clock, clock_jumps, expires_at_once, not has_losses)
     return {
-        consumer: Register(NOTHING, [*_values(writes), *ends.of(writes), *of_every], history.events)
-        for consumer, writes in written.items()
+        consumer: Register(NOTHING, [*_values(writes), *expiries.of(writes), *of_every], history.events)
+        for consumer, writes in writes_by_consumer.items()
     }
 
 
 def _with_node(
-    effect: ConsumerWrite, operation: Operation, shown: Mapping[str, Mapping[str, Any]]
+    effect: ConsumerWrite, operation: Operation, node_records: Mapping[str, Mapping[str, Any]]
 ) -> ConsumerWrite | None:
-    """Return a request for a node completed from its shown record; None if it got no node."""
-    record = shown.get(effect.consumer)
+    """Return the effect of a request for a node, completed from the record shown later; None if it got no node."""
+    record = node_records.get(effect.consumer)
     if record is None or not operation.path.startswith("/baremetal"):
         return effect
     if (node := record.get("node_uuid")) is None:
         return None
-    if effect.after is not None:
+    if effect.holding is not None:
         unit = os_resource_classes.normalize_name(record["resource_class"])
-        effect = replace(effect, after=replace(effect.after, resources=amounts({node: {unit: 1}})))
+        effect = replace(effect, holding=replace(effect.holding, resources=amounts({node: {unit: 1}})))
     return replace(effect, certain=operation.succeeded)
 
 
-def _values(written: Sequence[_Written]) -> Iterator[Write[Held]]:
-    for write in written:
+def _values(writes: Sequence[_WriteOperation]) -> Iterator[Write[HeldAmounts]]:
+    for write in writes:
         if isinstance(write.effect, ConsumerWrite):
-            held = _held(write.operation, write.effect)
-            yield Write(write.operation.began, write.ended, held, write.operation.number)
+            amounts_held = _held_amounts(write.operation, write.effect)
+            yield Write(write.operation.began, write.ended, amounts_held, write.operation.number)
 
 
-def _held(operation: Operation, write: ConsumerWrite) -> Held:
-    after: Holding | None = write.after
-    if after is None:
+def _held_amounts(operation: Operation, write: ConsumerWrite) -> HeldAmounts:
+    holding: Holding | None = write.holding
+    if holding is None:
         return NOTHING
-    if after.resources is None:
-        return Held(anywhere=_requested_amounts(operation, write.consumer))
-    return Held({(provider, name): amount for provider, by_class in after.resources for name, amount in by_class})
+    if holding.resources is None:
+        return HeldAmounts(anywhere=_requested_amounts(operation, write.consumer))
+    return HeldAmounts(
+        {(provider, name): amount for provider, by_class in holding.resources for name, amount in by_class}
+    )
 
 
 def _requested_amounts(operation: Operation, consumer: str) -> Mapping[str, float]:
@@ -132,8 +134,12 @@ def _requested_amounts(operation: Operation, consumer: str) -> Mapping[str, floa
         name = (operation.reply or operation.body).get("resource_class")
         return {os_resource_classes.normalize_name(name): 1} if name else {EVERY_CLASS: UNLIMITED}
     [request] = [request for request in operation.body["requests"] if request["consumer"] == consumer]
-    wanted, count = amounts_of_query(request["query"]), request.get("count", 1)
-    return {EVERY_CLASS: UNLIMITED} if not wanted else {name: amount * count for name, amount in wanted.items()}
+    query_amounts, count = amounts_of_query(request["query"]), request.get("count", 1)
+    return (
+        {EVERY_CLASS: UNLIMITED}
+        if not query_amounts
+        else {name: amount * count for name, amount in query_amounts.items()}
+    )
 
 
 def amount_of(resource_class: str, amounts: Mapping[str, float]) -> float:
@@ -167,7 +173,7 @@ class _Clock:
 
     @classmethod
     def of(cls, history: History) -> _Clock | None:
-        """Return None if no response shows the clock, or if the responses contradict each other."""
+        """Return the range that all responses imply; None if no response shows the clock, or if they contradict."""
         min_offset, max_offset = -math.inf, math.inf
         for operation in history.operations:
             for reading in _clock_readings(operation):
@@ -198,67 +204,68 @@ def nanoseconds(timestamp: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ends:
-    """The expiry of leases.
+class _Expiries:
+    """The possible expiries of leases.
 
     Attributes:
         clock: Clock of the database, if known.
-        moved: Events that move a clock, from which on a lease may have expired.
+        clock_jumps: Events that move a clock, from which on a lease may have expired.
         at_once: Whether a consumer holds nothing from the expiry on.
         keeps_all: Whether acknowledged writes are never lost.
     """
 
     clock: _Clock | None
-    moved: Sequence[Event]
+    clock_jumps: Sequence[Event]
     at_once: bool
     keeps_all: bool
 
-    def of(self, written: Sequence[_Written]) -> Iterator[Write[Held]]:
+    def of(self, writes: Sequence[_WriteOperation]) -> Iterator[Write[HeldAmounts]]:
         """Yield the expiries of a consumer's leases: open from the earliest possible time, or ended by the latest."""
-        for write in written:
-            if write.effect.may_end is None:
+        for write in writes:
+            if write.effect.earliest_expiry is None:
                 continue
             began = write.operation.began
-            early = [event.began for event in self.moved if event.healed is None or event.healed >= began]
-            first, last = self._times(write, max(began, min([write.effect.may_end, *early])))
+            early = [event.began for event in self.clock_jumps if event.healed is None or event.healed >= began]
+            first, last = self._times(write, max(began, min([write.effect.earliest_expiry, *early])))
             # A lost lease never expired.
-            if self.at_once and self.keeps_all and last is not None and not _between(write, last, written):
+            if self.at_once and self.keeps_all and last is not None and not _writes_between(write, last, writes):
                 yield Write(first, last, NOTHING, write.operation.number)
-            elif not (self.keeps_all and _is_extended(write, written)):
-                followed = _followed_at(write, first, written) if self.keeps_all and not self.at_once else None
+            elif not (self.keeps_all and _is_extended(write, writes)):
+                followed = _expired_by(write, first, writes) if self.keeps_all and not self.at_once else None
                 yield Write(first, followed, NOTHING, write.operation.number)
 
-    def _times(self, write: _Written, may_end: int) -> tuple[int, int | None]:
+    def _times(self, write: _WriteOperation, earliest: int) -> tuple[int, int | None]:
         """Return the earliest and the latest expiry of the lease in the run; the latest is None if unknown."""
-        shown = write.effect.after if isinstance(write.effect, ConsumerWrite) else write.effect.shown
-        if self.clock is None or shown is None or write.ended is None or not (shown.ends or "")[:1].isdigit():
-            return may_end, None
-        ends = nanoseconds(str(shown.ends))
+        holding = write.effect.holding
+        if self.clock is None or holding is None or write.ended is None or not (holding.expiry or "")[:1].isdigit():
+            return earliest, None
+        expiry = nanoseconds(str(holding.expiry))
         # SQLite's clock has a resolution of milliseconds.
-        last = math.ceil(ends - self.clock.min_offset) + SECOND // 1000
-        return max(may_end, math.floor(ends - self.clock.max_offset)), last
+        latest = math.ceil(expiry - self.clock.min_offset) + SECOND // 1000
+        return max(earliest, math.floor(expiry - self.clock.max_offset)), latest
 
 
-def _is_extended(lease: _Written, written: Sequence[_Written]) -> bool:
+def _is_extended(lease: _WriteOperation, writes: Sequence[_WriteOperation]) -> bool:
     """Whether an extension was acknowledged before the lease expired, so that this expiry never came."""
     return any(
-        isinstance(other.effect, ConsumerExtended)
+        isinstance(other.effect, LeaseExtension)
         and lease.ended is not None
         and other.ended is not None
         and other.operation.began > lease.ended
-        and not any(isinstance(write.effect, ConsumerWrite) for write in _between(lease, other.ended, written))
-        for other in written
+        and not any(isinstance(write.effect, ConsumerWrite) for write in _writes_between(lease, other.ended, writes))
+        for other in writes
     )
 
 
-def _followed_at(lease: _Written, first: int, written: Sequence[_Written]) -> int | None:
+def _expired_by(lease: _WriteOperation, first: int, writes: Sequence[_WriteOperation]) -> int | None:
     """Return the time by which the lease has expired, because a claim found that the consumer held nothing.
 
-    It is just before the claim began, although the lease may have expired during it: the expiry has no effect after it.
+    The time is just before the claim began.  The lease may also have expired during the claim, but the expiry has no
+    effect after the claim.
     """
     times = (
         other.operation.began
-        for other in written
+        for other in writes
         if isinstance(other.effect, ConsumerWrite)
         and other.effect.expected is ABSENT
         and lease.ended is not None
@@ -268,12 +275,12 @@ def _followed_at(lease: _Written, first: int, written: Sequence[_Written]) -> in
     return min((time - 1 for time in times), default=None)
 
 
-def _between(lease: _Written, until: int, written: Sequence[_Written]) -> list[_Written]:
-    """Return other operations that may have written the consumer or its lease from the operation until a time."""
+def _writes_between(lease: _WriteOperation, until: int, writes: Sequence[_WriteOperation]) -> list[_WriteOperation]:
+    """Return other operations that may have written the consumer or its lease from the start of a lease to a time."""
     began = lease.operation.began
     return [
         other
-        for other in written
+        for other in writes
         if other is not lease
         and other.operation.began <= until
         and not (other.ended is not None and other.ended < began)

@@ -11,33 +11,37 @@ from jepsen.violation import Violation
 
 
 def indices(history: History) -> list[Violation]:
-    """Return the workers whose index differs from a newly built one, with the first difference."""
+    """Return a violation for each worker whose index differs from a newly built one, with the first difference."""
     final = history.final.get("indices")
     if final is None:
         return []
+    stale = [
+        (worker, _first_difference(worker["index"], final["database"]))
+        for worker in final["workers"]
+        if "index" in worker
+    ]
     return [
         Violation(
             "each index matches the database",
-            f"service {worker['service']}, process {worker['process']}: {_first(worker['index'], final['database'])}",
+            f"service {worker['service']}, process {worker['process']}: {difference}",
         )
-        for worker in final["workers"]
-        if "index" in worker
+        for worker, difference in stale
     ]
 
 
 #: Inconsistency that a reduction of an inventory below its usage explains; the check of refusals judges each claim.
 _OVERUSED = "usage above the capacity"
-#: Inconsistency that may be a wrong order: the database's clock orders changes that raise no generation.
+#: Inconsistency that a jump of the database's clock explains: the clock orders changes that raise no generation.
 _FALSE_EVENT = "an event that contradicts the tables"
 
 
 def soundness(history: History) -> list[Violation]:
-    """Return the broken invariants of the rows that held when the run began."""
-    before: Mapping[str, list[str]] = history.run.get("flaws", {})
+    """Return a violation for each invariant of the rows that the run has broken."""
+    initial: Mapping[str, list[str]] = history.run.get("flaws", {})
     final: Mapping[str, list[str]] = history.final.get("soundness", {})
-    allowed = {_OVERUSED: _reduced(history)}
+    allowed = {_OVERUSED: _reduced_providers(history)}
     flaws = {
-        flaw: [row for row in rows if row not in before.get(flaw, []) and row not in allowed.get(flaw, ())]
+        flaw: [row for row in rows if row not in initial.get(flaw, []) and row not in allowed.get(flaw, ())]
         for flaw, rows in final.items()
         if flaw != _FALSE_EVENT or not _clock_jumped(history)
     }
@@ -48,31 +52,31 @@ def _clock_jumped(history: History) -> bool:
     return any(event.nemesis == "database-clock" for event in history.events)
 
 
-def _reduced(history: History) -> set[str]:
+def _reduced_providers(history: History) -> set[str]:
     """Return the providers whose capacity may have become smaller."""
     providers = set()
     for (provider, _), register in inventories(history).items():
         capacities = {
-            (write.value.min_capacity, write.value.max_capacity) for write in register.every if write.value is not None
+            (write.value.min_capacity, write.value.max_capacity) for write in register.writes if write.value is not None
         }
         if len(capacities) > 1:
             providers.add(provider)
     return providers
 
 
-def _first(shown: Mapping[str, Any], built: Mapping[str, Any]) -> str:
-    return next(_differences("", shown, built), "they differ")
+def _first_difference(index: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
+    return next(_differences("", index, expected), "the digests differ")
 
 
-def _differences(path: str, shown: Any, built: Any) -> Iterator[str]:
-    if isinstance(shown, Mapping) and isinstance(built, Mapping):
-        for key in sorted(shown.keys() | built.keys()):
-            yield from _differences(f"{path}[{key}]", shown.get(key), built.get(key))
-    elif _has_names(shown) and _has_names(built) and {*shown} != {*built}:
-        missing, more = sorted({*built} - {*shown}), sorted({*shown} - {*built})
+def _differences(path: str, value: Any, expected: Any) -> Iterator[str]:
+    if isinstance(value, Mapping) and isinstance(expected, Mapping):
+        for key in sorted(value.keys() | expected.keys()):
+            yield from _differences(f"{path}[{key}]", value.get(key), expected.get(key))
+    elif _has_names(value) and _has_names(expected) and {*value} != {*expected}:
+        missing, more = sorted({*expected} - {*value}), sorted({*value} - {*expected})
         yield f"{path} lacks {missing or 'nothing'} and additionally contains {more or 'nothing'}"
-    elif shown != built:
-        yield f"{path} is {shown}, expected {built}"
+    elif value != expected:
+        yield f"{path} is {value}, expected {expected}"
 
 
 def _has_names(value: Any) -> bool:

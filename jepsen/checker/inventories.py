@@ -56,17 +56,17 @@ class Inventory:
 
 def inventories(history: History) -> dict[Pair, Register[Inventory | None]]:
     """Return the register of each inventory that the history writes; None: no such inventory."""
-    written = [
+    record_writes = [
         (operation, provider, records)
         for operation in history.operations
         if operation.succeeded or operation.is_open
-        for provider, records in _written(operation)
+        for provider, records in _written_records(operation)
     ]
     classes: dict[str, set[str]] = defaultdict(set)
-    for _, provider, (records, _) in written:
+    for _, provider, (records, _) in record_writes:
         classes[provider] |= records.keys()
     writes: dict[Pair, list[Write[Inventory | None]]] = defaultdict(list)
-    for operation, provider, (records, replaces_all) in written:
+    for operation, provider, (records, replaces_all) in record_writes:
         for name in classes[provider] if replaces_all else records:
             record = records.get(name)
             inventory = None if record is None else Inventory.of(record)
@@ -78,7 +78,7 @@ def inventories(history: History) -> dict[Pair, Register[Inventory | None]]:
 _Records = tuple[Mapping[str, Any], bool]
 
 
-def _written(operation: Operation) -> Iterator[tuple[str, _Records]]:
+def _written_records(operation: Operation) -> Iterator[tuple[str, _Records]]:
     if operation.path == "/reshaper":
         for provider, body in operation.body["inventories"].items():
             yield provider, (body["inventories"], True)

@@ -1,6 +1,6 @@
 """Check of leases: they expire once, on time by the database's clock, and cannot be extended afterwards.
 
-The check ``refusals`` covers that expired resources are free at once.
+The check ``refusals`` verifies that expired resources are free at once.
 """
 
 from __future__ import annotations
@@ -9,40 +9,40 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from jepsen.calls import effects
-from jepsen.checker.holdings import Held, holdings
+from jepsen.checker.holdings import HeldAmounts, holdings
 from jepsen.checker.registers import Register
-from jepsen.effect_types import ConsumerExtended, ConsumerRead, ConsumerWrite, Effect
+from jepsen.effect_types import ConsumerRead, ConsumerWrite, Effect, LeaseExtension
 from jepsen.history import History, Operation, overlap
 from jepsen.violation import Violation
 
 
 def leases(history: History) -> list[Violation]:
-    """Return the responses about consumers with leases that contradict their expiry."""
-    leased = {
+    """Return violations by responses that contradict the expiry of leases."""
+    consumers = {
         effect.consumer
         for operation in history.operations
         for effect in effects(operation)
-        if isinstance(effect, ConsumerWrite | ConsumerExtended) and effect.may_end is not None
+        if isinstance(effect, ConsumerWrite | LeaseExtension) and effect.earliest_expiry is not None
     }
-    if not leased:
+    if not consumers:
         return []
-    swept, expired = holdings(history, ends_at_once=False), holdings(history, ends_at_once=True)
+    swept, expired = holdings(history, expires_at_once=False), holdings(history, expires_at_once=True)
     return [
         violation
         for operation in history.operations
         if operation.ended is not None
         for effect in effects(operation)
-        if getattr(effect, "consumer", None) in leased
-        for violation in _judged(history, operation, effect, swept, expired)
+        if getattr(effect, "consumer", None) in consumers
+        for violation in _violations(history, operation, effect, swept, expired)
     ]
 
 
-def _judged(
+def _violations(
     history: History,
     operation: Operation,
     effect: Effect,
-    swept: dict[str, Register[Held]],
-    expired: dict[str, Register[Held]],
+    swept: dict[str, Register[HeldAmounts]],
+    expired: dict[str, Register[HeldAmounts]],
 ) -> Iterator[Violation]:
     assert operation.ended is not None
     match effect:
@@ -60,7 +60,7 @@ def _judged(
             if all(write.value.is_nothing for write in expired[consumer].possible(operation.began, operation.ended)):
                 sentence = f"{operation.method} {operation.path}: {consumer} is shown, but its lease has expired"
                 yield Violation("leases expire on time", sentence, (operation.number,))
-        case ConsumerExtended(consumer):
+        case LeaseExtension(consumer):
             possible = expired[consumer].possible(operation.began, operation.ended)
             if all(write.value.is_nothing for write in possible):
                 sentence = f"the lease of {consumer} is extended, but it has expired"
@@ -68,19 +68,19 @@ def _judged(
 
 
 def _may_be_expired(history: History, operation: Operation, consumer: str) -> bool:
-    """Whether the lease may have expired for a reader while concurrent extensions are not committed yet.
+    """Whether a reader may see the lease as expired because a concurrent extension is not committed yet.
 
-    Until an extension is committed, a GET sees the old expiry, which may pass meanwhile (docs: v1-claims-extend).
+    Until the extension is committed, a GET sees the old expiry, which may pass meanwhile (docs: v1-claims-extend).
     Other requests wait for the commit.
     """
     assert operation.ended is not None
 
     def is_extension(other: Operation) -> bool:
-        return any(isinstance(effect, ConsumerExtended) and effect.consumer == consumer for effect in effects(other))
+        return any(isinstance(effect, LeaseExtension) and effect.consumer == consumer for effect in effects(other))
 
-    unanswered = [
+    operations = [
         replace(other, ended=None, status=0, reply=None) if overlap(other, operation) and is_extension(other) else other
         for other in history.operations
     ]
-    held = holdings(replace(history, operations=unanswered), ends_at_once=False)[consumer]
-    return any(write.value.is_nothing for write in held.possible(operation.began, operation.ended))
+    register = holdings(replace(history, operations=operations), expires_at_once=False)[consumer]
+    return any(write.value.is_nothing for write in register.possible(operation.began, operation.ended))

@@ -1,4 +1,4 @@
-"""Check of linearizability: whether each operation on an object can have taken effect at one point within its time.
+"""Check of linearizability: each operation on an object takes effect at one point in time between its start and end.
 
 A search over configurations: the state of the object, and the set of pending operations that have taken effect.  Events
 are processed in order, and an operation takes effect no earlier than the return of some operation requires
@@ -6,9 +6,9 @@ are processed in order, and an operation takes effect no earlier than the return
 search of Wing and Gong.  Only pending operations are remembered, so the effort grows with the length of the history,
 not with its square, and the event that leaves no configuration ends the shortest prefix that is not linearizable.
 
-Histories are checked for each object by itself.  For operations on one object each this is exact (P-compositionality,
-Horn and Kroening).  An operation on several objects may take effect on each at a different time, so a violation found
-is a violation, but the converse need not hold.
+Each object of a history is checked by itself.  This is exact if each operation is on one object (P-compositionality,
+Horn and Kroening).  An operation on several objects is allowed to take effect on each at a different time, so each
+violation found is real, but some may not be found.
 
 * J. M. Wing, C. Gong: Testing and verifying concurrent objects.  Journal of Parallel and Distributed Computing, 1993.
 * G. Lowe: Testing for linearizability.  Concurrency and Computation: Practice and Experience, 2017.
@@ -28,12 +28,12 @@ from enum import Enum
 from typing import Any, Protocol
 
 #: Steps of the model after which a search ends undecided: at least ``BOUND``, about 10 s of processor time, and
-#: ``BOUND_OF_EACH`` per operation.
-BOUND, BOUND_OF_EACH = 5_000_000, 1_000
+#: ``BOUND_PER_OPERATION`` per operation.
+BOUND, BOUND_PER_OPERATION = 5_000_000, 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
+class TimedCall:
     """An operation on one object.
 
     Attributes:
@@ -41,7 +41,7 @@ class Timed:
         began: In nanoseconds of the run.
         ended: None: the operation is open, and takes effect at any time after it began, or never.
         call: Input and output of the operation, for the model.
-        changes: Whether it changes some state.  Operations that only read are searched faster.
+        changes: Whether it may change the state.  Operations that only read are searched faster.
         optional: Whether it may have had no effect although it ended.
         joins: Whether it may take effect together with others that join, as one operation.
     """
@@ -58,7 +58,7 @@ class Timed:
 class Model(Protocol):
     """A sequential object.  The effect of an operation depends on ``call`` alone."""
 
-    def step(self, state: Any, operation: Timed, /, *joined: Timed) -> Iterable[Hashable]:
+    def step(self, state: Any, operation: TimedCall, /, *joined: TimedCall) -> Iterable[Hashable]:
         """Return the possible states of the object after the operation; empty if its response is impossible.
 
         Args:
@@ -81,7 +81,7 @@ class Verdict:
 
     Attributes:
         states: Possible states of the object after the last operation that could be explained.
-        impossible: Operation at whose return no configuration was left, or at which the search gave up.
+        impossible: Operation whose return no configuration explains, or at whose return the search gave up.
         pending: Other operations in progress at that time, without the open ones.
         prefix: Number of operations that had begun by then: the length of the shortest prefix that is not linearizable,
             in the order of beginnings.
@@ -89,8 +89,8 @@ class Verdict:
 
     outcome: Outcome
     states: Collection[Hashable]
-    impossible: Timed | None = None
-    pending: Sequence[Timed] = ()
+    impossible: TimedCall | None = None
+    pending: Sequence[TimedCall] = ()
     prefix: int = 0
 
 
@@ -98,7 +98,9 @@ class Verdict:
 _Configuration = tuple[Hashable, int]
 
 
-def check(operations: Iterable[Timed], model: Model, initial: Iterable[Hashable], bound: int | None = None) -> Verdict:
+def check(
+    operations: Iterable[TimedCall], model: Model, initial: Iterable[Hashable], bound: int | None = None
+) -> Verdict:
     """Search for an order of the operations that explains all responses.
 
     Args:
@@ -106,8 +108,8 @@ def check(operations: Iterable[Timed], model: Model, initial: Iterable[Hashable]
         initial: Possible states of the object at the beginning.
         bound: Maximum number of steps of the model; None: ``BOUND``, and more for a long history.
     """
-    relevant = [each for each in operations if each.changes or each.ended is not None]
-    bound = max(BOUND, BOUND_OF_EACH * len(relevant)) if bound is None else bound
+    relevant = [operation for operation in operations if operation.changes or operation.ended is not None]
+    bound = max(BOUND, BOUND_PER_OPERATION * len(relevant)) if bound is None else bound
     search = _Search(model, initial, bound)
     began = 0
     for operation, is_begin in _events(relevant):
@@ -120,15 +122,15 @@ def check(operations: Iterable[Timed], model: Model, initial: Iterable[Hashable]
     return Verdict(Outcome.LINEARIZABLE, search.states)
 
 
-def _events(operations: Iterable[Timed]) -> Iterator[tuple[Timed, bool]]:
+def _events(operations: Iterable[TimedCall]) -> Iterator[tuple[TimedCall, bool]]:
     """Yield the beginnings (True) and ends of operations in order; at the same time, beginnings first."""
     events = []
-    for count, each in enumerate(operations):
-        events.append((each.began, 0, count, each))
-        if each.ended is not None:
-            events.append((each.ended, 1, count, each))
-    for _, is_end, _, each in sorted(events, key=lambda event: event[:3]):
-        yield each, not is_end
+    for count, operation in enumerate(operations):
+        events.append((operation.began, 0, count, operation))
+        if operation.ended is not None:
+            events.append((operation.ended, 1, count, operation))
+    for _, is_end, _, operation in sorted(events, key=lambda event: event[:3]):
+        yield operation, not is_end
 
 
 class _Search:
@@ -140,7 +142,7 @@ class _Search:
         self._bound = bound
         self._configurations: set[_Configuration] = {(state, 0) for state in initial}
         #: Pending operations by their bits.
-        self._pending: dict[int, Timed] = {}
+        self._pending: dict[int, TimedCall] = {}
         self._bits: dict[int, int] = {}
         self._free: list[int] = []
         self._counter = itertools.count()
@@ -153,11 +155,11 @@ class _Search:
     def states(self) -> Collection[Hashable]:
         return {state for state, _ in self._configurations}
 
-    def others(self, operation: Timed) -> Sequence[Timed]:
+    def others(self, operation: TimedCall) -> Sequence[TimedCall]:
         """Return the other pending operations, without the open ones."""
-        return [each for each in self._pending.values() if each is not operation and each.ended is not None]
+        return [other for other in self._pending.values() if other is not operation and other.ended is not None]
 
-    def begin(self, operation: Timed) -> None:
+    def begin(self, operation: TimedCall) -> None:
         """Add an operation that begins."""
         bit = self._free.pop() if self._free else 1 << next(self._counter)
         self._pending[bit] = operation
@@ -168,7 +170,7 @@ class _Search:
         if operation.ended is None or operation.optional:
             self._optional |= bit
 
-    def end(self, operation: Timed) -> bool:
+    def end(self, operation: TimedCall) -> bool:
         """Process the return of an operation; return False if no configuration explains it, or at the bound."""
         bit = self._bits[id(operation)]
         explained = set(self._configurations) if operation.optional else set()
@@ -177,7 +179,7 @@ class _Search:
             return False
         self._configurations = self._minimal(self._without(bit, explained))
         # Open operations that have taken effect in every configuration are forgotten, too.
-        common = functools.reduce(operator.and_, (done for _, done in self._configurations), self._open)
+        common = functools.reduce(operator.and_, (effective for _, effective in self._configurations), self._open)
         while common:
             self._configurations = self._without(common & -common, self._configurations)
             common &= common - 1
@@ -194,54 +196,54 @@ class _Search:
         self._free.append(bit)
         self._open &= ~bit
         self._optional &= ~bit
-        return {(state, done & ~bit) for state, done in configurations}
+        return {(state, effective & ~bit) for state, effective in configurations}
 
     def _require(self, bit: int) -> set[_Configuration]:
         """Return the configurations in which the operation with this bit has just taken effect."""
         reached: set[_Configuration] = set()
-        seen = set(self._configurations)
-        unexplored = list(seen)
+        visited = set(self._configurations)
+        unexplored = list(visited)
         while unexplored and self.steps <= self._bound:
-            state, done = unexplored.pop()
-            if done & bit:
-                reached.add((state, done))
+            state, effective = unexplored.pop()
+            if effective & bit:
+                reached.add((state, effective))
                 continue
-            for after in self._successors(state, done):
-                if after not in seen:
-                    seen.add(after)
-                    unexplored.append(after)
+            for successor in self._successors(state, effective):
+                if successor not in visited:
+                    visited.add(successor)
+                    unexplored.append(successor)
         return reached
 
-    def _successors(self, state: Hashable, done: int) -> Iterable[_Configuration]:
+    def _successors(self, state: Hashable, effective: int) -> Iterable[_Configuration]:
         """Return the configurations after one more operation, or after several that join.
 
-        Of equal operations, the first to end takes effect first: exchanging it with another pending one excludes
-        nothing.  An operation that only reads, and reads just this state, takes effect at once.
+        Of equal operations, the first to end takes effect first; this excludes no order, because equal operations can
+        be exchanged.  An operation that only reads, and reads just this state, takes effect at once.
         """
         successors, joining = [], []
         for alike in self._alike.values():
-            bits = [bit for bit in alike if not done & bit]
+            bits = [bit for bit in alike if not effective & bit]
             if not bits:
                 continue
             operation = self._pending[bits[0]]
             states = self._step(state, operation)
             if bits[0] & self._optional:
                 # An optional operation without an effect need not have happened.
-                states = [after for after in states if after != state]
+                states = [successor for successor in states if successor != state]
             elif not operation.changes and states == [state]:
-                return [(state, done | bits[0])]
+                return [(state, effective | bits[0])]
             if operation.joins and states:
                 joining.append(bits)
             else:
-                successors += [(after, done | bits[0]) for after in states]
-        return [*successors, *self._joined(state, done, joining)]
+                successors += [(successor, effective | bits[0]) for successor in states]
+        return [*successors, *self._joined_successors(state, effective, joining)]
 
-    def _joined(
-        self, state: Hashable, done: int, joining: Sequence[Sequence[int]], chosen: Sequence[Sequence[int]] = ()
+    def _joined_successors(
+        self, state: Hashable, effective: int, joining: Sequence[Sequence[int]], chosen: Sequence[Sequence[int]] = ()
     ) -> Iterator[_Configuration]:
         """Yield the configurations after operations that join: of equal operations, any number of the first ones.
 
-        Optional operations are not joined to others, which would add nothing.
+        Optional operations are not joined to others: that would add no configuration.
 
         Args:
             joining: Bits of equal operations, for each kind that may be added to the chosen ones.
@@ -253,32 +255,34 @@ class _Search:
                 continue
             states = self._step(state, *(self._pending[bits[0]] for bits in together))
             if states:
-                for taken in itertools.product(*map(self._prefixes, together)):
-                    yield from ((after, functools.reduce(operator.or_, taken, done)) for after in states)
-                yield from self._joined(state, done, joining[number:], together)
+                for prefixes in itertools.product(*map(self._prefixes, together)):
+                    yield from (
+                        (successor, functools.reduce(operator.or_, prefixes, effective)) for successor in states
+                    )
+                yield from self._joined_successors(state, effective, joining[number:], together)
 
     def _prefixes(self, bits: Sequence[int]) -> Iterator[int]:
         """Yield the first of these operations, the first two, and so on, as far as they are not optional."""
         certain = itertools.takewhile(lambda bit: not bit & self._optional, bits[1:])
         return itertools.accumulate([bits[0], *certain], operator.or_)
 
-    def _step(self, state: Hashable, *operations: Timed) -> list[Hashable]:
+    def _step(self, state: Hashable, *operations: TimedCall) -> list[Hashable]:
         self.steps += 1
         return list(self._model.step(state, *operations))
 
     def _minimal(self, configurations: Iterable[_Configuration]) -> set[_Configuration]:
         """Drop configurations that differ from another only by additional optional operations."""
         groups: dict[_Configuration, list[int]] = {}
-        for state, done in sorted(configurations, key=lambda each: each[1].bit_count()):
-            kept = groups.setdefault((state, done & ~self._optional), [])
-            if not any(fewer & ~done == 0 for fewer in kept):
-                kept.append(done)
-        return {(state, done) for (state, _), kept in groups.items() for done in kept}
+        for state, effective in sorted(configurations, key=lambda configuration: configuration[1].bit_count()):
+            minimal = groups.setdefault((state, effective & ~self._optional), [])
+            if not any(fewer & ~effective == 0 for fewer in minimal):
+                minimal.append(effective)
+        return {(state, effective) for (state, _), minimal in groups.items() for effective in minimal}
 
 
-def _kind(operation: Timed) -> Hashable:
+def _kind(operation: TimedCall) -> Hashable:
     return operation.call, operation.optional
 
 
-def _end(operation: Timed) -> float:
+def _end(operation: TimedCall) -> float:
     return math.inf if operation.ended is None else operation.ended

@@ -1,7 +1,7 @@
 """Records of the Bare Metal API with their nodes, by the responses of a history.
 
-The response to a request for a node says ``allocating``, although the request is decided; a later read shows the
-result.
+The response to a request for a node shows the state ``allocating``, although the outcome is already decided; a later
+read shows it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ _ALLOCATIONS = "/baremetal/v1/allocations"
 
 
 def records(history: History) -> dict[str, Mapping[str, Any]]:
-    """Return the last shown state of the records that have a node or are in error, by uuid."""
+    """Return the last shown state of each record that has a node or is in error, by uuid."""
     return {
         document["uuid"]: document
-        for document in _shown(history)
+        for document in _shown_records(history)
         if document.get("node_uuid") or document.get("state") == "error"
     }
 
 
-def _shown(history: History) -> Iterator[Mapping[str, Any]]:
+def _shown_records(history: History) -> Iterator[Mapping[str, Any]]:
     for operation in history.operations:
         if operation.succeeded and isinstance(operation.reply, dict) and operation.path.startswith("/baremetal"):
             if "allocations" in operation.reply:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jepsen import catalogue
-from jepsen.history import FINAL, Event, History, Operation
+from jepsen.history import RUNNER, Event, History, Operation
 from jepsen.violation import Violation
 
 #: Seconds within which writes must be acknowledged, by the kind of process that a nemesis harms; for dedicated
@@ -21,8 +21,8 @@ class Recovery:
     """The period from an event until the next one begins or the clients end.
 
     Attributes:
-        seconds: From the event, or from its end if it pauses something, to the first acknowledgement of a write that
-            began later; None: there was none.
+        seconds: Time from the start of the event, or from its end if it pauses a process, to the first acknowledgement
+            of a write that began later; None: there was none.
         longest: Longest time without an acknowledged write, in seconds.
     """
 
@@ -34,14 +34,14 @@ class Recovery:
 def recoveries(history: History) -> list[Recovery]:
     """Return the recovery from each event, in the order in which the events began."""
     writes = sorted(acknowledged_writes(history), key=lambda write: write[1])
-    clients_end = max((operation.began for operation in history.operations if operation.process != FINAL), default=0)
+    clients_end = max((operation.began for operation in history.operations if operation.process != RUNNER), default=0)
     events = sorted(history.events, key=lambda event: event.began)
     ends = [*(event.began for event in events), clients_end][1:]
     return [_recovery(event, end, writes) for event, end in zip(events, ends, strict=True)]
 
 
 def slow(history: History) -> list[Violation]:
-    """Return the events after which writes were not acknowledged within the limits."""
+    """Return a violation for each event after which no write was acknowledged within the limit."""
     violations = []
     for recovery in recoveries(history):
         limit = LIMITS.get(catalogue.nemesis(recovery.event.nemesis).kills)
@@ -49,7 +49,8 @@ def slow(history: History) -> list[Violation]:
             continue
         time = "never" if recovery.seconds is None else f"after {recovery.seconds:.1f} s"
         at = recovery.event.began / _SECOND
-        sentence = f"{recovery.event.nemesis} at {at:.1f} s: writes are acknowledged {time}, the limit is {limit:.0f} s"
+        acknowledgement = f"the first write is acknowledged {time}, the limit is {limit:.0f} s"
+        sentence = f"{recovery.event.nemesis} at {at:.1f} s: {acknowledgement}"
         violations.append(Violation("recovery in time", sentence))
     return violations
 
@@ -63,7 +64,7 @@ def acknowledged_writes(history: History) -> Iterator[tuple[int, int]]:
 
 def is_write(operation: Operation) -> bool:
     """Whether the operation is a write of a client during the run."""
-    return operation.process != FINAL and operation.method != "GET"
+    return operation.process != RUNNER and operation.method != "GET"
 
 
 def _recovery(event: Event, end: int, writes: list[tuple[int, int]]) -> Recovery:

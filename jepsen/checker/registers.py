@@ -1,7 +1,7 @@
 """Possible values of a register, by the writes of a history alone: bounds that are never too narrow.
 
-A read returns the value of a write that began before the read ended, and that no other write has certainly replaced:
-one that began after the first write ended, and ended before the read began.  These are the values of a *regular*
+A read returns the value of a write that began before the read ended, and that has not certainly been replaced: no write
+began after it ended, and ended before the read began.  These are the values of a *regular*
 register (Lamport, "On interprocess communication", 1986); a linearizable register returns one of them.
 """
 
@@ -53,10 +53,10 @@ class Register(Generic[Value]):
         #: Latest beginning among the writes up to each one.
         self._latest = list(accumulate((write.began for write in self._ended), max))
         self._losses = [event for event in events if event.loses_tail]
-        #: The same for the writes that no loss may undo.
-        kept = (write.began if _is_kept(write, self._losses) else -math.inf for write in self._ended)
-        self._latest_kept = list(accumulate(kept, max))
-        self.every: Sequence[Write[Value]] = all_writes[1:]
+        #: The same, for only the writes that no loss may undo.
+        surviving = (write.began if _is_kept(write, self._losses) else -math.inf for write in self._ended)
+        self._latest_kept = list(accumulate(surviving, max))
+        self.writes: Sequence[Write[Value]] = all_writes[1:]
 
     def possible(self, began: float, ended: float) -> list[Write[Value]]:
         """Return the writes whose values a read in this period may return; the initial value is the first write."""
@@ -68,7 +68,7 @@ class Register(Generic[Value]):
     def changes(self) -> Sequence[float]:
         """Return the integer times from which on the possible values differ."""
         times: set[float] = {-math.inf}
-        for write in self.every:
+        for write in self.writes:
             times.add(write.began)
             if write.ended is not None:
                 times.add(write.ended + 1)
@@ -94,7 +94,7 @@ def _is_kept(write: Write[Any], losses: Iterable[Event]) -> bool:
 
 
 def kept_since(events: Iterable[Event], time: float) -> float:
-    """Return the time since which every acknowledged write is kept until ``time``."""
+    """Return the end of the last loss that began by ``time``; later writes are kept at least until ``time``."""
     healed = (
         math.inf if event.healed is None else event.healed
         for event in events

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from jepsen.history import FINAL, Event, History, Operation
+from jepsen.history import RUNNER, Event, History, Operation
 from jepsen.violation import Violation
 
 #: Text of a statement, a driver or Python in the body of an error.
@@ -18,8 +18,8 @@ _INTERNALS = re.compile(
 
 
 def replies(history: History) -> list[Violation]:
-    """Return responses that no client should get."""
-    return [*_failures(history), *_unexplained(history), *_leaks(history)]
+    """Return violations by responses that no client should get."""
+    return [*_failures(history), *_unexplained_losses(history), *_leaks(history)]
 
 
 def _failures(history: History) -> Iterator[Violation]:
@@ -32,15 +32,15 @@ def _failures(history: History) -> Iterator[Violation]:
             )
 
 
-def _unexplained(history: History) -> Iterator[Violation]:
+def _unexplained_losses(history: History) -> Iterator[Violation]:
     abandoned = abandoned_at(history.operations)
     for operation in history.operations:
         if not operation.answered and not any(
-            event.began <= abandoned[operation.number] and operation.began <= _loses_until(event)
+            event.began <= abandoned[operation.number] and operation.began <= _affects_until(event)
             for event in history.events
         ):
-            answer = f"{operation.status} {operation.detail}" if operation.status else "no reply"
-            sentence = f"{operation.method} {operation.path}: {answer}, but no nemesis was active shortly before"
+            response = f"{operation.status} {operation.detail}" if operation.status else "no response"
+            sentence = f"{operation.method} {operation.path}: {response}, but no nemesis was active shortly before"
             yield Violation("unavailable only around an event", sentence, (operation.number,))
 
 
@@ -51,7 +51,7 @@ def _leaks(history: History) -> Iterator[Violation]:
             yield Violation("no internals in error bodies", sentence, (operation.number,))
 
 
-def _loses_until(event: Event) -> float:
+def _affects_until(event: Event) -> float:
     return healed_at(event) + event.aftermath * 1e9 if event.spares is None else event.spares
 
 
@@ -68,7 +68,7 @@ def abandoned_at(operations: Sequence[Operation]) -> Mapping[int, float]:
     times: dict[int, float] = {}
     following: dict[int, float] = {}
     for operation in sorted(operations, key=lambda operation: operation.began, reverse=True):
-        next_began = math.inf if operation.process == FINAL else following.get(operation.process, math.inf)
+        next_began = math.inf if operation.process == RUNNER else following.get(operation.process, math.inf)
         times[operation.number] = next_began if operation.ended is None else operation.ended
         following[operation.process] = operation.began
     return times

@@ -31,7 +31,7 @@ def roots(history: History) -> Mapping[str, str]:
 
 
 def _root(provider: str, parents: Mapping[str, str | None]) -> str | None:
-    """Return None if the parent of an ancestor is uncertain."""
+    """Return the root of a provider; None if the parent of an ancestor is uncertain."""
     for _ in parents:
         if provider not in parents:
             break

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 
@@ -14,7 +13,7 @@ class Steps:
     """A step function."""
 
     def __init__(self, changes: Iterable[tuple[float, float]]) -> None:
-        """Sum up changes: pairs of a time and the increase of the value from then on.  The first value is 0."""
+        """Initialize the function from its changes: pairs of a time and the increase at that time.  It begins at 0."""
         ordered = sorted(changes)
         self.times = [time for time, _ in ordered]
         self._values = list(accumulate((change for _, change in ordered), initial=0.0))
@@ -24,7 +23,7 @@ class Steps:
         return self._values[bisect.bisect_right(self.times, time)]
 
     def times_within(self, began: float, ended: float) -> Iterator[float]:
-        """Yield times within an interval at which the function takes each of its values there."""
+        """Yield the beginning of an interval, and the times within it at which the function changes."""
         yield began
         first, last = bisect.bisect_right(self.times, began), bisect.bisect_right(self.times, ended)
         yield from self.times[first:last]
@@ -36,19 +35,15 @@ def changes(register: Register[Value], bound: Callable[[Sequence[Write[Value]]],
     Args:
         bound: Function of the writes whose values the register may have; for example the greatest amount.
     """
-    deltas, before = [], 0.0
+    deltas, previous = [], 0.0
     for time in register.changes():
         value = bound(register.possible(time, time))
-        if value != before:
-            deltas.append((time, value - before))
-            before = value
+        if value != previous:
+            deltas.append((time, value - previous))
+            previous = value
     return deltas
 
 
-def combined(functions: Iterable[Steps], began: float, ended: float) -> Sequence[float]:
-    """Return times within an interval between which none of the functions changes."""
+def combined_times(functions: Iterable[Steps], began: float, ended: float) -> Sequence[float]:
+    """Return the times within an interval at which a function changes, and the beginning of the interval."""
     return sorted({time for function in functions for time in function.times_within(began, ended)})
-
-
-#: Earlier than every time.
-BEGINNING = -math.inf

@@ -18,7 +18,7 @@ _UNCHANGED = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownProvider:
     """A provider in the response to a read."""
 
     uuid: str
@@ -27,18 +27,18 @@ class Shown:
 
 
 def trees(history: History) -> list[Violation]:
-    """Return the reads of trees, and the final state, that no history of the providers explains."""
+    """Return violations by reads of trees, and by the final state, that no order of the writes explains."""
     parents = _registers(history)
     violations = []
     for operation in history.operations:
-        shown = _shown(operation)
-        if shown is None or operation.ended is None:
+        providers = _shown_providers(operation)
+        if providers is None or operation.ended is None:
             continue
-        sentences = [*_roots(shown), *_parents(shown, parents, operation.began, operation.ended)]
-        if (named := _named_tree(operation)) is not None:
+        sentences = [*_roots(providers), *_parents(providers, parents, operation.began, operation.ended)]
+        if (named_provider := _named_tree(operation)) is not None:
             sentences += [
-                *_one_tree(shown, named),
-                *_acknowledged_children(shown, parents, operation.began, operation.ended),
+                *_one_tree(providers, named_provider),
+                *_acknowledged_children(providers, parents, operation.began, operation.ended),
             ]
         violations += [
             Violation(name, f"{operation.path}: {sentence}", (operation.number,)) for name, sentence in sentences
@@ -53,15 +53,15 @@ def trees(history: History) -> list[Violation]:
 Findings = Iterator[tuple[str, str]]
 
 
-def _roots(shown: Sequence[Shown]) -> Findings:
-    """Yield providers whose root is not the end of their parents, as far as the read shows these."""
+def _roots(providers: Sequence[ShownProvider]) -> Findings:
+    """Yield an error for each provider whose shown chain of parents has a cycle or leads to another root."""
     rule = "trees without cycles, with correct roots"
-    by_uuid = {provider.uuid: provider for provider in shown}
-    for provider in shown:
+    by_uuid = {provider.uuid: provider for provider in providers}
+    for provider in providers:
         path = [provider]
         while (parent := by_uuid.get(path[-1].parent or "")) is not None:
             if parent in path:
-                yield rule, f"{provider.uuid} is in a cycle: {' '.join(each.uuid for each in path)}"
+                yield rule, f"{provider.uuid} is in a cycle: {' '.join(member.uuid for member in path)}"
                 break
             path.append(parent)
         else:
@@ -72,22 +72,24 @@ def _roots(shown: Sequence[Shown]) -> Findings:
                 yield rule, f"{provider.uuid} has root {provider.root}, but its ancestor {top.uuid} has {top.root}"
 
 
-def _one_tree(shown: Sequence[Shown], named: str) -> Findings:
+def _one_tree(providers: Sequence[ShownProvider], named_provider: str) -> Findings:
     """Yield an error unless a read of a tree shows the named provider, one root, and the parents of all others."""
     rule = "a read shows one tree"
-    uuids = {provider.uuid for provider in shown}
-    if shown and named not in uuids:
-        yield rule, f"{named} is missing"
-    if len({provider.root for provider in shown}) > 1:
-        yield rule, f"several roots: {sorted({provider.root for provider in shown})}"
-    for provider in shown:
+    uuids = {provider.uuid for provider in providers}
+    if providers and named_provider not in uuids:
+        yield rule, f"{named_provider} is missing"
+    if len({provider.root for provider in providers}) > 1:
+        yield rule, f"several roots: {sorted({provider.root for provider in providers})}"
+    for provider in providers:
         if provider.parent is not None and provider.parent not in uuids:
             yield rule, f"{provider.uuid} is shown, but its parent {provider.parent} is missing"
 
 
-def _parents(shown: Sequence[Shown], parents: Mapping[str, Register[Any]], began: float, ended: float) -> Findings:
-    """Yield providers with a parent that no write gave them."""
-    for provider in shown:
+def _parents(
+    providers: Sequence[ShownProvider], parents: Mapping[str, Register[Any]], began: float, ended: float
+) -> Findings:
+    """Yield an error for each provider with a parent that no possible write has set."""
+    for provider in providers:
         if provider.uuid in parents:
             possible = {write.value for write in parents[provider.uuid].possible(began, ended)}
             if provider.parent not in possible:
@@ -95,10 +97,10 @@ def _parents(shown: Sequence[Shown], parents: Mapping[str, Register[Any]], began
 
 
 def _acknowledged_children(
-    shown: Sequence[Shown], parents: Mapping[str, Register[Any]], began: float, ended: float
+    providers: Sequence[ShownProvider], parents: Mapping[str, Register[Any]], began: float, ended: float
 ) -> Findings:
-    """Yield children acknowledged before the read began that are missing from the tree of their parent."""
-    uuids = {provider.uuid for provider in shown}
+    """Yield an error for each child that is missing, although its write was acknowledged and its parent is shown."""
+    uuids = {provider.uuid for provider in providers}
     for uuid, register in parents.items():
         possible = {write.value for write in register.possible(began, ended)}
         if uuid not in uuids and len(possible) == 1 and possible & uuids:
@@ -113,7 +115,7 @@ def _registers(history: History) -> dict[str, Register[Any]]:
     writes: dict[str, list[Write[Any]]] = defaultdict(list)
     created = set()
     for operation in history.operations:
-        if not (operation.succeeded or operation.is_open) or (write := _written(operation)) is None:
+        if not (operation.succeeded or operation.is_open) or (write := _parent_write(operation)) is None:
             continue
         uuid, parent = write
         if parent is not _UNCHANGED:
@@ -123,7 +125,7 @@ def _registers(history: History) -> dict[str, Register[Any]]:
     return {uuid: Register(ABSENT, writes[uuid], history.events) for uuid in created}
 
 
-def _written(operation: Operation) -> tuple[str, Any] | None:
+def _parent_write(operation: Operation) -> tuple[str, Any] | None:
     path = operation.path.strip("/").split("/")
     match operation.method, path:
         case "POST", ["resource_providers"] if "uuid" in operation.body:
@@ -135,8 +137,8 @@ def _written(operation: Operation) -> tuple[str, Any] | None:
     return None
 
 
-def _shown(operation: Operation) -> list[Shown] | None:
-    """Return the providers that a read shows with their parents; None if it is another read."""
+def _shown_providers(operation: Operation) -> list[ShownProvider] | None:
+    """Return the providers that a read shows with their parents; None for other operations."""
     path = operation.path.partition("?")[0].strip("/").split("/")
     if operation.method != "GET" or operation.status != 200:
         return None
@@ -147,16 +149,16 @@ def _shown(operation: Operation) -> list[Shown] | None:
             return _of_placement([operation.reply])
         case ["v1", "overview"]:
             return [
-                Shown(entry["uuid"], (entry["parent"] or {}).get("uuid"), entry["root"]["uuid"])
+                ShownProvider(entry["uuid"], (entry["parent"] or {}).get("uuid"), entry["root"]["uuid"])
                 for entry in operation.reply["providers"]
             ]
     return None
 
 
-def _of_placement(entries: Iterable[Mapping[str, Any]]) -> list[Shown] | None:
-    """Return None before version 1.14, which shows no trees."""
+def _of_placement(entries: Iterable[Mapping[str, Any]]) -> list[ShownProvider] | None:
+    """Return the providers in a response of the Placement API; None before version 1.14, which shows no trees."""
     return [
-        Shown(entry["uuid"], entry["parent_provider_uuid"], entry["root_provider_uuid"])
+        ShownProvider(entry["uuid"], entry["parent_provider_uuid"], entry["root_provider_uuid"])
         for entry in entries
         if "root_provider_uuid" in entry
     ] or None
@@ -170,10 +172,10 @@ def _named_tree(operation: Operation) -> str | None:
     return parameters[name][0] if parameters.keys() == {name} else None
 
 
-def _at_end(history: History) -> list[Shown]:
+def _at_end(history: History) -> list[ShownProvider]:
     rows = history.final.get("providers", ())
     uuids = {id_: uuid for id_, uuid, *_ in rows}
-    return [Shown(uuid, uuids.get(parent), uuids.get(root, str(root))) for _, uuid, _, parent, root in rows]
+    return [ShownProvider(uuid, uuids.get(parent), uuids.get(root, str(root))) for _, uuid, _, parent, root in rows]
 
 
 def _names(possible: Iterable[Any]) -> str:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from jepsen.checker import linearizable
-from jepsen.checker.linearizable import Model, Outcome, Timed
+from jepsen.checker.linearizable import Model, Outcome, TimedCall
 from jepsen.violation import Violation
 
-#: Operations that ended before and are shown with a violation.
-_BEFORE = 4
+#: Earlier operations named by a violation.
+_MAX_PRECEDING = 4
 #: States named in a sentence.
-_NAMED = 3
+_MAX_STATES = 3
 
 
 def judge(
-    kind: str, name: str, operations: Sequence[Timed], model: Model, initial: Iterable[Hashable]
+    kind: str, name: str, operations: Sequence[TimedCall], model: Model, initial: Iterable[Hashable]
 ) -> Iterator[Violation]:
-    """Yield a violation if no order of the operations on an object explains the responses, or none was found.
+    """Yield a violation if no order of the operations on an object explains the responses, or the search gave up.
 
     Args:
         kind: Kind of the object: the name of the check.
@@ -32,15 +32,19 @@ def judge(
         yield Violation(f"{kind}: undecided", sentence, [impossible.number], undecided=True)
         return
     states = sorted(map(str, verdict.states))
-    more = "" if len(states) <= _NAMED else f" or one of {len(states) - _NAMED} more"
-    sentence = f"{name}: it was {' or '.join(states[:_NAMED])}{more}; then {impossible.call} is impossible"
+    more = "" if len(states) <= _MAX_STATES else f" or one of {len(states) - _MAX_STATES} more"
+    sentence = f"{name}: it was {' or '.join(states[:_MAX_STATES])}{more}; then {impossible.call} is impossible"
     yield Violation(f"{kind}: linearizable", sentence, _numbers(operations, impossible, verdict.pending))
 
 
-def _numbers(operations: Iterable[Timed], impossible: Timed, pending: Iterable[Timed]) -> Sequence[int]:
+def _numbers(operations: Iterable[TimedCall], impossible: TimedCall, pending: Iterable[TimedCall]) -> Sequence[int]:
     """Return the numbers of the impossible operation, of concurrent ones, and of the last ones before it."""
     began = impossible.began
-    ended = [(each.ended, each.number) for each in operations if each.ended is not None and each.ended < began]
-    before = [number for _, number in sorted(ended)[-_BEFORE:]]
-    shown = {*before, *(each.number for each in pending), impossible.number}
-    return sorted(number for number in shown if number >= 0)
+    ended = [
+        (operation.ended, operation.number)
+        for operation in operations
+        if operation.ended is not None and operation.ended < began
+    ]
+    preceding = [number for _, number in sorted(ended)[-_MAX_PRECEDING:]]
+    numbers = {*preceding, *(operation.number for operation in pending), impossible.number}
+    return sorted(number for number in numbers if number >= 0)

@@ -12,20 +12,20 @@ from tests.servers import ServerProcess
 
 
 class Cluster:
-    """Services on one database; a context manager that starts and stops everything, and may raise servers.Missing.
+    """Base class: services on a database; a context manager that starts and stops all, and may raise servers.Missing.
 
     Attributes:
         name: Name on the command line.
         kind: Kind of database: "sqlite", "mariadb" or "postgresql".
-        shows_state: Whether it runs this service with a module that shows the index of each worker.
+        shows_state: Whether it runs this repository's service, whose rows and indices can be checked.
         services: Running services.
-        servers: Processes of the database; the first one is written to; empty for SQLite.
+        servers: Database servers, for pairs the primary first; empty for SQLite.
         proxies: Proxies between services and database, by name; empty for direct connections.
-        options: Options of the services by section, in addition to those of the cluster.
+        options: Options of the services, by section.
         module: Module that uWSGI imports; its ``application`` is the service.
-        environment: Environment variables of the services, in addition to those of this process.
-        tree: Directory with the packages of the services; None for this version.
-        lost_tail: Whether a run on it may have lost commits.
+        environment: Environment variables of the services, in addition to the environment of this process.
+        tree: Directory with the packages of an older version; None: the services run this version.
+        lost_tail: Whether a run on this cluster may have lost commits.
     """
 
     name: ClassVar[str]

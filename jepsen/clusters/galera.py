@@ -1,6 +1,6 @@
-"""Three nodes of Galera behind haproxy, which is configured by the sample etc/haproxy/galera.cfg.
+"""Three nodes of Galera behind haproxy, configured as in the sample etc/haproxy/galera.cfg.
 
-"galera": one node is written to and read, and the others take over if it fails.  "galera-all": the connections of each
+"galera": all connections go to one node, and the others take over if it fails.  "galera-all": the connections of each
 worker are spread over all nodes.
 """
 
@@ -27,13 +27,14 @@ from tests import children, galera_network, made, web_servers
 from tests.galera_network import Node
 
 NODES, SERVICES = 3, 2
+#: Seconds within which all nodes must be synced, and up for haproxy.
 _LIMIT = 60.0
 
 
 class Balancer:
     """A running haproxy whose master process can reload it; a context manager."""
 
-    def __init__(self, nodes: Sequence[Node], *, all_written: bool) -> None:
+    def __init__(self, nodes: Sequence[Node], *, uses_all_nodes: bool) -> None:
         self.port = children.free_port()
         self._directory = children.run_directory() / f"haproxy-{secrets.token_hex(4)}"
         self._directory.mkdir()
@@ -42,7 +43,7 @@ class Balancer:
             "bind 127.0.0.1:3306": f"bind 127.0.0.1:{self.port}",
             **{f"192.0.2.{20 + n}:3306": f"{node.url.host}:{node.port}" for n, node in enumerate(nodes, 1)},
         }
-        if all_written:
+        if uses_all_nodes:
             changes |= {"    stick-table type integer size 1\n    stick on int(1)\n": "", " backup\n": "\n"}
         self._configuration = self._directory / "haproxy.cfg"
         self._configuration.write_text(web_servers.fill_sample("haproxy/galera.cfg", changes))
@@ -58,21 +59,21 @@ class Balancer:
         self._child.stop()
 
     def restart(self) -> None:
-        """Kill it with all connections, and start it again."""
+        """Kill haproxy with all connections, and start it again."""
         self._child.kill()
         self.__enter__()
 
     def reload(self) -> None:
-        """Start another process with the same configuration; the old one serves its connections for some seconds."""
+        """Start another process with the same configuration; the old one keeps its connections for some seconds."""
         old = self._status()["Pid"]
         os.kill(self._child.pid, signal.SIGUSR2)
         self._child.wait_until(lambda: self._answers() and self._status()["Pid"] != old)
 
-    def up(self) -> int:
+    def nodes_up(self) -> int:
         """Return the number of nodes that are up."""
         return sum(row["status"].startswith("UP") for row in self._nodes())
 
-    def written(self) -> int:
+    def busiest_index(self) -> int:
         """Return the index of the node with the most connections."""
         rows = self._nodes()
         return max(range(len(rows)), key=lambda number: int(rows[number]["scur"]))
@@ -100,7 +101,7 @@ class Balancer:
 
 
 class Galera(Cluster):
-    """A cluster that writes to one node.
+    """A cluster with all connections to one node.
 
     Attributes:
         servers: The nodes, in the order of their numbers.
@@ -110,16 +111,16 @@ class Galera(Cluster):
 
     name = "galera"
     kind = "mariadb"
-    all_written: ClassVar[bool] = False
+    uses_all_nodes: ClassVar[bool] = False
 
     def _start(self, running: contextlib.ExitStack) -> None:
         self.nodes = running.enter_context(galera_network.cluster(NODES))
         self.servers = [*self.nodes.nodes]
-        self.balancer = running.enter_context(Balancer(self.nodes.nodes, all_written=self.all_written))
+        self.balancer = running.enter_context(Balancer(self.nodes.nodes, uses_all_nodes=self.uses_all_nodes))
         self.wait_until_complete()
         self._url = sa.make_url(self.servers[0].create_database())
         through = self._url.set(host="127.0.0.1", port=self.balancer.port).render_as_string(hide_password=False)
-        # Once and on one node, as docs/deployment.rst says: the lock of the schema does not exist on other nodes.
+        # The schema is created once, on one node, as docs/deployment.rst says: its lock does not exist on other nodes.
         if self.tree is None:  # an older version creates its schema itself; all its connections go to one node then
             with database.opened(self.database_url) as opened:
                 made.sync(opened.engine)
@@ -130,29 +131,29 @@ class Galera(Cluster):
     def wait_until_complete(self) -> None:
         """Wait until all nodes are synced, and up for haproxy.
 
-        Two of three nodes continue alone only while both are members of the group.  A paused node reports that it is
-        synced until it finds that the group has continued without it, so the nodes are polled repeatedly.
+        Without this, a second failure could leave no majority.  A paused node reports that it is synced until it
+        notices that the group has continued without it, so the nodes are polled repeatedly.
         """
         deadline = time.monotonic() + _LIMIT
         self.nodes.wait_until_complete()
-        while (up := self.balancer.up()) != NODES:
+        while (up := self.balancer.nodes_up()) != NODES:
             assert time.monotonic() < deadline, f"{up} nodes are up, not {NODES}"
             time.sleep(0.05)
             self.nodes.wait_until_complete()
 
     @property
-    def written(self) -> Node:
+    def busiest_node(self) -> Node:
         """The node with the most connections."""
-        return self.nodes.nodes[self.balancer.written()]
+        return self.nodes.nodes[self.balancer.busiest_index()]
 
     @property
     def database_url(self) -> str:
-        """The URL of the first node."""
+        """URL of the first node."""
         return self._url.render_as_string(hide_password=False)
 
 
 class GaleraAll(Galera):
-    """A cluster that writes to and reads from all nodes."""
+    """A cluster with connections to all nodes."""
 
     name = "galera-all"
-    all_written = True
+    uses_all_nodes = True

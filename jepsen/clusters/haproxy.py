@@ -10,8 +10,8 @@ from pathlib import Path
 
 #: Seconds within which a server must change its state.
 _LIMIT = 60.0
-#: Replies that confirm a command; other commands have an empty one.
-_DONE = ("port changed", "New server registered", "Server deleted")
+#: Replies that confirm a command; other successful commands have an empty reply.
+_CONFIRMATIONS = ("port changed", "New server registered", "Server deleted")
 
 
 class Haproxy:
@@ -29,12 +29,12 @@ class Haproxy:
                 return reply.read()
 
     def change(self, text: str) -> None:
-        """Run a command; raise AssertionError if it is refused."""
+        """Run a command; raise AssertionError if haproxy refuses it."""
         reply = self.command(text).strip()
-        assert not reply or any(words in reply for words in _DONE), reply
+        assert not reply or any(words in reply for words in _CONFIRMATIONS), reply
 
     def answers(self) -> bool:
-        """Whether it has begun to listen."""
+        """Whether haproxy accepts commands."""
         try:
             return "svname" in self.command("show stat")
         except OSError:
@@ -47,7 +47,7 @@ class Haproxy:
             assert time.monotonic() < deadline, f"{server} is {current}, not {state}"
             time.sleep(0.02)
 
-    def succeeded(self, server: str) -> int:
+    def successes(self, server: str) -> int:
         """Return the number of successful responses of the server."""
         return int(self._statistics(server)["hrsp_2xx"])
 

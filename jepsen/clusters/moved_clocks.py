@@ -12,10 +12,10 @@ from tests import children, faketime, servers
 SERVICES = 2
 
 
-class Simulated(Cluster):
+class SimulatedCluster(Cluster):
     """A cluster whose time moves only on demand; not in the catalogue.
 
-    SQLite has no clock and uses that of each process.
+    SQLite has no separate clock: it uses the clock of each service.
 
     Attributes:
         hours: Simulated hours since the start.
@@ -24,7 +24,7 @@ class Simulated(Cluster):
     name = "simulated"
 
     def __init__(self, kind: str) -> None:
-        # Workers would verify, and so repair, their indices after some hours.
+        # Otherwise workers would verify their indices after some hours, and so repair them.
         super().__init__({"placement": {"index_verify_interval": 0}})
         self.kind = kind  # type: ignore[misc]  # a class attribute in all other clusters
         self.hours = 0.0
@@ -32,7 +32,7 @@ class Simulated(Cluster):
         self._clocks = [faketime.Clock(directory / f"clock-{secrets.token_hex(4)}") for _ in range(SERVICES + 1)]
 
     def pass_hours(self, hours: float, suspended: int | None = None) -> None:
-        """Move all clocks, except that of a service whose host is suspended."""
+        """Move all clocks, except the clock of the service whose host is suspended, if any."""
         self.hours += hours
         for number, clock in enumerate(self._clocks):
             if number != suspended:
@@ -52,5 +52,5 @@ class Simulated(Cluster):
 
     @property
     def database_url(self) -> str:
-        """The URL of the server itself."""
+        """URL of the database itself."""
         return self._url

@@ -1,4 +1,4 @@
-"""Older versions of this repository, as directories with their packages."""
+"""Older versions of the service, unpacked from the commits of this repository."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODULE, _PAGE = "jepsen.older_application", "/jepsen/tree"
 
 
 class NoHistory(Exception):
-    """The clone lacks the older version; the text says why."""
+    """The clone lacks the older version; the message says why."""
 
 
 class NoRelease(Exception):
@@ -27,10 +27,10 @@ class NoRelease(Exception):
 
 def before_newest_migration() -> str:
     """Return the commit before the newest migration; raise NoHistory if the clone lacks it."""
-    added = _git("log", "--diff-filter=A", "--format=%H", "-1", "--", _MIGRATIONS).decode().strip()
-    if not added:
+    commit = _git("log", "--diff-filter=A", "--format=%H", "-1", "--", _MIGRATIONS).decode().strip()
+    if not commit:
         raise NoHistory("the clone is shallow: it lacks the commits of the migrations")
-    return f"{added}^"
+    return f"{commit}^"
 
 
 def last_release() -> str:
@@ -49,7 +49,7 @@ def tree(commit: str, directory: Path) -> Path:
     return directory
 
 
-def served(url: str) -> Path:
+def directory_of_service(url: str) -> Path:
     """Return the directory of the packages that a service of an older version reports."""
     with urllib.request.urlopen(f"{url}{_PAGE}", timeout=PATIENCE) as reply:
         return Path(reply.read().decode())
@@ -57,9 +57,9 @@ def served(url: str) -> Path:
 
 def _git(*arguments: str) -> bytes:
     try:
-        done = subprocess.run(["git", "-C", str(ROOT), *arguments], check=True, capture_output=True)
+        process = subprocess.run(["git", "-C", str(ROOT), *arguments], check=True, capture_output=True)
     except OSError as error:
         raise NoHistory(f"git is not installed: {error}") from error
     except subprocess.CalledProcessError as error:
         raise NoHistory(f"git {arguments[0]}: {error.stderr.decode().strip()}") from error
-    return done.stdout
+    return process.stdout

@@ -1,4 +1,4 @@
-"""Services of another implementation, run by a command: their responses are checked, but not their tables.
+"""Services of another implementation, run by a command; their responses are checked, but not their tables.
 
     python -m jepsen run --cluster other-mariadb --command 'serve --port {port} --database {database}' ...
 

@@ -1,7 +1,7 @@
 """A primary and its replica behind haproxy, with asynchronous or synchronous replication.
 
-A failover to an asynchronous replica may lose the last commits; the synchronous variants wait for the replica at each
-COMMIT.  Services connect to haproxy, which asks both servers which of them takes writes.
+A failover to an asynchronous replica may lose the last commits; in the synchronous variants, each COMMIT waits for the
+replica.  Services connect to haproxy, whose health checks find the server that takes writes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SERVICES = 2
 
 
 class Pair(Cluster):
-    """Base class of the four clusters.
+    """Base class of clusters with a primary and a replica.
 
     Attributes:
         servers: The primary, then the replica; a role change reorders them.
@@ -48,7 +48,7 @@ class Pair(Cluster):
 
     @property
     def database_url(self) -> str:
-        """The URL of the primary itself."""
+        """URL of the primary itself."""
         return self._url.set(port=self.servers[0].port).render_as_string(hide_password=False)
 
     def _start_servers(self, running: contextlib.ExitStack) -> None:

@@ -26,8 +26,8 @@ _SLOT = "replica"
 _NO_SUCH_GTID = 1236
 
 
-class Replicated(Protocol):
-    """An operator's commands for a server that has, or is, a replica."""
+class ReplicatedServer(Protocol):
+    """A database server that is a primary or a replica, with an operator's commands."""
 
     directory: Path
     port: int
@@ -40,19 +40,19 @@ class Replicated(Protocol):
         """Create a database; return its URL on this server, for an unprivileged user."""
 
     def takes_writes(self) -> bool:
-        """Whether it is the primary; raise OperationalError if it does not answer."""
+        """Whether this server is the primary; raise OperationalError if it does not respond."""
 
     def demote(self) -> None:
         """Refuse further writes, even in open sessions, and wait until those in progress have ended."""
 
     def promote(self) -> None:
-        """Apply everything received, and take writes."""
+        """Apply all commits received, and take writes."""
 
     def wait_for(self, primary: Any) -> None:
         """Wait until this server has applied all commits of the primary, which is demoted."""
 
     def begin_as_copy(self, primary: Any, through: int) -> None:
-        """Start as a replica of the primary, in an empty directory, through the port ``through``."""
+        """Start as a replica of the primary, in a new directory, through the port ``through``."""
 
     def follow(self, primary: Any, through: int) -> None:
         """Become a replica of the primary, and discard any commits that the primary lacks.
@@ -125,14 +125,14 @@ class MariaDB(servers.MariaDB):
 
     def promote(self) -> None:
         self._administer("STOP SLAVE IO_THREAD")
-        _wait_until(self._has_applied_what_it_received)
+        _wait_until(self._has_applied_relay_log)
         self._administer("STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = 0")
         self._read_only = False
 
     def wait_for(self, primary: MariaDB) -> None:
-        [[reached]] = primary._administer("SELECT @@global.gtid_binlog_pos")
-        [[result]] = self._administer(f"SELECT MASTER_GTID_WAIT('{reached}', {_LIMIT})")
-        assert result == 0, f"the replica is not at {reached}: {self._status()}"
+        [[position]] = primary._administer("SELECT @@global.gtid_binlog_pos")
+        [[result]] = self._administer(f"SELECT MASTER_GTID_WAIT('{position}', {_LIMIT})")
+        assert result == 0, f"the replica is not at {position}: {self._status()}"
 
     def begin_as_copy(self, primary: MariaDB, through: int) -> None:
         primary.stop()
@@ -155,7 +155,7 @@ class MariaDB(servers.MariaDB):
     def _replicate(self, through: int, *more: str) -> bool:
         """Start replication; return whether the primary's log continues where this server's ends."""
         source = f"MASTER_HOST = '127.0.0.1', MASTER_PORT = {through}, MASTER_USER = 'placement'"
-        how = ", ".join(
+        settings = ", ".join(
             [
                 source,
                 f"MASTER_PASSWORD = '{self.password}'",
@@ -164,7 +164,7 @@ class MariaDB(servers.MariaDB):
                 *more,
             ]
         )
-        self._administer(f"CHANGE MASTER TO {how}", "START SLAVE")
+        self._administer(f"CHANGE MASTER TO {settings}", "START SLAVE")
         _wait_until(
             lambda: self._status()["Slave_IO_Running"] == "Yes" or self._status()["Last_IO_Errno"] == _NO_SUCH_GTID
         )
@@ -188,10 +188,10 @@ class MariaDB(servers.MariaDB):
         [row] = self._administer("SHOW SLAVE STATUS")
         return dict(row._mapping)
 
-    def _has_applied_what_it_received(self) -> bool:
+    def _has_applied_relay_log(self) -> bool:
         status = self._status()
         assert not status["Last_SQL_Errno"], status["Last_SQL_Error"]
-        # Positions do not tell: the last transaction may have arrived in part.
+        # Positions are no proof: the last transaction may have arrived in part.
         return str(status["Slave_SQL_Running_State"]).startswith("Slave has read all relay log")
 
 
@@ -234,8 +234,8 @@ class PostgreSQL(servers.PostgreSQL):
         self._source = 0
 
     def wait_for(self, primary: PostgreSQL) -> None:
-        [[reached]] = primary._administer("SELECT pg_current_wal_flush_lsn()")
-        _wait_until(lambda: self._administer(f"SELECT pg_last_wal_replay_lsn() >= '{reached}'")[0][0])
+        [[position]] = primary._administer("SELECT pg_current_wal_flush_lsn()")
+        _wait_until(lambda: self._administer(f"SELECT pg_last_wal_replay_lsn() >= '{position}'")[0][0])
 
     def begin_as_copy(self, primary: PostgreSQL, through: int) -> None:
         primary._administer(f"SELECT pg_create_physical_replication_slot('{_SLOT}', true)")

@@ -1,4 +1,4 @@
-"""haproxy in front of a primary and its replica, by the sample etc/haproxy/database.cfg, with its health checks."""
+"""haproxy in front of a primary and its replica, as in the sample etc/haproxy/database.cfg, with its health checks."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from types import TracebackType
 import sqlalchemy as sa
 
 from jepsen.clusters.haproxy import Haproxy
-from jepsen.clusters.replicas import Replicated
+from jepsen.clusters.replicas import ReplicatedServer
 from tests import children, web_servers
 
 
 class RoleReport:
     """An HTTP server that responds to ``GET /primary`` with 200 if a database server takes writes, as Patroni does."""
 
-    def __init__(self, server: Replicated) -> None:
+    def __init__(self, server: ReplicatedServer) -> None:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 self.send_response(200 if takes_writes(server) else 503)
@@ -40,8 +40,8 @@ class RoleReport:
         self._server.server_close()
 
 
-def takes_writes(server: Replicated) -> bool:
-    """Whether the server answers and is the primary."""
+def takes_writes(server: ReplicatedServer) -> bool:
+    """Whether the server responds and is the primary."""
     try:
         return server.takes_writes()
     except sa.exc.DBAPIError:
@@ -51,7 +51,7 @@ def takes_writes(server: Replicated) -> bool:
 class Router:
     """A running haproxy that sends connections to the server that takes writes; a context manager."""
 
-    def __init__(self, servers: Sequence[Replicated], reports: Sequence[RoleReport]) -> None:
+    def __init__(self, servers: Sequence[ReplicatedServer], reports: Sequence[RoleReport]) -> None:
         self.port = children.free_port()
         self._names = {server.port: f"database/database{number}" for number, server in enumerate(servers, 1)}
         directory = children.run_directory() / f"router-{secrets.token_hex(4)}"
@@ -84,16 +84,16 @@ class Router:
     ) -> None:
         self._child.stop()
 
-    def wait_for(self, server: Replicated, state: str) -> None:
+    def wait_for(self, server: ReplicatedServer, state: str) -> None:
         """Wait until the server is in this state, such as "UP" or "DOWN"."""
         self._haproxy.wait_for(self._names[server.port], state)
 
-    def keep_open_sessions(self, server: Replicated) -> None:
-        """Send no new connections to the server, but keep open ones, whatever its role."""
+    def keep_open_sessions(self, server: ReplicatedServer) -> None:
+        """Send no new connections to the server, but keep the open ones even if it becomes a replica."""
         self._haproxy.command(f"disable health {self._names[server.port]}")
         self._haproxy.command(f"set server {self._names[server.port]} state drain")
 
-    def end_open_sessions(self, server: Replicated) -> None:
+    def end_open_sessions(self, server: ReplicatedServer) -> None:
         """Undo ``keep_open_sessions``: sessions end because the server is a replica."""
         self._haproxy.command(f"enable health {self._names[server.port]}")
         self.wait_for(server, "DOWN")

@@ -1,4 +1,4 @@
-"""The services of a cluster, under uWSGI with several workers and threads, as docs/deployment.rst runs them."""
+"""The services of a cluster, under uWSGI with several workers and threads, as docs/deployment.rst describes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORKERS, THREADS = 2, 4
 def service(cluster: Cluster, database_url: str) -> Iterator[Service]:
     """Run a service with the cluster's options, module and environment; raise servers.Missing if uWSGI is missing.
 
-    Other options have their defaults, including timeouts, so that clients see the behavior of a deployment.
+    Other options, including timeouts, keep their defaults, so that clients see the behavior of a deployment.
     """
     flags = ("--lazy-apps", "--enable-threads", "--threads", str(THREADS))
     with running.uwsgi(

@@ -27,12 +27,12 @@ class SQLite(Cluster):
 
     @property
     def database_url(self) -> str:
-        """The URL of the file."""
+        """URL of the file."""
         return self._url
 
 
 class Server(Cluster):
-    """Base class of clusters with a server; ``proxies`` contains one per service: "service 0", "service 1"."""
+    """Base class of clusters with one server; ``proxies`` contains one per service: "service 0", "service 1"."""
 
     serve = service
 
@@ -48,7 +48,7 @@ class Server(Cluster):
 
     @property
     def database_url(self) -> str:
-        """The URL of the server itself."""
+        """URL of the server itself."""
         return self._url
 
 

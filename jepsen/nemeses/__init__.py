@@ -1,1 +1,1 @@
-"""Nemeses: each does one kind of harm to a cluster, and undoes it."""
+"""Nemeses: each harms a cluster in one way, and undoes the harm."""

@@ -1,4 +1,4 @@
-"""Clocks of a service or the database that jump by hours, forward or backward, and back."""
+"""Jumps of the clock of a service or the database, by hours, forward or backward, and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HOUR = 3600
 
 
 class _ClockJump(Nemesis):
-    """Base class: restart a process with a clock that then jumps, and restart it again at the end."""
+    """Base class of clock jumps; the process is restarted before, for a clock that can jump, and at the end."""
 
     seconds = 3.0
 
@@ -26,7 +26,7 @@ class _ClockJump(Nemesis):
         process, detail = self._choose(cluster, rng)
         clock = faketime.Clock(children.run_directory() / f"clock-{rng.getrandbits(32):x}")
         hours = rng.choice((-1, 1)) * rng.randint(1, 48)
-        before = dict(process.environment)
+        environment = dict(process.environment)
         process.environment.update(clock.environment())
         try:
             process.restart()
@@ -34,7 +34,7 @@ class _ClockJump(Nemesis):
             yield {"hours": hours, **detail}
             clock.set(0)
         finally:
-            process.environment = before
+            process.environment = environment
             process.restart()
 
     def _choose(self, cluster: Cluster, rng: random.Random) -> tuple[Service | ServerProcess, dict[str, Any]]:
@@ -42,7 +42,7 @@ class _ClockJump(Nemesis):
 
 
 class ServiceClock(_ClockJump):
-    """Move the clock of a service; the database, whose clock decides on leases, is unaffected except with SQLite."""
+    """A jump of a service's clock; leases depend on the database's clock, which jumps only with SQLite."""
 
     name = "service-clock"
     kills = "worker"
@@ -56,7 +56,7 @@ class ServiceClock(_ClockJump):
 
 
 class DatabaseClock(_ClockJump):
-    """Move the clock of the server that is written to."""
+    """A jump of the clock of the server that the services write to."""
 
     name = "database-clock"
     kills = "database"

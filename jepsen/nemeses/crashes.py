@@ -1,6 +1,6 @@
-"""Crashes that restore the database's files of some seconds before.
+"""Crashes that restore the database's files from some seconds before.
 
-The result is that of a server that does not flush its log at each COMMIT, of a disk that ignores flushes, or of a
+The same happens with a server that does not flush its log at each COMMIT, with a disk that ignores flushes, or with a
 virtual machine that is reset to a snapshot.
 """
 
@@ -23,9 +23,9 @@ from tests.servers import ServerProcess
 
 
 class LoseTail(Nemesis):
-    """Kill the database, and lose the commits of the seconds before.
+    """A kill of the database that loses the commits of the seconds before.
 
-    The kill is at the end of the harm, from which the recovery time counts.
+    The kill comes at the end of the harm, so the recovery time counts from there.
     """
 
     name = "lose-tail"
@@ -39,32 +39,32 @@ class LoseTail(Nemesis):
 
     @contextlib.contextmanager
     def harm(self, cluster: Cluster, rng: random.Random) -> Iterator[dict[str, Any]]:
-        with _set_back(cluster.servers[0]) if cluster.servers else _power_cut(cluster):
+        with _restore_files(cluster.servers[0]) if cluster.servers else _power_cut(cluster):
             yield {}
 
 
 @contextlib.contextmanager
-def _set_back(server: ServerProcess) -> Iterator[None]:
-    """At the end of the block, kill the server and start it with the files from the beginning of the block."""
-    kept = server.directory.with_name(f"{server.directory.name}-kept")
+def _restore_files(server: ServerProcess) -> Iterator[None]:
+    """At the end of the block, kill the server, and start it with its files from the beginning of the block."""
+    copy = server.directory.with_name(f"{server.directory.name}-kept")
     with server.frozen():
-        subprocess.run(["cp", "--archive", str(server.directory), str(kept)], check=True)
+        subprocess.run(["cp", "--archive", str(server.directory), str(copy)], check=True)
     try:
         yield
     finally:
         server.kill()
         shutil.rmtree(server.directory)
-        kept.rename(server.directory)
+        copy.rename(server.directory)
         server.start()
 
 
 @contextlib.contextmanager
 def _power_cut(cluster: Cluster) -> Iterator[None]:
-    """At the end of the block, kill all services and start them with the file from the beginning of the block."""
+    """At the end of the block, kill all services, and start them with the file from the beginning of the block."""
     path = Path(str(sa.make_url(cluster.database_url).database))
-    kept = path.with_name(f"{path.name}-kept")
-    with contextlib.closing(sqlite3.connect(path)) as live, contextlib.closing(sqlite3.connect(kept)) as copy:
-        live.backup(copy)
+    copy = path.with_name(f"{path.name}-kept")
+    with contextlib.closing(sqlite3.connect(path)) as source, contextlib.closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
     try:
         yield
     finally:
@@ -72,6 +72,6 @@ def _power_cut(cluster: Cluster) -> Iterator[None]:
             service.kill()
         for suffix in ("-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
-        kept.replace(path)
+        copy.replace(path)
         for service in cluster.services:
             service.start()

@@ -1,4 +1,4 @@
-"""Hosts of the service that are added, removed, killed and upgraded.
+"""Hosts of the service that are added, removed, restarted, killed and upgraded.
 
 Orderly changes lose no request: a host is stopped once it has responded to all its requests.
 """
@@ -16,13 +16,15 @@ from typing import Any
 
 from jepsen.clusters import older_version
 from jepsen.clusters.cluster import Cluster
-from jepsen.clusters.hosts import Hosts, named
+from jepsen.clusters.hosts import Hosts, server_name
 from jepsen.nemeses.nemesis import Nemesis
 from tests import children
 from tests.running import ROOT
 
 
 class _HostNemesis(Nemesis):
+    """Base class of changes of hosts that all run this version."""
+
     seconds = 0.0
 
     def applies_to(self, cluster: Cluster) -> bool:
@@ -30,7 +32,7 @@ class _HostNemesis(Nemesis):
 
 
 class RollingRestart(_HostNemesis):
-    """Drain, stop, start and return each host in turn."""
+    """A restart of each host in turn, once it is drained."""
 
     name = "restart-hosts"
     loses = "none"
@@ -44,7 +46,7 @@ class RollingRestart(_HostNemesis):
 
 
 class AddAndRemoveHost(_HostNemesis):
-    """Add a host for a time, then drain and remove it."""
+    """An additional host, drained and removed after some time."""
 
     name = "add-and-remove-host"
     loses = "none"
@@ -58,7 +60,7 @@ class AddAndRemoveHost(_HostNemesis):
 
 
 class KilledHost(_HostNemesis):
-    """Kill all processes of a host; its requests in flight are lost, and new ones go to another host."""
+    """A kill of all processes of a host: its requests in flight are lost, and new ones go to another host."""
 
     name = "kill-host"
     kills = "worker"
@@ -69,12 +71,12 @@ class KilledHost(_HostNemesis):
         number = rng.randrange(len(cluster.services))
         cluster.services[number].kill()
         yield {"host": number}
-        cluster.haproxy.wait_for(named(number), "DOWN")
+        cluster.haproxy.wait_for(server_name(number), "DOWN")
         cluster.put_back(number)
 
 
 class RollingUpgrade(_HostNemesis):
-    """Run ``placement-manage db sync`` with the older services running, upgrade each host in turn, then revert one."""
+    """``placement-manage db sync`` under running older services, an upgrade of each host in turn, and one reversal."""
 
     name = "upgrade-hosts"
     loses = "none"
@@ -92,21 +94,23 @@ class RollingUpgrade(_HostNemesis):
         }
         command = [sys.executable, "-m", "placement.cmd.manage", "db", "sync"]
         subprocess.run(command, env=environment, check=True, capture_output=True)
-        present = (None, "jepsen.application")
+        this_version = (None, "jepsen.application")
         for number in range(len(cluster.services)):
-            _replace(cluster, number, *present)  # both versions serve in between
+            _replace(cluster, number, *this_version)  # both versions serve in between
         # Also start the older version on the newer schema.
         _replace(cluster, 0, cluster.tree, cluster.module)
-        begun = cluster.haproxy.succeeded(named(0))
-        children.until(lambda: cluster.haproxy.succeeded(named(0)) > begun, "the older version gets no requests")
-        yield {"tree": str(older_version.served(cluster.services[0].url))}
-        _replace(cluster, 0, *present)
+        successes = cluster.haproxy.successes(server_name(0))
+        children.until(
+            lambda: cluster.haproxy.successes(server_name(0)) > successes, "the older version gets no requests"
+        )
+        yield {"tree": str(older_version.directory_of_service(cluster.services[0].url))}
+        _replace(cluster, 0, *this_version)
 
 
 def _replace(cluster: Hosts, number: int, tree: Path | None, module: str) -> None:
     """Drain a host, and run the version in another directory on it."""
     cluster.drain(number)
-    older = cluster.tree, cluster.module
+    previous = cluster.tree, cluster.module
     cluster.tree, cluster.module = tree, module
     cluster.put_back(number)
-    cluster.tree, cluster.module = older
+    cluster.tree, cluster.module = previous

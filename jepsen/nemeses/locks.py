@@ -1,4 +1,4 @@
-"""Locks held by a foreign transaction, for less time than requests wait for them."""
+"""Locks of a foreign transaction, released before the requests that wait for them time out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STATEMENTS = {
 
 
 class LockRows(Nemesis):
-    """Lock a table against changes, including new rows; reads continue."""
+    """A lock of a table against changes, including new rows; reads continue."""
 
     name = "lock-rows"
     seconds = 3.0
@@ -47,7 +47,7 @@ class LockRows(Nemesis):
 
 
 def _lock(session: sa.Connection, statement: str) -> None:
-    """Wait until the locks are held, and retry after a deadlock with the service."""
+    """Get the locks, and retry after a deadlock with the service."""
     deadline = time.monotonic() + _LIMIT
     while True:
         try:

@@ -16,16 +16,16 @@ class Nemesis:
 
     Attributes:
         name: Name on the command line and in the history, such as "kill-worker".
-        kills: Kind of process that it ends or stops, and so the limit on the recovery time: "worker" (3 s), "database"
-            or "node" (10 s), or "" if writes always succeed somewhere.
-        pauses: Whether the stopped process continues when the harm is undone; the recovery time then counts from there.
+        kills: Kind of process that it ends or stops, which determines the limit on the recovery time: "worker" (3 s),
+            "database" or "node" (10 s), or "" without a limit.
+        pauses: Whether the recovery time counts from the end of the harm, as for a stopped process that then continues.
         loses_tail: Whether the last commits may be lost.
         keeps_earlier: Whether writes acknowledged before the harm began survive such a loss.
-        shows_past: Whether reads and refusals may be stale meanwhile; such responses are left out of the history.
+        shows_past: Whether reads and refusals may be stale meanwhile; the history omits such responses.
         seconds: Duration of the harm; 0: it happens at once.
         aftermath: Seconds after the harm in which requests may still be refused.
-        loses: Requests that may be refused or get no response: "all", until the end of ``aftermath``; those "in
-            flight", which began before the harm was done; or "none".
+        loses: Requests that may be refused or get no response: "all" until the end of ``aftermath``; those "in flight",
+            which began before the harm was complete; or "none".
     """
 
     name: ClassVar[str]
@@ -39,7 +39,7 @@ class Nemesis:
     loses: ClassVar[Literal["all", "in flight", "none"]] = "all"
 
     def applies_to(self, cluster: Cluster) -> bool:
-        """Whether the cluster has the part that it harms."""
+        """Whether the cluster has the part that this nemesis harms."""
         raise NotImplementedError
 
     @contextlib.contextmanager

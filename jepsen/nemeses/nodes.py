@@ -17,7 +17,7 @@ from tests.namespaces import CLIENTS, GROUP
 
 
 class GaleraNemesis(Nemesis):
-    """Base class of harm to a Galera cluster, which is complete again at its end."""
+    """Base class of harm to a Galera cluster, which ends once all nodes are synced again."""
 
     aftermath = 0.0
 
@@ -38,18 +38,18 @@ class GaleraNemesis(Nemesis):
 
 
 class NodeNemesis(GaleraNemesis):
-    """Base class of harm to one node: the one that is written to or, with equal probability, another."""
+    """Base class of harm to one node: the one with the connections or, with equal probability, another."""
 
     kills = "node"
     seconds = 8.0
 
     @contextlib.contextmanager
     def _harm(self, cluster: Galera, rng: random.Random) -> Iterator[dict[str, Any]]:
-        written = cluster.written
-        others = [node for node in cluster.nodes.nodes if node is not written]
-        node = rng.choice([written, rng.choice(others)])
+        busiest = cluster.busiest_node
+        others = [node for node in cluster.nodes.nodes if node is not busiest]
+        node = rng.choice([busiest, rng.choice(others)])
         with self._harm_node(cluster, node, rng):
-            yield {"node": node.name, "written": node is written}
+            yield {"node": node.name, "written": node is busiest}
 
     @contextlib.contextmanager
     def _harm_node(self, cluster: Galera, node: Node, rng: random.Random) -> Iterator[None]:
@@ -70,7 +70,7 @@ class KillNode(NodeNemesis):
 
 
 class PauseNode(NodeNemesis):
-    """SIGSTOP a node, which is expelled, and finds itself outside the group when it continues."""
+    """A SIGSTOP of a node until the others expel it."""
 
     name = "pause-node"
 
@@ -81,7 +81,7 @@ class PauseNode(NodeNemesis):
 
 
 class PauseNodeBriefly(PauseNode):
-    """Pause a node for about the time until the others expel it, so that it may continue before it notices."""
+    """A SIGSTOP of a node for about the time until the others expel it, so that it may continue before or after."""
 
     name = "pause-node-briefly"
     seconds = 0.0
@@ -95,7 +95,7 @@ class PauseNodeBriefly(PauseNode):
 
 
 class PartitionNode(NodeNemesis):
-    """Separate a node from the other nodes, but not from the services and haproxy."""
+    """A partition between a node and the other nodes, but not between it and the services and haproxy."""
 
     name = "partition-node"
     networks: ClassVar[Sequence[str]] = (GROUP,)
@@ -107,14 +107,14 @@ class PartitionNode(NodeNemesis):
 
 
 class IsolateNode(PartitionNode):
-    """Separate a node from the other nodes, the services and haproxy."""
+    """A partition between a node and the other nodes, the services and haproxy."""
 
     name = "isolate-node"
     networks = (CLIENTS, GROUP)
 
 
 class KillAllNodes(GaleraNemesis):
-    """Kill all nodes at once; the most advanced one bootstraps a new group, and the others join it."""
+    """A kill of all nodes at once; the most advanced one bootstraps a new group, and the others join it."""
 
     name = "kill-all-nodes"
     kills = "database"
@@ -131,7 +131,7 @@ class KillAllNodes(GaleraNemesis):
 
 
 class RestartNodes(GaleraNemesis):
-    """Restart each node in turn, once the one before is synced, as for an upgrade."""
+    """A restart of each node in turn, once the previous one is synced, as for an upgrade."""
 
     name = "restart-nodes"
     kills = "node"
@@ -147,7 +147,7 @@ class RestartNodes(GaleraNemesis):
 
 
 class RestartBalancer(GaleraNemesis):
-    """Kill haproxy with all connections, and start it again."""
+    """A kill of haproxy with all its connections, and a new start."""
 
     name = "restart-haproxy"
     kills = "node"
@@ -160,7 +160,7 @@ class RestartBalancer(GaleraNemesis):
 
 
 class ReloadBalancer(GaleraNemesis):
-    """Replace haproxy by another process; the old one ends its connections some seconds later."""
+    """A replacement of haproxy by another process; the old one ends its connections some seconds later."""
 
     name = "reload-haproxy"
     kills = "node"

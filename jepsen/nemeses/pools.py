@@ -1,4 +1,4 @@
-"""Shortages of database connections: a pool of size one, and a foreign client that takes all connections."""
+"""Shortages of database connections: pools of size one, and a foreign client that takes all connections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from jepsen.clusters.cluster import Cluster
 from jepsen.nemeses.nemesis import Nemesis
 
-_ONE = {"max_pool_size": "1", "max_overflow": "0", "pool_timeout": "5"}
+_SINGLE_CONNECTION = {"max_pool_size": "1", "max_overflow": "0", "pool_timeout": "5"}
 #: Statements: id of this session, ids of all sessions on this database, and termination of a session.
 _SESSIONS = {
     "mariadb": (
@@ -28,12 +28,12 @@ _SESSIONS = {
         "SELECT pg_terminate_backend({session})",
     ),
 }
-#: Rounds of ending other sessions: the services open new ones meanwhile.
+#: Rounds in which other sessions are ended, because the services open new ones meanwhile.
 _ROUNDS = 3
 
 
 class PoolOfOne(Nemesis):
-    """Restart a service with one connection per pool, for which its threads wait; restart it again at the end."""
+    """A service with one connection per pool, for which its threads wait; it is restarted before and after."""
 
     name = "pool-of-one"
     kills = "worker"
@@ -47,13 +47,13 @@ class PoolOfOne(Nemesis):
         number = rng.randrange(len(cluster.services))
         service = cluster.services[number]
         path = service.directory / "placement.conf"
-        before = path.read_text()
-        _configure(path, _ONE)
+        original = path.read_text()
+        _configure(path, _SINGLE_CONNECTION)
         try:
             service.restart()
             yield {"service": number}
         finally:
-            path.write_text(before)
+            path.write_text(original)
             service.restart()
 
 
@@ -66,7 +66,7 @@ def _configure(path: Path, options: Mapping[str, str]) -> None:
 
 
 class TakeConnections(Nemesis):
-    """End the sessions of the services, and open as many as the server allows."""
+    """A foreign client that ends the sessions of the services, and opens as many as the server allows."""
 
     name = "take-connections"
 
@@ -75,21 +75,21 @@ class TakeConnections(Nemesis):
 
     @contextlib.contextmanager
     def harm(self, cluster: Cluster, rng: random.Random) -> Iterator[dict[str, Any]]:
-        this, all_of_them, end = _SESSIONS[cluster.kind]
+        own_id, all_ids, termination = _SESSIONS[cluster.kind]
         engine = sa.create_engine(cluster.database_url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
         with contextlib.ExitStack() as stack:
             first = stack.enter_context(engine.connect())
-            taken = {first.exec_driver_sql(this).scalar_one()}
+            own_sessions = {first.exec_driver_sql(own_id).scalar_one()}
             for _ in range(_ROUNDS):
-                for session in {*first.exec_driver_sql(all_of_them).scalars()} - taken:
+                for session in {*first.exec_driver_sql(all_ids).scalars()} - own_sessions:
                     with contextlib.suppress(sa.exc.DBAPIError):  # it may have ended already
-                        first.exec_driver_sql(end.format(session=session))
-                taken.update(_take_all(stack, engine, this))
-            yield {"connections": len(taken)}
+                        first.exec_driver_sql(termination.format(session=session))
+                own_sessions.update(_take_all(stack, engine, own_id))
+            yield {"connections": len(own_sessions)}
 
 
-def _take_all(stack: contextlib.ExitStack, engine: sa.Engine, this: str) -> Iterator[int]:
+def _take_all(stack: contextlib.ExitStack, engine: sa.Engine, own_id: str) -> Iterator[int]:
     """Open sessions until the server refuses one, and yield their ids."""
     with contextlib.suppress(sa.exc.OperationalError):
         while True:
-            yield stack.enter_context(engine.connect()).exec_driver_sql(this).scalar_one()
+            yield stack.enter_context(engine.connect()).exec_driver_sql(own_id).scalar_one()

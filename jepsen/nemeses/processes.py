@@ -35,7 +35,7 @@ class _ServiceNemesis(Nemesis):
 
 
 class KillWorker(_ServiceNemesis):
-    """SIGKILL a worker; its master starts another."""
+    """A SIGKILL of a worker; its master starts another."""
 
     name = "kill-worker"
     seconds = 0.5
@@ -48,7 +48,7 @@ class KillWorker(_ServiceNemesis):
 
 
 class PauseWorker(_ServiceNemesis):
-    """SIGSTOP a worker, which may hold locks in the database and uWSGI's lock around accept()."""
+    """A SIGSTOP of a worker, which may hold locks in the database and uWSGI's lock around accept()."""
 
     name = "pause-worker"
     pauses = True
@@ -71,7 +71,7 @@ def _worker(service: Service, rng: random.Random) -> int:
 
 
 class KillService(_ServiceNemesis):
-    """SIGKILL all processes of a service, and start it again at the end."""
+    """A SIGKILL of all processes of a service, which is started again at the end."""
 
     name = "kill-service"
 
@@ -85,7 +85,7 @@ class KillService(_ServiceNemesis):
 
 
 class ReloadService(_ServiceNemesis):
-    """Replace the workers of a service one after another, without losing requests."""
+    """A reload of a service, which replaces its workers one after another without losing requests."""
 
     name = "reload-service"
     loses = "none"
@@ -102,7 +102,7 @@ class ReloadService(_ServiceNemesis):
 
 
 class _DatabaseNemesis(Nemesis):
-    """Base class of harm to the server that is written to; Galera nodes have their own nemeses."""
+    """Base class of harm to the server that the services write to; Galera nodes have their own nemeses."""
 
     kills = "database"
 
@@ -111,7 +111,7 @@ class _DatabaseNemesis(Nemesis):
 
 
 class KillDatabase(_DatabaseNemesis):
-    """SIGKILL all processes of the server, and start it again at the end; every COMMIT survives."""
+    """A SIGKILL of all processes of the server, which is started again at the end; every commit survives."""
 
     name = "kill-database"
 
@@ -125,7 +125,7 @@ class KillDatabase(_DatabaseNemesis):
 
 
 class PauseDatabase(_DatabaseNemesis):
-    """SIGSTOP all processes of the server; its kernel still acknowledges packets."""
+    """A SIGSTOP of all processes of the server, whose kernel still acknowledges packets."""
 
     name = "pause-database"
     pauses = True
@@ -138,7 +138,7 @@ class PauseDatabase(_DatabaseNemesis):
 
 
 class RestartDatabase(_DatabaseNemesis):
-    """Shut the server down cleanly, and start it again."""
+    """A clean shutdown of the server, and a new start."""
 
     name = "restart-database"
     seconds = 0.5

@@ -13,9 +13,9 @@ from tests import proxy_faults
 from tests.proxies import Proxy
 
 #: Probability that a transaction is cut at its COMMIT.
-_CUT = 0.25
+_CUT_PROBABILITY = 0.25
 #: Delay of a packet in seconds, minimum and maximum.
-_LATE = (0.1, 0.3)
+_DELAYS = (0.1, 0.3)
 
 
 class _ProxyNemesis(Nemesis):
@@ -36,7 +36,7 @@ class _ProxyNemesis(Nemesis):
 
 
 class ResetConnections(_ProxyNemesis):
-    """Reset connections (RST), including new ones."""
+    """Resets (RST) of all connections, including new ones."""
 
     name = "reset-connections"
     seconds = 0.5
@@ -48,7 +48,7 @@ class ResetConnections(_ProxyNemesis):
 
 
 class RefuseConnections(_ProxyNemesis):
-    """Refuse new connections, and reset about half of the open ones."""
+    """Refusals of new connections, and resets of about half of the open ones."""
 
     name = "refuse-connections"
 
@@ -59,19 +59,19 @@ class RefuseConnections(_ProxyNemesis):
 
 
 class DelayPackets(_ProxyNemesis):
-    """Delay every packet, in both directions, by varying times."""
+    """Varying delays of every packet in both directions."""
 
     name = "delay-packets"
     seconds = 3.0
 
     @contextlib.contextmanager
     def _harm(self, proxy: Proxy, rng: random.Random) -> Iterator[dict[str, Any]]:
-        with proxy.behaving(proxy_faults.Delays(lambda: rng.uniform(*_LATE))):
+        with proxy.behaving(proxy_faults.Delays(lambda: rng.uniform(*_DELAYS))):
             yield {}
 
 
 class DropPackets(_ProxyNemesis):
-    """Drop all data but keep connections open, until the service's timeouts end them."""
+    """Loss of all data on open connections, until the service's timeouts end them."""
 
     name = "drop-packets"
     aftermath = 40.0  # [placement_database]read_timeout, plus a request that began before its end
@@ -83,7 +83,7 @@ class DropPackets(_ProxyNemesis):
 
 
 class _CutCommits(_ProxyNemesis):
-    """Base class: reset some connections that send a COMMIT."""
+    """Base class of resets of some connections that send a COMMIT."""
 
     seconds = 3.0
     #: Whether the server receives the COMMIT.
@@ -91,7 +91,7 @@ class _CutCommits(_ProxyNemesis):
 
     @contextlib.contextmanager
     def _harm(self, proxy: Proxy, rng: random.Random) -> Iterator[dict[str, Any]]:
-        cuts = proxy_faults.CutsAtCommit(lambda: rng.random() < _CUT, forwards=self.forwards)
+        cuts = proxy_faults.CutsAtCommit(lambda: rng.random() < _CUT_PROBABILITY, forwards=self.forwards)
         detail: dict[str, Any] = {}
         with proxy.behaving(cuts):
             yield detail
@@ -99,14 +99,14 @@ class _CutCommits(_ProxyNemesis):
 
 
 class CutAfterCommit(_CutCommits):
-    """Commit the transaction, but lose the response to the service."""
+    """A reset after the COMMIT, whose response the service does not get."""
 
     name = "cut-after-commit"
     forwards = True
 
 
 class CutBeforeCommit(_CutCommits):
-    """Lose the COMMIT, so that neither the server nor the service gets its message."""
+    """A reset before the COMMIT, which the server does not get."""
 
     name = "cut-before-commit"
     forwards = False

@@ -1,7 +1,7 @@
-"""A backup of some seconds before, restored in place with the commands of docs/backup.rst while the services run.
+"""A backup from some seconds before, restored in place with the commands of docs/backup.rst while the services run.
 
-That page stops clients meanwhile, because a write would be mixed with the backup.  Here the database is unreachable
-instead, so the services keep their indices, ids and connections of the lost state.
+That page stops clients meanwhile, because their writes would be mixed with the backup.  Here the database is
+unreachable instead, so the services keep the indices and the cached ids of the lost state.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests import children, proxy_faults
 
 
 class RestoreBackup(Nemesis):
-    """Restore a backup, and lose the commits since then."""
+    """A restored backup, which loses the commits since then."""
 
     name = "restore-backup"
     loses_tail = keeps_earlier = True
@@ -47,7 +47,7 @@ class RestoreBackup(Nemesis):
 
 @contextlib.contextmanager
 def out_of_reach(cluster: Cluster) -> Iterator[None]:
-    """Cut the services off from the database for the block; for a file, SQLite's own lock excludes them."""
+    """Cut the services off from the database server for the block; SQLite's lock keeps them off a file."""
     with contextlib.ExitStack() as stack:
         for proxy in cluster.proxies.values():
             stack.enter_context(proxy.behaving(proxy_faults.Resets()))

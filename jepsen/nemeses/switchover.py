@@ -16,12 +16,12 @@ from jepsen.clusters.cluster import Cluster
 from jepsen.clusters.pairs import Pair
 from jepsen.nemeses.nemesis import Nemesis
 
-#: Seconds for which the replica receives nothing before the primary is killed; these commits are lost.
+#: Seconds for which the replica receives nothing before the primary is killed; the commits of this time are lost.
 LAG = 0.3
 
 
 class _RoleChange(Nemesis):
-    """Base class: at the end haproxy sends connections to the new primary, so that no request is refused."""
+    """Base class of role changes, which end once haproxy sends connections to the new primary."""
 
     kills = "database"
     seconds: ClassVar[float] = 0.7
@@ -50,7 +50,7 @@ class Switchover(_RoleChange):
 class UnfencedSwitchover(_RoleChange):
     """A role change that leaves sessions on the old primary open, where reads are stale until it comes back.
 
-    The service leaves it with its first write, and for reads after ``freshness.CHECK_INTERVAL``.
+    A session is abandoned at its first write; or, if it only reads, after ``freshness.CHECK_INTERVAL``.
     """
 
     name = "switch-over-unfenced"

@@ -52,7 +52,7 @@ def last_unit_refused() -> None:
 @fault
 def consumer_generation_not_compared() -> None:
     """The consumer generation in a request is ignored."""
-    Consumer.check_generation = lambda self, given: None
+    Consumer.check_generation = lambda self, stated: None
 
 
 @fault
@@ -73,26 +73,26 @@ def _change_advance(values: Mapping[str, Any]) -> None:
 
 @fault
 def consumer_row_not_deleted() -> None:
-    """The consumer row stays when a claim removes all allocations."""
+    """A claim that removes all allocations of a consumer leaves its row."""
     Consumer.delete = lambda self, db: None
 
 
 @fault
 def allocations_not_deleted() -> None:
-    """DELETE of a consumer's allocations deletes the consumer row only, and leaves allocations without a consumer."""
+    """DELETE of a consumer's allocations deletes only the consumer row, and leaves allocations without a consumer."""
 
     def end_row(db: Any, uuid: str) -> None:
-        holding = [consumer for consumer in Holding.lock(db, [uuid]) if consumer.held_on]
-        if not holding:
+        holders = [consumer for consumer in Holding.lock(db, [uuid]) if consumer.held_on]
+        if not holders:
             raise errors.NoAllocations(uuid=uuid)
-        Consumer(uuid, holding[0].id, holding[0].generation).delete(db)
+        Consumer(uuid, holders[0].id, holders[0].generation).delete(db)
 
     release.end_consumer = end_row
 
 
 @fault
 def orphan_deleted_during_claim() -> None:
-    """Allocations without a consumer row are deleted without a lock, together with those of a concurrent claim.
+    """Allocations without a consumer row are deleted without a lock, including the allocations of a concurrent claim.
 
     Only other implementations leave such allocations: ``allocations_not_deleted`` creates them.
     """

@@ -6,11 +6,11 @@ import importlib
 import os
 from collections.abc import Callable, Mapping
 
-#: Environment variable that names the fault of a service.
+#: Environment variable with the name of the fault to plant in a service.
 VARIABLE = "PLACEMENT_PLANTED"
 _MODULES = ("claims", "providers", "places", "leases", "machines", "feeds", "outcomes")
 
-#: Seconds by which a planted race window is widened.
+#: Seconds by which a fault widens a race window.
 PAUSE = 0.02
 
 Plant = Callable[[], None]

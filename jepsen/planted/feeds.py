@@ -36,11 +36,11 @@ def number_used_twice() -> None:
 
     def record_twice(self: Transaction, writer: Any) -> int:
         changes = self.changed_providers
-        numbered: tuple[int, set[int]] = getattr(writer, "numbered", (0, set()))
-        if numbered[0] == writer.seq > 0 and numbered[1].isdisjoint(changes):
+        previous: tuple[int, set[int]] = getattr(writer, "numbered", (0, set()))
+        if previous[0] == writer.seq > 0 and previous[1].isdisjoint(changes):
             writer.seq -= 1
             self._notes = None  # numbers are unique in the table of events
-            writer.numbered = writer.seq + 1, {*numbered[1], *changes}
+            writer.numbered = writer.seq + 1, {*previous[1], *changes}
         else:
             writer.numbered = writer.seq + 1, {*changes}
         return record(self, writer)
@@ -62,10 +62,10 @@ def number_skipped() -> None:
 
 @fault
 def lost_tail_not_noticed() -> None:
-    """An index keeps its contents although the database has lost transactions that it has read."""
+    """An index keeps its contents although the database has lost transactions that the index has read."""
     changes_since = Position.changes_since
     Position.follows = lambda self, earlier: True
-    Position.changes_since = lambda self, db, earlier, limit: changes_since(self, db, earlier, limit) or {}
+    Position.changes_since = lambda self, db, earlier, max_changes: changes_since(self, db, earlier, max_changes) or {}
 
 
 @fault
@@ -84,17 +84,17 @@ def stale_snapshot() -> None:
 
 @fault
 def earlier_refresh_shared() -> None:
-    """A search that waited for another thread's refresh uses its result, although it may have begun too early."""
+    """A search that waited for another thread's refresh uses its result, even if the refresh began too early."""
     current = LiveIndex.current
 
-    def shared(self: LiveIndex) -> Any:
+    def snapshot_of_shared_run(self: LiveIndex) -> Any:
         run = self._shared
         if run._begun == run._ended or self._indexed is None:
             return current(self)
         with run._lock:
             return self._indexed.snapshot
 
-    LiveIndex.current = shared
+    LiveIndex.current = snapshot_of_shared_run
 
 
 @fault

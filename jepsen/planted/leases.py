@@ -24,7 +24,7 @@ from placement.objects.claims.lease_sweep import LeaseSweeper
 
 #: Seconds that an extension takes, in which its lease may expire.
 _EXTENSION_DELAY = 0.5
-#: Stands for the holding of a consumer that holds nothing.
+#: Placeholder for the holding of a consumer without allocations.
 _NOTHING = object()
 _SECOND = datetime.timedelta(seconds=1)
 
@@ -54,11 +54,11 @@ def all_swept_when_one_expires() -> None:
     _sweep_without_recheck()
 
 
-def _sweep_without_recheck(before: float = 0) -> None:
+def _sweep_without_recheck(delay: float = 0) -> None:
     """Make sweeps end all candidates, without checking the expiry again under the locks."""
 
     def end_all(db: Transaction, uuids: Collection[str], *, skip_locked: bool) -> int:
-        time.sleep(before if uuids else 0)
+        time.sleep(delay if uuids else 0)
         ending = Holding.lock(db, uuids, skip_locked=skip_locked)
         release.end(db, ending)
         return len(ending)
@@ -77,12 +77,12 @@ def swept_during_extension() -> None:
 
     leases.extend = extend_late
     _sweep_without_recheck(PAUSE)
-    # Also on servers that skip locked rows.
+    # Otherwise the sweep would skip the locked rows.
     Transaction.skips_locked_rows = property(lambda self: False)
 
 
 def _sweep_for_claims_only() -> None:
-    """Leave expired leases alone until a claim needs their resources, so that more of them are encountered."""
+    """Sweep expired leases only if a claim needs their resources, so that requests encounter more of them."""
     LeaseSweeper.sweep = lambda self: False
 
 
@@ -91,11 +91,11 @@ def shown_after_expiry() -> None:
     """The v1 API shows expired claims until they are swept."""
     _sweep_for_claims_only()
 
-    def held_or_over(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
+    def read_even_expired(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
         holdings = Holding.read_all(db, uuids, with_record=True)
-        return {uuid: held for uuid, held in holdings.items() if held.id is not None}
+        return {uuid: holding for uuid, holding in holdings.items() if holding.id is not None}
 
-    claim_record.held_claims = engine.held_claims = handler.held_claims = held_or_over
+    claim_record.held_claims = engine.held_claims = handler.held_claims = read_even_expired
 
 
 @fault
@@ -103,7 +103,7 @@ def extended_after_expiry() -> None:
     """An expired lease can be extended until it is swept."""
     _sweep_for_claims_only()
 
-    class Unending(Holding):
+    class NeverExpired(Holding):
         @classmethod
         def read_all(cls, db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
             holdings = Holding.read_all(db, uuids)
@@ -111,12 +111,12 @@ def extended_after_expiry() -> None:
                 holding.is_expired = False
             return holdings
 
-    leases.Holding = Unending
+    leases.Holding = NeverExpired
 
 
 @fault
 def stalled_extension_answered_with_404() -> None:
-    """An extension is committed but answered with 404 if its transaction took longer than the new lease.
+    """An extension is committed but gets the response 404 if its transaction took longer than the new lease.
 
     Every third extension by one second takes that long.
     """
@@ -127,12 +127,12 @@ def stalled_extension_answered_with_404() -> None:
         if seconds == 1 and next(numbers) % 3 == 0:
             time.sleep(seconds + 10 * PAUSE)
 
-    def held_or_nothing(db: Reading, uuids: Collection[str]) -> dict[str, Any]:
+    def read_or_nothing(db: Reading, uuids: Collection[str]) -> dict[str, Any]:
         return {**dict.fromkeys(uuids, _NOTHING), **held_claims(db, uuids)}
 
     present = handler._present
-    handler._present = lambda req, held, consumer: present(req, None if held is _NOTHING else held, consumer)
-    leases.extend, handler.held_claims = extend_late, held_or_nothing
+    handler._present = lambda req, holding, consumer: present(req, None if holding is _NOTHING else holding, consumer)
+    leases.extend, handler.held_claims = extend_late, read_or_nothing
 
 
 @fault
@@ -146,14 +146,14 @@ def extension_not_written() -> None:
             local.extended = consumer_uuid, leases.expiry_after(db, seconds)
             undone.rollback()
 
-    def held_as_extended(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
+    def read_as_extended(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
         holdings = held_claims(db, uuids)
         uuid, end = local.__dict__.pop("extended", (None, None))
         if uuid in holdings:
             holdings[uuid].expires_at = end
         return holdings
 
-    leases.extend, handler.held_claims = extend_and_undo, held_as_extended
+    leases.extend, handler.held_claims = extend_and_undo, read_as_extended
 
 
 @fault

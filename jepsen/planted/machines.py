@@ -19,7 +19,7 @@ from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
 
 
-class _Unchecked(ClaimSet):
+class _UncheckedClaims(ClaimSet):
     """Claims that are not compared with the capacity."""
 
     def _judge(self, groups: Any, inventories: Any) -> None:
@@ -28,21 +28,21 @@ class _Unchecked(ClaimSet):
 
 @fault
 def chosen_node_not_rechecked() -> None:
-    """A request takes the node that it chose without checking that it is still free."""
+    """A request takes the node that it chose without checking that the node is still free."""
     claimed = NodeRequest._claimed
 
-    def claimed_late(self: NodeRequest, candidate: CandidateNode) -> Any:
+    def claim_late(self: NodeRequest, candidate: CandidateNode) -> Any:
         time.sleep(PAUSE)
         return claimed(self, candidate)
 
     def claim(self: NodeRequest, db: Transaction, candidate: CandidateNode) -> None:
-        wanted = self._wanted
-        unit = {candidate.uuid: {inventory_class(wanted.resource_class): 1}}
-        _Unchecked(db, [Claim(wanted.uuid, unit, self._owner, generation=None)]).place()
-        placing._note_traits(LockedNode.of_claim(db, candidate.uuid), wanted)
-        replace(wanted, node_uuid=candidate.uuid, updated_at=utcnow()).insert(db)
+        request = self._request
+        unit = {candidate.uuid: {inventory_class(request.resource_class): 1}}
+        _UncheckedClaims(db, [Claim(request.uuid, unit, self._owner, generation=None)]).place()
+        placing._note_traits(LockedNode.of_claim(db, candidate.uuid), request)
+        replace(request, node_uuid=candidate.uuid, updated_at=utcnow()).insert(db)
 
-    NodeRequest._claimed, NodeRequest._claim = claimed_late, claim
+    NodeRequest._claimed, NodeRequest._claim = claim_late, claim
 
 
 @fault
@@ -57,12 +57,12 @@ def no_retry_on_other_nodes() -> None:
     """A request that loses its node to another consumer fails, although other nodes are free."""
     claimed = NodeRequest._claimed
 
-    def claimed_or_failed(self: NodeRequest, candidate: CandidateNode) -> Any:
+    def claim_or_fail(self: NodeRequest, candidate: CandidateNode) -> Any:
         time.sleep(PAUSE)
         outcome = claimed(self, candidate)
         if outcome is None:
-            reason = placing._NO_NODES % {"resource_class": self._wanted.resource_class}
-            return self._failed("no_nodes", placing._FAILED % {"uuid": self._wanted.uuid, "reason": reason})
+            reason = placing._NO_NODES % {"resource_class": self._request.resource_class}
+            return self._failed("no_nodes", placing._FAILED % {"uuid": self._request.uuid, "reason": reason})
         return outcome
 
-    NodeRequest._claimed = claimed_or_failed
+    NodeRequest._claimed = claim_or_fail

@@ -28,30 +28,30 @@ def answered_before_commit() -> None:
     commit = dialects.commit
 
     def commit_late(connection: Any) -> None:
-        answered = getattr(local, "answered", None)
-        if answered is not None:
-            answered()
+        report = getattr(local, "answered", None)
+        if report is not None:
+            report()
             time.sleep(_COMMIT_DELAY)
         commit(connection)
 
     def commit_behind(self: Attempts, work: Any, number: int) -> Any:
-        done, outcome = threading.Event(), list[Any]()
+        outcome_known, outcome = threading.Event(), list[Any]()
 
         def keep(db: Any) -> Any:
             outcome[:] = [work(db)]
             return outcome[0]
 
         def run() -> None:
-            local.answered = done.set
+            local.answered = outcome_known.set
             try:
                 commit_attempt(self, keep, number)
             except BaseException as error:
                 outcome[:] = [error]
             finally:
-                done.set()
+                outcome_known.set()
 
         threading.Thread(target=run).start()
-        done.wait()
+        outcome_known.wait()
         if isinstance(outcome[0], BaseException):
             raise outcome[0]
         return outcome[0]
@@ -61,7 +61,7 @@ def answered_before_commit() -> None:
 
 @fault
 def answered_without_commit() -> None:
-    """One write of many is reported as done, but rolled back."""
+    """One of many writes is reported as done, but rolled back."""
     commit, numbers = dialects.commit, itertools.count(1)
 
     def commit_sometimes(connection: Any) -> None:
@@ -75,11 +75,11 @@ def answered_without_commit() -> None:
 
 @fault
 def unknown_outcome_reported_as_refused() -> None:
-    """A write whose COMMIT got no reply is reported as not begun."""
+    """A write whose COMMIT got no response is reported as not begun."""
 
-    def commit(self: Attempts, connection: Any, known: Any = Attempts._commit) -> None:
+    def commit(self: Attempts, connection: Any, original: Any = Attempts._commit) -> None:
         try:
-            known(self, connection)
+            original(self, connection)
         except errors.OutcomeUnknown as unknown:
             raise errors.DatabaseUnavailable() from unknown
 
@@ -88,11 +88,11 @@ def unknown_outcome_reported_as_refused() -> None:
 
 @fault
 def unknown_outcome_retried() -> None:
-    """A write whose COMMIT got no reply is retried, so that it may be done twice."""
+    """A write whose COMMIT got no response is retried, so that it may take effect twice."""
 
-    def commit(self: Attempts, connection: Any, known: Any = Attempts._commit) -> None:
+    def commit(self: Attempts, connection: Any, original: Any = Attempts._commit) -> None:
         try:
-            known(self, connection)
+            original(self, connection)
         except errors.OutcomeUnknown as unknown:
             raise (unknown.__cause__ or unknown) from None
 
@@ -101,7 +101,7 @@ def unknown_outcome_retried() -> None:
 
 @fault
 def spurious_unavailability() -> None:
-    """One write of many is refused as if the database were unavailable."""
+    """One of many writes is refused as if the database were unavailable."""
     commit, numbers = Attempts.commit, itertools.count(1)
 
     def commit_sometimes(self: Attempts, work: Any, number: int) -> Any:
@@ -117,9 +117,9 @@ def conflict_not_handled() -> None:
     """A consumer generation conflict ends the request with an unhandled exception."""
     check = Consumer.check_generation
 
-    def check_or_fail(self: Consumer, given: int | None) -> None:
+    def check_or_fail(self: Consumer, stated: int | None) -> None:
         try:
-            check(self, given)
+            check(self, stated)
         except errors.ConsumerGenerationConflict as conflict:
             raise RuntimeError(self.uuid) from conflict
 

@@ -24,7 +24,7 @@ Resources = Mapping[str, Mapping[str, int]]
 
 
 def _change_places(change: Any) -> None:
-    """Replace each chosen place by ``change(place)``."""
+    """Replace each chosen place with ``change(place)``."""
     original = ChosenPlace.of.__func__
     ChosenPlace.of = classmethod(lambda cls, *arguments: change(original(cls, *arguments)))
 
@@ -64,10 +64,10 @@ def mappings_of_earlier_place() -> None:
     of_row = Holding._of_row.__func__
 
     def with_mappings(cls: Any, row: Any, *, with_record: bool) -> Holding:
-        held: Holding = of_row(cls, row, with_record=with_record)
+        holding: Holding = of_row(cls, row, with_record=with_record)
         if with_record and row.content:
-            held.mappings = row.mappings
-        return held
+            holding.mappings = row.mappings
+        return holding
 
     Holding._of_row = classmethod(with_mappings)
 
@@ -90,10 +90,10 @@ def held_for_any_request() -> None:
     """A consumer that holds something is reported as held, whatever the request."""
     finish_if_decided = Claiming._finish_if_decided
 
-    def finish_as_held(self: Claiming, request: ClaimRequest, held: Any) -> None:
-        if held is not None:
-            held.content = request.content
-        finish_if_decided(self, request, held)
+    def finish_as_held(self: Claiming, request: ClaimRequest, holding: Any) -> None:
+        if holding is not None:
+            holding.content = request.content
+        finish_if_decided(self, request, holding)
 
     Claiming._finish_if_decided = finish_as_held
 
@@ -101,12 +101,12 @@ def held_for_any_request() -> None:
 @fault
 def place_of_another_consumer() -> None:
     """A repeated request returns the place of the first consumer with an equal request."""
-    of_held, known = Place.of_held.__func__, dict[str | None, Place]()
+    of_holding, places = Place.of_holding.__func__, dict[str | None, Place]()
 
-    def of_first(cls: Any, held: Any) -> Place:
-        return known.setdefault(held.content, of_held(cls, held))
+    def of_first_holding(cls: Any, holding: Any) -> Place:
+        return places.setdefault(holding.content, of_holding(cls, holding))
 
-    Place.of_held = classmethod(of_first)
+    Place.of_holding = classmethod(of_first_holding)
 
 
 def _change_calls(**changes: Any) -> None:

@@ -38,14 +38,14 @@ def provider_generation_not_raised() -> None:
 
 
 def _subtree(db: Any, provider_id: int) -> set[int]:
-    """Replacement of ``tree._subtree`` that terminates for cycles."""
+    """Return the ids of a subtree, as ``tree._subtree`` does, even if there is a cycle."""
     children: dict[int | None, list[int]] = {}
     for row in db.execute(tree._MEMBERS, {"id_": provider_id}):
         children.setdefault(row.parent_provider_id, []).append(row.id)
-    subtree, left = set[int](), [provider_id]
-    while left:
-        subtree.add(left[-1])
-        left += [child for child in children.get(left.pop(), ()) if child not in subtree]
+    subtree, unexplored = set[int](), [provider_id]
+    while unexplored:
+        subtree.add(unexplored[-1])
+        unexplored += [child for child in children.get(unexplored.pop(), ()) if child not in subtree]
     return subtree
 
 
@@ -109,11 +109,11 @@ def name_not_written() -> None:
 
 @fault
 def root_omitted() -> None:
-    """A list of providers omits those without a parent, unless there are no others."""
+    """A list of providers omits the roots, unless it contains only roots."""
     find = handler.find_providers
 
-    def find_children(wanted: Any, snapshot: Any) -> Any:
-        slots = [*find(wanted, snapshot)]
+    def find_children(provider_filter: Any, snapshot: Any) -> Any:
+        slots = [*find(provider_filter, snapshot)]
         return [slot for slot in slots if snapshot.provider(slot).parent >= 0] or slots
 
     handler.find_providers = find_children
@@ -124,8 +124,8 @@ def leaves_omitted() -> None:
     """A list of the providers of a tree omits the newest leaf."""
     find = handler.find_providers
 
-    def find_old(wanted: Any, snapshot: Any) -> Any:
-        slots = [*find(wanted, snapshot)]
+    def find_old(provider_filter: Any, snapshot: Any) -> Any:
+        slots = [*find(provider_filter, snapshot)]
         newest = max((snapshot.provider(slot).id for slot in slots), default=0)
         parents = {snapshot.provider(slot).parent for slot in slots}
         return [slot for slot in slots if slot in parents or snapshot.provider(slot).id != newest or len(slots) == 1]
@@ -141,19 +141,19 @@ def class_deleted_during_inventory_write() -> None:
 
 @fault
 def ids_remembered() -> None:
-    """Ids of projects, users and consumer types are cached even after the database has lost their rows."""
-    read, known = Consumer.read_for_claims.__func__, dict[Name, int]()
+    """Cached ids of projects, users and consumer types stay in use after the database has lost their rows."""
+    original, ids_by_name = Consumer.read_for_claims.__func__, dict[Name, int]()
 
     def read_unknown(cls: Any, db: Any, owners: Mapping[str, Any], providers: Collection[str]) -> Any:
         unknown = {
-            uuid: owner and (None if known.keys() >= {*owner.names} else owner) for uuid, owner in owners.items()
+            uuid: owner and (None if ids_by_name.keys() >= {*owner.names} else owner) for uuid, owner in owners.items()
         }
-        consumers, provider_ids = read(cls, db, unknown, providers)
+        consumers, provider_ids = original(cls, db, unknown, providers)
         for uuid, owner in owners.items():
             if owner and unknown[uuid]:
-                known.update(names.find(db, owner.names))
+                ids_by_name.update(names.find(db, owner.names))
             elif owner:
-                consumers[uuid].columns = owner.columns(known)
+                consumers[uuid].columns = owner.columns(ids_by_name)
         return consumers, provider_ids
 
     Consumer.read_for_claims = classmethod(read_unknown)

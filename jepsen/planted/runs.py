@@ -2,9 +2,9 @@
 
     python -m jepsen.planted.runs
 
-prints the table.  jepsen/tests/test_planted.py fails if a run does not find its fault.  Faults of row locks need a
+prints the table.  jepsen/tests/test_planted.py fails if a run does not find its fault.  Faults in row locks need a
 database with row locks; the others run on SQLite, which starts fastest.  MariaDB also locks the joined rows of a
-statement, so moves without locks of roots run on PostgreSQL.
+statement, so faults in the locks of roots run on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ class PlantedRun:
     Attributes:
         fault: Name of the fault; empty for a run without a fault.
         invariant: Name of the invariant that the fault violates.
-        also: Names of further invariants that it violates, and that have no other fault.
-        workload: Name of the workload, as cluster and nemesis; without a nemesis nothing is harmed.
+        workload: Name of the workload; ``cluster`` and ``nemesis`` are names, too.
+        nemesis: Empty: nothing is harmed.
         seconds: Time for which clients work.
-        quick: Whether every test run includes it.
+        quick: Whether short test runs include it.
+        also: Names of further invariants that only this fault violates.
     """
 
     fault: str
@@ -58,8 +59,7 @@ class PlantedRun:
     def carry_out(self) -> Result:
         """Start the cluster with the fault, and return the result of the run; may raise servers.Missing.
 
-        The outcome depends on the timing of the machine, so a run that misses the fault is repeated with the next
-        seeds.
+        The outcome depends on the timing of the machine, so a run that misses the fault is repeated with other seeds.
         """
         nemeses = [self.nemesis] if self.nemesis else []
         with self._cluster() as cluster:

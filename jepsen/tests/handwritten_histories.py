@@ -50,14 +50,14 @@ def loss(began: int, healed: int, *, keeps_earlier: bool = False) -> Event:
     return Event("a loss", began, healed, loses_tail=True, keeps_earlier=keeps_earlier)
 
 
-def violated(check: Check, *operations: Operation, **more: Any) -> set[str]:
+def violations(check: Check, *operations: Operation, **more: Any) -> set[str]:
     """Return the invariants violated by the operations, which the catalogue must list for the check."""
-    violated_invariants = {violation.invariant for violation in check(history(*operations, **more))}
-    known = {
+    invariants = {violation.invariant for violation in check(history(*operations, **more))}
+    invariants_of_check = {
         invariant
         for name, named_check in catalogue.checks().items()
         for invariant in catalogue.INVARIANTS[name]
         if named_check is check
     }
-    assert not known or violated_invariants <= known
-    return violated_invariants
+    assert not invariants_of_check or invariants <= invariants_of_check
+    return invariants

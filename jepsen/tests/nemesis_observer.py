@@ -1,4 +1,4 @@
-"""Observation of one nemesis from the clients of a cluster."""
+"""Observation of a nemesis by clients of the cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jepsen.nemeses.nemesis import Nemesis
 from tests.children import PATIENCE
 from tests.run_length import LONG
 
-#: Clusters for tests of nemeses; a short run uses only one server, started once.
+#: Clusters for tests of nemeses; short test runs start only one server.
 SERVERS = ["mariadb", "postgresql"] if LONG else ["mariadb"]
 KINDS = ["mariadb", "postgresql", "sqlite"]
 #: Clients of each service.
@@ -28,21 +28,21 @@ _LASTS = 0.7
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class Observation:
     """The writes before, during and after the harm.
 
     Attributes:
         detail: Details yielded by the nemesis.
         began: Start of the harm; times as in a history.
-        done: Time from which the harm was in effect.
-        ending: Time until which it was in effect.
+        in_effect: Time from which the harm was in effect.
+        ending: Time at which the nemesis began to undo it.
         healed: Time at which it was undone.
     """
 
     operations: Sequence[Operation]
     detail: dict[str, Any]
     began: int
-    done: int
+    in_effect: int
     ending: int
     healed: int
 
@@ -61,23 +61,23 @@ class Observed:
         return [
             operation
             for operation in self.meanwhile
-            if operation.began > self.done and operation.ended and operation.ended < self.ending
+            if operation.began > self.in_effect and operation.ended and operation.ended < self.ending
         ]
 
     @property
-    def failed(self) -> Sequence[Operation]:
+    def failures(self) -> Sequence[Operation]:
         """The operations during the harm that did not succeed."""
         return [operation for operation in self.meanwhile if not operation.succeeded]
 
     @property
-    def waited(self) -> Sequence[Operation]:
+    def delayed(self) -> Sequence[Operation]:
         """The operations that began before the end of the harm and got a response after it."""
         return [operation for operation in self.meanwhile if operation.began < self.ending < (operation.ended or 0)]
 
-    def of(self, service: int) -> Observed:
+    def of(self, service: int) -> Observation:
         """Return the observations of one service."""
         calls = [operation for operation in self.operations if operation.service == service]
-        return Observed(calls, self.detail, self.began, self.done, self.ending, self.healed)
+        return Observation(calls, self.detail, self.began, self.in_effect, self.ending, self.healed)
 
 
 def observe(
@@ -86,7 +86,7 @@ def observe(
     seed: int = 0,
     meanwhile: Callable[[], object] = lambda: None,
     answering: Callable[[dict[str, Any]], Collection[int]] = lambda _: (),
-) -> Observed:
+) -> Observation:
     """Let a nemesis harm a cluster during writes, and return once all services acknowledge writes again.
 
     Args:
@@ -103,7 +103,7 @@ def observe(
             _wait_for_writes(recorder, urls)
             began = recorder.now()
             with nemesis.harm(cluster, random.Random(seed)) as detail:
-                done = recorder.now()
+                in_effect = recorder.now()
                 meanwhile()
                 _wait_for_writes(recorder, answering(detail))
                 time.sleep(_LASTS)
@@ -112,7 +112,7 @@ def observe(
             _wait_for_writes(recorder, urls)
         finally:
             stopped.set()
-    return Observed(recorder.operations, detail, began, done, ending, healed)
+    return Observation(recorder.operations, detail, began, in_effect, ending, healed)
 
 
 def _write(client: Client, service: int) -> None:

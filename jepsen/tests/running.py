@@ -11,7 +11,7 @@ import pytest
 from jepsen import catalogue
 from jepsen import run as runs
 from jepsen.clusters.cluster import Cluster
-from jepsen.history import FINAL
+from jepsen.history import RUNNER
 from jepsen.run import Plan, Result, run
 from tests import undecided
 from tests.children import PATIENCE
@@ -32,10 +32,9 @@ def running_cluster(request: pytest.FixtureRequest, name: str, *args: Any, **opt
 
 
 def assert_nothing_violated(result: Result, record_property: Callable[[str, object], None], *, slow: str = "") -> None:
-    """Fail the test if something is violated.
+    """Fail the test if an invariant is violated.
 
-    If a search found no verdict, nothing is known to be wrong or right.  That is recorded, together with any doubt due
-    to a busy machine.
+    A search without a verdict does not fail the test; it is recorded, together with any doubt due to a busy machine.
     """
     assert list(result.violations) == [], result.path
     reasons = [violation.sentence for violation in result.undecided]
@@ -43,14 +42,17 @@ def assert_nothing_violated(result: Result, record_property: Callable[[str, obje
 
 
 def assert_a_run_violates_nothing(request: pytest.FixtureRequest, name: str, plan: Plan) -> None:
-    """Run a plan on a new cluster, because a nemesis may leave any state behind, and apply all checks."""
+    """Run a plan on a new cluster, and apply all checks.
+
+    The cluster is not shared, because a nemesis may leave it in any state.
+    """
     with running_cluster(request, name) as cluster:
         result = run(cluster, plan)
     assert result.history.events[0].nemesis == plan.nemeses[0]
     succeeded = {
         operation.process
         for operation in result.history.operations
-        if operation.succeeded and operation.process != FINAL
+        if operation.succeeded and operation.process != RUNNER
     }
     # On a busy machine some clients get no response in time.
     few_succeeded = 2 * len(succeeded) <= sum(catalogue.workload(name).clients for name in plan.workloads)

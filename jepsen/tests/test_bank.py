@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jepsen.checker.bank import bank
-from jepsen.tests.handwritten_histories import call, loss, violated
+from jepsen.tests.handwritten_histories import call, loss, violations
 
 RUN = {"bank": {"project": "bank", "total": 10, "ticks": ["CUSTOM_TICK_0", "CUSTOM_TICK_1"]}}
 
@@ -21,12 +21,12 @@ def read(began, ended, *ticks, money=10):
     return call(began, ended, "GET", "/usages?project_id=bank", reply=reply, process=9, note={"bank": "read"})
 
 
-def broken(*operations, **more):
-    return violated(bank, *operations, **RUN, **more)
+def violations_of(*operations, **more):
+    return violations(bank, *operations, **RUN, **more)
 
 
 def test_a_history_of_committed_states_is_accepted():
-    assert not broken(
+    assert not violations_of(
         *(swap(1, 2, 0, 1), swap(1, 3, 1, 1), read(1, 4, 1, 0), read(3, 4, 1, 1)),
         *(swap(5, None, 0, 2), read(6, 7, 1, 1), read(8, 9, 2, 1), swap(10, 11, 1, 2, status=409), read(12, 13, 2, 1)),
     )
@@ -47,7 +47,7 @@ def test_a_history_of_committed_states_is_accepted():
     ],
 )
 def test_reads_of_uncommitted_states_are_violations(invariant, operations):
-    assert broken(*operations) == {invariant}
+    assert violations_of(*operations) == {invariant}
 
 
 @pytest.mark.parametrize(
@@ -70,50 +70,52 @@ def test_balances_are_read_from_every_kind_of_page(reply):
         "providers": "/v1/overview",
     }
     [form] = reply
-    shown = call(3, 4, "GET", path[form], reply=reply, note={"bank": "read"})
-    assert not broken(swap(1, 2, 0, 1), shown)
-    assert broken(
-        swap(1, 2, 0, 1), swap(2, 3, 0, 2), call(4, 5, *(shown.method, shown.path), reply=reply, note=shown.note)
+    page = call(3, 4, "GET", path[form], reply=reply, note={"bank": "read"})
+    assert not violations_of(swap(1, 2, 0, 1), page)
+    assert violations_of(
+        swap(1, 2, 0, 1), swap(2, 3, 0, 2), call(4, 5, *(page.method, page.path), reply=reply, note=page.note)
     )
 
 
 SWAPS = [swap(1, 2, 0, 1), swap(3, 4, 1, 1), swap(5, 6, 0, 2), read(7, 8, 2, 1)]
 
 
-@pytest.mark.parametrize("left", [(2, 1), (1, 1), (1, 0), (0, 0)])
-def test_a_prefix_may_survive_a_loss(left):
-    following = swap(24, 25, 0, left[0] + 1)
-    assert not broken(*SWAPS, read(20, 21, *left), following, read(26, 27, left[0] + 1, left[1]), events=[loss(10, 11)])
+@pytest.mark.parametrize("surviving", [(2, 1), (1, 1), (1, 0), (0, 0)])
+def test_a_prefix_may_survive_a_loss(surviving):
+    following = swap(24, 25, 0, surviving[0] + 1)
+    assert not violations_of(
+        *SWAPS, read(20, 21, *surviving), following, read(26, 27, surviving[0] + 1, surviving[1]), events=[loss(10, 11)]
+    )
 
 
-@pytest.mark.parametrize(("left", "wrong"), [((2, 1), False), ((1, 1), True), ((0, 0), True)])
-def test_acknowledged_writes_survive_a_loss_if_the_event_keeps_them(left, wrong):
-    invariants = broken(*SWAPS, read(20, 21, *left), events=[loss(10, 11, keeps_earlier=True)])
+@pytest.mark.parametrize(("surviving", "wrong"), [((2, 1), False), ((1, 1), True), ((0, 0), True)])
+def test_acknowledged_writes_survive_a_loss_if_the_event_keeps_them(surviving, wrong):
+    invariants = violations_of(*SWAPS, read(20, 21, *surviving), events=[loss(10, 11, keeps_earlier=True)])
     assert invariants == ({"bank: a prefix survives"} if wrong else set())
 
 
-@pytest.mark.parametrize("left", [(2, 0), (0, 1)])
-def test_only_a_prefix_may_survive_a_loss(left):
-    assert broken(*SWAPS, read(20, 21, *left), events=[loss(10, 11)]) == {"bank: a prefix survives"}
+@pytest.mark.parametrize("surviving", [(2, 0), (0, 1)])
+def test_only_a_prefix_may_survive_a_loss(surviving):
+    assert violations_of(*SWAPS, read(20, 21, *surviving), events=[loss(10, 11)]) == {"bank: a prefix survives"}
 
 
 def test_without_a_loss_nothing_may_be_lost():
-    assert "bank: monotonic reads" in broken(*SWAPS, read(20, 21, 1, 1))
+    assert "bank: monotonic reads" in violations_of(*SWAPS, read(20, 21, 1, 1))
 
 
 def test_an_open_write_may_take_effect_after_a_loss():
-    assert not broken(*SWAPS, swap(9, None, 1, 2), read(20, 21, 0, 0), read(22, 23, 0, 0), events=[loss(10, 11)])
+    assert not violations_of(*SWAPS, swap(9, None, 1, 2), read(20, 21, 0, 0), read(22, 23, 0, 0), events=[loss(10, 11)])
     late = [swap(1, 2, 0, 1), swap(3, 4, 1, 1), read(5, 6, 1, 1), swap(7, None, 0, 2)]
     # The tick of client 1 is lost, and the one that client 0 had begun before takes effect later.
-    assert not broken(*late, swap(8, 8, 1, 2), read(9, 9, 1, 2), read(20, 21, 2, 1), events=[loss(10, 11)])
+    assert not violations_of(*late, swap(8, 8, 1, 2), read(9, 9, 1, 2), read(20, 21, 2, 1), events=[loss(10, 11)])
 
 
 def test_writes_acknowledged_after_a_loss_are_kept():
-    lost = [read(20, 21, 1, 1), swap(22, 23, 0, 2), read(24, 25, 1, 1)]
-    assert broken(*SWAPS, *lost, events=[loss(10, 11)]) == {"bank: reads include acknowledged writes"}
+    operations = [read(20, 21, 1, 1), swap(22, 23, 0, 2), read(24, 25, 1, 1)]
+    assert violations_of(*SWAPS, *operations, events=[loss(10, 11)]) == {"bank: reads include acknowledged writes"}
 
 
-BESIDE = [*SWAPS, swap(9, 12, 0, 3)]
+BEFORE_LOSS = [*SWAPS, swap(9, 12, 0, 3)]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ BESIDE = [*SWAPS, swap(9, 12, 0, 3)]
     ],
 )
 def test_reads_during_a_loss_show_the_state_before_or_after_it(reads):
-    assert not broken(*BESIDE, *reads, events=[loss(10, 40)])
+    assert not violations_of(*BEFORE_LOSS, *reads, events=[loss(10, 40)])
 
 
 @pytest.mark.parametrize(
@@ -143,13 +145,13 @@ def test_reads_during_a_loss_show_the_state_before_or_after_it(reads):
     ],
 )
 def test_reads_during_a_loss_that_fit_no_two_orders_are_violations(reads):
-    assert broken(*BESIDE, *reads, events=[loss(10, 40)]) == {"bank: one commit order"}
+    assert violations_of(*BEFORE_LOSS, *reads, events=[loss(10, 40)]) == {"bank: one commit order"}
 
 
 def test_reads_during_a_loss_show_no_unwritten_values():
-    assert broken(*BESIDE, read(13, 14, 4, 1), events=[loss(10, 40)]) == {"bank: no out-of-thin-air reads"}
+    assert violations_of(*BEFORE_LOSS, read(13, 14, 4, 1), events=[loss(10, 40)]) == {"bank: no out-of-thin-air reads"}
 
 
 def test_lost_writes_do_not_come_back():
     returned = [read(20, 21, 1, 1), read(22, 23, 2, 1)]
-    assert broken(*SWAPS, *returned, events=[loss(10, 11)]) == {"bank: no out-of-thin-air reads"}
+    assert violations_of(*SWAPS, *returned, events=[loss(10, 11)]) == {"bank: no out-of-thin-air reads"}

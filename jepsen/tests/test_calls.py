@@ -20,17 +20,17 @@ from jepsen.effect_types import (
     NO_TYPE,
     PRESENT,
     UNKNOWN,
-    ConsumerExtended,
+    ConsumerEmptying,
     ConsumerRead,
-    ConsumerRefused,
+    ConsumerRefusal,
     ConsumerWrite,
     Holding,
-    NodeTouched,
-    ProviderGone,
+    LeaseExtension,
+    NodeOperation,
+    ProviderClaim,
+    ProviderDeletion,
     ProviderRead,
-    ProviderRefused,
-    ProvidersLeft,
-    ProviderUsed,
+    ProviderRefusal,
     ProviderWrite,
     amounts,
 )
@@ -42,7 +42,7 @@ from tests.db.in_process import placement
 OWNER = {"project_id": "red", "user_id": "ann", "consumer_type": "INSTANCE"}
 
 
-class Recorded:
+class RecordingClient:
     """A client of the service in this process, one request at a time, that records the history."""
 
     def __init__(self, database):
@@ -63,29 +63,29 @@ class Recorded:
 
     def host(self, total=8, **more):
         """Create a root provider with inventory, at generation 1, and return its uuid."""
-        created = str(uuid.uuid4())
-        assert self("POST", "/resource_providers", {"name": created, "uuid": created, **more}).succeeded
+        provider = str(uuid.uuid4())
+        assert self("POST", "/resource_providers", {"name": provider, "uuid": provider, **more}).succeeded
         body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": total}}}
-        assert self("PUT", f"/resource_providers/{created}/inventories", body).succeeded
-        return created
+        assert self("PUT", f"/resource_providers/{provider}/inventories", body).succeeded
+        return provider
 
 
 @pytest.fixture
 def call(database):
-    return Recorded(database)
+    return RecordingClient(database)
 
 
 def new():
     return str(uuid.uuid4())
 
 
-def lost(operation):
+def without_response(operation):
     """Return the operation as if its response were lost."""
     call = (operation.service, operation.method, operation.path, operation.minor, operation.body)
     return Operation(operation.number, operation.process, operation.began, None, *call)
 
 
-def wanted(host, amount=1, generation=None, **owner):
+def claim_body(host, amount=1, generation=None, **owner):
     return {
         "allocations": {host: {"resources": {"VCPU": amount}}} if amount else {},
         "consumer_generation": generation,
@@ -98,8 +98,8 @@ def request(consumer, amount=1, **fields):
     return {"consumer": consumer, "query": f"resources=VCPU:{amount}", **OWNER, **fields}
 
 
-def held(host, amount=1, generation=None, ends=None, type_="INSTANCE"):
-    return Holding(amounts({host: {"VCPU": amount}}), "red", "ann", type_, generation, ends)
+def holding(host, amount=1, generation=None, expiry=None, type_="INSTANCE"):
+    return Holding(amounts({host: {"VCPU": amount}}), "red", "ann", type_, generation, expiry)
 
 
 # --- allocations -----------------------------------------------------------------------------------------------------
@@ -107,19 +107,19 @@ def held(host, amount=1, generation=None, ends=None, type_="INSTANCE"):
 
 def test_a_claim_and_the_read_after_it(call):
     host, consumer = call.host(), new()
-    written = call("PUT", f"/allocations/{consumer}", wanted(host, 2))
-    claim = [ConsumerWrite(consumer, ABSENT, held(host, 2)), ProviderUsed(host, consumer)]
-    assert effects(written) == effects(lost(written)) == claim
+    write = call("PUT", f"/allocations/{consumer}", claim_body(host, 2))
+    claim = [ConsumerWrite(consumer, ABSENT, holding(host, 2)), ProviderClaim(host, consumer)]
+    assert effects(write) == effects(without_response(write)) == claim
     read = call("GET", f"/allocations/{consumer}")
-    assert effects(read) == [ConsumerRead(consumer, held(host, 2, 1)), ProviderRead(host, 2)]
-    assert effects(lost(read)) == []
+    assert effects(read) == [ConsumerRead(consumer, holding(host, 2, 1)), ProviderRead(host, 2)]
+    assert effects(without_response(read)) == []
 
 
 def test_a_consumer_is_named_with_and_without_dashes(call):
     host, consumer = call.host(), new()
-    written = call("PUT", f"/allocations/{consumer.replace('-', '').upper()}", wanted(host))
-    assert effects(written)[0] == ConsumerWrite(consumer, ABSENT, held(host))
-    assert effects(call("GET", f"/allocations/{consumer}"))[0] == ConsumerRead(consumer, held(host, 1, 1))
+    write = call("PUT", f"/allocations/{consumer.replace('-', '').upper()}", claim_body(host))
+    assert effects(write)[0] == ConsumerWrite(consumer, ABSENT, holding(host))
+    assert effects(call("GET", f"/allocations/{consumer}"))[0] == ConsumerRead(consumer, holding(host, 1, 1))
 
 
 @pytest.mark.parametrize(
@@ -135,68 +135,73 @@ def test_older_versions_have_the_effects_of_their_bodies(call, minor, expected, 
         body |= {"project_id": "red", "user_id": "ann"}
     if minor >= 28:
         body["consumer_generation"] = None
-    [write, used] = effects(call("PUT", f"/allocations/{consumer}", body, minor))
-    assert (write.expected, write.after.project, write.after.type, used) == (
+    [write, usage] = effects(call("PUT", f"/allocations/{consumer}", body, minor))
+    assert (write.expected, write.holding.project, write.holding.type, usage) == (
         *(expected, project, type_),
-        ProviderUsed(host, consumer),
+        ProviderClaim(host, consumer),
     )
     [read, _] = effects(call("GET", f"/allocations/{consumer}"))
-    assert read.shown.resources == write.after.resources
-    assert (read.shown.project, read.shown.type) == (project, NO_TYPE)
+    assert read.holding.resources == write.holding.resources
+    assert (read.holding.project, read.holding.type) == (project, NO_TYPE)
     [read, _] = effects(call("GET", f"/allocations/{consumer}", minor=11))
-    assert read == ConsumerRead(consumer, Holding(write.after.resources))
+    assert read == ConsumerRead(consumer, Holding(write.holding.resources))
 
 
 def test_emptying_a_consumer_leaves_its_providers(call):
     host, consumer = call.host(), new()
-    call("PUT", f"/allocations/{consumer}", wanted(host))
-    emptied = effects(call("PUT", f"/allocations/{consumer}", wanted(host, 0, 1)))
-    assert emptied == [ConsumerWrite(consumer, 1, None), ProvidersLeft(consumer)]
+    call("PUT", f"/allocations/{consumer}", claim_body(host))
+    emptied = effects(call("PUT", f"/allocations/{consumer}", claim_body(host, 0, 1)))
+    assert emptied == [ConsumerWrite(consumer, 1, None), ConsumerEmptying(consumer)]
     assert effects(call("GET", f"/allocations/{consumer}")) == [ConsumerRead(consumer, None)]
     assert effects(call("GET", f"/resource_providers/{host}")) == [ProviderRead(host, 3)]
 
 
 def test_a_consumer_is_deleted_once(call):
     host, consumer = call.host(), new()
-    call("PUT", f"/allocations/{consumer}", wanted(host))
+    call("PUT", f"/allocations/{consumer}", claim_body(host))
     assert effects(call("DELETE", f"/allocations/{consumer}")) == [ConsumerWrite(consumer, PRESENT, None)]
-    assert effects(call("DELETE", f"/allocations/{consumer}")) == [ConsumerRefused(consumer, "missing")]
+    assert effects(call("DELETE", f"/allocations/{consumer}")) == [ConsumerRefusal(consumer, "missing")]
     assert effects(call("GET", f"/resource_providers/{host}")) == [ProviderRead(host, 2)]
 
 
 def test_claims_of_several_consumers_raise_a_provider_once(call):
     host, consumer, other = call.host(), new(), new()
-    written = effects(call("POST", "/allocations", {consumer: wanted(host), other: wanted(host, 2)}))
-    assert written[:2] == [ConsumerWrite(consumer, ABSENT, held(host)), ConsumerWrite(other, ABSENT, held(host, 2))]
-    assert written[2:] == [ProviderUsed(host, other)]
+    claim_effects = effects(call("POST", "/allocations", {consumer: claim_body(host), other: claim_body(host, 2)}))
+    assert claim_effects[:2] == [
+        ConsumerWrite(consumer, ABSENT, holding(host)),
+        ConsumerWrite(other, ABSENT, holding(host, 2)),
+    ]
+    assert claim_effects[2:] == [ProviderClaim(host, other)]
     assert effects(call("GET", f"/allocations/{other}")) == [
-        ConsumerRead(other, held(host, 2, 1)),
+        ConsumerRead(other, holding(host, 2, 1)),
         ProviderRead(host, 2),
     ]
 
 
 def test_refused_claims_state_their_reason(call):
     host, consumer, other = call.host(), new(), new()
-    call("PUT", f"/allocations/{consumer}", wanted(host))
+    call("PUT", f"/allocations/{consumer}", claim_body(host))
     path = f"/allocations/{consumer}"
     refusals = [
-        (wanted(host, 2, None), ConsumerRefused(consumer, "generation", None, 1)),
-        (wanted(host, 2, 7), ConsumerRefused(consumer, "generation", 7, 1)),
-        (wanted(host, 9, 1), ConsumerRefused(consumer, "capacity")),
-        ({}, ConsumerRefused(consumer, "other")),
+        (claim_body(host, 2, None), ConsumerRefusal(consumer, "generation", None, 1)),
+        (claim_body(host, 2, 7), ConsumerRefusal(consumer, "generation", 7, 1)),
+        (claim_body(host, 9, 1), ConsumerRefusal(consumer, "capacity")),
+        ({}, ConsumerRefusal(consumer, "other")),
     ]
     for body, refusal in refusals:
         assert effects(call("PUT", path, body)) == [refusal]
     nowhere = new()
-    unknown = effects(call("PUT", path, wanted(nowhere, 1, 1)))
-    assert unknown == [ProviderRefused(nowhere, "missing"), ConsumerRefused(consumer, "other")]
-    [first, second] = effects(call("POST", "/allocations", {consumer: wanted(host, 1, 3), other: wanted(host, 1)}))
-    assert (first, second) == (ConsumerRefused(consumer, "generation", 3, 1), ConsumerRefused(other, "other"))
-    absent = effects(call("PUT", f"/allocations/{other}", wanted(host, 1, 5)))
-    assert absent == [ConsumerRefused(other, "generation", 5, None)]
+    unknown = effects(call("PUT", path, claim_body(nowhere, 1, 1)))
+    assert unknown == [ProviderRefusal(nowhere, "missing"), ConsumerRefusal(consumer, "other")]
+    [first, second] = effects(
+        call("POST", "/allocations", {consumer: claim_body(host, 1, 3), other: claim_body(host, 1)})
+    )
+    assert (first, second) == (ConsumerRefusal(consumer, "generation", 3, 1), ConsumerRefusal(other, "other"))
+    absent = effects(call("PUT", f"/allocations/{other}", claim_body(host, 1, 5)))
+    assert absent == [ConsumerRefusal(other, "generation", 5, None)]
     # The response does not say which of the two has another generation.
-    both = effects(call("POST", "/allocations", {consumer: wanted(host), other: wanted(host)}))
-    assert [effect.why for effect in both] == ["other", "other"]
+    both = effects(call("POST", "/allocations", {consumer: claim_body(host), other: claim_body(host)}))
+    assert [effect.reason for effect in both] == ["other", "other"]
 
 
 # --- providers -------------------------------------------------------------------------------------------------------
@@ -207,7 +212,7 @@ def test_each_write_of_a_provider_raises_its_generation_as_stated(call):
     path = f"/resource_providers/{provider}"
     created = call("POST", "/resource_providers", {"name": provider, "uuid": provider})
     assert effects(created) == [ProviderWrite(provider, ABSENT, 0)]
-    assert effects(lost(created)) == [ProviderWrite(provider, ABSENT, None)]
+    assert effects(without_response(created)) == [ProviderWrite(provider, ABSENT, None)]
     record, one_class = {"total": 4}, "inventories/MEMORY_MB"
     traits = {"traits": ["HW_CPU_X86_AVX"]}
     writes = [
@@ -233,7 +238,7 @@ def test_each_write_of_a_provider_raises_its_generation_as_stated(call):
         if isinstance(effect, ProviderWrite):
             guarded = method == "PUT" and minor is None
             assert effect.expected == (generation if guarded else PRESENT)
-            assert effect.shown in (None, read.generation)
+            assert effect.generation in (None, read.generation)
             assert read.generation - generation in effect.raises
         else:
             assert effect == ProviderRead(provider, read.generation)
@@ -242,8 +247,8 @@ def test_each_write_of_a_provider_raises_its_generation_as_stated(call):
     for contents in ("", "/usages", "/aggregates", "/allocations", "/traits"):
         assert effects(call("GET", path + contents)) == [ProviderRead(provider, 8)]
     assert effects(call("GET", f"/resource_providers?uuid={provider}")) == [ProviderRead(provider, 8)]
-    assert effects(call("DELETE", path)) == [ProviderGone(provider)]
-    assert effects(call("DELETE", path)) == [ProviderRefused(provider, "missing")]
+    assert effects(call("DELETE", path)) == [ProviderDeletion(provider)]
+    assert effects(call("DELETE", path)) == [ProviderRefusal(provider, "missing")]
     assert effects(call("GET", path)) == [ProviderRead(provider, None)]
     assert effects(call("GET", f"{path}/usages")) == [ProviderRead(provider, None)]
 
@@ -254,35 +259,35 @@ def test_refused_provider_writes_state_their_reason(call):
     guarded = {"inventories": {"inventories": {}}, "traits": {"traits": []}, "aggregates": {"aggregates": []}}
     for contents, body in guarded.items():
         refused = effects(call("PUT", f"{path}/{contents}", {"resource_provider_generation": 5, **body}))
-        assert refused == [ProviderRefused(host, "generation", 5)]
+        assert refused == [ProviderRefusal(host, "generation", 5)]
     refused_class = effects(call("PUT", f"{path}/inventories/VCPU", {"resource_provider_generation": 5, "total": 1}))
-    assert refused_class == [ProviderRefused(host, "generation", 5)]
-    call("PUT", f"/allocations/{consumer}", wanted(host))
-    assert effects(call("DELETE", f"{path}/inventories")) == [ProviderRefused(host, "other")]
-    assert effects(call("DELETE", f"{path}/inventories/VCPU")) == [ProviderRefused(host, "other")]
-    assert effects(call("DELETE", f"{path}/inventories/VGPU")) == [ProviderRefused(host, "other")]
+    assert refused_class == [ProviderRefusal(host, "generation", 5)]
+    call("PUT", f"/allocations/{consumer}", claim_body(host))
+    assert effects(call("DELETE", f"{path}/inventories")) == [ProviderRefusal(host, "other")]
+    assert effects(call("DELETE", f"{path}/inventories/VCPU")) == [ProviderRefusal(host, "other")]
+    assert effects(call("DELETE", f"{path}/inventories/VGPU")) == [ProviderRefusal(host, "other")]
     present = call("POST", f"{path}/inventories", {"resource_class": "VCPU", "total": 1})
-    assert effects(present) == [ProviderRefused(host, "other")]
-    assert effects(call("DELETE", path)) == [ProviderRefused(host, "other")]
+    assert effects(present) == [ProviderRefusal(host, "other")]
+    assert effects(call("DELETE", path)) == [ProviderRefusal(host, "other")]
     orphan = {"name": new(), "parent_provider_uuid": new()}
-    unknown = ProviderRefused(orphan["parent_provider_uuid"], "missing")
+    unknown = ProviderRefusal(orphan["parent_provider_uuid"], "missing")
     assert effects(call("POST", "/resource_providers", orphan)) == [unknown]
-    assert effects(call("PUT", path, orphan)) == [ProviderRefused(host, "other"), unknown]
+    assert effects(call("PUT", path, orphan)) == [ProviderRefusal(host, "other"), unknown]
 
 
 @pytest.mark.parametrize("emptied", [False, True])
-@pytest.mark.parametrize("used", [False, True])
+@pytest.mark.parametrize("is_used", [False, True])
 @pytest.mark.parametrize("total", [0, 8])
-def test_a_reshape_raises_each_provider_by_its_steps(call, emptied, used, total):
+def test_a_reshape_raises_each_provider_by_its_steps(call, emptied, is_used, total):
     host, other, consumer, second = call.host(), call.host(), new(), new()
-    call("PUT", f"/allocations/{consumer}", wanted(host))
+    call("PUT", f"/allocations/{consumer}", claim_body(host))
     generation = 2
     if not emptied:
         call("DELETE", f"/allocations/{consumer}")
     inventories = {"VCPU": {"total": total}} if total else {}
-    claims = {consumer: wanted(other, 0, 1)} if emptied else {}
-    if used:
-        claims[second] = wanted(host if total else other, 1)
+    claims = {consumer: claim_body(other, 0, 1)} if emptied else {}
+    if is_used:
+        claims[second] = claim_body(host if total else other, 1)
     body = {"inventories": {host: {"resource_provider_generation": 2, "inventories": inventories}}}
     reshaped = call("POST", "/reshaper", {**body, "allocations": claims})
     assert reshaped.succeeded, reshaped.reply
@@ -293,7 +298,7 @@ def test_a_reshape_raises_each_provider_by_its_steps(call, emptied, used, total)
     assert read.generation - generation in writes[host].raises
     consumers = {effect.consumer for effect in effects(reshaped) if isinstance(effect, ConsumerWrite)}
     assert consumers == set(claims)
-    assert (ProviderUsed(other, second) in effects(reshaped)) == (used and not total)
+    assert (ProviderClaim(other, second) in effects(reshaped)) == (is_used and not total)
 
 
 def test_a_refused_reshape_states_its_reason(call):
@@ -302,17 +307,17 @@ def test_a_refused_reshape_states_its_reason(call):
         host: {"resource_provider_generation": 9, "inventories": {}},
         other: {"resource_provider_generation": 1, "inventories": {}},
     }
-    body = {"inventories": inventories, "allocations": {consumer: wanted(host)}}
+    body = {"inventories": inventories, "allocations": {consumer: claim_body(host)}}
     assert effects(call("POST", "/reshaper", body)) == [
-        ConsumerRefused(consumer, "other"),
-        ProviderRefused(host, "generation", 9, 1),
-        ProviderRefused(other, "other"),
+        ConsumerRefusal(consumer, "other"),
+        ProviderRefusal(host, "generation", 9, 1),
+        ProviderRefusal(other, "other"),
     ]
     inventories[host]["resource_provider_generation"] = 1
     body["allocations"][consumer]["consumer_generation"] = 4
     refused = effects(call("POST", "/reshaper", body))
-    assert refused[0] == ConsumerRefused(consumer, "generation", 4, None)
-    assert refused[1:] == [ProviderRefused(host, "other"), ProviderRefused(other, "other")]
+    assert refused[0] == ConsumerRefusal(consumer, "generation", 4, None)
+    assert refused[1:] == [ProviderRefusal(host, "other"), ProviderRefusal(other, "other")]
 
 
 # --- v1 API ----------------------------------------------------------------------------------------------------------
@@ -322,27 +327,27 @@ def test_places_chosen_by_the_service(call):
     host, consumer, other = call.host(4), new(), new()
     body = {"requests": [request(consumer, 2), request(other, 2)]}
     claimed = call("POST", "/v1/claims", body)
-    shown = held(host, 2, 1, NEVER)
+    holding_shown = holding(host, 2, 1, NEVER)
     # Equal for both, because the consumer is not part of the content.
-    asking = content(body["requests"][0])
-    placed = replace(shown, request=asking)
-    [first, used, second, used_too] = effects(claimed)
+    request_content = content(body["requests"][0])
+    placed = replace(holding_shown, request=request_content)
+    [first, usage, second, other_usage] = effects(claimed)
     assert (first, second) == (ConsumerWrite(consumer, ABSENT, placed), ConsumerWrite(other, ABSENT, placed))
     # Written together.
-    assert (used, used_too) == (ProviderUsed(host, consumer, 2), ProviderUsed(host, other, 2))
+    assert (usage, other_usage) == (ProviderClaim(host, consumer, 2), ProviderClaim(host, other, 2))
     assert effects(call("GET", f"/v1/claims/{consumer}")) == [
-        ConsumerRead(consumer, shown, respects_expiry=True),
+        ConsumerRead(consumer, holding_shown, respects_expiry=True),
         ProviderRead(host, 2),
     ]
     again = effects(call("POST", "/v1/claims", body))
     # Without the owner, which another client may have changed since.
-    placed_without_owner = Holding(shown.resources, generation=1, ends=NEVER, request=asking)
+    placed_without_owner = Holding(holding_shown.resources, generation=1, expiry=NEVER, request=request_content)
     assert again[:2] == [ConsumerRead(consumer, placed_without_owner, respects_expiry=True), ProviderRead(host, 2)]
-    assert effects(lost(claimed)) == [
-        ConsumerWrite(consumer, ABSENT, Holding(None, "red", "ann", "INSTANCE", ends=NEVER, request=asking)),
-        ProviderUsed(EVERY, consumer, certain=False),
-        ConsumerWrite(other, ABSENT, Holding(None, "red", "ann", "INSTANCE", ends=NEVER, request=asking)),
-        ProviderUsed(EVERY, other, certain=False),
+    assert effects(without_response(claimed)) == [
+        ConsumerWrite(consumer, ABSENT, Holding(None, "red", "ann", "INSTANCE", expiry=NEVER, request=request_content)),
+        ProviderClaim(EVERY, consumer, certain=False),
+        ConsumerWrite(other, ABSENT, Holding(None, "red", "ann", "INSTANCE", expiry=NEVER, request=request_content)),
+        ProviderClaim(EVERY, other, certain=False),
     ]
 
 
@@ -354,27 +359,27 @@ def test_moves_and_refusals_of_claims(call):
         return effects(call("POST", "/v1/claims", {"requests": [*requests], **options}))
 
     move = request(consumer, 3, keep=False, consumer_generation=1)
-    there = replace(held(host, 3, 2), request=content(move))
+    there = replace(holding(host, 3, 2), request=content(move))
     assert claim(move) == [
         ConsumerWrite(consumer, 1, there),
-        ConsumerRead(consumer, replace(there, ends=NEVER), respects_expiry=True),
-        ProviderUsed(host, consumer, 3),
+        ConsumerRead(consumer, replace(there, expiry=NEVER), respects_expiry=True),
+        ProviderClaim(host, consumer, 3),
     ]
     move = request(consumer, 3, keep=False, consumer_generation=2)
-    there = replace(held(host, 3, 3, NEVER), request=content(move))
-    assert claim(move, expires_in=None) == [ConsumerWrite(consumer, 2, there), ProviderUsed(host, consumer, 4)]
-    assert effects(call("GET", f"/allocations/{consumer}"))[0] == ConsumerRead(consumer, held(host, 3, 3))
+    there = replace(holding(host, 3, 3, NEVER), request=content(move))
+    assert claim(move, expires_in=None) == [ConsumerWrite(consumer, 2, there), ProviderClaim(host, consumer, 4)]
+    assert effects(call("GET", f"/allocations/{consumer}"))[0] == ConsumerRead(consumer, holding(host, 3, 3))
     attempt = request(consumer, 1)
-    assert claim(attempt) == [ConsumerRefused(consumer, "held", request=content(attempt))]
+    assert claim(attempt) == [ConsumerRefusal(consumer, "held", request=content(attempt))]
     late = request(consumer, 1, keep=False, consumer_generation=1)
-    assert claim(late) == [ConsumerRefused(consumer, "generation", 1, 3, content(late))]
+    assert claim(late) == [ConsumerRefusal(consumer, "generation", 1, 3, content(late))]
     other = new()
     attempt = request(other, 2)
-    assert claim(attempt) == [ConsumerRefused(other, "capacity", request=content(attempt))]
+    assert claim(attempt) == [ConsumerRefusal(other, "capacity", request=content(attempt))]
     none = claim(request(other, 1), request(consumer, 9), all_or_nothing=True)
-    assert {effect.why for effect in none} == {"other", "held"}
+    assert {effect.reason for effect in none} == {"other", "held"}
     missing = request(other, 1, keep=False, consumer_generation=3)
-    assert claim(missing) == [ConsumerRefused(other, "generation", 3, None, content(missing))]
+    assert claim(missing) == [ConsumerRefusal(other, "generation", 3, None, content(missing))]
     assert claim({**request(other, 1), "dry_run": True}) == []
     assert effects(call("POST", "/v1/claims?dry_run=true", {"requests": [request(other, 1)]})) == []
     assert effects(call("POST", "/v1/claims", {"requests": []})) == []
@@ -385,41 +390,44 @@ def test_leases_and_extensions(call, database):
     host, consumer = call.host(), new()
     body = call("POST", "/v1/claims", {"requests": [request(consumer)], "expires_in": 60})
     [claimed, _] = effects(body)
-    assert claimed.may_end == body.began + 59_000_000_000
-    [unknown, _] = effects(lost(body))
-    assert (unknown.after.ends, unknown.may_end) == (UNKNOWN, claimed.may_end)
+    assert claimed.earliest_expiry == body.began + 59_000_000_000
+    [unknown, _] = effects(without_response(body))
+    assert (unknown.holding.expiry, unknown.earliest_expiry) == (UNKNOWN, claimed.earliest_expiry)
     [read, _] = effects(call("GET", f"/v1/claims/{consumer}"))
-    assert replace(read.shown, request=claimed.after.request) == claimed.after
-    extended = call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": 600}, note={"may_end": {consumer: 7}})
-    [extension, shown] = effects(extended)
+    assert replace(read.holding, request=claimed.holding.request) == claimed.holding
+    extended = call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": 600})
+    [extension, provider_read] = effects(extended)
     [read, _] = effects(call("GET", f"/v1/claims/{consumer}"))
-    assert extension == ConsumerExtended(consumer, read.shown, 7)
-    assert read.shown.generation == 1
-    assert read.shown.ends > claimed.after.ends
-    assert shown == ProviderRead(host, 2)
-    assert effects(lost(extended))[0].shown == Holding(ends=UNKNOWN)
+    assert extension == LeaseExtension(consumer, read.holding, extended.began + 599_000_000_000)
+    assert read.holding.generation == 1
+    assert read.holding.expiry > claimed.holding.expiry
+    assert provider_read == ProviderRead(host, 2)
+    assert effects(without_response(extended))[0].holding == Holding(expiry=UNKNOWN)
     lease.expire(database, consumer)
     assert effects(call("GET", f"/v1/claims/{consumer}")) == [ConsumerRead(consumer, None, respects_expiry=True)]
     late = call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": None})
     assert effects(late) == [ConsumerRead(consumer, None, respects_expiry=True)]
-    assert effects(lost(late)) == [ConsumerExtended(consumer, Holding(ends=NEVER))]
+    assert effects(without_response(late)) == [LeaseExtension(consumer, Holding(expiry=NEVER))]
     # Not released yet, which only the v1 API hides.
-    assert effects(call("GET", f"/allocations/{consumer}"))[0] == ConsumerRead(consumer, held(host, 1, 1))
+    assert effects(call("GET", f"/allocations/{consumer}"))[0] == ConsumerRead(consumer, holding(host, 1, 1))
 
 
 def test_bulk_releases(call):
     host, consumer, other = call.host(), new(), new()
-    call("PUT", f"/allocations/{consumer}", wanted(host))
+    call("PUT", f"/allocations/{consumer}", claim_body(host))
     released = call("DELETE", f"/v1/claims?consumer={consumer}&consumer={other}")
     assert effects(released) == [
         ConsumerWrite(consumer, PRESENT, None),
         ConsumerRead(other, None, respects_expiry=True),
     ]
-    assert effects(lost(released)) == [ConsumerWrite(consumer, PRESENT, None), ConsumerWrite(other, PRESENT, None)]
-    call("PUT", f"/allocations/{consumer}", wanted(host))
+    assert effects(without_response(released)) == [
+        ConsumerWrite(consumer, PRESENT, None),
+        ConsumerWrite(other, PRESENT, None),
+    ]
+    call("PUT", f"/allocations/{consumer}", claim_body(host))
     by_project = call("DELETE", "/v1/claims?project=red")
     assert effects(by_project) == [ConsumerWrite(consumer, PRESENT, None)]
-    assert effects(lost(by_project)) == [ConsumerWrite(EVERY, PRESENT, None)]
+    assert effects(without_response(by_project)) == [ConsumerWrite(EVERY, PRESENT, None)]
 
 
 # --- bare metal ------------------------------------------------------------------------------------------------------
@@ -428,21 +436,21 @@ def test_bulk_releases(call):
 def test_a_node_allocation_is_a_consumer(call):
     node, allocation, error = new(), new(), new()
     body = {"uuid": node, "name": "n1", "driver": "ipmi", "resource_class": "bm.gold"}
-    assert effects(call("POST", "/baremetal/v1/nodes", body)) == [NodeTouched(node)]
+    assert effects(call("POST", "/baremetal/v1/nodes", body)) == [NodeOperation(node)]
     for kind, target in [("power", "power off"), ("provision", "manage"), ("provision", "provide")]:
         assert effects(call("PUT", f"/baremetal/v1/nodes/n1/states/{kind}", {"target": target})) == []
     requested = call("POST", "/baremetal/v1/allocations", {"uuid": allocation, "resource_class": "bm.gold"})
-    got = [ConsumerWrite(allocation, ABSENT, Holding(None, type="BAREMETAL"), certain=False)]
-    assert effects(requested) == effects(lost(requested)) == got
-    [read, touched] = effects(call("GET", f"/baremetal/v1/allocations/{allocation}"))
-    assert touched == NodeTouched(node)
+    node_request = [ConsumerWrite(allocation, ABSENT, Holding(None, type="BAREMETAL"), certain=False)]
+    assert effects(requested) == effects(without_response(requested)) == node_request
+    [read, node_touch] = effects(call("GET", f"/baremetal/v1/allocations/{allocation}"))
+    assert node_touch == NodeOperation(node)
     [held_by, _] = effects(call("GET", f"/allocations/{allocation}"))
-    assert held_by.shown.resources == read.shown.resources == amounts({node: {"CUSTOM_BM_GOLD": 1}})
-    assert held_by.shown.type == "BAREMETAL"
+    assert held_by.holding.resources == read.holding.resources == amounts({node: {"CUSTOM_BM_GOLD": 1}})
+    assert held_by.holding.type == "BAREMETAL"
     call("POST", "/baremetal/v1/allocations", {"uuid": error, "resource_class": "bm.gold"})
     assert effects(call("GET", f"/baremetal/v1/allocations/{error}")) == []
     twice = call("POST", "/baremetal/v1/allocations", {"uuid": error, "resource_class": "bm.gold"})
-    assert effects(twice) == [ConsumerRefused(error, "other")]
+    assert effects(twice) == [ConsumerRefusal(error, "other")]
     ended = effects(call("DELETE", f"/baremetal/v1/allocations/{allocation}"))
     assert ended == [ConsumerWrite(allocation, PRESENT, None, certain=False)]
     assert effects(call("GET", f"/allocations/{allocation}")) == [ConsumerRead(allocation, None)]
@@ -453,17 +461,19 @@ def test_a_request_whose_connection_is_refused_has_no_effect():
     client = Client(recorder, 0, [f"http://127.0.0.1:{children.free_port()}"], threading.Event())
     consumer, provider = new(), new()
     calls = [
-        client.call("PUT", f"/allocations/{consumer}", wanted(provider)),
+        client.call("PUT", f"/allocations/{consumer}", claim_body(provider)),
         client.call("GET", f"/allocations/{consumer}"),
-        client.call("POST", "/allocations", {consumer: wanted(provider)}),
+        client.call("POST", "/allocations", {consumer: claim_body(provider)}),
         client.call("POST", "/v1/claims", {"requests": [request(consumer)]}),
         client.call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": 5}),
         client.call("DELETE", f"/v1/claims?consumer={consumer}"),
         client.call("DELETE", f"/resource_providers/{provider}/inventories"),
-        client.call("POST", "/reshaper", {"inventories": {provider: {}}, "allocations": {consumer: wanted(provider)}}),
+        client.call(
+            "POST", "/reshaper", {"inventories": {provider: {}}, "allocations": {consumer: claim_body(provider)}}
+        ),
         client.call("POST", "/baremetal/v1/allocations", {"uuid": consumer, "resource_class": "gold"}),
     ]
-    assert not any(each.is_open or each.succeeded for each in calls)
-    shown_effects = [effect for each in calls for effect in effects(each)]
-    assert {type(effect) for effect in shown_effects} == {ConsumerRefused, ProviderRefused}
-    assert {effect.why for effect in shown_effects} == {"other"}
+    assert not any(operation.is_open or operation.succeeded for operation in calls)
+    shown_effects = [effect for operation in calls for effect in effects(operation)]
+    assert {type(effect) for effect in shown_effects} == {ConsumerRefusal, ProviderRefusal}
+    assert {effect.reason for effect in shown_effects} == {"other"}

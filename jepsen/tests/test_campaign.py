@@ -13,7 +13,7 @@ from jepsen.campaign import Campaign
 from jepsen.tests.test_run import Choosing, Harmless, Silent
 
 
-class Counted(Silent):
+class CountedCluster(Silent):
     name = "counted"
     started = 0
 
@@ -47,11 +47,11 @@ class OfOurs(Choosing):
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch, tmp_path):
+def register_classes(monkeypatch, tmp_path):
     monkeypatch.setattr(running, "RECOVERY", 0.02)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr(Counted, "started", 0)
-    monkeypatch.setattr(catalogue, "cluster", {"counted": Counted}.__getitem__)
+    monkeypatch.setattr(CountedCluster, "started", 0)
+    monkeypatch.setattr(catalogue, "cluster", {"counted": CountedCluster}.__getitem__)
     for cls in (Choosing, Other, OfOurs):
         monkeypatch.setitem(catalogue.WORKLOADS, cls.name, f"tests.test_campaign:{cls.__name__}")
     monkeypatch.setattr(catalogue, "nemesis", {cls.name: cls for cls in (Elsewhere, *TURN)}.__getitem__)
@@ -79,13 +79,13 @@ def test_each_run_continues_the_rotation():
 
 def test_a_cluster_that_did_not_recover_is_replaced():
     three_runs()
-    assert Counted.started == 3
+    assert CountedCluster.started == 3
 
 
 def test_a_cluster_that_recovers_is_reused(monkeypatch):
     monkeypatch.setattr(running._Run, "_recovers", lambda *_: True)
     three_runs()
-    assert Counted.started == 1
+    assert CountedCluster.started == 1
 
 
 def test_a_failed_run_is_a_violation_and_the_next_one_gets_a_new_cluster(monkeypatch):
@@ -94,7 +94,7 @@ def test_a_failed_run_is_a_violation_and_the_next_one_gets_a_new_cluster(monkeyp
         violations = [violation for result in itertools.islice(results, 2) for violation in result.violations]
     assert [violation.invariant for violation in violations] == ["recovery", "recovery"]
     assert all("ZeroDivisionError" in violation.sentence for violation in violations)
-    assert Counted.started == 2
+    assert CountedCluster.started == 2
 
 
 def test_no_run_begins_after_the_time_limit():

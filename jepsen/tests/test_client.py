@@ -17,14 +17,14 @@ from tests import children
 def call():
     """Return a function that sends a request to a port and returns the recorded operation."""
 
-    def called(port):
+    def send(port):
         recorder = Recorder()
         client = Client(recorder, 0, [f"http://127.0.0.1:{port}"], threading.Event())
         operation = client.call("PUT", "/allocations/c", {})
         assert recorder.operations == [operation]
         return operation
 
-    return called
+    return send
 
 
 def test_a_request_that_was_not_sent_has_no_effect(call):

@@ -23,23 +23,23 @@ def hours_ahead(time):
 
 
 def hours_of_service(url):
-    """Return how many hours a service's clock is ahead, by the modification time of an empty page: the current time."""
-    shown = caller.over_http(url)("GET", f"/resource_providers?name={uuid.uuid4()}").headers["last-modified"]
-    return hours_ahead(email.utils.parsedate_to_datetime(shown).replace(tzinfo=None))
+    """Return how many hours a service's clock is ahead: an empty page was last modified at the current time."""
+    timestamp = caller.over_http(url)("GET", f"/resource_providers?name={uuid.uuid4()}").headers["last-modified"]
+    return hours_ahead(email.utils.parsedate_to_datetime(timestamp).replace(tzinfo=None))
 
 
 def test_the_clock_of_a_service_jumps(cluster):
-    shown = []
-    seen = observe(
+    hours = []
+    observation = observe(
         cluster,
         ServiceClock(),
-        meanwhile=lambda: shown.extend(map(hours_of_service, cluster.urls)),
+        meanwhile=lambda: hours.extend(map(hours_of_service, cluster.urls)),
         answering=lambda detail: [detail["service"]],
     )
-    jumped = seen.detail["service"]
-    assert (shown[jumped], shown[1 - jumped]) == (seen.detail["hours"], 0)
-    assert [operation for operation in seen.of(jumped).within if operation.succeeded]
-    assert not [operation for operation in seen.within if not operation.succeeded]
+    jumped = observation.detail["service"]
+    assert (hours[jumped], hours[1 - jumped]) == (observation.detail["hours"], 0)
+    assert [operation for operation in observation.of(jumped).within if operation.succeeded]
+    assert not [operation for operation in observation.within if not operation.succeeded]
     assert [hours_of_service(url) for url in cluster.urls] == [0, 0]
 
 
@@ -48,8 +48,10 @@ def test_the_clock_of_the_database_jumps(cluster):
         with sa.create_engine(cluster.database_url, poolclass=sa.NullPool).connect() as connection:
             return hours_ahead(connection.exec_driver_sql(NOW[cluster.kind]).scalar_one())
 
-    shown = []
-    seen = observe(cluster, DatabaseClock(), meanwhile=lambda: shown.append(hours()), answering=lambda _: range(2))
-    assert shown == [seen.detail["hours"]]
-    assert {operation.service for operation in seen.within if operation.succeeded} == {0, 1}
+    jumps = []
+    observation = observe(
+        cluster, DatabaseClock(), meanwhile=lambda: jumps.append(hours()), answering=lambda _: range(2)
+    )
+    assert jumps == [observation.detail["hours"]]
+    assert {operation.service for operation in observation.within if operation.succeeded} == {0, 1}
     assert hours() == 0

@@ -1,7 +1,7 @@
 """Check ``contents`` on a service that is correct by construction: its histories violate nothing.
 
-Clients and losses of the last commits run in random steps.  Writes take effect in one step between their beginning and
-their end; open ones at any time later, or never.
+Clients and losses of the last commits run in random steps.  A write takes effect in one step between its beginning and
+its end; an open one at any later time, or never.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class State:
     traits: list[str] = field(default_factory=list)
 
 
-class Simulated:
+class SimulatedService:
     """One provider of a correct service, clients with random steps, and the history of their operations."""
 
     def __init__(self, seed, *, lives, losses):
@@ -83,10 +83,10 @@ class Simulated:
     def record(self, began, ended, method, path, body, status, reply):
         self.operations.append(call(began, ended, method, path, body, status=status, reply=reply))
 
-    def late(self, *written):
+    def late(self, *arguments):
         for _ in range(self.rng.randrange(60)):
             yield
-        self.write(*written)
+        self.write(*arguments)
 
     def lose(self):
         for _ in range(self.rng.randrange(50, 300)):
@@ -118,7 +118,7 @@ class Simulated:
         return self.rng.choice(writes)
 
     def write(self, method, below, body):
-        """Commit a write; return its status and reply."""
+        """Commit a write; return the status and the body of its response."""
         state, (kind, _, key) = self.states[-1], below.strip("/").partition("/")
         if (method, below) == ("POST", ""):
             if state is not None:
@@ -129,13 +129,13 @@ class Simulated:
             return 404, error("missing")
         if method == "PUT" and kind and body["resource_provider_generation"] != state.generation:
             return 409, error("resource provider generation conflict")
-        self.states.append(after := changed(state, method, kind, key, body))
+        self.states.append(new_state := state_after(state, method, kind, key, body))
         if method == "DELETE":
             return 204, None
-        return 200, {"resource_provider_generation" if kind else "generation": after.generation}
+        return 200, {"resource_provider_generation" if kind else "generation": new_state.generation}
 
 
-def changed(state, method, kind, key, body):
+def state_after(state, method, kind, key, body):
     match method, kind, key:
         case "DELETE", "", _:
             return None
@@ -159,7 +159,7 @@ def changed(state, method, kind, key, body):
 @pytest.mark.parametrize("losses", [0, 2])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_correct_service_violates_nothing(seed, lives, losses):
-    run = Simulated(seed, lives=lives, losses=losses)
+    run = SimulatedService(seed, lives=lives, losses=losses)
     assert contents(history(*run.operations, events=run.events)) == []
     kinds = {(operation.method, operation.path) for operation in run.operations if operation.succeeded}
     assert len(kinds) > 8

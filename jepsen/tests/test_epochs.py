@@ -18,12 +18,12 @@ def test_a_loss_may_restore_any_earlier_state(amount, generation):
 
 
 def test_a_loss_restores_only_states_that_existed():
-    before = [FIRST, SECOND_WRITE, THIRD]
-    assert is_wrong(*before, get(100, 110, 4, 4), events=[loss(60, 70)])
-    assert is_wrong(*before, get(100, 110, 1, 2), events=[loss(60, 70)])
+    writes = [FIRST, SECOND_WRITE, THIRD]
+    assert is_wrong(*writes, get(100, 110, 4, 4), events=[loss(60, 70)])
+    assert is_wrong(*writes, get(100, 110, 1, 2), events=[loss(60, 70)])
     later = put(80, 90, 5, 3)
-    assert not is_wrong(*before, later, get(100, 110, 5, 4), events=[loss(60, 70)])
-    assert is_wrong(*before, later, get(100, 110, 1, 1), events=[loss(60, 70)])
+    assert not is_wrong(*writes, later, get(100, 110, 5, 4), events=[loss(60, 70)])
+    assert is_wrong(*writes, later, get(100, 110, 1, 1), events=[loss(60, 70)])
 
 
 def test_a_loss_does_not_restore_later_writes():
@@ -47,15 +47,15 @@ def test_a_loss_happens_at_any_time_during_the_event():
 
 
 def test_an_open_write_takes_effect_before_or_after_a_loss():
-    lost = put(20, None, 2, 1)
-    assert not is_wrong(FIRST, lost, get(100, 110, 2, 2), events=[loss(60, 70)])
-    assert not is_wrong(FIRST, lost, get(100, 110, 1), get(120, 130, 2, 2), events=[loss(60, 70)])
-    assert not is_wrong(FIRST, lost, get(40, 50, 2, 2), get(100, 110, 1), events=[loss(60, 70)])
-    assert is_wrong(FIRST, lost, get(40, 50, 2, 2), get(100, 110, 1), get(120, 130, 2, 2), events=[loss(60, 70)])
+    open_write = put(20, None, 2, 1)
+    assert not is_wrong(FIRST, open_write, get(100, 110, 2, 2), events=[loss(60, 70)])
+    assert not is_wrong(FIRST, open_write, get(100, 110, 1), get(120, 130, 2, 2), events=[loss(60, 70)])
+    assert not is_wrong(FIRST, open_write, get(40, 50, 2, 2), get(100, 110, 1), events=[loss(60, 70)])
+    assert is_wrong(FIRST, open_write, get(40, 50, 2, 2), get(100, 110, 1), get(120, 130, 2, 2), events=[loss(60, 70)])
 
 
 def test_a_refusal_after_a_loss_narrows_the_states_down():
-    seen = conflict(100, 110, 1, "9")
-    before = [FIRST, SECOND_WRITE, THIRD, seen]
-    assert not is_wrong(*before, get(120, 130, 1), events=[loss(60, 70)])
-    assert is_wrong(*before, get(120, 130, 3, 3), events=[loss(60, 70)])
+    refusal = conflict(100, 110, 1, "9")
+    operations = [FIRST, SECOND_WRITE, THIRD, refusal]
+    assert not is_wrong(*operations, get(120, 130, 1), events=[loss(60, 70)])
+    assert is_wrong(*operations, get(120, 130, 3, 3), events=[loss(60, 70)])

@@ -9,9 +9,9 @@ import pytest
 
 from jepsen.checker import linearizable
 from jepsen.checker.generations import by_provider, generations
-from jepsen.tests.handwritten_histories import call, error, history, loss, violated
-from jepsen.tests.test_calls import Recorded, wanted
-from jepsen.tests.test_consumers import C, D, P, Q, claim, do_something, result
+from jepsen.tests.handwritten_histories import call, error, history, loss, violations
+from jepsen.tests.test_calls import RecordingClient, claim_body
+from jepsen.tests.test_consumers import C, D, P, Q, claim, result, send_random_request
 
 PATH = f"/resource_providers/{P}"
 UNKNOWN = f"Allocation for resource provider '{P}' that does not exist."
@@ -24,10 +24,10 @@ def create(began, ended, generation=0):
     return call(began, ended, "POST", "/resource_providers", body, reply={"uuid": P, "generation": generation})
 
 
-def put(began, ended, given, shown=None, contents="inventories", **more):
+def put(began, ended, generation, shown_generation=None, contents="inventories", **more):
     """Replace the inventories, or other contents, with a generation."""
-    reply = {"resource_provider_generation": given + 1 if shown is None else shown}
-    body = {"resource_provider_generation": given, "inventories": {}}
+    reply = {"resource_provider_generation": generation + 1 if shown_generation is None else shown_generation}
+    body = {"resource_provider_generation": generation, "inventories": {}}
     return call(began, ended, "PUT", f"{PATH}/{contents}", body, **{"reply": reply, **more})
 
 
@@ -36,8 +36,8 @@ def stock(name):
     return call(12, 14, "PUT", f"{PATH}/inventories", body, reply={"resource_provider_generation": 1})
 
 
-def stale(began, ended, given):
-    return put(began, ended, given, status=409, reply=error(STALE, "placement.concurrent_update"))
+def stale(began, ended, generation):
+    return put(began, ended, generation, status=409, reply=error(STALE, "placement.concurrent_update"))
 
 
 def get(began, ended, generation):
@@ -53,11 +53,11 @@ def delete(began, ended, status=204):
 
 
 def use(began, ended, consumer=C, amount=1, provider=P):
-    return call(began, ended, "PUT", f"/allocations/{consumer}", wanted(provider, amount), status=204)
+    return call(began, ended, "PUT", f"/allocations/{consumer}", claim_body(provider, amount), status=204)
 
 
 def is_wrong(*operations, **more):
-    invariants = violated(generations, *operations, **more)
+    invariants = violations(generations, *operations, **more)
     assert invariants <= {"generations: linearizable"}
     return bool(invariants)
 
@@ -132,43 +132,43 @@ def test_a_write_between_claims_separates_them():
 def test_a_v1_claim_shows_the_generation():
     assert not is_wrong(NEW, claim(20, 30, result(1)))
     assert is_wrong(NEW, put(12, 14, 0), claim(20, 30, result(1)))
-    lost = claim(20, None)
-    assert not is_wrong(NEW, stock("VCPU"), lost, get(40, 50, 1), get(60, 70, 2))
-    assert is_wrong(NEW, stock("VCPU"), lost, get(40, 50, 3))
+    open_claim = claim(20, None)
+    assert not is_wrong(NEW, stock("VCPU"), open_claim, get(40, 50, 1), get(60, 70, 2))
+    assert is_wrong(NEW, stock("VCPU"), open_claim, get(40, 50, 3))
 
 
 def test_an_open_v1_claim_uses_no_provider_without_its_classes():
-    lost, after = claim(20, None), get(40, 50, 2)
-    assert not is_wrong(NEW, stock("VCPU"), lost, after)
-    assert is_wrong(NEW, stock("DISK_GB"), lost, after)
+    open_claim, read = claim(20, None), get(40, 50, 2)
+    assert not is_wrong(NEW, stock("VCPU"), open_claim, read)
+    assert is_wrong(NEW, stock("DISK_GB"), open_claim, read)
     # The classes of a provider of an earlier run are unknown.
-    assert not is_wrong(get(0, 10, 0), stock("DISK_GB"), lost, after)
+    assert not is_wrong(get(0, 10, 0), stock("DISK_GB"), open_claim, read)
 
 
 def test_a_search_without_a_verdict_is_undecided(monkeypatch):
     monkeypatch.setattr(linearizable, "BOUND", 3)
-    monkeypatch.setattr(linearizable, "BOUND_OF_EACH", 0)
+    monkeypatch.setattr(linearizable, "BOUND_PER_OPERATION", 0)
     [violation] = generations(history(NEW, use(20, 90), put(30, 80, 0), put(30, 80, 1), get(100, 110, 3)))
     assert violation.undecided
     assert violation.invariant == "generations: undecided"
 
 
 def test_emptying_a_consumer_may_raise_its_providers():
-    emptied = call(40, 50, "PUT", f"/allocations/{C}", wanted(P, 0, 1), status=204)
+    emptied = call(40, 50, "PUT", f"/allocations/{C}", claim_body(P, 0, 1), status=204)
     for generation, wrong in [(1, False), (2, False), (3, True)]:
         assert is_wrong(NEW, use(20, 30), emptied, get(60, 70, generation)) == wrong
     assert is_wrong(NEW, use(20, 30, provider=Q), emptied, get(60, 70, 1))
 
 
 def test_a_provider_used_and_left_by_one_request_is_raised_once():
-    both = call(40, 50, "POST", "/allocations", {C: wanted(P, 0, 1), D: wanted(P)}, status=204)
+    both = call(40, 50, "POST", "/allocations", {C: claim_body(P, 0, 1), D: claim_body(P)}, status=204)
     assert not is_wrong(NEW, use(20, 30), both, get(60, 70, 2))
     assert is_wrong(NEW, use(20, 30), both, get(60, 70, 3))
 
 
 def test_a_reshape_raises_by_its_steps():
     body = {"inventories": {P: {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 1}}}}}
-    for claims, raised in [({}, 2), ({C: wanted(P)}, 3)]:
+    for claims, raised in [({}, 2), ({C: claim_body(P)}, 3)]:
         reshaped = call(20, 30, "POST", "/reshaper", {**body, "allocations": claims}, status=204)
         assert not is_wrong(NEW, reshaped, get(40, 50, raised))
         assert is_wrong(NEW, reshaped, get(40, 50, 1))
@@ -178,40 +178,40 @@ def test_a_reshape_raises_by_its_steps():
 def test_a_refused_reshape_shows_the_generation():
     body = {"inventories": {P: {"resource_provider_generation": 5, "inventories": {}}}, "allocations": {}}
 
-    def refused(actual):
+    def refusal(actual):
         reply = error(f"{STALE} for provider {P}: actual: {actual}, given: 5", "placement.concurrent_update")
         return call(20, 30, "POST", "/reshaper", body, status=409, reply=reply)
 
-    assert not is_wrong(NEW, refused(0))
-    assert is_wrong(NEW, refused(1))
-    assert is_wrong(get(0, 10, 5), refused(5))
+    assert not is_wrong(NEW, refusal(0))
+    assert is_wrong(NEW, refusal(1))
+    assert is_wrong(get(0, 10, 5), refusal(5))
 
 
 @pytest.mark.parametrize(
-    "refused",
+    "refusal",
     [
-        call(20, 30, "PUT", f"/allocations/{C}", wanted(P), status=400, reply=error(UNKNOWN)),
-        call(20, 30, "POST", "/allocations", {C: wanted(P), D: wanted(Q)}, status=400, reply=error(UNKNOWN)),
+        call(20, 30, "PUT", f"/allocations/{C}", claim_body(P), status=400, reply=error(UNKNOWN)),
+        call(20, 30, "POST", "/allocations", {C: claim_body(P), D: claim_body(Q)}, status=400, reply=error(UNKNOWN)),
         call(20, 30, "POST", "/resource_providers", {"name": "q", "parent_provider_uuid": P}, status=400, reply=PARENT),
         call(20, 30, "PUT", f"/resource_providers/{Q}", {"parent_provider_uuid": P}, status=400, reply=PARENT),
     ],
 )
-def test_existing_providers_are_not_refused_as_unknown(refused):
-    assert is_wrong(NEW, refused)
-    assert not is_wrong(refused)
-    assert not is_wrong(create(25, 35), refused)
-    assert not is_wrong(NEW, delete(12, 22), refused)
-    assert not is_wrong(NEW, delete(12, None), refused)
+def test_existing_providers_are_not_refused_as_unknown(refusal):
+    assert is_wrong(NEW, refusal)
+    assert not is_wrong(refusal)
+    assert not is_wrong(create(25, 35), refusal)
+    assert not is_wrong(NEW, delete(12, 22), refusal)
+    assert not is_wrong(NEW, delete(12, None), refusal)
 
 
 def test_a_loss_may_restore_any_earlier_generation():
-    before = [NEW, put(20, 30, 0), put(40, 50, 1)]
+    operations = [NEW, put(20, 30, 0), put(40, 50, 1)]
     for generation, wrong in [(0, False), (1, False), (2, False), (3, True)]:
-        assert is_wrong(*before, get(100, 110, generation), events=[loss(60, 70)]) == wrong
-    assert not is_wrong(*before, missing(100, 110), events=[loss(60, 70)])
-    assert is_wrong(*before, missing(100, 110))
-    assert is_wrong(*before, get(100, 110, 1), get(120, 130, 2), events=[loss(60, 70)])
-    assert not is_wrong(*before, get(100, 110, 1), put(120, 130, 1), events=[loss(60, 70)])
+        assert is_wrong(*operations, get(100, 110, generation), events=[loss(60, 70)]) == wrong
+    assert not is_wrong(*operations, missing(100, 110), events=[loss(60, 70)])
+    assert is_wrong(*operations, missing(100, 110))
+    assert is_wrong(*operations, get(100, 110, 1), get(120, 130, 2), events=[loss(60, 70)])
+    assert not is_wrong(*operations, get(100, 110, 1), put(120, 130, 1), events=[loss(60, 70)])
 
 
 def test_a_loss_may_restore_an_earlier_life():
@@ -227,24 +227,26 @@ def test_providers_of_nodes_are_not_checked():
 
 
 def test_operations_of_the_real_service_violate_nothing(database):
-    recorded, rng = Recorded(database), random.Random(3)
-    hosts, names = [recorded.host(6) for _ in range(2)], [str(uuid.uuid4()) for _ in range(3)]
+    client, rng = RecordingClient(database), random.Random(3)
+    hosts, names = [client.host(6) for _ in range(2)], [str(uuid.uuid4()) for _ in range(3)]
     for _ in range(200):
-        do_something(recorded, rng, hosts, names)
+        send_random_request(client, rng, hosts, names)
         host = rng.choice(hosts)
-        path, generation = f"/resource_providers/{host}", recorded("GET", f"/resource_providers/{host}").reply
+        path, generation = f"/resource_providers/{host}", client("GET", f"/resource_providers/{host}").reply
         guarded = {"resource_provider_generation": generation["generation"] - rng.choice([0, 0, 1])}
         match rng.randrange(4):
             case 0:
-                recorded("PUT", f"{path}/inventories", {**guarded, "inventories": {"VCPU": {"total": 6}}})
+                client("PUT", f"{path}/inventories", {**guarded, "inventories": {"VCPU": {"total": 6}}})
             case 1:
-                recorded("PUT", f"{path}/traits", {**guarded, "traits": rng.choice([[], ["HW_CPU_X86_AVX"]])})
+                client("PUT", f"{path}/traits", {**guarded, "traits": rng.choice([[], ["HW_CPU_X86_AVX"]])})
             case 2:
-                claims = {rng.choice(names): wanted(host, rng.randrange(2), rng.choice([None, 1]))}
+                claims = {rng.choice(names): claim_body(host, rng.randrange(2), rng.choice([None, 1]))}
                 inventories = {host: {**guarded, "inventories": {"VCPU": {"total": 6}}}}
-                recorded("POST", "/reshaper", {"inventories": inventories, "allocations": claims})
-    succeeded = {each.path.rpartition("/")[2] for each in recorded.operations if each.succeeded and each.body}
+                client("POST", "/reshaper", {"inventories": inventories, "allocations": claims})
+    succeeded = {
+        operation.path.rpartition("/")[2] for operation in client.operations if operation.succeeded and operation.body
+    }
     assert succeeded >= {"inventories", "traits", "reshaper"}
-    assert generations(history(*recorded.operations)) == []
-    calls = by_provider(recorded.operations)
+    assert generations(history(*client.operations)) == []
+    calls = by_provider(client.operations)
     assert all(len(calls[host]) > 100 for host in hosts)

@@ -1,4 +1,4 @@
-"""What a response says about the outcome of an operation."""
+"""The outcome of an operation, known or unknown from its response."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from placement.version_history import Version
 
 
 @pytest.mark.parametrize(
-    ("error", "known"),
+    ("error", "is_known"),
     [
         (errors.DatabaseUnavailable(), True),
         (errors.DatabaseRefuses(), True),
@@ -24,15 +24,15 @@ from placement.version_history import Version
         (errors.OutcomeUnknown(), False),
     ],
 )
-def test_the_outcome_is_known_if_the_service_guarantees_no_change(error, known):
+def test_the_outcome_is_known_if_the_service_guarantees_no_change(error, is_known):
     version = Version(1, 39)
     environ = {"REQUEST_METHOD": "PUT", VERSION: version}
     _, content = ErrorList(version, version, version).render(error, HTTPStatus.SERVICE_UNAVAILABLE, environ)
-    assert is_outcome_known("/allocations", 503, json.loads(content)) is known
+    assert is_outcome_known("/allocations", 503, json.loads(content)) is is_known
     # Some of its transactions may be committed before one finds the database unavailable.
     assert not is_outcome_known("/v1/claims", 503, json.loads(content))
 
 
-@pytest.mark.parametrize(("status", "known"), [(0, False), (200, True), (409, True), (500, False), (502, False)])
-def test_the_outcome_is_known_from_responses_of_the_service_itself(status, known):
-    assert is_outcome_known("/v1/claims", status, None) is known
+@pytest.mark.parametrize(("status", "is_known"), [(0, False), (200, True), (409, True), (500, False), (502, False)])
+def test_the_outcome_is_known_from_responses_of_the_service_itself(status, is_known):
+    assert is_outcome_known("/v1/claims", status, None) is is_known

@@ -11,7 +11,7 @@ import pytest
 
 from jepsen.checker.replies import abandoned_at
 from jepsen.clusters import older_version
-from jepsen.clusters.hosts import named
+from jepsen.clusters.hosts import server_name
 from jepsen.history import History, Operation
 from jepsen.run import Plan, run
 from jepsen.tests.running import assert_nothing_violated, running_cluster
@@ -33,7 +33,7 @@ def hosts(request, name, **options):
 
 
 @pytest.fixture
-def judged(record_property):
+def run_nemeses(record_property):
     """Return a function that runs the nemeses and returns a history without violations."""
 
     def history_of(cluster, *nemeses):
@@ -46,31 +46,31 @@ def judged(record_property):
     return history_of
 
 
-def without_reply(history: History):
+def operations_without_response(history: History):
     return [operation for operation in history.operations if operation.is_open or operation.status >= 500]
 
 
 def is_cut_off(operation: Operation):
-    """Whether the response is not the service's: none, or haproxy's, which is not JSON."""
+    """Whether there is no response of the service: none at all, or one of haproxy, which is not JSON."""
     return operation.status == 0 or isinstance(operation.reply, str)
 
 
-def killed_with_host(history: History):
-    """Count the requests in flight on hosts when these were killed, by host, method and path."""
-    given_up = abandoned_at(history.operations)
+def requests_killed_with_host(history: History):
+    """Count the requests in flight on each host when it was killed, by host, method and path."""
+    abandoned = abandoned_at(history.operations)
     kills = sorted((event for event in history.events if event.nemesis == "kill-host"), key=lambda event: event.began)
-    counted = Counter()
+    counts = Counter()
     for operation in history.operations:
         if is_cut_off(operation):
             [event, *_] = (
-                kill for kill in kills if kill.began <= given_up[operation.number] and operation.began <= kill.spares
+                kill for kill in kills if kill.began <= abandoned[operation.number] and operation.began <= kill.spares
             )
-            counted[named(event.detail["host"]), operation.method, operation.path] += 1
-    return counted
+            counts[server_name(event.detail["host"]), operation.method, operation.path] += 1
+    return counts
 
 
 def older_tree(commit, name):
-    """Unpack the version that `commit` returns."""
+    """Unpack the commit that a function returns; skip the test if there is no release."""
     try:
         return older_version.tree(commit(), children.run_directory() / f"{commit.__name__}-{name}")
     except older_version.NoRelease as reason:
@@ -79,8 +79,8 @@ def older_tree(commit, name):
         raise servers.Missing(reason) from reason
 
 
-def found_in_schema(cluster):
-    """Return what the database lacks for this version and all extensions; None if its schema is complete."""
+def schema_deficiency(cluster):
+    """Return the first deficiency of the schema for this version and all extensions; None if it is complete."""
     additions = extension.additions_of(extension.installed().values())
     with opened(cluster.database_url) as database:
         return schema.finding(database.engine, additions)
@@ -95,37 +95,37 @@ def cluster(request):
 
 @pytest.mark.xdist_group("hosts")
 @pytest.mark.parametrize("nemesis", ORDERLY if LONG else ORDERLY[:1])
-def test_orderly_host_changes_lose_no_request(cluster, nemesis, judged):
-    assert not without_reply(judged(cluster, nemesis))
+def test_orderly_host_changes_lose_no_request(cluster, nemesis, run_nemeses):
+    assert not operations_without_response(run_nemeses(cluster, nemesis))
 
 
 @pytest.mark.xdist_group("hosts")
-def test_a_killed_host_loses_only_requests_in_flight(cluster, judged):
-    history = judged(cluster, "kill-host")
-    assert all(is_cut_off(operation) for operation in without_reply(history))
-    assert cluster.cut_off() == killed_with_host(history)
-    assert not LONG or killed_with_host(history)
+def test_a_killed_host_loses_only_requests_in_flight(cluster, run_nemeses):
+    history = run_nemeses(cluster, "kill-host")
+    assert all(is_cut_off(operation) for operation in operations_without_response(history))
+    assert cluster.requests_cut_off() == requests_killed_with_host(history)
+    assert not LONG or requests_killed_with_host(history)
 
 
 @pytest.mark.skipif(not LONG, reason="a long run: make test-long")
 @pytest.mark.parametrize("name", CLUSTERS)
 @pytest.mark.parametrize("commit", [older_version.before_newest_migration, older_version.last_release])
-def test_rolling_upgrades_lose_no_request(request, commit, name, judged):
+def test_rolling_upgrades_lose_no_request(request, commit, name, run_nemeses):
     """The older version serves alongside this one, before and after ``placement-manage db sync``."""
     tree = older_tree(commit, name)
     with hosts(request, name, module=older_version.MODULE, tree=tree) as cluster:
-        assert {older_version.served(service.url) for service in cluster.services} == {tree}
-        assert found_in_schema(cluster) or commit is older_version.last_release
-        history = judged(cluster, "upgrade-hosts")
-        assert found_in_schema(cluster) is None
+        assert {older_version.directory_of_service(service.url) for service in cluster.services} == {tree}
+        assert schema_deficiency(cluster) or commit is older_version.last_release
+        history = run_nemeses(cluster, "upgrade-hosts")
+        assert schema_deficiency(cluster) is None
         assert {event.detail["tree"] for event in history.events} == {str(tree)}
-        assert not without_reply(history)
+        assert not operations_without_response(history)
 
 
 @pytest.mark.skipif(not LONG, reason="a long run: make test-long")
 @pytest.mark.parametrize("name", CLUSTERS)
-def test_hosts_are_killed_during_primary_changes(request, name, judged):
+def test_hosts_are_killed_during_primary_changes(request, name, run_nemeses):
     of_database = ("kill-node", "restart-nodes") if name == "galera-hosts" else ("switch-over", "fail-over")
     with hosts(request, name) as cluster:
-        history = judged(cluster, "kill-host", of_database[0], "restart-hosts", of_database[1])
-        assert cluster.cut_off() == killed_with_host(history)
+        history = run_nemeses(cluster, "kill-host", of_database[0], "restart-hosts", of_database[1])
+        assert cluster.requests_cut_off() == requests_killed_with_host(history)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jepsen.checker import linearizable
-from jepsen.checker.linearizable import Outcome, Timed
+from jepsen.checker.linearizable import Outcome, TimedCall
 
 LINEARIZABLE, VIOLATED, UNDECIDED = Outcome.LINEARIZABLE, Outcome.VIOLATED, Outcome.UNDECIDED
 
@@ -25,8 +25,8 @@ class Register:
     def step(self, state, operation, *joined):
         match operation.call:
             case ("claim", *_):
-                shown = {value for claim in (operation, *joined) for value in claim.call[1:]}
-                return [state + 1] if shown <= {state + 1} else []
+                values = {value for claim in (operation, *joined) for value in claim.call[1:]}
+                return [state + 1] if values <= {state + 1} else []
             case ("write", value):
                 return [value]
             case ("read", value):
@@ -39,8 +39,8 @@ class Register:
                 return {first, second}
 
 
-def timed(call, began, ended, **more):
-    return Timed(began, began, ended, call, changes=call[0] != "read", joins=call[0] == "claim", **more)
+def timed_call(call, began, ended, **more):
+    return TimedCall(began, began, ended, call, changes=call[0] != "read", joins=call[0] == "claim", **more)
 
 
 def outcome(*operations, **more):
@@ -55,85 +55,94 @@ def test_an_empty_history_is_linearizable():
 
 
 def test_a_stale_read_is_a_violation():
-    write = timed(("write", 1), 0, 10)
-    assert outcome(write, timed(("read", 0), 20, 30)) is VIOLATED
-    assert outcome(write, timed(("read", 0), 5, 30)) is LINEARIZABLE
-    assert outcome(write, timed(("read", 0), 10, 30)) is LINEARIZABLE
+    write = timed_call(("write", 1), 0, 10)
+    assert outcome(write, timed_call(("read", 0), 20, 30)) is VIOLATED
+    assert outcome(write, timed_call(("read", 0), 5, 30)) is LINEARIZABLE
+    assert outcome(write, timed_call(("read", 0), 10, 30)) is LINEARIZABLE
 
 
 def test_a_lost_update_is_a_violation():
-    first, second = timed(("compare", 0, 1), 0, 10), timed(("compare", 0, 2), 5, 15)
+    first, second = timed_call(("compare", 0, 1), 0, 10), timed_call(("compare", 0, 2), 5, 15)
     assert outcome(first, second) is VIOLATED
-    assert outcome(timed(("increase",), 0, 10), timed(("increase",), 5, 15), timed(("read", 1), 20, 30)) is VIOLATED
-    assert outcome(timed(("increase",), 0, 10), timed(("increase",), 5, 15), timed(("read", 2), 20, 30)) is LINEARIZABLE
+    assert (
+        outcome(timed_call(("increase",), 0, 10), timed_call(("increase",), 5, 15), timed_call(("read", 1), 20, 30))
+        is VIOLATED
+    )
+    assert (
+        outcome(timed_call(("increase",), 0, 10), timed_call(("increase",), 5, 15), timed_call(("read", 2), 20, 30))
+        is LINEARIZABLE
+    )
 
 
 def test_an_open_write_takes_effect_later_or_never():
-    write = timed(("write", 1), 0, None)
-    before, after = timed(("read", 0), 10, 20), timed(("read", 1), 30, 40)
-    assert outcome(write, before) is LINEARIZABLE
-    assert outcome(write, before, after) is LINEARIZABLE
-    assert outcome(write, before, after, timed(("read", 0), 50, 60)) is VIOLATED
+    write = timed_call(("write", 1), 0, None)
+    early_read, late_read = timed_call(("read", 0), 10, 20), timed_call(("read", 1), 30, 40)
+    assert outcome(write, early_read) is LINEARIZABLE
+    assert outcome(write, early_read, late_read) is LINEARIZABLE
+    assert outcome(write, early_read, late_read, timed_call(("read", 0), 50, 60)) is VIOLATED
 
 
 def test_an_open_write_takes_effect_once():
-    history = [timed(("read", 1), 30, 40), timed(("write", 0), 50, 60), timed(("read", 1), 70, 80)]
-    assert outcome(timed(("write", 1), 0, None), *history) is VIOLATED
-    twice = [timed(("write", 1), 0, None), timed(("write", 1), 1, None)]
+    history = [timed_call(("read", 1), 30, 40), timed_call(("write", 0), 50, 60), timed_call(("read", 1), 70, 80)]
+    assert outcome(timed_call(("write", 1), 0, None), *history) is VIOLATED
+    twice = [timed_call(("write", 1), 0, None), timed_call(("write", 1), 1, None)]
     assert outcome(*twice, *history) is LINEARIZABLE
 
 
 def test_open_writes_do_not_take_effect_before_they_begin():
-    assert outcome(timed(("read", 1), 0, 10), timed(("write", 1), 11, None)) is VIOLATED
+    assert outcome(timed_call(("read", 1), 0, 10), timed_call(("write", 1), 11, None)) is VIOLATED
 
 
 def test_a_read_that_goes_back_is_a_violation():
-    write = timed(("write", 1), 0, 100)
-    new, old = timed(("read", 1), 10, 20), timed(("read", 0), 30, 40)
+    write = timed_call(("write", 1), 0, 100)
+    new, old = timed_call(("read", 1), 10, 20), timed_call(("read", 0), 30, 40)
     assert outcome(write, new, old) is VIOLATED
     assert outcome(write, old, new) is VIOLATED
-    assert outcome(write, new, timed(("read", 0), 15, 40)) is LINEARIZABLE
+    assert outcome(write, new, timed_call(("read", 0), 15, 40)) is LINEARIZABLE
 
 
 def test_an_open_read_is_ignored():
-    assert outcome(timed(("read", 5), 0, None)) is LINEARIZABLE
+    assert outcome(timed_call(("read", 5), 0, None)) is LINEARIZABLE
 
 
 def test_an_optional_operation_happens_in_its_time_or_never():
-    write = timed(("write", 1), 0, 10, optional=True)
-    assert outcome(write, timed(("read", 0), 20, 30)) is LINEARIZABLE
-    assert outcome(write, timed(("read", 1), 20, 30)) is LINEARIZABLE
-    assert outcome(write, timed(("read", 0), 20, 30), timed(("read", 1), 40, 50)) is VIOLATED
+    write = timed_call(("write", 1), 0, 10, optional=True)
+    assert outcome(write, timed_call(("read", 0), 20, 30)) is LINEARIZABLE
+    assert outcome(write, timed_call(("read", 1), 20, 30)) is LINEARIZABLE
+    assert outcome(write, timed_call(("read", 0), 20, 30), timed_call(("read", 1), 40, 50)) is VIOLATED
 
 
 def test_a_required_operation_does_not_wait_for_an_optional_one():
-    calls = timed(("increase",), 0, 10, optional=True), timed(("increase",), 0, 20)
-    assert outcome(*calls, timed(("read", 1), 5, 8), timed(("read", 1), 30, 40)) is LINEARIZABLE
+    calls = timed_call(("increase",), 0, 10, optional=True), timed_call(("increase",), 0, 20)
+    assert outcome(*calls, timed_call(("read", 1), 5, 8), timed_call(("read", 1), 30, 40)) is LINEARIZABLE
 
 
 def test_an_operation_may_have_several_results():
-    either = timed(("either", 1, 2), 0, 10)
-    assert outcome(either, timed(("read", 2), 20, 30)) is LINEARIZABLE
-    assert outcome(either, timed(("read", 2), 20, 30), timed(("read", 1), 40, 50)) is VIOLATED
+    either = timed_call(("either", 1, 2), 0, 10)
+    assert outcome(either, timed_call(("read", 2), 20, 30)) is LINEARIZABLE
+    assert outcome(either, timed_call(("read", 2), 20, 30), timed_call(("read", 1), 40, 50)) is VIOLATED
 
 
 def test_joined_operations_have_one_effect_at_one_time():
-    first, second = timed(("claim",), 0, 20), timed(("claim",), 10, 30)
-    assert outcome(first, second, timed(("read", 1), 40, 50)) is LINEARIZABLE
-    assert outcome(first, second, timed(("read", 2), 40, 50)) is LINEARIZABLE
-    later = timed(("claim",), 25, 60)
-    assert outcome(first, second, later, timed(("read", 1), 70, 80)) is VIOLATED
-    assert outcome(first, second, later, timed(("read", 2), 70, 80)) is LINEARIZABLE
-    assert outcome(first, timed(("claim", 1), 10, 30), timed(("claim", 2), 10, 30)) is LINEARIZABLE
-    assert outcome(timed(("claim", 1), 10, 30), timed(("claim", 2), 10, 30), timed(("read", 1), 40, 50)) is VIOLATED
+    first, second = timed_call(("claim",), 0, 20), timed_call(("claim",), 10, 30)
+    assert outcome(first, second, timed_call(("read", 1), 40, 50)) is LINEARIZABLE
+    assert outcome(first, second, timed_call(("read", 2), 40, 50)) is LINEARIZABLE
+    later = timed_call(("claim",), 25, 60)
+    assert outcome(first, second, later, timed_call(("read", 1), 70, 80)) is VIOLATED
+    assert outcome(first, second, later, timed_call(("read", 2), 70, 80)) is LINEARIZABLE
+    assert outcome(first, timed_call(("claim", 1), 10, 30), timed_call(("claim", 2), 10, 30)) is LINEARIZABLE
+    assert (
+        outcome(timed_call(("claim", 1), 10, 30), timed_call(("claim", 2), 10, 30), timed_call(("read", 1), 40, 50))
+        is VIOLATED
+    )
 
 
 def test_the_prefix_includes_operations_begun_before_the_impossible_return():
     write, read, concurrent, later = (
-        timed(("write", 1), 0, 10),
-        timed(("read", 2), 20, 30),
-        timed(("write", 3), 25, 60),
-        timed(("read", 1), 40, 50),
+        timed_call(("write", 1), 0, 10),
+        timed_call(("read", 2), 20, 30),
+        timed_call(("write", 3), 25, 60),
+        timed_call(("read", 1), 40, 50),
     )
     verdict = linearizable.check([later, concurrent, read, write], Register(), [0])
     assert (verdict.outcome, verdict.impossible, verdict.prefix) == (VIOLATED, read, 3)
@@ -142,50 +151,54 @@ def test_the_prefix_includes_operations_begun_before_the_impossible_return():
 
 
 def test_a_search_that_takes_too_long_is_undecided():
-    writes = [timed(("write", number), number, 100 + number) for number in range(10)]
+    writes = [timed_call(("write", number), number, 100 + number) for number in range(10)]
     assert outcome(*writes, bound=1000) is UNDECIDED
     assert outcome(*writes) is LINEARIZABLE
 
 
 def test_a_write_of_the_current_value_may_take_effect_later():
-    again, other = timed(("write", 0), 0, 100), timed(("write", 1), 10, 20)
-    assert outcome(again, other, timed(("read", 0), 30, 40)) is LINEARIZABLE
+    again, other = timed_call(("write", 0), 0, 100), timed_call(("write", 1), 10, 20)
+    assert outcome(again, other, timed_call(("read", 0), 30, 40)) is LINEARIZABLE
 
 
 @pytest.mark.parametrize("later", [2, 3])
 def test_either_of_two_open_operations_may_remain(later):
-    calls = [timed(("either", 1, 2), 0, None), timed(("either", 1, 3), 0, None), timed(("read", 1), 10, 20)]
-    assert outcome(*calls, timed(("read", later), 30, 40)) is LINEARIZABLE
-    assert outcome(*calls, timed(("read", later), 30, 40), timed(("read", 5 - later), 50, 60)) is VIOLATED
+    calls = [
+        timed_call(("either", 1, 2), 0, None),
+        timed_call(("either", 1, 3), 0, None),
+        timed_call(("read", 1), 10, 20),
+    ]
+    assert outcome(*calls, timed_call(("read", later), 30, 40)) is LINEARIZABLE
+    assert outcome(*calls, timed_call(("read", later), 30, 40), timed_call(("read", 5 - later), 50, 60)) is VIOLATED
 
 
 def test_a_long_history_has_a_larger_bound(monkeypatch):
     monkeypatch.setattr(linearizable, "BOUND", 10)
-    calls = [timed(("write", number), number, 20 + number) for number in range(6)]
-    monkeypatch.setattr(linearizable, "BOUND_OF_EACH", 2)
+    calls = [timed_call(("write", number), number, 20 + number) for number in range(6)]
+    monkeypatch.setattr(linearizable, "BOUND_PER_OPERATION", 2)
     assert outcome(*calls) is UNDECIDED
-    monkeypatch.setattr(linearizable, "BOUND_OF_EACH", 1000)
+    monkeypatch.setattr(linearizable, "BOUND_PER_OPERATION", 1000)
     assert outcome(*calls) is LINEARIZABLE
 
 
 def test_kinds_that_exclude_each_other_are_not_tried_in_every_combination():
     class Unknown:
-        """A counter with the unknown value 0 until a claim shows it; nothing happens to it later."""
+        """A counter whose value is unknown, represented by 0, until a claim shows it, and constant from then on."""
 
         def step(self, state, *claims):
-            shown = {claim.call for claim in claims}
-            return shown if state == 0 and len(shown) == 1 else []
+            values = {claim.call for claim in claims}
+            return values if state == 0 and len(values) == 1 else []
 
-    claims = [Timed(kind, kind, 100, kind, joins=True, optional=kind > 1) for kind in range(1, 20)]
-    certain = [Timed(kind, kind, None if kind > 1 else 100, kind, joins=True) for kind in range(1, 20)]
+    claims = [TimedCall(kind, kind, 100, kind, joins=True, optional=kind > 1) for kind in range(1, 20)]
+    certain = [TimedCall(kind, kind, None if kind > 1 else 100, kind, joins=True) for kind in range(1, 20)]
     for operations in (claims, certain):
         assert linearizable.check(operations, Unknown(), [0], bound=5_000).outcome is LINEARIZABLE
-    required = [Timed(kind, kind, 100, kind, joins=True) for kind in range(1, 20)]
+    required = [TimedCall(kind, kind, 100, kind, joins=True) for kind in range(1, 20)]
     assert linearizable.check(required, Unknown(), [0], bound=5_000).outcome is VIOLATED
 
 
 def test_any_initial_state_may_explain_a_history():
-    read = timed(("read", 5), 0, 10)
+    read = timed_call(("read", 5), 0, 10)
     assert linearizable.check([read], Register(), [4, 5]).outcome is LINEARIZABLE
     assert linearizable.check([read], Register(), [3, 4]).outcome is VIOLATED
 
@@ -194,9 +207,9 @@ def test_any_initial_state_may_explain_a_history():
 
 
 def brute_force(operations, initial):
-    """Whether some order of the ended operations and any of the others explains all; tries every order."""
-    must = [each for each in operations if each.ended is not None and not each.optional]
-    may = [each for each in operations if each.ended is None or each.optional]
+    """Whether some order of the ended operations, and of some open or optional ones, explains all; try every order."""
+    must = [operation for operation in operations if operation.ended is not None and not operation.optional]
+    may = [operation for operation in operations if operation.ended is None or operation.optional]
     for count in range(len(may) + 1):
         for chosen in itertools.combinations(may, count):
             if any(_explains(order, initial) for order in itertools.permutations([*must, *chosen])):
@@ -215,16 +228,16 @@ def _follows(state, joined, order):
     """Whether the operations can follow each other from this state, which the claims ``joined`` produced together."""
     if not order:
         return True
-    first, rest = order[0], order[1:]
+    first, others = order[0], order[1:]
     alone = [first] if first.joins else []
-    if any(_follows(after, alone, rest) for after in Register().step(state, first)):
+    if any(_follows(next_state, alone, others) for next_state in Register().step(state, first)):
         return True
     joins = joined and first.joins and all(_overlap(first, other) for other in joined)
-    return bool(joins and Register().step(state - 1, first, *joined) and _follows(state, [*joined, first], rest))
+    return bool(joins and Register().step(state - 1, first, *joined) and _follows(state, [*joined, first], others))
 
 
 def _overlap(first, second):
-    ends = [each.ended for each in (first, second) if each.ended is not None]
+    ends = [operation.ended for operation in (first, second) if operation.ended is not None]
     return not ends or max(first.began, second.began) <= min(ends)
 
 
@@ -248,7 +261,7 @@ def operations(draw):
     ended = draw(st.one_of(st.none(), st.integers(began, began + 8), st.integers(began, began + 3)))
     call = draw(CALLS)
     optional = ended is not None and call[0] != "read" and draw(st.booleans())
-    return timed(call, began, ended, optional=optional)
+    return timed_call(call, began, ended, optional=optional)
 
 
 def test_the_search_agrees_with_brute_force():
@@ -270,13 +283,22 @@ def test_the_search_agrees_with_brute_force():
 def assert_shortest(history, verdict):
     """Assert that the history up to the impossible return is not linearizable, but is without that return."""
     at = verdict.impossible.ended
-    relevant = [each for each in history if each.began <= at and (each.changes or each.ended is not None)]
-    assert verdict.prefix >= len([each for each in relevant if each.began < at])
-    until = [each if each.ended is not None and each.ended <= at else _open(each) for each in relevant]
+    relevant = [
+        operation
+        for operation in history
+        if operation.began <= at and (operation.changes or operation.ended is not None)
+    ]
+    assert verdict.prefix >= len([operation for operation in relevant if operation.began < at])
+    until = [
+        operation if operation.ended is not None and operation.ended <= at else _open(operation)
+        for operation in relevant
+    ]
     assert not brute_force(until, [0])
-    simultaneous = [each for each in until if each.ended == at]
+    simultaneous = [operation for operation in until if operation.ended == at]
     if simultaneous == [verdict.impossible]:
-        assert brute_force([_open(each) if each is verdict.impossible else each for each in until], [0])
+        assert brute_force(
+            [_open(operation) if operation is verdict.impossible else operation for operation in until], [0]
+        )
 
 
 def _open(operation):
@@ -289,7 +311,7 @@ def test_effort_grows_with_the_length_of_the_history(readers):
     history = []
     for number in range(2000):
         call = ("write", number) if number % 2 else ("read", max(number - 1, 0))
-        history.append(timed(call, number * 10, number * 10 + 9))
-        history += [timed(call, number * 10, number * 10 + 9) for _ in range(readers) if call[0] == "read"]
+        history.append(timed_call(call, number * 10, number * 10 + 9))
+        history += [timed_call(call, number * 10, number * 10 + 9) for _ in range(readers) if call[0] == "read"]
     verdict = linearizable.check(history, Register(), [0], bound=100_000)
     assert verdict.outcome is LINEARIZABLE

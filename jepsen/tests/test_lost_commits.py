@@ -15,14 +15,16 @@ pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("clust
 @pytest.mark.parametrize("nemesis", [LoseTail, RestoreBackup])
 def test_the_newest_commits_are_lost(cluster, nemesis):
     assert nemesis.loses_tail
-    seen = observe(cluster, nemesis(), answering=lambda _: range(2))
+    observation = observe(cluster, nemesis(), answering=lambda _: range(2))
     with sa.create_engine(cluster.database_url, poolclass=sa.NullPool).connect() as connection:
         names = {*connection.exec_driver_sql("SELECT name FROM resource_providers").scalars()}
-    acknowledged = [operation for operation in seen.operations if operation.succeeded]
-    kept = [operation for operation in acknowledged if operation.body["name"] in names]
+    acknowledged = [operation for operation in observation.operations if operation.succeeded]
+    surviving = [operation for operation in acknowledged if operation.body["name"] in names]
     lost = [operation for operation in acknowledged if operation.body["name"] not in names]
     assert lost
     # No commit after a lost one is kept.
     first = min(operation.ended for operation in lost)
-    assert not [operation for operation in kept if operation.began > first and operation.ended < seen.ending]
-    assert not [operation for operation in lost if operation.began > seen.healed]
+    assert not [
+        operation for operation in surviving if operation.began > first and operation.ended < observation.ending
+    ]
+    assert not [operation for operation in lost if operation.began > observation.healed]

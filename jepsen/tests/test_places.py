@@ -7,7 +7,7 @@ import pytest
 from jepsen.checker.places import places
 from jepsen.claim_queries import content, groups
 from jepsen.history import Event
-from jepsen.tests.handwritten_histories import call, loss, violated
+from jepsen.tests.handwritten_histories import call, loss, violations
 from jepsen.tests.test_calls import OWNER
 
 #: Roots A and B, a child of A, and a provider that the history does not create.
@@ -23,16 +23,16 @@ FORM, ALL, ASKED, APART, TOGETHER, MAPPINGS = (
 )
 
 
-def created(provider, parent=None):
+def create(provider, parent=None):
     body = {"name": provider, "uuid": provider, "parent_provider_uuid": parent}
     return call(0, 1, "POST", "/resource_providers", body, reply={"generation": 0})
 
 
-TREES = [created(A), created(B), created(CHILD, A)]
+TREES = [create(A), create(B), create(CHILD, A)]
 
 
-def wrong(*operations, **more):
-    return violated(places, *TREES, *operations, **more)
+def violations_of(*operations, **more):
+    return violations(places, *TREES, *operations, **more)
 
 
 def request(consumer, query="resources=VCPU:2", **fields):
@@ -48,8 +48,8 @@ def result(consumer, *copies, outcome="claimed", generation=1):
     allocations = {}
     for copy in copies:
         for provider in [copy] if isinstance(copy, str) else copy:
-            held = allocations.setdefault(provider, {"name": "h", "resources": {"VCPU": 0}, "generation": 1})
-            held["resources"]["VCPU"] += 2
+            allocation = allocations.setdefault(provider, {"name": "h", "resources": {"VCPU": 0}, "generation": 1})
+            allocation["resources"]["VCPU"] += 2
     return {
         "consumer": consumer,
         "status": 200,
@@ -61,19 +61,19 @@ def result(consumer, *copies, outcome="claimed", generation=1):
     }
 
 
-def refused(consumer, code="placement.v1.no_room"):
+def refusal(consumer, code="placement.v1.no_room"):
     return {"consumer": consumer, "status": 409, "outcome": "refused", "error": {"code": code, "detail": "..."}}
 
 
 def claim(began, ended, requests, results=(), **more):
     """Return a request with a response, or without one."""
-    good = sum(each["outcome"] != "refused" for each in results)
+    good = sum(outcome["outcome"] != "refused" for outcome in results)
     reply = {"results": [*results], "claimed": good}
     body = {"requests": [*requests], **more}
     return call(began, ended, "POST", "/v1/claims", body, status=200 if good else 409, reply=reply)
 
 
-def taken(began, ended, consumer, *copies, **more):
+def claim_one(began, ended, consumer, *copies, **more):
     """Return a request for one consumer, which gets its place."""
     return claim(began, ended, [request(consumer)], [result(consumer, *copies)], **more)
 
@@ -81,7 +81,7 @@ def taken(began, ended, consumer, *copies, **more):
 MOVE = {"keep": False, "consumer_generation": 1}
 
 
-def moved(began, ended, consumer, place, **more):
+def move(began, ended, consumer, place, **more):
     return claim(
         began, ended, [request(consumer, **MOVE)], [result(consumer, place, outcome="moved", generation=2)], **more
     )
@@ -91,11 +91,11 @@ def release(began, ended, consumer):
     return call(began, ended, "DELETE", f"/allocations/{consumer}", status=204)
 
 
-def gone(began, ended, consumer):
+def shows_nothing(began, ended, consumer):
     return call(began, ended, "GET", f"/allocations/{consumer}", reply={"allocations": {}})
 
 
-def shown(began, ended, consumer, place):
+def shows_place(began, ended, consumer, place):
     reply = {**result(consumer, place), **OWNER}
     return call(began, ended, "GET", f"/v1/claims/{consumer}", reply=reply)
 
@@ -108,25 +108,25 @@ def both(*results, **more):
 
 
 def test_each_request_has_a_result():
-    assert not wrong(both(result(ONE, A), refused(TWO)))
-    assert wrong(both(result(TWO, A), result(ONE, A))) == {FORM}
-    assert wrong(both(result(ONE, A))) == {FORM}
-    answer = both(result(ONE, A), refused(TWO))
+    assert not violations_of(both(result(ONE, A), refusal(TWO)))
+    assert violations_of(both(result(TWO, A), result(ONE, A))) == {FORM}
+    assert violations_of(both(result(ONE, A))) == {FORM}
+    answer = both(result(ONE, A), refusal(TWO))
     answer.reply["claimed"] = 2
-    assert wrong(answer) == {FORM}
+    assert violations_of(answer) == {FORM}
     body = {"requests": [request(ONE)]}
     for status, good in ((200, 0), (409, 1)):
-        reply = {"results": [result(ONE, A) if good else refused(ONE)], "claimed": good}
-        assert wrong(call(10, 20, "POST", "/v1/claims", body, status=status, reply=reply)) == {FORM}
+        reply = {"results": [result(ONE, A) if good else refusal(ONE)], "claimed": good}
+        assert violations_of(call(10, 20, "POST", "/v1/claims", body, status=status, reply=reply)) == {FORM}
 
 
 @pytest.mark.parametrize("outcome", ["claimed", "held", "moved"])
 def test_all_or_nothing_requests_have_no_mixed_outcomes(outcome):
     first = result(ONE, A, outcome=outcome)
-    assert not wrong(both(first, refused(TWO)))
-    assert not wrong(both(first, result(TWO, A), all_or_nothing=True))
-    assert not wrong(both(refused(ONE), refused(TWO), all_or_nothing=True))
-    assert wrong(both(first, refused(TWO), all_or_nothing=True)) == {ALL}
+    assert not violations_of(both(first, refusal(TWO)))
+    assert not violations_of(both(first, result(TWO, A), all_or_nothing=True))
+    assert not violations_of(both(refusal(ONE), refusal(TWO), all_or_nothing=True))
+    assert violations_of(both(first, refusal(TWO), all_or_nothing=True)) == {ALL}
 
 
 IN_A = f"resources=VCPU:2&in_tree={A}"
@@ -148,7 +148,7 @@ IN_A = f"resources=VCPU:2&in_tree={A}"
     ],
 )
 def test_requested_places_violate_nothing(fields, copies):
-    assert not wrong(claim(10, 20, [request(ONE, **fields)], [result(ONE, *copies)]))
+    assert not violations_of(claim(10, 20, [request(ONE, **fields)], [result(ONE, *copies)]))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_requested_places_violate_nothing(fields, copies):
     ],
 )
 def test_other_places_are_violations(fields, copies):
-    assert wrong(claim(10, 20, [request(ONE, **fields)], [result(ONE, *copies)])) == {ASKED}
+    assert violations_of(claim(10, 20, [request(ONE, **fields)], [result(ONE, *copies)])) == {ASKED}
 
 
 def with_mappings(mappings, outcome="claimed", query="resources=VCPU:2"):
@@ -176,89 +176,89 @@ def with_mappings(mappings, outcome="claimed", query="resources=VCPU:2"):
 
 
 def test_mappings_match_the_place():
-    assert wrong(with_mappings([{"": [B]}])) == {ASKED}
-    assert wrong(with_mappings(None)) == {ASKED}
+    assert violations_of(with_mappings([{"": [B]}])) == {ASKED}
+    assert violations_of(with_mappings(None)) == {ASKED}
     # Another client has changed the holding.
-    assert not wrong(with_mappings(None, "held"))
+    assert not violations_of(with_mappings(None, "held"))
     suffixed = "resources_A=VCPU:1&resources_B=VCPU:1&group_policy=none"
-    assert not wrong(with_mappings([{"_A": [A], "_B": [A]}], query=suffixed))
-    assert wrong(with_mappings([{"_A": [A], "_B": []}], query=suffixed)) == {ASKED}
-    assert wrong(with_mappings([{"_A": [A]}], query=suffixed)) == {ASKED}
+    assert not violations_of(with_mappings([{"_A": [A], "_B": [A]}], query=suffixed))
+    assert violations_of(with_mappings([{"_A": [A], "_B": []}], query=suffixed)) == {ASKED}
+    assert violations_of(with_mappings([{"_A": [A]}], query=suffixed)) == {ASKED}
 
 
 def test_shown_mappings_match_the_holding():
     def page(place, mappings):
         return call(10, 20, "GET", f"/v1/claims/{ONE}", reply={**result(ONE, place), **OWNER, "mappings": mappings})
 
-    assert not wrong(page(A, [{"": [A]}]), page(A, None))
-    assert wrong(page(A, [{"": [B]}])) == {MAPPINGS}
+    assert not violations_of(page(A, [{"": [A]}]), page(A, None))
+    assert violations_of(page(A, [{"": [B]}])) == {MAPPINGS}
 
 
 # --- apart -----------------------------------------------------------------------------------------------------------
 
-IN = taken(2, 5, ONE, A)
+IN = claim_one(2, 5, ONE, A)
 
 
 @pytest.mark.parametrize(
     "operations",
     [
-        [IN, taken(30, 40, TWO, B, apart_from=[ONE])],
-        [taken(30, 40, TWO, A, apart_from=[ONE])],
-        [IN, taken(30, 40, TWO, A, apart_from=[THREE])],
+        [IN, claim_one(30, 40, TWO, B, apart_from=[ONE])],
+        [claim_one(30, 40, TWO, A, apart_from=[ONE])],
+        [IN, claim_one(30, 40, TWO, A, apart_from=[THREE])],
         # It left at the same time, or just before by an open operation.
-        [IN, release(25, 35, ONE), taken(30, 40, TWO, A, apart_from=[ONE])],
-        [IN, release(25, None, ONE), taken(30, 40, TWO, A, apart_from=[ONE])],
-        [IN, moved(32, 38, ONE, B), taken(30, 40, TWO, A, apart_from=[ONE])],
+        [IN, release(25, 35, ONE), claim_one(30, 40, TWO, A, apart_from=[ONE])],
+        [IN, release(25, None, ONE), claim_one(30, 40, TWO, A, apart_from=[ONE])],
+        [IN, move(32, 38, ONE, B), claim_one(30, 40, TWO, A, apart_from=[ONE])],
         # It came at the same time, or to an unknown place.
-        [taken(25, 35, ONE, A), taken(30, 40, TWO, A, apart_from=[ONE])],
-        [claim(10, None, [request(ONE)]), taken(30, 40, TWO, A, apart_from=[ONE])],
+        [claim_one(25, 35, ONE, A), claim_one(30, 40, TWO, A, apart_from=[ONE])],
+        [claim(10, None, [request(ONE)]), claim_one(30, 40, TWO, A, apart_from=[ONE])],
         # It was apart when it was claimed, but no longer is.
-        [IN, taken(30, 40, TWO, B, apart_from=[ONE]), moved(50, 60, ONE, B)],
-        [taken(10, 20, ONE, STRANGE), taken(30, 40, TWO, STRANGE, apart_from=[ONE])],
-        [IN, moved(30, 40, ONE, B, apart_from=[ONE])],
-        [IN, moved(30, 40, ONE, CHILD)],
+        [IN, claim_one(30, 40, TWO, B, apart_from=[ONE]), move(50, 60, ONE, B)],
+        [claim_one(10, 20, ONE, STRANGE), claim_one(30, 40, TWO, STRANGE, apart_from=[ONE])],
+        [IN, move(30, 40, ONE, B, apart_from=[ONE])],
+        [IN, move(30, 40, ONE, CHILD)],
         [both(result(ONE, A), result(TWO, B), apart_from=[ONE])],
         [both(result(ONE, A), result(TWO, A), apart_from=[THREE])],
         # One may have left before the other came, unless both came at the same time.
-        [both(result(ONE, A), result(TWO, A), apart_from=[ONE]), moved(12, 14, ONE, B)],
-        [both(refused(ONE), result(TWO, A), apart_from=[ONE])],
+        [both(result(ONE, A), result(TWO, A), apart_from=[ONE]), move(12, 14, ONE, B)],
+        [both(refusal(ONE), result(TWO, A), apart_from=[ONE])],
         # An equal request shows the current place.
         [IN, claim(30, 40, [request(ONE)], [result(ONE, A, outcome="held")], apart_from=[ONE])],
     ],
 )
 def test_places_apart_violate_nothing(operations):
-    assert not wrong(*operations)
+    assert not violations_of(*operations)
 
 
 @pytest.mark.parametrize(
     "operations",
     [
-        [IN, taken(30, 40, TWO, A, apart_from=[ONE])],
-        [IN, taken(30, 40, TWO, CHILD, apart_from=[THREE, ONE])],
-        [IN, release(50, 60, ONE), taken(30, 40, TWO, A, apart_from=[ONE])],
+        [IN, claim_one(30, 40, TWO, A, apart_from=[ONE])],
+        [IN, claim_one(30, 40, TWO, CHILD, apart_from=[THREE, ONE])],
+        [IN, release(50, 60, ONE), claim_one(30, 40, TWO, A, apart_from=[ONE])],
         # It is in the tree before and after its move.
-        [IN, moved(32, 38, ONE, CHILD), taken(30, 40, TWO, A, apart_from=[ONE])],
-        [IN, moved(30, 40, ONE, CHILD, apart_from=[ONE])],
+        [IN, move(32, 38, ONE, CHILD), claim_one(30, 40, TWO, A, apart_from=[ONE])],
+        [IN, move(30, 40, ONE, CHILD, apart_from=[ONE])],
         [both(result(ONE, A), result(TWO, CHILD), apart_from=[ONE])],
-        [both(result(ONE, A), result(TWO, A), apart_from=[TWO, ONE], all_or_nothing=True), moved(12, 14, ONE, B)],
-        [IN, both(refused(ONE), result(TWO, A), apart_from=[ONE])],
+        [both(result(ONE, A), result(TWO, A), apart_from=[TWO, ONE], all_or_nothing=True), move(12, 14, ONE, B)],
+        [IN, both(refusal(ONE), result(TWO, A), apart_from=[ONE])],
         [IN, both(result(ONE, A, outcome="held"), result(TWO, A), apart_from=[ONE])],
     ],
 )
 def test_places_in_one_tree_are_not_apart(operations):
-    assert wrong(*operations) == {APART}
+    assert violations_of(*operations) == {APART}
 
 
 def test_requests_that_name_each_other_are_apart():
-    first = taken(10, 20, ONE, A, apart_from=[TWO])
-    assert not wrong(first, taken(15, 25, TWO, B, apart_from=[ONE]))
-    assert wrong(first, taken(15, 25, TWO, CHILD, apart_from=[ONE])) == {APART}
+    first = claim_one(10, 20, ONE, A, apart_from=[TWO])
+    assert not violations_of(first, claim_one(15, 25, TWO, B, apart_from=[ONE]))
+    assert violations_of(first, claim_one(15, 25, TWO, CHILD, apart_from=[ONE])) == {APART}
     # The second request may have been the first, or the other consumer was absent then.
-    assert not wrong(first, taken(15, 25, TWO, A))
-    assert not wrong(first, taken(15, 25, TWO, A, apart_from=[THREE]))
-    assert not wrong(first, taken(15, 25, TWO, A, apart_from=[ONE]), moved(18, 28, ONE, B))
-    assert not wrong(first, taken(15, 25, TWO, A, apart_from=[ONE]), release(18, None, TWO))
-    assert wrong(first, taken(15, 25, TWO, A, apart_from=[ONE]), moved(28, 38, ONE, B)) == {APART}
+    assert not violations_of(first, claim_one(15, 25, TWO, A))
+    assert not violations_of(first, claim_one(15, 25, TWO, A, apart_from=[THREE]))
+    assert not violations_of(first, claim_one(15, 25, TWO, A, apart_from=[ONE]), move(18, 28, ONE, B))
+    assert not violations_of(first, claim_one(15, 25, TWO, A, apart_from=[ONE]), release(18, None, TWO))
+    assert violations_of(first, claim_one(15, 25, TWO, A, apart_from=[ONE]), move(28, 38, ONE, B)) == {APART}
 
 
 # --- together --------------------------------------------------------------------------------------------------------
@@ -267,18 +267,18 @@ def test_requests_that_name_each_other_are_apart():
 @pytest.mark.parametrize(
     "operations",
     [
-        [IN, taken(30, 40, TWO, CHILD, together_with=[ONE])],
-        [IN, taken(30, 40, TWO, A, together_with=[ONE, THREE])],
-        [IN, moved(32, 38, ONE, B), taken(30, 40, TWO, B, together_with=[ONE])],
-        [IN, release(32, 38, ONE), taken(30, 40, TWO, B, together_with=[THREE, ONE])],
-        [claim(10, None, [request(ONE)]), taken(30, 40, TWO, B, together_with=[ONE])],
-        [IN, taken(30, 40, TWO, A, together_with=[ONE]), moved(50, 60, ONE, B)],
-        [taken(10, 20, ONE, STRANGE), taken(30, 40, TWO, B, together_with=[ONE])],
-        [IN, taken(30, 40, TWO, STRANGE, together_with=[ONE])],
-        [claim(10, 20, [request(ONE, count=2)], [result(ONE, A, B)]), taken(30, 40, TWO, B, together_with=[ONE])],
+        [IN, claim_one(30, 40, TWO, CHILD, together_with=[ONE])],
+        [IN, claim_one(30, 40, TWO, A, together_with=[ONE, THREE])],
+        [IN, move(32, 38, ONE, B), claim_one(30, 40, TWO, B, together_with=[ONE])],
+        [IN, release(32, 38, ONE), claim_one(30, 40, TWO, B, together_with=[THREE, ONE])],
+        [claim(10, None, [request(ONE)]), claim_one(30, 40, TWO, B, together_with=[ONE])],
+        [IN, claim_one(30, 40, TWO, A, together_with=[ONE]), move(50, 60, ONE, B)],
+        [claim_one(10, 20, ONE, STRANGE), claim_one(30, 40, TWO, B, together_with=[ONE])],
+        [IN, claim_one(30, 40, TWO, STRANGE, together_with=[ONE])],
+        [claim(10, 20, [request(ONE, count=2)], [result(ONE, A, B)]), claim_one(30, 40, TWO, B, together_with=[ONE])],
         [both(result(ONE, A), result(TWO, CHILD), together_with=[ONE])],
         # It moved to an unknown place, or they move together.
-        [IN, moved(10, None, ONE, A), taken(30, 40, TWO, B, together_with=[ONE])],
+        [IN, move(10, None, ONE, A), claim_one(30, 40, TWO, B, together_with=[ONE])],
         [
             IN,
             claim(
@@ -287,62 +287,62 @@ def test_requests_that_name_each_other_are_apart():
                 together_with=[ONE],
             ),
         ],
-        [both(refused(ONE), result(TWO, B), together_with=[ONE])],
+        [both(refusal(ONE), result(TWO, B), together_with=[ONE])],
         [IN, both(result(ONE, A, outcome="held"), result(TWO, A), together_with=[ONE])],
         [both(result(ONE, A), result(TWO, B))],
     ],
 )
 def test_places_together_violate_nothing(operations):
-    assert not wrong(*operations)
+    assert not violations_of(*operations)
 
 
 @pytest.mark.parametrize(
     "operations",
     [
-        [IN, taken(30, 40, TWO, B, together_with=[ONE])],
-        [IN, taken(30, 40, TWO, B, together_with=[THREE, ONE])],
-        [IN, taken(5, 8, THREE, B), taken(30, 40, TWO, B, together_with=[THREE, ONE])],
-        [IN, moved(32, 38, ONE, CHILD), taken(30, 40, TWO, B, together_with=[ONE])],
+        [IN, claim_one(30, 40, TWO, B, together_with=[ONE])],
+        [IN, claim_one(30, 40, TWO, B, together_with=[THREE, ONE])],
+        [IN, claim_one(5, 8, THREE, B), claim_one(30, 40, TWO, B, together_with=[THREE, ONE])],
+        [IN, move(32, 38, ONE, CHILD), claim_one(30, 40, TWO, B, together_with=[ONE])],
         [IN, claim(30, 40, [request(TWO, count=2)], [result(TWO, A, B)], together_with=[ONE])],
         [both(result(ONE, A), result(TWO, B), together_with=[ONE])],
         [IN, both(result(ONE, A, outcome="held"), result(TWO, B), together_with=[ONE])],
-        [IN, both(refused(ONE), result(TWO, B), together_with=[ONE])],
+        [IN, both(refusal(ONE), result(TWO, B), together_with=[ONE])],
         # No listed consumer held anything.
-        [taken(30, 40, TWO, B, together_with=[ONE])],
-        [IN, release(22, 24, ONE), taken(30, 40, TWO, A, together_with=[ONE])],
+        [claim_one(30, 40, TWO, B, together_with=[ONE])],
+        [IN, release(22, 24, ONE), claim_one(30, 40, TWO, A, together_with=[ONE])],
     ],
 )
 def test_places_in_different_trees_are_not_together(operations):
-    assert wrong(*operations) == {TOGETHER}
+    assert violations_of(*operations) == {TOGETHER}
 
 
 def test_a_holder_may_be_lost_with_the_last_commits():
     apart, together = (
-        taken(30, 40, TWO, place, **{how: [ONE]}) for place, how in ((A, "apart_from"), (B, "together_with"))
+        claim_one(30, 40, TWO, place, **{how: [ONE]}) for place, how in ((A, "apart_from"), (B, "together_with"))
     )
     for late in (apart, together):
-        assert wrong(IN, late)
-        assert not wrong(IN, late, events=[loss(24, 26)])
+        assert violations_of(IN, late)
+        assert not violations_of(IN, late, events=[loss(24, 26)])
 
 
 def test_trees_are_known_for_unmoved_providers_that_share_nothing():
-    late = taken(30, 40, TWO, A, apart_from=[ONE])
+    late = claim_one(30, 40, TWO, A, apart_from=[ONE])
     shares = {"resource_provider_generation": 0, "traits": ["MISC_SHARES_VIA_AGGREGATE"]}
     sharing = call(2, 3, "PUT", f"/resource_providers/{A}/traits", shares, reply=shares)
     other = call(2, 3, "PUT", f"/resource_providers/{A}/traits", {**shares, "traits": ["CUSTOM_X"]}, reply=shares)
     into = call(
         2, 3, "PUT", f"/resource_providers/{A}", {"name": "a", "parent_provider_uuid": B}, reply={"generation": 0}
     )
-    refused = call(*(2, 3, "PUT", into.path, into.body), status=409, reply={"errors": [{"detail": "no"}]})
+    refusal = call(*(2, 3, "PUT", into.path, into.body), status=409, reply={"errors": [{"detail": "no"}]})
     renamed = call(2, 3, "PUT", f"/resource_providers/{A}", {"name": "b"}, reply={"generation": 0})
     for change in (sharing, into):
-        assert not wrong(change, IN, late)
+        assert not violations_of(change, IN, late)
         # Nor is the tree of its child known.
-        assert change is sharing or not wrong(
-            change, taken(10, 20, ONE, CHILD), taken(30, 40, TWO, CHILD, apart_from=[ONE])
+        assert change is sharing or not violations_of(
+            change, claim_one(10, 20, ONE, CHILD), claim_one(30, 40, TWO, CHILD, apart_from=[ONE])
         )
-    for change in (other, refused, renamed):
-        assert wrong(change, IN, late) == {APART}
+    for change in (other, refusal, renamed):
+        assert violations_of(change, IN, late) == {APART}
 
 
 # --- requests without a response -------------------------------------------------------------------------------------
@@ -354,67 +354,70 @@ LOST = claim(10, None, PAIR, all_or_nothing=True)
 @pytest.mark.parametrize(
     "operations",
     [
-        [LOST, gone(30, 40, ONE), gone(50, 60, TWO)],
-        [LOST, shown(30, 40, ONE, A), shown(50, 60, TWO, B)],
+        [LOST, shows_nothing(30, 40, ONE), shows_nothing(50, 60, TWO)],
+        [LOST, shows_place(30, 40, ONE, A), shows_place(50, 60, TWO, B)],
         # It takes effect between the reads, or one consumer was released since.
-        [LOST, gone(30, 40, ONE), shown(35, 60, TWO, B)],
-        [LOST, shown(50, 60, ONE, A), gone(20, 55, TWO)],
-        [LOST, shown(30, 40, ONE, A), release(50, 60, TWO), gone(70, 80, TWO)],
+        [LOST, shows_nothing(30, 40, ONE), shows_place(35, 60, TWO, B)],
+        [LOST, shows_place(50, 60, ONE, A), shows_nothing(20, 55, TWO)],
+        [LOST, shows_place(30, 40, ONE, A), release(50, 60, TWO), shows_nothing(70, 80, TWO)],
         # Without all_or_nothing, each consumer is placed or not.
-        [claim(10, None, PAIR), shown(30, 40, ONE, A), gone(50, 60, TWO)],
+        [claim(10, None, PAIR), shows_place(30, 40, ONE, A), shows_nothing(50, 60, TWO)],
         # It is unknown which request took effect; one consumer held its place before.
-        [LOST, claim(15, None, [request(ONE)]), shown(30, 40, ONE, A), gone(50, 60, TWO)],
+        [LOST, claim(15, None, [request(ONE)]), shows_place(30, 40, ONE, A), shows_nothing(50, 60, TWO)],
         [
             claim(2, 3, PAIR[:1], [result(ONE, A)]),
             LOST,
-            shown(30, 40, TWO, B),
-            shown(50, 60, ONE, A),
+            shows_place(30, 40, TWO, B),
+            shows_place(50, 60, ONE, A),
         ],
         [LOST, claim(30, 40, PAIR, [result(ONE, A), result(TWO, B)], all_or_nothing=True)],
-        [LOST, claim(30, 40, PAIR, [result(each, A, outcome="held") for each in (ONE, TWO)], all_or_nothing=True)],
+        [
+            LOST,
+            claim(30, 40, PAIR, [result(consumer, A, outcome="held") for consumer in (ONE, TWO)], all_or_nothing=True),
+        ],
     ],
 )
 def test_lost_requests_that_claim_for_all_or_none_violate_nothing(operations):
-    assert not wrong(*operations)
+    assert not violations_of(*operations)
 
 
 @pytest.mark.parametrize(
     "operations",
     [
-        [LOST, shown(30, 40, ONE, A), gone(50, 60, TWO)],
-        [LOST, gone(50, 60, TWO), shown(30, 40, ONE, A), gone(70, 80, TWO)],
-        [LOST, claim(15, None, PAIR, all_or_nothing=True), shown(30, 40, ONE, A), gone(50, 60, TWO)],
+        [LOST, shows_place(30, 40, ONE, A), shows_nothing(50, 60, TWO)],
+        [LOST, shows_nothing(50, 60, TWO), shows_place(30, 40, ONE, A), shows_nothing(70, 80, TWO)],
+        [LOST, claim(15, None, PAIR, all_or_nothing=True), shows_place(30, 40, ONE, A), shows_nothing(50, 60, TWO)],
         # A repeated request finds one of them.
         [LOST, claim(30, 40, PAIR, [result(ONE, A, outcome="held"), result(TWO, B)], all_or_nothing=True)],
         # The other one got its place from another request.
         [
             claim(2, 3, [request(ONE, "resources=VCPU:2,MEMORY_MB:0")], [result(ONE, A)]),
             LOST,
-            shown(30, 40, TWO, B),
+            shows_place(30, 40, TWO, B),
         ],
         [
             claim(2, None, [request(ONE, "resources=VCPU:1")]),
             LOST,
-            shown(4, 5, ONE, A),
-            shown(30, 40, TWO, B),
-            shown(50, 60, ONE, A),
+            shows_place(4, 5, ONE, A),
+            shows_place(30, 40, TWO, B),
+            shows_place(50, 60, ONE, A),
         ],
     ],
 )
 def test_lost_requests_that_claim_for_some_are_violations(operations):
-    assert ALL in wrong(*operations)
+    assert ALL in violations_of(*operations)
 
 
 def test_a_lost_request_may_be_undone_with_the_last_commits():
-    torn = [LOST, shown(30, 40, ONE, A), gone(50, 60, TWO)]
-    assert not wrong(*torn, events=[loss(42, 44)])
-    assert wrong(*torn, events=[loss(62, 64)]) == {ALL}
+    torn = [LOST, shows_place(30, 40, ONE, A), shows_nothing(50, 60, TWO)]
+    assert not violations_of(*torn, events=[loss(42, 44)])
+    assert violations_of(*torn, events=[loss(62, 64)]) == {ALL}
 
 
 def test_lost_requests_are_judged_despite_moved_clocks():
     clock = [Event("database-clock", 8, 100)]
-    assert not wrong(LOST, shown(30, 40, ONE, A), shown(50, 60, TWO, B), events=clock)
-    assert wrong(LOST, shown(30, 40, ONE, A), gone(50, 60, TWO), events=clock) == {ALL}
+    assert not violations_of(LOST, shows_place(30, 40, ONE, A), shows_place(50, 60, TWO, B), events=clock)
+    assert violations_of(LOST, shows_place(30, 40, ONE, A), shows_nothing(50, 60, TWO), events=clock) == {ALL}
 
 
 # --- queries ---------------------------------------------------------------------------------------------------------

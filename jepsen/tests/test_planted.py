@@ -23,8 +23,8 @@ def _histories_are_removed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("planted", CHOSEN, ids=lambda planted: planted.fault)
 def test_a_planted_fault_is_found(planted):
-    violated = {violation.invariant for violation in planted.carry_out().violations}
-    assert planted.invariants <= violated
+    invariants = {violation.invariant for violation in planted.carry_out().violations}
+    assert planted.invariants <= invariants
 
 
 if LONG:  # short test runs rely on test_runs.py

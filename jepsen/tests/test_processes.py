@@ -13,41 +13,41 @@ pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("clust
 
 def test_a_killed_worker_is_replaced(cluster):
     old = [{*service.workers} for service in cluster.services]
-    seen = observe(cluster, processes.KillWorker())
-    assert {*seen.detail} == {"service", "worker"}
-    killed, worker = seen.detail["service"], seen.detail["worker"]
+    observation = observe(cluster, processes.KillWorker())
+    assert {*observation.detail} == {"service", "worker"}
+    killed, worker = observation.detail["service"], observation.detail["worker"]
     service, count = cluster.services[killed], len(old[killed])
     service.wait_until(lambda: worker not in (now := service.workers) and len(now) == count)
     new = [{*service.workers} for service in cluster.services]
     assert old[killed] - new[killed] == {worker}
     assert len(new[killed]) == len(old[killed])
     assert new[1 - killed] == old[1 - killed]
-    assert all(operation.service == killed for operation in seen.failed)
+    assert all(operation.service == killed for operation in observation.failures)
 
 
 def test_a_paused_worker_continues(cluster):
     old = [service.workers for service in cluster.services]
-    seen = observe(cluster, processes.PauseWorker(), answering=lambda detail: [1 - detail["service"]])
-    assert seen.of(seen.detail["service"]).waited
-    assert seen.of(1 - seen.detail["service"]).within
+    observation = observe(cluster, processes.PauseWorker(), answering=lambda detail: [1 - detail["service"]])
+    assert observation.of(observation.detail["service"]).delayed
+    assert observation.of(1 - observation.detail["service"]).within
     assert [service.workers for service in cluster.services] == old
 
 
 def test_a_killed_service_is_restarted(cluster):
-    seen = observe(cluster, processes.KillService())
-    killed = seen.detail["service"]
-    assert seen.of(killed).failed
-    assert not [operation for operation in seen.of(killed).within if operation.succeeded]
-    assert not seen.of(1 - killed).failed
+    observation = observe(cluster, processes.KillService())
+    killed = observation.detail["service"]
+    assert observation.of(killed).failures
+    assert not [operation for operation in observation.of(killed).within if operation.succeeded]
+    assert not observation.of(1 - killed).failures
 
 
 @pytest.mark.skipif(not LONG, reason="a long run: make test-long")
 def test_a_reload_replaces_workers_without_losing_requests(cluster):
     old = [{*service.workers} for service in cluster.services]
-    seen = observe(cluster, processes.ReloadService())
+    observation = observe(cluster, processes.ReloadService())
     new = [{*service.workers} for service in cluster.services]
-    assert not seen.failed
-    reloaded = seen.detail["service"]
+    assert not observation.failures
+    reloaded = observation.detail["service"]
     assert not old[reloaded] & new[reloaded]
     assert new[1 - reloaded] == old[1 - reloaded]
 
@@ -55,15 +55,15 @@ def test_a_reload_replaces_workers_without_losing_requests(cluster):
 @pytest.mark.parametrize("nemesis", [processes.KillDatabase, processes.RestartDatabase])
 def test_writes_are_refused_while_the_database_restarts(cluster, nemesis):
     old, workers = cluster.servers[0].child.pid, [service.workers for service in cluster.services]
-    seen = observe(cluster, nemesis())
+    observation = observe(cluster, nemesis())
     assert cluster.servers[0].child.pid != old
-    assert {operation.service for operation in seen.failed} == {0, 1}
-    assert not [operation for operation in seen.within if operation.succeeded]
-    assert {operation.status for operation in seen.failed} == {503}
+    assert {operation.service for operation in observation.failures} == {0, 1}
+    assert not [operation for operation in observation.within if operation.succeeded]
+    assert {operation.status for operation in observation.failures} == {503}
     assert [service.workers for service in cluster.services] == workers
 
 
 def test_writes_wait_for_a_paused_database(cluster):
-    seen = observe(cluster, processes.PauseDatabase())
-    assert {operation.service for operation in seen.waited} == {0, 1}
-    assert not [operation for operation in seen.within if operation.succeeded]
+    observation = observe(cluster, processes.PauseDatabase())
+    assert {operation.service for operation in observation.delayed} == {0, 1}
+    assert not [operation for operation in observation.within if operation.succeeded]

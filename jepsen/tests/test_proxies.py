@@ -14,13 +14,13 @@ from tests.run_length import LONG
 pytestmark = [pytest.mark.xdist_group("nemeses"), pytest.mark.parametrize("cluster", SERVERS, indirect=True)]
 
 
-def numbers(seen):
+def numbers(observation):
     """Return the service whose connections failed, and the other one."""
-    harmed = int(seen.detail["proxy"].rpartition(" ")[2])
+    harmed = int(observation.detail["proxy"].rpartition(" ")[2])
     return harmed, 1 - harmed
 
 
-def stored(cluster, operations):
+def stored_operations(cluster, operations):
     """Return the operations whose provider is in the database."""
     engine = sa.create_engine(cluster.database_url, poolclass=sa.NullPool)
     with engine.connect() as connection:
@@ -29,11 +29,11 @@ def stored(cluster, operations):
 
 
 def test_connections_are_reset(cluster):
-    seen = observe(cluster, proxies.ResetConnections())
-    harmed, other = numbers(seen)
-    assert seen.of(harmed).failed
-    assert not [operation for operation in seen.of(harmed).within if operation.succeeded]
-    assert not seen.of(other).failed
+    observation = observe(cluster, proxies.ResetConnections())
+    harmed, other = numbers(observation)
+    assert observation.of(harmed).failures
+    assert not [operation for operation in observation.of(harmed).within if operation.succeeded]
+    assert not observation.of(other).failures
 
 
 def test_new_connections_are_refused(cluster):
@@ -46,40 +46,40 @@ def test_new_connections_are_refused(cluster):
             except ConnectionRefusedError:
                 refusing.append(name)
 
-    seen = observe(cluster, proxies.RefuseConnections(), meanwhile=connect)
-    harmed, other = numbers(seen)
-    assert refusing == [seen.detail["proxy"]]
-    assert seen.of(harmed).failed
-    assert not seen.of(other).failed
+    observation = observe(cluster, proxies.RefuseConnections(), meanwhile=connect)
+    harmed, other = numbers(observation)
+    assert refusing == [observation.detail["proxy"]]
+    assert observation.of(harmed).failures
+    assert not observation.of(other).failures
 
 
 def test_packets_are_delayed(cluster):
-    seen = observe(cluster, proxies.DelayPackets(), answering=lambda detail: [1 - int(detail["proxy"][-1])])
-    harmed, other = numbers(seen)
-    assert not seen.failed
-    assert len(seen.of(harmed).within) * 3 < len(seen.of(other).within)
+    observation = observe(cluster, proxies.DelayPackets(), answering=lambda detail: [1 - int(detail["proxy"][-1])])
+    harmed, other = numbers(observation)
+    assert not observation.failures
+    assert len(observation.of(harmed).within) * 3 < len(observation.of(other).within)
 
 
 @pytest.mark.parametrize("nemesis", [proxies.CutAfterCommit, proxies.CutBeforeCommit])
 def test_transactions_are_cut_at_their_commit(cluster, nemesis):
     for seed in range(1, 6):  # each seed chooses one of the first few commits
-        seen = observe(cluster, nemesis(), seed)
-        harmed, other = numbers(seen)
-        opened = [operation for operation in seen.of(harmed).failed if operation.is_open]
-        stays = stored(cluster, opened)
+        observation = observe(cluster, nemesis(), seed)
+        harmed, other = numbers(observation)
+        opened = [operation for operation in observation.of(harmed).failures if operation.is_open]
+        stays = stored_operations(cluster, opened)
         # Otherwise the cut transactions were internal ones that register feed writers.
         if stays or (opened and not nemesis.forwards):
             break
-    assert seen.detail["cut"] > 0
+    assert observation.detail["cut"] > 0
     assert opened
-    assert not seen.of(other).failed
+    assert not observation.of(other).failures
     assert bool(stays) == nemesis.forwards
 
 
 @pytest.mark.skipif(not LONG, reason="only in long runs: the service gives up after thirty seconds")
 def test_packets_are_dropped(cluster):
-    seen = observe(cluster, proxies.DropPackets())
-    harmed, other = numbers(seen)
-    assert not [operation for operation in seen.of(harmed).within if operation.succeeded]
-    assert seen.of(harmed).failed or seen.of(harmed).waited
-    assert not seen.of(other).failed
+    observation = observe(cluster, proxies.DropPackets())
+    harmed, other = numbers(observation)
+    assert not [operation for operation in observation.of(harmed).within if operation.succeeded]
+    assert observation.of(harmed).failures or observation.of(harmed).delayed
+    assert not observation.of(other).failures

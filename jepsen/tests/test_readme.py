@@ -17,12 +17,14 @@ SHORT = {"--seconds": "3", "--minutes": "0.01", "--segment": "1"}
 
 def test_the_commands_run(tmp_path):
     """The planted fault is found, kept in a file and replayed; the other commands find nothing."""
-    kept = None
+    history_path = None
     for command in COMMANDS:
-        words = [SHORT.get(before, word) for before, word in zip(["", *command.split()], command.split(), strict=False)]
+        words = [
+            SHORT.get(previous, word) for previous, word in zip(["", *command.split()], command.split(), strict=False)
+        ]
         planted = dict(word.split("=") for word in words if re.match(r"[A-Z_]+=", word))
-        words = [re.sub(r"/tmp/history\S*", str(kept), word) for word in words if "=" not in word]
-        done = subprocess.run(
+        words = [re.sub(r"/tmp/history\S*", str(history_path), word) for word in words if "=" not in word]
+        process = subprocess.run(
             [sys.executable, *words[1:]],
             cwd=tmp_path,
             env={**os.environ, **planted, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
@@ -30,9 +32,9 @@ def test_the_commands_run(tmp_path):
             text=True,
         )
         wrong = bool(planted) or "replay" in words
-        assert done.returncode == wrong, f"{command}\n{done.stdout}{done.stderr}"
+        assert process.returncode == wrong, f"{command}\n{process.stdout}{process.stderr}"
         if planted:
-            kept = re.search(r"history: (\S+)", done.stdout)[1]
-    assert kept
+            history_path = re.search(r"history: (\S+)", process.stdout)[1]
+    assert history_path
     assert (tmp_path / "report.json").stat().st_size
     assert (tmp_path / "history.svg").stat().st_size

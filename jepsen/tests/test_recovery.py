@@ -6,7 +6,7 @@ import pytest
 
 from jepsen import catalogue
 from jepsen.checker.recovery import recoveries, slow
-from jepsen.history import FINAL, Event, History, Operation
+from jepsen.history import RUNNER, Event, History, Operation
 from jepsen.nemeses.nemesis import Nemesis
 from jepsen.report import Report
 
@@ -37,7 +37,7 @@ def event(nemesis, began, healed):
 
 
 def recovery(events, *operations):
-    return [(operation.seconds, operation.longest) for operation in recoveries(History({}, list(operations), events))]
+    return [(period.seconds, period.longest) for period in recoveries(History({}, list(operations), events))]
 
 
 def test_recovery_ends_with_a_write_begun_after_the_kill():
@@ -56,7 +56,7 @@ def test_each_event_ends_where_the_next_one_begins():
 
 
 def test_final_writes_of_the_runner_do_not_count():
-    assert recovery([event("kill", 2, 2)], write(1, 1), write(3, None, 0), write(4, 5, process=FINAL)) == [(None, 1.0)]
+    assert recovery([event("kill", 2, 2)], write(1, 1), write(3, None, 0), write(4, 5, process=RUNNER)) == [(None, 1.0)]
 
 
 def test_a_history_without_events_has_no_recoveries():
@@ -75,7 +75,7 @@ def test_the_limit_depends_on_the_killed_process(nemesis, began, ended, violatio
 def test_a_report_counts_operations_by_the_last_event_before_them():
     report = Report()
     operations = [write(1, 3), write(2.5, 4), write(2.6, 3, 409), write(2.7, None, 0), write(2.8, 3, 503)]
-    operations += [write(2.9, None, 0, method="GET"), write(2.95, 3, 0), write(6, 7, process=FINAL)]
+    operations += [write(2.9, None, 0, method="GET"), write(2.95, 3, 0), write(6, 7, process=RUNNER)]
     report.add(History({}, operations, [event("kill", 2, 2)]))
     rows = report.as_json()["nemeses"]
     counts = {"events": 1, "operations": 6, "acknowledged": 1, "unavailable": 3, "unknown": 1, "refused": {"409": 1}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jepsen.checker.refusals import refusals
-from jepsen.tests.handwritten_histories import call, error, loss, violated
+from jepsen.tests.handwritten_histories import call, error, loss, violations
 
 A, B = "a0000000-0000-4000-8000-000000000001", "b0000000-0000-4000-8000-000000000001"
 ONE, TWO, THREE = (f"e{number}000000-0000-4000-8000-000000000001" for number in (1, 2, 3))
@@ -20,9 +20,9 @@ def stock(began, ended, total, provider=A, **more):
 
 
 def document(amount, provider=A, generation=None):
-    held = {provider: {"resources": {"VCPU": amount}}} if amount else {}
+    allocations = {provider: {"resources": {"VCPU": amount}}} if amount else {}
     return {
-        "allocations": held,
+        "allocations": allocations,
         "project_id": "p",
         "user_id": "u",
         "consumer_generation": generation,
@@ -38,8 +38,8 @@ def release(began, ended, consumer):
     return call(began, ended, "DELETE", f"/allocations/{consumer}", status=204)
 
 
-def refused(began, ended, consumer, amount, why="exceed the capacity"):
-    detail = f"Unable to create allocation for 'VCPU' on resource provider '{A}'. The requested amount would {why}."
+def refused_claim(began, ended, consumer, amount, reason="exceed the capacity"):
+    detail = f"Unable to create allocation for 'VCPU' on resource provider '{A}'. The requested amount would {reason}."
     path = f"/allocations/{consumer}"
     return call(began, ended, "PUT", path, document(amount), status=409, reply=error(f"... {detail}  "))
 
@@ -55,22 +55,22 @@ CONSTRAINTS = "violate inventory constraints"
 @pytest.mark.parametrize(
     "operations",
     [
-        [stock(1, 2, 4), claim(3, 4, ONE, 3), refused(5, 6, TWO, 2)],
-        [stock(1, 2, 4), claim(3, 9, ONE, 3), refused(5, 6, TWO, 2)],
-        [stock(1, 2, 4), claim(3, None, ONE, 3), refused(5, 6, TWO, 2)],
+        [stock(1, 2, 4), claim(3, 4, ONE, 3), refused_claim(5, 6, TWO, 2)],
+        [stock(1, 2, 4), claim(3, 9, ONE, 3), refused_claim(5, 6, TWO, 2)],
+        [stock(1, 2, 4), claim(3, None, ONE, 3), refused_claim(5, 6, TWO, 2)],
         # Released at the same time, or just before by an open operation.
-        [stock(1, 2, 4), claim(3, 4, ONE, 3), release(5, 8, ONE), refused(6, 7, TWO, 2)],
-        [stock(1, 2, 4), claim(3, 4, ONE, 3), release(5, None, ONE), refused(6, 7, TWO, 2)],
-        [stock(1, 2, 4), stock(3, 9, 1), refused(5, 6, TWO, 2)],
-        [stock(1, 2, 4, reserved=3), refused(5, 6, TWO, 2)],
-        [stock(1, 2, 4, max_unit=1), refused(5, 6, TWO, 2, CONSTRAINTS)],
-        [stock(1, 2, 4, step_size=3), refused(5, 6, TWO, 2, CONSTRAINTS)],
+        [stock(1, 2, 4), claim(3, 4, ONE, 3), release(5, 8, ONE), refused_claim(6, 7, TWO, 2)],
+        [stock(1, 2, 4), claim(3, 4, ONE, 3), release(5, None, ONE), refused_claim(6, 7, TWO, 2)],
+        [stock(1, 2, 4), stock(3, 9, 1), refused_claim(5, 6, TWO, 2)],
+        [stock(1, 2, 4, reserved=3), refused_claim(5, 6, TWO, 2)],
+        [stock(1, 2, 4, max_unit=1), refused_claim(5, 6, TWO, 2, CONSTRAINTS)],
+        [stock(1, 2, 4, step_size=3), refused_claim(5, 6, TWO, 2, CONSTRAINTS)],
         [absent(5, 6, TWO)],
         [stock(1, 2, 4), stock(3, 4, 0), absent(5, 6, TWO)],
     ],
 )
 def test_explained_refusals_violate_nothing(operations):
-    assert not violated(refusals, *operations)
+    assert not violations(refusals, *operations)
 
 
 @pytest.mark.parametrize(("generation", "is_explained"), [(None, True), (1, False)])
@@ -79,28 +79,34 @@ def test_emptying_a_consumer_that_does_not_exist_frees_nothing(generation, is_ex
     body = {ONE: document(0, generation=generation), TWO: document(2)}
     detail = f"Unable to create allocation for 'VCPU' on resource provider '{A}'. The requested amount would exceed."
     concurrent = call(5, 8, "POST", "/allocations", body, status=409, reply=error(detail))
-    invariants = violated(refusals, stock(1, 2, 4), claim(6, 7, ONE, 3), concurrent)
+    invariants = violations(refusals, stock(1, 2, 4), claim(6, 7, ONE, 3), concurrent)
     assert invariants == (set() if is_explained else {EXPLAINED})
 
 
 @pytest.mark.parametrize(
     "operations",
     [
-        [stock(1, 2, 4), claim(3, 4, ONE, 2), refused(5, 6, TWO, 2)],
-        [stock(1, 2, 4), claim(3, 4, ONE, 3, B), refused(5, 6, TWO, 2)],
-        [stock(1, 2, 4), claim(3, 4, ONE, 3), release(5, 6, ONE), refused(7, 8, TWO, 2)],
+        [stock(1, 2, 4), claim(3, 4, ONE, 2), refused_claim(5, 6, TWO, 2)],
+        [stock(1, 2, 4), claim(3, 4, ONE, 3, B), refused_claim(5, 6, TWO, 2)],
+        [stock(1, 2, 4), claim(3, 4, ONE, 3), release(5, 6, ONE), refused_claim(7, 8, TWO, 2)],
         # A consumer's own holding is free for it; later and refused claims take nothing.
-        [stock(1, 2, 4), claim(3, 4, ONE, 3), refused(5, 6, ONE, 4)],
-        [stock(1, 2, 4), refused(5, 6, TWO, 2), claim(7, 8, ONE, 3)],
-        [stock(1, 2, 3), stock(3, 4, 4), claim(5, 6, ONE, 2), refused(7, 8, TWO, 2), refused(9, 10, THREE, 2)],
+        [stock(1, 2, 4), claim(3, 4, ONE, 3), refused_claim(5, 6, ONE, 4)],
+        [stock(1, 2, 4), refused_claim(5, 6, TWO, 2), claim(7, 8, ONE, 3)],
+        [
+            stock(1, 2, 3),
+            stock(3, 4, 4),
+            claim(5, 6, ONE, 2),
+            refused_claim(7, 8, TWO, 2),
+            refused_claim(9, 10, THREE, 2),
+        ],
         # Two consumers may each hold much, but never at the same time.
-        [stock(1, 2, 4), claim(3, 4, ONE, 2), release(5, 6, ONE), claim(7, 8, TWO, 2), refused(3, 8, THREE, 2)],
-        [stock(1, 2, 4, max_unit=2, step_size=2), refused(5, 6, TWO, 2, CONSTRAINTS)],
+        [stock(1, 2, 4), claim(3, 4, ONE, 2), release(5, 6, ONE), claim(7, 8, TWO, 2), refused_claim(3, 8, THREE, 2)],
+        [stock(1, 2, 4, max_unit=2, step_size=2), refused_claim(5, 6, TWO, 2, CONSTRAINTS)],
         [stock(1, 2, 4), absent(5, 6, TWO)],
     ],
 )
 def test_unexplained_refusals_are_violations(operations):
-    assert violated(refusals, *operations) == {EXPLAINED}
+    assert violations(refusals, *operations) == {EXPLAINED}
 
 
 def test_a_reshape_is_judged_by_its_own_inventory():
@@ -109,20 +115,20 @@ def test_a_reshape_is_judged_by_its_own_inventory():
             "inventories": {A: {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": total}}}},
             "allocations": {TWO: document(2)},
         }
-        reply = refused(5, 6, TWO, 2).reply
+        reply = refused_claim(5, 6, TWO, 2).reply
         return call(5, 6, "POST", "/reshaper", body, status=409, reply=reply)
 
-    assert not violated(refusals, stock(1, 2, 9), reshape(1))
-    assert violated(refusals, stock(1, 2, 1), reshape(9)) == {EXPLAINED}
+    assert not violations(refusals, stock(1, 2, 9), reshape(1))
+    assert violations(refusals, stock(1, 2, 1), reshape(9)) == {EXPLAINED}
 
 
 def test_several_consumers_are_refused_by_their_sum():
     def post(*amounts):
         body = {consumer: document(amount) for consumer, amount in zip((ONE, TWO), amounts, strict=True)}
-        return call(5, 6, "POST", "/allocations", body, status=409, reply=refused(5, 6, ONE, 1).reply)
+        return call(5, 6, "POST", "/allocations", body, status=409, reply=refused_claim(5, 6, ONE, 1).reply)
 
-    assert not violated(refusals, stock(1, 2, 4), post(2, 3))
-    assert violated(refusals, stock(1, 2, 5), post(2, 3)) == {EXPLAINED}
+    assert not violations(refusals, stock(1, 2, 4), post(2, 3))
+    assert violations(refusals, stock(1, 2, 5), post(2, 3)) == {EXPLAINED}
 
 
 @pytest.mark.parametrize(
@@ -136,7 +142,7 @@ def test_several_consumers_are_refused_by_their_sum():
     ],
 )
 def test_claims_that_fit_violate_nothing(operations):
-    assert not violated(refusals, *operations)
+    assert not violations(refusals, *operations)
 
 
 @pytest.mark.parametrize(
@@ -149,34 +155,34 @@ def test_claims_that_fit_violate_nothing(operations):
     ],
 )
 def test_claims_beyond_the_capacity_are_violations(operations):
-    assert violated(refusals, *operations) == {CAPACITY}
+    assert violations(refusals, *operations) == {CAPACITY}
 
 
 def test_a_lost_claim_that_a_read_shows_is_judged():
-    def shown(began, consumer, amount):
-        held = {A: {"resources": {"VCPU": amount}, "generation": 3}}
-        reply = {**document(amount), "allocations": held, "consumer_generation": 1}
+    def read(began, consumer, amount):
+        allocations = {A: {"resources": {"VCPU": amount}, "generation": 3}}
+        reply = {**document(amount), "allocations": allocations, "consumer_generation": 1}
         return call(began, began + 1, "GET", f"/allocations/{consumer}", reply=reply)
 
-    over = [stock(1, 2, 4), claim(3, 4, ONE, 3), claim(5, None, TWO, 3), shown(8, TWO, 3)]
-    assert violated(refusals, *over) == {CAPACITY}
-    assert violated(refusals, *over[:2], over[3]) == set()
+    over = [stock(1, 2, 4), claim(3, 4, ONE, 3), claim(5, None, TWO, 3), read(8, TWO, 3)]
+    assert violations(refusals, *over) == {CAPACITY}
+    assert violations(refusals, *over[:2], over[3]) == set()
     # It took effect after the release, or another request, with a response, wrote it.
-    assert not violated(refusals, *over, release(6, 7, ONE))
-    again = [release(9, 10, ONE), release(10, 11, TWO), claim(12, 13, TWO, 3), shown(14, TWO, 3)]
-    assert not violated(refusals, *over[:3], *again)
+    assert not violations(refusals, *over, release(6, 7, ONE))
+    again = [release(9, 10, ONE), release(10, 11, TWO), claim(12, 13, TWO, 3), read(14, TWO, 3)]
+    assert not violations(refusals, *over[:3], *again)
     # The resources are held from then on.
-    full = [stock(1, 2, 4), claim(3, None, TWO, 3), shown(5, TWO, 3), claim(8, 9, ONE, 2)]
-    assert violated(refusals, *full) == {CAPACITY}
-    assert not violated(refusals, *full[:2], full[3])
+    full = [stock(1, 2, 4), claim(3, None, TWO, 3), read(5, TWO, 3), claim(8, 9, ONE, 2)]
+    assert violations(refusals, *full) == {CAPACITY}
+    assert not violations(refusals, *full[:2], full[3])
 
 
 def test_a_claim_may_be_lost_with_the_last_commits():
-    lost = [stock(1, 2, 4), claim(3, 4, ONE, 3), claim(13, 14, TWO, 4)]
-    assert not violated(refusals, *lost, events=[loss(10, 11)])
-    assert violated(refusals, *lost, events=[loss(10, 11, keeps_earlier=True)]) == {CAPACITY}
-    kept = [stock(1, 2, 4), claim(13, 14, ONE, 3), claim(15, 16, TWO, 4)]
-    assert violated(refusals, *kept, events=[loss(10, 11)]) == {CAPACITY}
+    operations = [stock(1, 2, 4), claim(3, 4, ONE, 3), claim(13, 14, TWO, 4)]
+    assert not violations(refusals, *operations, events=[loss(10, 11)])
+    assert violations(refusals, *operations, events=[loss(10, 11, keeps_earlier=True)]) == {CAPACITY}
+    later_operations = [stock(1, 2, 4), claim(13, 14, ONE, 3), claim(15, 16, TWO, 4)]
+    assert violations(refusals, *later_operations, events=[loss(10, 11)]) == {CAPACITY}
 
 
 # --- places chosen by the service ------------------------------------------------------------------------------------
@@ -233,7 +239,7 @@ def places(began, ended, *results, query="resources=VCPU:2", **more):
     ],
 )
 def test_refusals_without_capacity_violate_nothing(operations):
-    assert not violated(refusals, *operations)
+    assert not violations(refusals, *operations)
 
 
 @pytest.mark.parametrize(
@@ -246,9 +252,9 @@ def test_refusals_without_capacity_violate_nothing(operations):
     ],
 )
 def test_refusals_despite_capacity_are_violations(operations):
-    assert violated(refusals, *operations) == {EXPLAINED}
+    assert violations(refusals, *operations) == {EXPLAINED}
 
 
 def test_a_place_is_claimed_once():
-    assert not violated(refusals, stock(1, 2, 4), places(3, 4, (ONE, A)), places(5, 6, (TWO, A)))
-    assert violated(refusals, stock(1, 2, 3), places(3, 4, (ONE, A)), places(5, 6, (TWO, A))) == {CAPACITY}
+    assert not violations(refusals, stock(1, 2, 4), places(3, 4, (ONE, A)), places(5, 6, (TWO, A)))
+    assert violations(refusals, stock(1, 2, 3), places(3, 4, (ONE, A)), places(5, 6, (TWO, A))) == {CAPACITY}

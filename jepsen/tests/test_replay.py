@@ -11,14 +11,14 @@ from jepsen.violation import Violation
 WRITES = [write(0, "a", 0, 1), write(1, "b", 2, 3)]
 
 
-def recorded(tmp_path, *operations, **final):
+def write_history(tmp_path, *operations, **final):
     path = tmp_path / "history.jsonl"
     History({"cluster": "none"}, [*operations], [Event("kill a worker", 1, 2)], final).write(path)
     return path
 
 
 def test_a_violation_is_printed_with_its_operations_and_drawn(tmp_path, capsys):
-    path = recorded(tmp_path, *WRITES, read(2, "a", 4, 5))
+    path = write_history(tmp_path, *WRITES, read(2, "a", 4, 5))
     assert replay(path, {"register": check}) == 1
     printed = capsys.readouterr().out
     assert f"register: {KEY} has no order" in printed
@@ -30,7 +30,7 @@ def test_a_violation_is_printed_with_its_operations_and_drawn(tmp_path, capsys):
 
 
 def test_each_invariant_has_a_picture(tmp_path):
-    path, svg = recorded(tmp_path, *WRITES, read(2, "a", 4, 5)), tmp_path / "out.svg"
+    path, svg = write_history(tmp_path, *WRITES, read(2, "a", 4, 5)), tmp_path / "out.svg"
 
     def check_twice(history):
         return [*(violations := check(history)), *(replace(violation, invariant="other") for violation in violations)]
@@ -40,12 +40,12 @@ def test_each_invariant_has_a_picture(tmp_path):
 
 
 def test_an_undecided_search_is_printed_and_is_no_violation(tmp_path, capsys):
-    path = recorded(tmp_path, *WRITES)
+    path = write_history(tmp_path, *WRITES)
 
-    def undecided(_history):
+    def check_without_verdict(_history):
         return [Violation("register: undecided", "no verdict", [0], undecided=True)]
 
-    assert replay(path, {"register": undecided}) == 0
+    assert replay(path, {"register": check_without_verdict}) == 0
     printed = capsys.readouterr().out
     assert "register: undecided: no verdict" in printed
     assert "no violations" in printed
@@ -53,7 +53,7 @@ def test_an_undecided_search_is_printed_and_is_no_violation(tmp_path, capsys):
 
 
 def test_a_correct_history_has_no_picture(tmp_path, capsys):
-    path = recorded(tmp_path, *WRITES, read(2, "b", 4, 5))
+    path = write_history(tmp_path, *WRITES, read(2, "b", 4, 5))
     assert replay(path, {"register": check}) == 0
     assert "no violations" in capsys.readouterr().out
     assert not [*tmp_path.glob("*.svg")]
@@ -66,11 +66,13 @@ def check_end(history):
 
 def test_operations_on_objects_of_a_wrong_final_state_are_drawn(tmp_path, capsys):
     calls = [*WRITES, write(2, "c", 4, 5, OTHER), write(3, "d", 6, 7, status=409), read(4, "b", 8, 9)]
-    path = recorded(tmp_path, *calls, state=f"{KEY} is z")
+    path = write_history(tmp_path, *calls, state=f"{KEY} is z")
     assert replay(path, {"end": check_end}) == 1
     printed = capsys.readouterr().out
     assert f"state: {KEY} is z" in printed
-    assert "The final state violates it by itself.  Operations that may have changed these objects, all 2, " in printed
+    assert (
+        "The final state alone violates the invariant.  Operations that may have changed these objects, all" in printed
+    )
     assert "#1 0.0000-0.0000 client 1, service 0: PUT /registers/11111111 b -> 204" in printed
     picture = path.with_suffix(".svg").read_text()
     assert "state: 11111111 is z (the final state)" in picture
@@ -79,7 +81,7 @@ def test_operations_on_objects_of_a_wrong_final_state_are_drawn(tmp_path, capsys
 
 
 def test_only_the_last_of_many_operations_are_drawn(tmp_path, capsys):
-    path = recorded(tmp_path, *(write(number, "a", number, number) for number in range(50)), state=f"{KEY} is z")
+    path = write_history(tmp_path, *(write(number, "a", number, number) for number in range(50)), state=f"{KEY} is z")
     assert replay(path, {"end": check_end}) == 1
     assert "the last 40 of 50" in capsys.readouterr().out
     picture = path.with_suffix(".svg").read_text()
@@ -87,12 +89,10 @@ def test_only_the_last_of_many_operations_are_drawn(tmp_path, capsys):
 
 
 def test_a_final_state_without_uuids_is_drawn_with_the_events(tmp_path, capsys):
-    path = recorded(tmp_path, *WRITES, state="writer 7 has a gap")
+    path = write_history(tmp_path, *WRITES, state="writer 7 has a gap")
     assert replay(path, {"end": check_end}) == 1
     printed = capsys.readouterr().out
-    assert (
-        "The final state violates it by itself; no operation names the objects concerned.  Events, drawn in" in printed
-    )
+    assert "The final state alone violates the invariant; no operation names the objects concerned.  Events" in printed
     picture = path.with_suffix(".svg").read_text()
     assert "state: writer 7 has a gap" in picture
     assert "kill a worker" in picture
@@ -100,16 +100,16 @@ def test_a_final_state_without_uuids_is_drawn_with_the_events(tmp_path, capsys):
 
 
 def test_an_unsuccessful_search_does_not_blame_the_final_state(tmp_path, capsys):
-    path = recorded(tmp_path, *WRITES)
+    path = write_history(tmp_path, *WRITES)
 
     def check_calls(history):
         return [Violation("calls", f"{KEY} is wrong")] if len(history.operations) == 2 else []
 
     assert replay(path, {"calls": check_calls}, max_checks=0) == 1
-    assert "No short part was found.  Operations that may have changed" in capsys.readouterr().out
+    assert "No short violating part was found.  Operations that may have changed" in capsys.readouterr().out
 
 
 def test_a_refusal_is_printed_with_its_code():
-    refused = Operation(2, 0, 4, 5, 0, "PUT", f"/registers/{KEY}", 38, {"consumer_generation": None}, 409,
+    refusal = Operation(2, 0, 4, 5, 0, "PUT", f"/registers/{KEY}", 38, {"consumer_generation": None}, 409,
                         {"errors": [{"code": "placement.concurrent_update"}]})  # fmt: skip
-    assert formatting.line_of(refused).endswith("PUT /registers/11111111 generation null -> 409 concurrent_update")
+    assert formatting.line_of(refusal).endswith("PUT /registers/11111111 generation null -> 409 concurrent_update")

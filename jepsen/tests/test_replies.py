@@ -7,7 +7,7 @@ import pytest
 from jepsen.checker.collisions import collisions, route
 from jepsen.checker.replies import replies
 from jepsen.history import Event
-from jepsen.tests.handwritten_histories import call, error, history, violated
+from jepsen.tests.handwritten_histories import call, error, history, violations
 
 SECOND = 10**9
 KILL = [Event("kill a worker", 10 * SECOND, 11 * SECOND)]
@@ -18,25 +18,25 @@ def reply(began, status, detail="...", *, ended=0, **more):
     return call(began, ended or began + 1, "PUT", PLACE, {}, status=status, reply=error(detail, **more))
 
 
-def lost(began):
+def without_response(began):
     return call(began, None, "PUT", PLACE, {})
 
 
 def test_permitted_responses_violate_nothing():
-    fine = [
+    permitted = [
         *(reply(1, 204), reply(2, 409, "consumer generation conflict"), reply(3, 404)),
-        *(reply(10 * SECOND, 503), lost(12 * SECOND), reply(20 * SECOND, 503)),
+        *(reply(10 * SECOND, 503), without_response(12 * SECOND), reply(20 * SECOND, 503)),
     ]
-    assert not violated(replies, *fine, events=KILL)
+    assert not violations(replies, *permitted, events=KILL)
     silent = [Event("drop packets", 10 * SECOND, 11 * SECOND, aftermath=40)]
-    assert not violated(replies, reply(50 * SECOND, 503), events=silent)
-    assert violated(replies, reply(52 * SECOND, 503), events=silent)
+    assert not violations(replies, reply(50 * SECOND, 503), events=silent)
+    assert violations(replies, reply(52 * SECOND, 503), events=silent)
     # A proxy responds with text.
     proxied = [call(12 * SECOND, 13 * SECOND, "PUT", PLACE, {}, status=status, reply="...") for status in (502, 504)]
-    assert not violated(replies, *proxied, events=KILL)
-    assert violated(replies, *proxied) == {"unavailable only around an event"}
+    assert not violations(replies, *proxied, events=KILL)
+    assert violations(replies, *proxied) == {"unavailable only around an event"}
     # It began before the event, and its client abandoned it during the event.
-    assert not violated(replies, lost(9 * SECOND), reply(10 * SECOND + 1, 204), events=KILL)
+    assert not violations(replies, without_response(9 * SECOND), reply(10 * SECOND + 1, 204), events=KILL)
 
 
 @pytest.mark.parametrize(
@@ -51,28 +51,34 @@ def test_permitted_responses_violate_nothing():
         ),
         ("unavailable only around an event", reply(1, 503)),
         ("unavailable only around an event", reply(22 * SECOND, 503)),
-        ("unavailable only around an event", lost(30 * SECOND)),
+        ("unavailable only around an event", without_response(30 * SECOND)),
         ("no internals in error bodies", reply(1, 409, "(1213, 'Deadlock found'): UPDATE consumers SET generation=1")),
         ("no internals in error bodies", reply(10 * SECOND, 503, "psycopg.OperationalError")),
     ],
 )
 def test_forbidden_responses_are_violations(invariant, operation):
-    assert violated(replies, operation, events=KILL) == {invariant}
+    assert violations(replies, operation, events=KILL) == {invariant}
 
 
 def test_only_requests_in_flight_may_be_lost():
     kill = [Event("kill a host", 10 * SECOND, 20 * SECOND, spares=10 * SECOND + 9)]
-    # The client of the first one waits until its next request.
-    assert not violated(replies, lost(9 * SECOND), reply(10 * SECOND + 8, 503), lost(10 * SECOND + 9), events=kill)
-    assert violated(replies, lost(10 * SECOND + 10), events=kill) == {"unavailable only around an event"}
-    assert violated(replies, reply(1, 503), events=kill) == {"unavailable only around an event"}
-    assert violated(replies, reply(11 * SECOND, 503), events=[Event("restart in order", 1, SECOND * 20, spares=0)])
+    # The client of the first request waits until it sends the next one.
+    assert not violations(
+        replies,
+        without_response(9 * SECOND),
+        reply(10 * SECOND + 8, 503),
+        without_response(10 * SECOND + 9),
+        events=kill,
+    )
+    assert violations(replies, without_response(10 * SECOND + 10), events=kill) == {"unavailable only around an event"}
+    assert violations(replies, reply(1, 503), events=kill) == {"unavailable only around an event"}
+    assert violations(replies, reply(11 * SECOND, 503), events=[Event("restart in order", 1, SECOND * 20, spares=0)])
     # Another event still explains the loss.
-    assert not violated(replies, lost(10 * SECOND + 10), events=[*kill, *KILL])
+    assert not violations(replies, without_response(10 * SECOND + 10), events=[*kill, *KILL])
 
 
 def test_a_client_abandons_a_request_when_it_sends_the_next():
-    assert violated(replies, lost(1), reply(2, 204), events=KILL) == {"unavailable only around an event"}
+    assert violations(replies, without_response(1), reply(2, 204), events=KILL) == {"unavailable only around an event"}
 
 
 COLLIDED = "... Inventory and/or allocations changed while attempting to allocate: the request collided with others ..."
@@ -83,7 +89,7 @@ def test_refusals_for_generations_and_capacity_are_not_collisions():
         reply(1, 409, "consumer generation conflict - expected 1 but got 2", code="placement.concurrent_update"),
         reply(2, 409, "Unable to allocate inventory: ... The requested amount would exceed the capacity."),
     ]
-    assert not violated(collisions, *refused)
+    assert not violations(collisions, *refused)
 
 
 @pytest.mark.parametrize(
@@ -96,9 +102,9 @@ def test_refusals_for_generations_and_capacity_are_not_collisions():
     ],
 )
 def test_a_collision_refusal_is_a_violation(operation):
-    assert violated(collisions, operation) == {"no refusal for collisions"}
+    assert violations(collisions, operation) == {"no refusal for collisions"}
     during = [Event("a foreign lock", 0, 1)]
-    assert not violated(collisions, operation, events=during)
+    assert not violations(collisions, operation, events=during)
 
 
 def test_a_ceiling_allows_some_collisions():

@@ -56,7 +56,7 @@ class Failing(Workload):
 
 
 class Harmless(Nemesis):
-    """A nemesis that does nothing but record its choice, and claims to lose commits."""
+    """A nemesis that only records its choice, and claims to lose commits."""
 
     name, seconds, loses_tail = "harmless", 0.02, True
 
@@ -73,7 +73,7 @@ class Gentle(Harmless):
 
 
 def broken(history):
-    """Check that always fails."""
+    """Check that is always violated."""
     return [Violation("broken", "always", [history.operations[0].number])]
 
 
@@ -88,7 +88,7 @@ def raises(history):
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch, tmp_path):
+def register_classes(monkeypatch, tmp_path):
     monkeypatch.setattr(running, "RECOVERY", 0.05)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for cls in (Choosing, Failing):
@@ -148,14 +148,18 @@ def test_an_exception_in_a_client_fails_the_run_and_names_the_history():
 
 def test_possibly_stale_responses_are_not_judged():
     split = [Event("split", 10, 20)]
-    read, claimed, done = (
+    read, claim, write = (
         call(12, 15, method, path, status=200, reply={"results": []})
         for method, path in (("GET", "/allocations/c"), ("POST", "/v1/claims"), ("PUT", "/allocations/c"))
     )
-    refused = call(12, 15, "PUT", "/allocations/c", status=409)
-    assert [running._without_past(operation, split) for operation in (read, refused, done)] == [None, None, done]
-    assert running._without_past(claimed, split).is_open
-    assert running._without_past(claimed, [Event("split", 16, 20)]) == claimed
+    refusal = call(12, 15, "PUT", "/allocations/c", status=409)
+    assert [running._without_stale_response(operation, split) for operation in (read, refusal, write)] == [
+        None,
+        None,
+        write,
+    ]
+    assert running._without_stale_response(claim, split).is_open
+    assert running._without_stale_response(claim, [Event("split", 16, 20)]) == claim
 
 
 def test_a_cluster_that_does_not_acknowledge_writes_violates_recovery():
@@ -172,11 +176,11 @@ def test_the_history_of_a_violation_is_in_a_file_beside_the_logs_of_the_services
     result = run(cluster, plan("choosing"))
     assert result.path.with_name(f"{result.path.stem}-service-0.log").read_text() == "a line"
     assert Violation("broken", "always", [0]) in result.violations
-    kept = History.read(result.path)
-    assert kept.operations == result.history.operations
-    assert kept.run == result.history.run
-    described = {"cluster": "silent", "workloads": ["choosing"], "nemeses": ["harmless", "gentle"], "seed": 1}
-    assert described.items() <= kept.run.items()
+    recorded = History.read(result.path)
+    assert recorded.operations == result.history.operations
+    assert recorded.run == result.history.run
+    description = {"cluster": "silent", "workloads": ["choosing"], "nemeses": ["harmless", "gentle"], "seed": 1}
+    assert description.items() <= recorded.run.items()
 
 
 def test_an_undecided_search_is_reported_and_is_no_violation(monkeypatch, capsys):

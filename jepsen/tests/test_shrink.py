@@ -56,14 +56,14 @@ def is_legal(order):
     return True
 
 
-def shortened(*operations):
+def shortest_part(*operations):
     history = History({}, list(operations), [])
     [violation] = check(history)
     return [operation.number for operation in shortest(history, violation, check).operations]
 
 
 def test_irrelevant_reads_and_refusals_are_removed():
-    assert shortened(
+    assert shortest_part(
         write(0, "a", 0, 1), read(1, "a", 2, 3), write(2, "b", 4, 5, status=409), write(3, "c", 6, 7),
         read(4, "c", 8, 9), read(5, "a", 10, 11),
     ) in ([0, 3, 5], [0, 1, 3, 4, 5])  # fmt: skip
@@ -71,23 +71,25 @@ def test_irrelevant_reads_and_refusals_are_removed():
 
 def test_a_write_that_is_read_is_not_removed():
     # Without the second write the first read would be another violation, which did not happen.
-    assert 1 in shortened(write(0, "a", 0, 1), write(1, "b", 2, 3), read(2, "b", 4, 5), read(3, "a", 6, 7))
+    assert 1 in shortest_part(write(0, "a", 0, 1), write(1, "b", 2, 3), read(2, "b", 4, 5), read(3, "a", 6, 7))
 
 
 def test_the_rest_is_a_violation_whatever_the_removed_writes_did():
     operations = [write(0, "a", 0, 1), write(1, "b", 0, 9), write(2, "c", 2, 3), read(3, "b", 4, 5), read(4, "c", 6, 7),
                   read(5, "a", 10, 11), write(6, "d", 12, 13)]  # fmt: skip
-    kept = shortened(*operations)
-    opened = [operation if operation.number in kept else replace(operation, ended=None) for operation in operations]
+    numbers = shortest_part(*operations)
+    opened = [operation if operation.number in numbers else replace(operation, ended=None) for operation in operations]
     assert check(
-        History({}, [operation for operation in opened if operation.number in kept or is_change(operation)], [])
+        History({}, [operation for operation in opened if operation.number in numbers or is_change(operation)], [])
     )
-    assert len(kept) < 5
+    assert len(numbers) < 5
 
 
 def test_operations_of_other_keys_are_removed():
-    kept = shortened(write(0, "a", 0, 1, OTHER), write(1, "a", 0, 1), read(2, "a", 2, 3, OTHER), read(3, "b", 2, 3))
-    assert kept == [3]
+    numbers = shortest_part(
+        write(0, "a", 0, 1, OTHER), write(1, "a", 0, 1), read(2, "a", 2, 3, OTHER), read(3, "b", 2, 3)
+    )
+    assert numbers == [3]
 
 
 def test_a_violation_of_another_key_does_not_count():

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from jepsen import catalogue, final_state
-from jepsen.clusters.moved_clocks import Simulated
+from jepsen.clusters.moved_clocks import SimulatedCluster
 from jepsen.history import History
 from placement.db import feed
 from placement.db.schema.tables import change_writers, provider_changes
@@ -32,7 +32,7 @@ BEYOND = 0.01
 
 @pytest.fixture(scope="module")
 def cluster(backend):
-    with Simulated(backend.kind) as running:
+    with SimulatedCluster(backend.kind) as running:
         yield running
 
 
@@ -62,13 +62,13 @@ def released_leases(cluster):
     return sum(map(int, re.findall(r"Released (\d+) expired leases", logs)))
 
 
-def held(storm, consumers):
+def held_consumers(storm, consumers):
     """Return the consumers whose claims are shown."""
     return {consumer for consumer in consumers if storm.ask("GET", f"/v1/claims/{consumer}").status == 200}
 
 
 @contextlib.contextmanager
-def stopped(service):
+def stop_workers(service):
     """Stop all workers of the service for the block."""
     for worker in service.workers:
         os.kill(worker, signal.SIGSTOP)
@@ -83,7 +83,7 @@ def test_long_leases_expire_on_time_and_once(cluster, storms):
     first, second = storms
     hours = {hour: [new(), new(), new()] for hour in (1, 2, 5, 24)}
     consumers = [consumer for group in hours.values() for consumer in group]
-    hosts, began, before = Hosts(first, len(consumers)), cluster.hours, released_leases(cluster)
+    hosts, began, released_before = Hosts(first, len(consumers)), cluster.hours, released_leases(cluster)
     for hour, group in hours.items():
         for consumer in group:
             assert first.ask(*claiming(request(hosts.query(), consumer), expires_in=hour * 3600)).status == 200
@@ -95,13 +95,13 @@ def test_long_leases_expire_on_time_and_once(cluster, storms):
             assert second.ask("POST", f"/v1/claims/{extended}/extend", {"expires_in": 6 * 3600}).status == 200
             assert first.ask("POST", f"/v1/claims/{forever}/extend", {"expires_in": None}).status == 200
         ends = {consumer: hour for hour, group in hours.items() for consumer in group} | {extended: 7.9, forever: 1e9}
-        left = {consumer for consumer in consumers if ends[consumer] > step}
-        assert held(first, consumers) == held(second, consumers) == left, step
+        active = {consumer for consumer in consumers if ends[consumer] > step}
+        assert held_consumers(first, consumers) == held_consumers(second, consumers) == active, step
         # Concurrent searches on both services release expired leases.
         searches = [lambda storm=storm: storm.get(f"/allocation_candidates?{hosts.query()}") for storm in storms]
         first.together(*searches)
-        assert sum(hosts.usage().values()) == len(left)
-        assert released_leases(cluster) - before == len(consumers) - len(left)
+        assert sum(hosts.usage().values()) == len(active)
+        assert released_leases(cluster) - released_before == len(consumers) - len(active)
     assert first.ask("DELETE", f"/allocations/{forever}").status == 204
 
 
@@ -114,7 +114,7 @@ def test_a_service_declared_dead_loses_no_change(cluster, storms, suspended):
     for storm in storms:
         storm.together(*[storm.provider] * 4)
     old = writers(cluster)
-    with stopped(cluster.services[0]):
+    with stop_workers(cluster.services[0]):
         cluster.pass_hours(LIFETIME + BEYOND, suspended=0 if suspended else None)
         alive.together(*[alive.provider] * 8)
         # Its own writers are new, too; after some minutes they maintain the feed, and end expired writers.
@@ -126,8 +126,8 @@ def test_a_service_declared_dead_loses_no_change(cluster, storms, suspended):
     replies = dead.together(*[Call("POST", "/resource_providers", {"name": name, "uuid": name}) for name in names])
     assert [reply for reply in replies if reply.status != 200] == []
     for storm in storms:
-        shown = {provider["uuid"] for provider in storm.get("/resource_providers")["resource_providers"]}
-        assert {*names} <= shown
+        providers = {provider["uuid"] for provider in storm.get("/resource_providers")["resource_providers"]}
+        assert {*names} <= providers
     cluster.pass_hours(0)  # its clock is correct again
     assert not writers(cluster) & ended
 
@@ -136,27 +136,29 @@ def test_workers_catch_up_after_old_rows_are_deleted(cluster, storms):
     """A worker searches after its feed rows are gone, and reads everything again."""
     behind, ahead = storms
     final_state.read(cluster.database_url, cluster.services)  # each worker has an index
-    written: collections.Counter[int] = collections.Counter()
-    with stopped(cluster.services[0]):
+    rounds_by_writer: collections.Counter[int] = collections.Counter()
+    with stop_workers(cluster.services[0]):
         # Sequentially, so that each worker uses one writer.
         for _ in range(16):
             ahead.provider()
-        before = set(rows(cluster, provider_changes))
+        old_rows = set(rows(cluster, provider_changes))
         for _ in range(3):
-            known = set(rows(cluster, provider_changes))
+            known_rows = set(rows(cluster, provider_changes))
             cluster.pass_hours(RETENTION + BEYOND)
             for _ in range(8):
                 ahead.provider()
-            written.update({row.writer_id for row in set(rows(cluster, provider_changes)) - known})
-        after = set(rows(cluster, provider_changes))
-    newest = {row.writer_id: max(other.seq for other in before if other.writer_id == row.writer_id) for row in before}
+            rounds_by_writer.update({row.writer_id for row in set(rows(cluster, provider_changes)) - known_rows})
+        final_rows = set(rows(cluster, provider_changes))
+    newest = {
+        row.writer_id: max(other.seq for other in old_rows if other.writer_id == row.writer_id) for row in old_rows
+    }
     # A writer records its newest number in its first transaction after a minute, and deletes rows once that is old
     # enough.
-    deleting = {writer for writer, rounds in written.items() if rounds > 1}
-    old = {row for row in before if row.writer_id in deleting and row.seq < newest[row.writer_id]}
+    deleting = {writer for writer, rounds in rounds_by_writer.items() if rounds > 1}
+    old = {row for row in old_rows if row.writer_id in deleting and row.seq < newest[row.writer_id]}
     assert old
-    assert old.isdisjoint(after)
+    assert old.isdisjoint(final_rows)
     # The newest row of each writer is kept, so that workers can tell that they missed nothing. Ended writers have
     # negative ids.
-    assert {writer for writer in newest if writer > 0} <= {abs(row.writer_id) for row in after}
+    assert {writer for writer in newest if writer > 0} <= {abs(row.writer_id) for row in final_rows}
     assert behind.provider()

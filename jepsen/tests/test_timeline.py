@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 from itertools import combinations
 
 from jepsen import timeline
-from jepsen.history import FINAL, Event, History, Operation
+from jepsen.history import RUNNER, Event, History, Operation
 
 SVG = "{http://www.w3.org/2000/svg}"
 SECOND = 1_000_000_000
@@ -15,7 +15,7 @@ OPERATIONS = [
     Operation(
         3, 1, 9 * SECOND, 9 * SECOND + 1, 0, "PUT", "/allocations/three", 38, {}, 409, {"errors": [{"code": "c"}]}
     ),
-    Operation(4, FINAL, 30 * SECOND, 30 * SECOND + 9, 0, "GET", "/allocations/one", 38, None, 200, {}),
+    Operation(4, RUNNER, 30 * SECOND, 30 * SECOND + 9, 0, "GET", "/allocations/one", 38, None, 200, {}),
 ]
 EVENTS = [
     Event("kill a worker", 1_000_000, SECOND),
@@ -25,7 +25,7 @@ EVENTS = [
 ]
 
 
-def drawn(operations=OPERATIONS, events=EVENTS, wrong=(2,)):
+def draw(operations=OPERATIONS, events=EVENTS, wrong=(2,)):
     text = timeline.svg(History({}, list(operations), list(events)), wrong, "What is <wrong>")
     return ET.fromstring(text)
 
@@ -37,7 +37,7 @@ def texts(root):
 
 
 def test_texts_do_not_overlap():
-    boxes = [(x, y - 9, x + 6.6 * len(text), y + 2, text) for x, y, text in texts(drawn()) if text]
+    boxes = [(x, y - 9, x + 6.6 * len(text), y + 2, text) for x, y, text in texts(draw()) if text]
     assert len(boxes) > 15
     for box, other_box in combinations(boxes, 2):
         apart = box[2] <= other_box[0] or other_box[2] <= box[0] or box[3] <= other_box[1] or other_box[3] <= box[1]
@@ -45,14 +45,14 @@ def test_texts_do_not_overlap():
 
 
 def test_texts_are_inside_the_picture():
-    root = drawn()
+    root = draw()
     assert max(x + 6.6 * len(text) for x, _, text in texts(root)) <= float(root.get("width"))
     assert max(y for _, y, _ in texts(root)) <= float(root.get("height"))
 
 
 def test_boxes_overlap_as_operations_did():
     edges = {}
-    for group in drawn().iter(f"{SVG}g"):
+    for group in draw().iter(f"{SVG}g"):
         rectangle = group.find(f"{SVG}rect")
         title = group.find(f"{SVG}title").text
         if rectangle is not None and title.startswith("#"):
@@ -63,7 +63,7 @@ def test_boxes_overlap_as_operations_did():
 
 
 def test_an_open_operation_has_no_end_and_its_process_continues_below():
-    root = drawn()
+    root = draw()
     [opened] = [element for element in root.iter(f"{SVG}path") if "open" in element.get("class")]
     assert "z" not in opened.get("d").lower()
     lines = {text: y for _, y, text in texts(root)}
@@ -71,17 +71,17 @@ def test_an_open_operation_has_no_end_and_its_process_continues_below():
 
 
 def test_violating_operations_are_marked():
-    marked = [element for element in drawn().iter() if "wrong" in element.get("class", "").split()]
+    marked = [element for element in draw().iter() if "wrong" in element.get("class", "").split()]
     assert len(marked) == 1
 
 
 def test_events_that_overlap_the_operations_are_bands():
-    named = [text for _, _, text in texts(drawn())]
-    assert {"kill a worker", "pause the database", "partition a node (may lose a tail)"} <= set(named)
-    assert "after everything" not in named
+    event_names = [text for _, _, text in texts(draw())]
+    assert {"kill a worker", "pause the database", "partition a node (may lose a tail)"} <= set(event_names)
+    assert "after everything" not in event_names
 
 
 def test_a_history_without_operations_shows_its_events():
-    named = [text for _, _, text in texts(drawn([], EVENTS))]
-    assert {"kill a worker", "after everything"} <= set(named)
-    assert texts(drawn([], []))
+    event_names = [text for _, _, text in texts(draw([], EVENTS))]
+    assert {"kill a worker", "after everything"} <= set(event_names)
+    assert texts(draw([], []))

@@ -1,11 +1,11 @@
-"""Check ``trees``: reads of trees that a history explains, and reads that none does."""
+"""Check ``trees``: reads of trees with and without writes that explain them."""
 
 from __future__ import annotations
 
 import pytest
 
 from jepsen.checker.trees import trees
-from jepsen.tests.handwritten_histories import call, loss, violated
+from jepsen.tests.handwritten_histories import call, loss, violations
 
 
 def create(began, ended, uuid, parent=None):
@@ -52,7 +52,7 @@ def test_written_trees_violate_nothing(show):
     def tree(began, ended, named, **members):
         return show(began, ended, f"?in_tree={named}" if show is read else named, **members)
 
-    assert not violated(
+    assert not violations(
         trees,
         *(*CREATED, tree(9, 10, "c", a=A, b=B, c=C), tree(9, 10, "x", x=(None, "x"))),
         *(create(11, 20, "d", "a"), tree(12, 13, "a", a=A, b=B, c=C), tree(14, 15, "a", a=A, b=B, c=C, d=B)),
@@ -84,32 +84,32 @@ def test_written_trees_violate_nothing(show):
     ],
 )
 def test_unwritten_trees_are_violations(invariant, operation):
-    assert invariant in violated(trees, *CREATED, operation)
+    assert invariant in violations(trees, *CREATED, operation)
 
 
 def test_each_rule_is_violated_alone():
-    """Each rule finds errors that no other rule finds."""
-    assert violated(trees, *CREATED, read(9, 10, "?in_tree=a", a=A, b=B)) == {"acknowledged children included"}
-    assert violated(trees, *CREATED, read(9, 10, "", a=A, c=("a", "a"))) == {"parents as written"}
-    assert violated(trees, create(7, 8, "x"), read(9, 10, "?in_tree=y", x=(None, "x"))) == {"a read shows one tree"}
+    """Each rule finds errors that the others do not find."""
+    assert violations(trees, *CREATED, read(9, 10, "?in_tree=a", a=A, b=B)) == {"acknowledged children included"}
+    assert violations(trees, *CREATED, read(9, 10, "", a=A, c=("a", "a"))) == {"parents as written"}
+    assert violations(trees, create(7, 8, "x"), read(9, 10, "?in_tree=y", x=(None, "x"))) == {"a read shows one tree"}
 
 
 def test_a_provider_that_was_deleted_is_not_shown():
-    gone = [*CREATED, delete(9, 10, "c")]
-    assert not violated(trees, *gone, read(11, 12, "?in_tree=a", a=A, b=B))
-    assert violated(trees, *gone, read(11, 12, "?in_tree=a", a=A, b=B, c=C)) == {"parents as written"}
+    operations = [*CREATED, delete(9, 10, "c")]
+    assert not violations(trees, *operations, read(11, 12, "?in_tree=a", a=A, b=B))
+    assert violations(trees, *operations, read(11, 12, "?in_tree=a", a=A, b=B, c=C)) == {"parents as written"}
 
 
 def test_a_creation_may_be_lost_with_the_last_commits():
-    shown = read(20, 21, "?in_tree=a", a=A, b=B)
-    assert not violated(trees, *CREATED, shown, events=[loss(9, 10)])
-    assert violated(trees, *CREATED, create(11, 12, "d", "a"), shown, events=[loss(9, 10)]) == {
+    read_of_tree = read(20, 21, "?in_tree=a", a=A, b=B)
+    assert not violations(trees, *CREATED, read_of_tree, events=[loss(9, 10)])
+    assert violations(trees, *CREATED, create(11, 12, "d", "a"), read_of_tree, events=[loss(9, 10)]) == {
         "acknowledged children included"
     }
 
 
 def test_the_final_rows_are_trees():
     rows = [[1, "a", 0, None, 1], [2, "b", 0, 1, 1]]
-    assert not violated(trees, final={"providers": rows})
+    assert not violations(trees, final={"providers": rows})
     wrong = {"providers": [[1, "a", 0, None, 1], [2, "b", 0, 1, 2]]}
-    assert violated(trees, final=wrong) == {"trees without cycles, with correct roots"}
+    assert violations(trees, final=wrong) == {"trees without cycles, with correct roots"}

@@ -1,1 +1,1 @@
-"""Workloads: what the clients of a run do."""
+"""Workloads of the clients of a run."""

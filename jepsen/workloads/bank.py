@@ -4,9 +4,9 @@ Accounts are consumers of one project on the providers of one tree.  A *purse* b
 accounts, and a resource class for its ticks.  Each write of a purse raises the first account's amount of that class by
 one.  So a read of all sums shows a vector clock with one component per purse.
 
-A purse with two accounts is written with generations: a write with an unknown outcome can take effect only before the
-next one that succeeds.  A purse with a single account is written without generations: only the places of its VCPU
-change, and after a write with an unknown outcome that no read shows it is retired, because that write may still take
+A purse with two accounts is written with generations, so a write with an unknown outcome can take effect only before
+the next one that succeeds.  A purse with a single account is written without generations, and only the providers of its
+VCPU change.  It is retired after a write with an unknown outcome that no read shows, because that write may still take
 effect.
 """
 
@@ -24,9 +24,9 @@ from jepsen.history import Operation
 from jepsen.workloads import bodies
 from jepsen.workloads.workload import Workload
 
-#: Providers of the tree that all purses share, the first of them the root; each purse also has its own provider.
+#: Providers of the tree that all purses share; the first is the root.  Each purse also has its own provider.
 SHARED = 3
-#: Single-account purses per client; each retired one is replaced by the next.
+#: Single-account purses per client, used one after another.
 UNGUARDED_PURSES = 2
 #: VCPU per purse.
 SUM = 12
@@ -35,7 +35,7 @@ _PLENTY = 1_000_000
 
 @dataclass(slots=True)
 class Account:
-    """A consumer in the state that its only writer last read or wrote."""
+    """A consumer, as its only writer last read or wrote it."""
 
     uuid: str
     vcpu: int = 0
@@ -44,7 +44,7 @@ class Account:
 
 @dataclass(slots=True)
 class Purse:
-    """The accounts of one writer; no other purse uses ``provider``."""
+    """The accounts of one writer; ``provider`` belongs to this purse alone."""
 
     number: int
     tick_class: str
@@ -94,8 +94,8 @@ class Bank(Workload):
             client.call("GET", path, minor=minor, note={"bank": "read"})
 
     def run(self, client: Client, rng: random.Random) -> None:
-        place = client.process % self.clients
-        guarded, unguarded = self._guarded[place], [*self._unguarded[place]]
+        position = client.process % self.clients
+        guarded, unguarded = self._guarded[position], [*self._unguarded[position]]
         self._read_purse(client, guarded)
         while not client.stopped.is_set():
             if rng.random() < 0.5:
@@ -125,53 +125,55 @@ class Bank(Workload):
 
     def _swap(self, client: Client, rng: random.Random, purse: Purse) -> Operation:
         """Move an amount between the accounts in one request."""
-        minor, amounts = rng.choice(bodies.GUARDED), _divided(rng)
+        minor, amounts = rng.choice(bodies.GUARDED), _random_balances(rng)
         body = self._bodies(rng, purse, minor, amounts)
-        return _written(
+        return _update_purse(
             client.call("POST", "/allocations", body, minor=minor, note=purse.note(purse.tick + 1)), purse, amounts
         )
 
     def _reshape(self, client: Client, rng: random.Random, purse: Purse) -> Operation:
         """Move an amount between the accounts, and change the inventory of the purse's provider."""
-        shown = client.call("GET", f"/resource_providers/{purse.provider}")
-        if not shown.succeeded:
-            return shown
-        minor, amounts = rng.choice((30, 34, 38, 39)), _divided(rng)
+        read = client.call("GET", f"/resource_providers/{purse.provider}")
+        if not read.succeeded:
+            return read
+        minor, amounts = rng.choice((30, 34, 38, 39)), _random_balances(rng)
         totals = {"VCPU": _PLENTY + rng.randrange(10), purse.tick_class: _PLENTY}
         body = {
-            "inventories": {purse.provider: bodies.stock(shown.reply["generation"], totals)},
+            "inventories": {purse.provider: bodies.stock(read.reply["generation"], totals)},
             "allocations": self._bodies(rng, purse, minor, amounts),
         }
-        return _written(
+        return _update_purse(
             client.call("POST", "/reshaper", body, minor=minor, note=purse.note(purse.tick + 1)), purse, amounts
         )
 
     def _move(self, client: Client, rng: random.Random, purse: Purse) -> Operation:
         """Move the first account's VCPU to other providers."""
         first, minor = purse.accounts[0], rng.choice(bodies.GUARDED)
-        resources = self._placed(rng, purse, first.vcpu, purse.tick + 1)
+        resources = self._random_place(rng, purse, first.vcpu, purse.tick + 1)
         body = bodies.claim(minor, resources, first.generation, self._owner)
         path, note = f"/allocations/{first.uuid}", purse.note(purse.tick + 1)
-        return _written(client.call("PUT", path, body, minor=minor, note=note), purse, [first.vcpu])
+        return _update_purse(client.call("PUT", path, body, minor=minor, note=note), purse, [first.vcpu])
 
     def _bodies(self, rng: random.Random, purse: Purse, minor: int, amounts: Sequence[int]) -> Mapping[str, Any]:
         ticks = (purse.tick + 1, 0)
         return {
-            account.uuid: bodies.claim(minor, self._placed(rng, purse, amount, tick), account.generation, self._owner)
+            account.uuid: bodies.claim(
+                minor, self._random_place(rng, purse, amount, tick), account.generation, self._owner
+            )
             for account, amount, tick in zip(purse.accounts, amounts, ticks, strict=True)
             if amount or tick or account.generation is not None
         }
 
     def _read_purse(self, client: Client, purse: Purse) -> bool:
-        """Read all accounts; return False if that did not succeed before the end of the run."""
+        """Read all accounts; return False if the run ended before a read succeeded."""
         for account in purse.accounts:
-            while not (shown := client.call("GET", f"/allocations/{account.uuid}")).succeeded:
+            while not (read := client.call("GET", f"/allocations/{account.uuid}")).succeeded:
                 if client.stopped.is_set():
                     return False
-            account.generation = shown.reply.get("consumer_generation")
-            account.vcpu = _held(shown, "VCPU")
+            account.generation = read.reply.get("consumer_generation")
+            account.vcpu = _amount_held(read, "VCPU")
             if account is purse.accounts[0]:
-                purse.tick = _held(shown, purse.tick_class)
+                purse.tick = _amount_held(read, purse.tick_class)
         return True
 
     # --- without generations ---
@@ -181,24 +183,24 @@ class Bank(Workload):
         if not self._read_purse(client, purse):
             return False
         [account], tick, minor = purse.accounts, purse.tick + 1, rng.choice((12, 13, 27))
-        body = bodies.claim(minor, self._placed(rng, purse, account.vcpu, tick), owner=self._owner)
+        body = bodies.claim(minor, self._random_place(rng, purse, account.vcpu, tick), owner=self._owner)
         call = (
             ("POST", "/allocations", {account.uuid: body})
             if minor == 13
             else ("PUT", f"/allocations/{account.uuid}", body)
         )
-        written = client.call(*call, minor=minor, note=purse.note(tick))
-        if not written.is_open:
+        operation = client.call(*call, minor=minor, note=purse.note(tick))
+        if not operation.is_open:
             return True
         return self._read_purse(client, purse) and purse.tick == tick
 
-    def _placed(self, rng: random.Random, purse: Purse, vcpu: int, tick: int) -> bodies.Resources:
-        """Return an amount on one or two providers, and the ticks on one of them."""
+    def _random_place(self, rng: random.Random, purse: Purse, vcpu: int, tick: int) -> bodies.Resources:
+        """Return an amount divided between two random providers, and the ticks on a random provider."""
         resources: dict[str, dict[str, int]] = {}
         providers = [*self._shared, purse.provider]
         here, there = rng.sample(providers, 2)
-        divided = rng.randint(0, vcpu)
-        for provider, amount in ((here, divided), (there, vcpu - divided)):
+        amount_here = rng.randint(0, vcpu)
+        for provider, amount in ((here, amount_here), (there, vcpu - amount_here)):
             if amount:
                 resources.setdefault(provider, {})["VCPU"] = amount
         if tick:
@@ -207,8 +209,8 @@ class Bank(Workload):
 
 
 def _purse(number: int, accounts: int) -> Purse:
-    owned = [Account(str(uuid.uuid4())) for _ in range(accounts)]
-    return Purse(number, f"CUSTOM_TICK_{number}", str(uuid.uuid4()), owned)
+    consumers = [Account(str(uuid.uuid4())) for _ in range(accounts)]
+    return Purse(number, f"CUSTOM_TICK_{number}", str(uuid.uuid4()), consumers)
 
 
 def _create(client: Client, provider: str, totals: Mapping[str, int], parent: str | None = None) -> None:
@@ -217,14 +219,14 @@ def _create(client: Client, provider: str, totals: Mapping[str, int], parent: st
     assert client.call("PUT", f"/resource_providers/{provider}/inventories", bodies.stock(0, totals)).succeeded
 
 
-def _divided(rng: random.Random) -> Sequence[int]:
-    """Return random balances of the two accounts of a purse; the second may be 0 and its consumer gone."""
+def _random_balances(rng: random.Random) -> Sequence[int]:
+    """Return random balances of the two accounts of a purse; 0 for the second one removes its consumer."""
     second = rng.randint(0, SUM)
     return [SUM - second, second]
 
 
-def _written(operation: Operation, purse: Purse, amounts: Sequence[int]) -> Operation:
-    """Update the purse if the write succeeded; ``amounts`` are those of its first accounts."""
+def _update_purse(operation: Operation, purse: Purse, amounts: Sequence[int]) -> Operation:
+    """Update the purse after a successful write; ``amounts`` are the new balances of its first accounts."""
     if operation.succeeded:
         purse.tick += 1
         for account, amount in zip(purse.accounts, amounts, strict=False):
@@ -236,6 +238,6 @@ def _written(operation: Operation, purse: Purse, amounts: Sequence[int]) -> Oper
     return operation
 
 
-def _held(shown: Operation, resource_class: str) -> int:
-    entries = shown.reply["allocations"].values()
+def _amount_held(operation: Operation, resource_class: str) -> int:
+    entries = operation.reply["allocations"].values()
     return sum(entry["resources"].get(resource_class, 0) for entry in entries)

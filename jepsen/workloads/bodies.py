@@ -28,8 +28,10 @@ class Owner:
 def claim(minor: int, resources: Resources, generation: int | None = None, owner: Owner = Owner()) -> dict[str, Any]:
     """Return the body of PUT /allocations/{uuid} in this version; before 1.28 without the generation."""
     if minor < 12:
-        named = [{"resource_provider": {"uuid": uuid}, "resources": {**amounts}} for uuid, amounts in resources.items()]
-        body: dict[str, Any] = {"allocations": named}
+        allocations = [
+            {"resource_provider": {"uuid": uuid}, "resources": {**amounts}} for uuid, amounts in resources.items()
+        ]
+        body: dict[str, Any] = {"allocations": allocations}
     else:
         body = {"allocations": {uuid: {"resources": {**amounts}} for uuid, amounts in resources.items()}}
     if minor >= 8:

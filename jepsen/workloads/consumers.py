@@ -1,6 +1,6 @@
 """Consumers shared by the clients of a run, each replaced after many operations or an unknown outcome.
 
-The time of the search for a linear order grows with the operations on one consumer, and doubles with each open one.
+The time to search for an order grows with the number of operations on a consumer, and doubles with each open one.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ class Consumers:
 
     @property
     def all(self) -> Sequence[str]:
-        """The consumers in use."""
+        """Consumers in use."""
         return [*self._present]
 
     def choose(self, rng: random.Random, number: int = 1) -> list[str]:
-        """Return some random consumers, each once."""
+        """Return distinct random consumers."""
         return rng.sample(self._present, number)
 
-    def count(self, client: Client, consumers: Iterable[str], called: Operation) -> None:
-        """Count an operation on these consumers; replace and release those used up."""
-        for consumer in self._replaced(consumers, called):
+    def count(self, client: Client, consumers: Iterable[str], operation: Operation) -> None:
+        """Count an operation on these consumers; replace those that are used up, and release their allocations."""
+        for consumer in self._replace_used_up(consumers, operation):
             while not client.stopped.is_set():
-                released = client.call("DELETE", f"/allocations/{consumer}")
-                if released.succeeded or released.status == 404:
+                release = client.call("DELETE", f"/allocations/{consumer}")
+                if release.succeeded or release.status == 404:
                     break
 
-    def _replaced(self, consumers: Iterable[str], called: Operation) -> Sequence[str]:
-        """Return the consumers that were replaced."""
+    def _replace_used_up(self, consumers: Iterable[str], operation: Operation) -> Sequence[str]:
+        """Count an operation on these consumers; replace those that are used up, and return them."""
         replaced = []
         with self._replacing:
             for consumer in consumers:
                 if consumer not in self._calls:
                     continue
                 self._calls[consumer] += 1
-                if called.is_open or self._calls[consumer] >= CALLS:
+                if operation.is_open or self._calls[consumer] >= CALLS:
                     replaced.append(consumer)
                     del self._calls[consumer]
                     successor = str(uuid.uuid4())

@@ -1,8 +1,8 @@
-"""Valid writes, each concurrent with another that it must not overlook.
+"""Pairs of valid concurrent writes that conflict unless the service locks the right rows.
 
 Children are created and moved below a provider whose own ancestor moves between trees; resource classes are deleted
-while others add inventory of them; new consumers compete for a provider with capacity for some of them.  All names are
-new, so that few requests are refused and each pair of writes meets often.
+while others add inventories of them; new consumers compete for a provider with capacity for one of them.  All names are
+new, so that few requests are refused and the writes of each pair often coincide.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jepsen.history import Operation
 from jepsen.workloads import bodies
 from jepsen.workloads.workload import Workload
 
-#: Trees between which the ancestor moves: a child with a wrong root has the right one when the ancestor returns.
+#: Trees between which the ancestor moves; with few of them, a wrong root of a child would soon be right by chance.
 ROOTS = 8
 #: VCPU of the contended provider; each consumer takes one.
 CAPACITY = 1
@@ -43,7 +43,7 @@ class Families(Workload):
         assert client.call("PUT", path, bodies.stock(0, {"VCPU": CAPACITY})).succeeded
 
     def run(self, client: Client, rng: random.Random) -> None:
-        works = {
+        weights = {
             self._move: 20,
             self._create_child: 20,
             self._read: 5,
@@ -52,7 +52,7 @@ class Families(Workload):
             self._crowd: 30,
         }
         while not client.stopped.is_set():
-            [work] = rng.choices([*works], [*works.values()])
+            [work] = rng.choices([*weights], [*weights.values()])
             work(client, rng)
         # All clients claim at the same time, and do not release.
         self._claim(client, str(uuid.uuid4()))
@@ -64,7 +64,7 @@ class Families(Workload):
         client.call("GET", f"/resource_providers?in_tree={self._parent}")
 
     def _move(self, client: Client, rng: random.Random) -> None:
-        """Move the ancestor with all its descendants to another tree, or to the same one."""
+        """Move the ancestor, with all its descendants, to a random tree."""
         body = {"name": self._moving, "parent_provider_uuid": rng.choice(self._roots)}
         client.call("PUT", f"/resource_providers/{self._moving}", body)
 
@@ -86,7 +86,7 @@ class Families(Workload):
         return client.call("POST", "/resource_providers", {"name": provider, "uuid": provider, **above}).succeeded
 
     def _change_classes(self, client: Client, rng: random.Random) -> None:
-        """Create two classes, and delete the first, whose id the database cannot reuse."""
+        """Create two classes, and delete the first; because of the second, the database cannot reuse its id."""
         number = next(self._numbers)
         first, second = f"{self._prefix}_{number}_A", f"{self._prefix}_{number}_B"
         for name in (first, second):
@@ -99,12 +99,12 @@ class Families(Workload):
         client.call("POST", path, {"resource_class": self._newest, "total": 1})
 
     def _crowd(self, client: Client, rng: random.Random) -> None:
-        """Claim for a new consumer, and release it after another request."""
+        """Claim for a new consumer, and release the claim after another request."""
         consumer = str(uuid.uuid4())
-        claimed = self._claim(client, consumer)
-        if claimed.succeeded:
+        claim = self._claim(client, consumer)
+        if claim.succeeded:
             client.call("GET", f"/resource_providers/{self._crowded}/usages")
-        for _ in range(RELEASE_ATTEMPTS if claimed.succeeded or claimed.is_open else 0):
+        for _ in range(RELEASE_ATTEMPTS if claim.succeeded or claim.is_open else 0):
             if client.call("DELETE", f"/allocations/{consumer}").status in (204, 404):
                 break
 

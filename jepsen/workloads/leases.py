@@ -1,6 +1,6 @@
 """Leases of one to three seconds that are extended, moved and released, alongside clients of Placement.
 
-Capacity is so small that a claim often needs the resources of an expired lease, which the searches and claims of each
+The capacity is so small that a claim often needs the resources of an expired lease, which searches and claims at any
 worker release.
 """
 
@@ -35,7 +35,7 @@ class Leases(Workload):
             assert client.call("PUT", f"/resource_providers/{host}/inventories", bodies.stock(0, TOTALS)).succeeded
 
     def run(self, client: Client, rng: random.Random) -> None:
-        works = {
+        weights = {
             self._claim: 30,
             self._move: 8,
             self._extend: 15,
@@ -45,9 +45,9 @@ class Leases(Workload):
             self._search: 5,
         }
         while not client.stopped.is_set():
-            [work] = rng.choices([*works], [*works.values()])
+            [work] = rng.choices([*weights], [*weights.values()])
             work(client, rng)
-            # Pauses take most of the time, so that leases expire.
+            # Without pauses, few leases would expire.
             client.stopped.wait(rng.uniform(0, 0.1))
 
     def _claim(self, client: Client, rng: random.Random) -> None:
@@ -57,10 +57,10 @@ class Leases(Workload):
     def _move(self, client: Client, rng: random.Random) -> None:
         """Move a consumer, which keeps or changes its expiry."""
         [consumer] = self._consumers.choose(rng)
-        shown = client.call("GET", f"/v1/claims/{consumer}")
-        if shown.succeeded:
-            moved = {"keep": False, "consumer_generation": shown.reply["consumer_generation"]}
-            self._post(client, consumer, rng, moved)
+        read = client.call("GET", f"/v1/claims/{consumer}")
+        if read.succeeded:
+            fields = {"keep": False, "consumer_generation": read.reply["consumer_generation"]}
+            self._post(client, consumer, rng, fields)
 
     def _post(self, client: Client, consumer: str, rng: random.Random, more: dict[str, Any]) -> None:
         request = {
@@ -79,17 +79,17 @@ class Leases(Workload):
     def _extend(self, client: Client, rng: random.Random) -> None:
         [consumer] = self._consumers.choose(rng)
         length = None if rng.random() < 0.1 else rng.choice(LENGTHS)
-        extended = client.call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": length})
-        self._consumers.count(client, [consumer], extended)
+        extension = client.call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": length})
+        self._consumers.count(client, [consumer], extension)
 
     def _put(self, client: Client, rng: random.Random) -> None:
         """Claim as a client of Placement does, which keeps the expiry."""
         [consumer] = self._consumers.choose(rng)
         path = f"/allocations/{consumer}"
-        shown = client.call("GET", path)
-        if shown.succeeded:
+        read = client.call("GET", path)
+        if read.succeeded:
             resources = {rng.choice(self._hosts): {"VCPU": rng.randint(1, 3)}}
-            body = bodies.claim(39, resources, shown.reply.get("consumer_generation"))
+            body = bodies.claim(39, resources, read.reply.get("consumer_generation"))
             self._consumers.count(client, [consumer], client.call("PUT", path, body))
 
     def _release(self, client: Client, rng: random.Random) -> None:

@@ -33,9 +33,9 @@ class Machines(Workload):
                 assert client.call("PUT", path, {"target": target}).succeeded
 
     def run(self, client: Client, rng: random.Random) -> None:
-        works = {self._request: 50, self._put: 20, self._claim: 15, self._release: 15, self._read: 10}
+        weights = {self._request: 50, self._put: 20, self._claim: 15, self._release: 15, self._read: 10}
         while not client.stopped.is_set():
-            [work] = rng.choices([*works], [*works.values()])
+            [work] = rng.choices([*weights], [*weights.values()])
             work(client, rng)
 
     def _request(self, client: Client, rng: random.Random) -> None:
@@ -45,21 +45,21 @@ class Machines(Workload):
         if rng.random() < 0.2:
             body["candidate_nodes"] = rng.sample(self._nodes, 2)
         path = f"/baremetal/v1/allocations/{allocation}"
-        requested = client.call("POST", "/baremetal/v1/allocations", body)
-        if requested.succeeded or requested.is_open:
+        request = client.call("POST", "/baremetal/v1/allocations", body)
+        if request.succeeded or request.is_open:
             client.call("GET", path)
         while not client.stopped.is_set():
-            released = client.call("DELETE", path)
-            if released.succeeded or released.status == 404:
+            release = client.call("DELETE", path)
+            if release.succeeded or release.status == 404:
                 return
 
     def _put(self, client: Client, rng: random.Random) -> None:
         [consumer] = self._consumers.choose(rng)
         path = f"/allocations/{consumer}"
-        shown = client.call("GET", path)
-        if shown.succeeded:
+        read = client.call("GET", path)
+        if read.succeeded:
             resources = {rng.choice(self._nodes): {self._unit: 1}}
-            body = bodies.claim(39, resources, shown.reply.get("consumer_generation"))
+            body = bodies.claim(39, resources, read.reply.get("consumer_generation"))
             self._consumers.count(client, [consumer], client.call("PUT", path, body))
 
     def _claim(self, client: Client, rng: random.Random) -> None:

@@ -1,8 +1,8 @@
 """Clients of POST /v1/claims with one or many consumers, alongside clients of Placement on the same providers.
 
-A request is repeated if its response is lost, and sometimes otherwise: an equal request is answered with the holding.
-Consumers are moved with their generation, and placed apart from or together with others, which move meanwhile.  Some
-all-or-nothing requests include one that fits nowhere, or a consumer that others use.
+A request is repeated if its response is lost, and sometimes otherwise: the response to an equal request shows the
+holding.  Consumers are moved with their generation, and placed apart from or together with others, which move
+meanwhile.  Some all-or-nothing requests contain a query that fits nowhere, or a consumer that other clients use.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from placement.extensions.v1.pick.strategy import Preference
 #: Hosts; each is a tree, with a provider of disks below its root.
 HOSTS = 8
 TOTALS, DISKS = {"VCPU": 8, "MEMORY_MB": 8192}, {"DISK_GB": 100}
-#: Consumers shared by all clients, and consumers that each client claims at once.
+#: Consumers shared by all clients, and consumers of each client for batches.
 SHARED, BULK = 6, 20
 #: Attempts to get a response.
 REPEATS = 3
-STRATEGIES: Sequence[Any] = (*(each.value for each in Preference), {"spread_over": "root"})
+STRATEGIES: Sequence[Any] = (*(preference.value for preference in Preference), {"spread_over": "root"})
 
 
 class Places(Workload):
@@ -49,7 +49,7 @@ class Places(Workload):
 
     def run(self, client: Client, rng: random.Random) -> None:
         self._bulks[client.process] = Consumers(BULK)
-        works = {
+        weights = {
             self._claim: 25,
             self._move: 20,
             self._claim_many: 6,
@@ -61,7 +61,7 @@ class Places(Workload):
             self._read: 10,
         }
         while not client.stopped.is_set():
-            [work] = rng.choices([*works], [*works.values()])
+            [work] = rng.choices([*weights], [*weights.values()])
             work(client, rng)
 
     # --- claims ---
@@ -75,10 +75,10 @@ class Places(Workload):
 
     def _move(self, client: Client, rng: random.Random) -> None:
         [consumer] = self._shared.choose(rng)
-        shown = client.call("GET", f"/v1/claims/{consumer}")
-        if not (shown.succeeded or shown.status == 404):
+        read = client.call("GET", f"/v1/claims/{consumer}")
+        if not (read.succeeded or read.status == 404):
             return
-        generation = shown.reply.get("consumer_generation")
+        generation = read.reply.get("consumer_generation")
         move = {"keep": False, "consumer_generation": generation, **_copies(rng)}
         body = self._body(rng, [consumer], _query(rng, self._hosts), **move)
         if rng.random() < 0.6:
@@ -95,7 +95,7 @@ class Places(Workload):
         self._delete(client, consumers)
 
     def _claim_all(self, client: Client, rng: random.Random) -> None:
-        """Claim for all of some consumers or none; one may fit nowhere, or already hold something."""
+        """Claim for all of some consumers or for none; one of them may fit nowhere, or already hold resources."""
         own, shared = self._bulks[client.process].choose(rng, 3), self._shared.choose(rng)
         consumers = own + shared if rng.random() < 0.4 else own
         body = self._body(rng, consumers, _query(rng)) | {"all_or_nothing": True}
@@ -125,9 +125,9 @@ class Places(Workload):
         self._delete(client, consumers)
 
     def _add_conditions(self, rng: random.Random, body: dict[str, Any], *own: str) -> None:
-        """Place apart from consumers that others use and move, or together with one of them.
+        """Add ``apart_from`` or ``together_with``, with consumers that other clients use and move.
 
-        Requests that name all of these consumers name each other's.
+        Requests that name all shared consumers name each other's consumers.
         """
         if rng.random() < 0.6:
             others = self._shared.choose(rng, rng.choice((1, 2, SHARED)))
@@ -141,19 +141,19 @@ class Places(Workload):
         return {"requests": requests, "strategy": rng.choice(STRATEGIES)}
 
     def _post(self, client: Client, rng: random.Random, consumers: Sequence[str], body: Mapping[str, Any]) -> Operation:
-        """Claim, repeat the request if the response is lost, and sometimes once more."""
+        """Send a claim; repeat it if the response is lost, and sometimes otherwise."""
         for _ in range(REPEATS):
-            claimed = client.call("POST", "/v1/claims", body)
-            if not claimed.is_open:
+            operation = client.call("POST", "/v1/claims", body)
+            if not operation.is_open:
                 break
-        if not claimed.is_open and rng.random() < 0.2:
-            claimed = client.call("POST", "/v1/claims", body)
-        self._count(client, consumers, claimed)
-        return claimed
+        if not operation.is_open and rng.random() < 0.2:
+            operation = client.call("POST", "/v1/claims", body)
+        self._count(client, consumers, operation)
+        return operation
 
-    def _count(self, client: Client, consumers: Sequence[str], called: Operation) -> None:
+    def _count(self, client: Client, consumers: Sequence[str], operation: Operation) -> None:
         for pool in (self._shared, self._bulks[client.process]):
-            pool.count(client, consumers, called)
+            pool.count(client, consumers, operation)
 
     # --- other operations ---
 
@@ -165,14 +165,14 @@ class Places(Workload):
         self._count(client, consumers, client.call("DELETE", path))
 
     def _put(self, client: Client, rng: random.Random) -> None:
-        """Claim as a client of Placement does, which chooses the place itself."""
+        """Claim on a provider of the client's choice, as clients of Placement do."""
         consumers = self._shared.choose(rng)
         path = f"/allocations/{consumers[0]}"
-        shown = client.call("GET", path)
-        if not shown.succeeded:
+        read = client.call("GET", path)
+        if not read.succeeded:
             return
         resources = {rng.choice(self._hosts): {"VCPU": rng.randint(1, 3)}}
-        body = bodies.claim(39, resources, shown.reply.get("consumer_generation"))
+        body = bodies.claim(39, resources, read.reply.get("consumer_generation"))
         self._shared.count(client, consumers, client.call("PUT", path, body))
 
     def _read(self, client: Client, rng: random.Random) -> None:
@@ -201,5 +201,5 @@ def _query(rng: random.Random, hosts: Sequence[str] = ()) -> Any:
 
 
 def _copies(rng: random.Random) -> dict[str, int]:
-    """Return the random number of copies of a request, as a field."""
+    """Return the field of a request for a random number of copies; empty for one copy."""
     return {"count": rng.randint(2, 3)} if rng.random() < 0.2 else {}

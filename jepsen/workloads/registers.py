@@ -1,9 +1,9 @@
 """Clients that contend for few consumers and few providers with a small capacity.
 
-Consumers are written with the generation that was read, with null, and by versions without generations; alone and in
+Consumers are written with the generation last read, with null, and by versions without generations; alone and in
 batches; deleted and read.  Inventories, traits and aggregates of the providers are replaced with a generation.  A
-consumer is replaced by a new one after some operations, and after a write with an unknown outcome: the time of the
-search for a linear order grows with the operations on one consumer, and doubles with each open one.
+consumer is replaced by a new one after some operations, and after a write with an unknown outcome: the time to search
+for an order grows with the number of operations on a consumer, and doubles with each open one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONSUMERS, PROVIDERS, AGGREGATES = 4, 3, 2
 TOTALS = (4, 7)
 #: Operations after which a consumer is replaced by a new one.
 CALLS = 60
-#: Claims per project, and number of the newest projects in use.
+#: Claims per project, and number of the newest projects that claims choose from.
 CLAIMS_OF_PROJECT, RECENT = 30, 8
 
 
@@ -41,13 +41,13 @@ class Registers(Workload):
 
     def prepare(self, client: Client) -> None:
         for provider in self._providers:
-            created = client.call("POST", "/resource_providers", {"name": provider, "uuid": provider})
-            assert created.succeeded, created
-            stocked = client.call("PUT", f"/resource_providers/{provider}/inventories", bodies.stock(0, {"VCPU": 6}))
-            assert stocked.succeeded, stocked
+            creation = client.call("POST", "/resource_providers", {"name": provider, "uuid": provider})
+            assert creation.succeeded, creation
+            write = client.call("PUT", f"/resource_providers/{provider}/inventories", bodies.stock(0, {"VCPU": 6}))
+            assert write.succeeded, write
 
     def run(self, client: Client, rng: random.Random) -> None:
-        works = {
+        weights = {
             self._put_guarded: 30,
             self._put_new: 10,
             self._put_unguarded: 10,
@@ -58,7 +58,7 @@ class Registers(Workload):
             self._read_provider: 8,
         }
         while not client.stopped.is_set():
-            [work] = rng.choices([*works], [*works.values()])
+            [work] = rng.choices([*weights], [*weights.values()])
             work(client, rng)
 
     # --- consumers ---
@@ -80,7 +80,7 @@ class Registers(Workload):
         self._write(client, [consumer], "PUT", f"/allocations/{consumer}", body, minor)
 
     def _post(self, client: Client, rng: random.Random) -> None:
-        """Write several consumers at once; since 1.13, and with generations since 1.28."""
+        """Write up to three consumers at once, with generations since 1.28."""
         consumers = rng.sample(self._consumers, rng.randint(1, 3))
         minor = rng.choice((13, *bodies.GUARDED))
         body = {
@@ -103,29 +103,29 @@ class Registers(Workload):
         client.call("GET", f"/allocations/{self._choose(rng)}", minor=minor)
 
     def _generation(self, client: Client, consumer: str) -> int | None:
-        shown = client.call("GET", f"/allocations/{consumer}")
-        return shown.reply.get("consumer_generation") if shown.succeeded else None
+        read = client.call("GET", f"/allocations/{consumer}")
+        return read.reply.get("consumer_generation") if read.succeeded else None
 
     def _write(
         self, client: Client, consumers: list[str], method: str, path: str, body: Any, minor: int | None
     ) -> None:
-        written = client.call(method, path, body, minor=minor)
+        operation = client.call(method, path, body, minor=minor)
         for consumer in consumers:
-            self._count(client, consumer, written)
+            self._count(client, consumer, operation)
 
-    def _count(self, client: Client, consumer: str, written: Operation) -> None:
+    def _count(self, client: Client, consumer: str, operation: Operation) -> None:
         with self._replacing:
             if consumer not in self._consumers:
                 return
             self._calls[consumer] += 1
-            if not written.is_open and self._calls[consumer] < CALLS:
+            if not operation.is_open and self._calls[consumer] < CALLS:
                 return
             successor = str(uuid.uuid4())
             self._consumers[self._consumers.index(consumer)] = successor
             self._calls[successor] = 0
         while not client.stopped.is_set():
-            released = client.call("DELETE", f"/allocations/{consumer}")
-            if released.succeeded or released.status == 404:
+            release = client.call("DELETE", f"/allocations/{consumer}")
+            if release.succeeded or release.status == 404:
                 return
 
     def _choose(self, rng: random.Random) -> str:
@@ -146,10 +146,10 @@ class Registers(Workload):
 
     def _write_provider(self, client: Client, rng: random.Random) -> None:
         path = f"/resource_providers/{rng.choice(self._providers)}"
-        shown = client.call("GET", path)
-        if not shown.succeeded:
+        read = client.call("GET", path)
+        if not read.succeeded:
             return
-        generation = shown.reply["generation"]
+        generation = read.reply["generation"]
         guard = {"resource_provider_generation": generation}
         match rng.choice(("inventories", "traits", "no traits", "aggregates")):
             case "inventories":

@@ -1,8 +1,8 @@
 """Trees whose providers are created, moved, renamed and deleted during claims on them, with short-lived classes.
 
-All clients work on a few providers below a few roots, and on a few classes and names, so that most writes meet others
-of the same provider, tree, class or name.  A deleted provider is created again under the same uuid, until the outcome
-of a write is unknown or it was written often; then another uuid takes its place.
+All clients work on a few providers below a few roots, and on a few classes and names, so that most writes coincide with
+others of the same provider, tree, class or name.  A deleted provider is created again under the same uuid.  After many
+writes, or one with an unknown outcome, another uuid takes its place.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Trees(Workload):
             assert client.call("PUT", f"/resource_classes/{resource_class}").succeeded
 
     def run(self, client: Client, rng: random.Random) -> None:
-        works = {
+        weights = {
             self._create: 20,
             self._move: 15,
             self._rename: 5,
@@ -57,18 +57,18 @@ class Trees(Workload):
             self._read: 20,
         }
         while not client.stopped.is_set():
-            [work] = rng.choices([*works], [*works.values()])
+            [work] = rng.choices([*weights], [*weights.values()])
             work(client, rng)
 
     # --- providers ---
 
     def _create(self, client: Client, rng: random.Random) -> None:
-        """Create a provider, and at once the inventories that others try to claim."""
+        """Create a provider, and at once the inventories that other clients try to claim."""
         provider = rng.choice(self._providers)
         body = {"name": rng.choice(self._names), "uuid": provider, "parent_provider_uuid": self._parent(rng)}
-        created = client.call("POST", "/resource_providers", body)
-        self._count(provider, created)
-        if created.succeeded:
+        creation = client.call("POST", "/resource_providers", body)
+        self._count(provider, creation)
+        if creation.succeeded:
             path = f"/resource_providers/{provider}/inventories"
             self._count(provider, client.call("PUT", path, bodies.stock(0, self._totals(rng))))
 
@@ -87,11 +87,11 @@ class Trees(Workload):
         provider = rng.choice(self._providers)
         self._count(provider, client.call("DELETE", f"/resource_providers/{provider}"))
 
-    def _count(self, provider: str, written: Operation) -> None:
+    def _count(self, provider: str, operation: Operation) -> None:
         with self._replacing:
             if provider in self._writes:
                 self._writes[provider] += 1
-                if written.is_open or self._writes[provider] >= WRITES:
+                if operation.is_open or self._writes[provider] >= WRITES:
                     successor = str(uuid.uuid4())
                     self._providers[self._providers.index(provider)] = successor
                     del self._writes[provider]
@@ -106,37 +106,37 @@ class Trees(Workload):
         """Replace, add or remove inventories."""
         provider = self._parent(rng)
         path, resource_class = f"/resource_providers/{provider}/inventories", rng.choice(self._classes)
-        shown = client.call("GET", f"/resource_providers/{provider}")
-        generation = shown.reply["generation"] if shown.succeeded else 0
+        read = client.call("GET", f"/resource_providers/{provider}")
+        generation = read.reply["generation"] if read.succeeded else 0
         guard = {"resource_provider_generation": generation}
         match rng.choice(("replace", "replace", "add", "change", "remove", "remove all")):
             case "replace":
-                written = client.call("PUT", path, bodies.stock(generation, self._totals(rng)))
+                operation = client.call("PUT", path, bodies.stock(generation, self._totals(rng)))
             case "add":
-                written = client.call("POST", path, {"resource_class": resource_class, "total": TOTAL})
+                operation = client.call("POST", path, {"resource_class": resource_class, "total": TOTAL})
             case "change":
-                written = client.call("PUT", f"{path}/{resource_class}", {**guard, "total": TOTAL + 1})
+                operation = client.call("PUT", f"{path}/{resource_class}", {**guard, "total": TOTAL + 1})
             case "remove":
-                written = client.call("DELETE", f"{path}/{resource_class}")
+                operation = client.call("DELETE", f"{path}/{resource_class}")
             case _:
-                written = client.call("DELETE", path)
-        self._count(provider, written)
+                operation = client.call("DELETE", path)
+        self._count(provider, operation)
 
     def _set_traits_or_aggregates(self, client: Client, rng: random.Random) -> None:
         """Replace or remove traits, or replace aggregates."""
         provider = self._parent(rng)
         path = f"/resource_providers/{provider}"
-        shown = client.call("GET", path)
-        guard = {"resource_provider_generation": shown.reply["generation"] if shown.succeeded else 0}
+        read = client.call("GET", path)
+        guard = {"resource_provider_generation": read.reply["generation"] if read.succeeded else 0}
         match rng.choice(("traits", "traits", "no traits", "aggregates", "aggregates")):
             case "traits":
-                written = client.call("PUT", f"{path}/traits", {**guard, "traits": bodies.sample(rng, bodies.TRAITS)})
+                operation = client.call("PUT", f"{path}/traits", {**guard, "traits": bodies.sample(rng, bodies.TRAITS)})
             case "no traits":
-                written = client.call("DELETE", f"{path}/traits")
+                operation = client.call("DELETE", f"{path}/traits")
             case _:
                 body = {**guard, "aggregates": bodies.sample(rng, self._roots)}
-                written = client.call("PUT", f"{path}/aggregates", body)
-        self._count(provider, written)
+                operation = client.call("PUT", f"{path}/aggregates", body)
+        self._count(provider, operation)
 
     def _add_class(self, client: Client, rng: random.Random) -> None:
         client.call("PUT", f"/resource_classes/{rng.choice(self._classes)}")
@@ -145,16 +145,16 @@ class Trees(Workload):
         client.call("DELETE", f"/resource_classes/{rng.choice(self._classes)}")
 
     def _claim(self, client: Client, rng: random.Random) -> None:
-        """Claim a little, even where there may be no inventory, and perhaps release it."""
+        """Claim one unit on one or two providers, which may lack inventory of the class, and release it."""
         consumer, resource_class = str(uuid.uuid4()), rng.choice(self._classes)
         providers = {self._parent(rng) for _ in range(rng.randint(1, 2))}
         body = bodies.claim(39, {provider: {resource_class: 1} for provider in sorted(providers)})
-        claimed = client.call("PUT", f"/allocations/{consumer}", body)
+        claim = client.call("PUT", f"/allocations/{consumer}", body)
         if rng.random() < 0.5:
             self._read(client, rng)
-        while (claimed.succeeded or claimed.is_open) and not client.stopped.is_set():
-            released = client.call("DELETE", f"/allocations/{consumer}")
-            if released.succeeded or released.status == 404:
+        while (claim.succeeded or claim.is_open) and not client.stopped.is_set():
+            release = client.call("DELETE", f"/allocations/{consumer}")
+            if release.succeeded or release.status == 404:
                 return
 
     def _totals(self, rng: random.Random) -> dict[str, int]:

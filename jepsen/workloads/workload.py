@@ -10,12 +10,12 @@ from jepsen.client import Client
 
 
 class Workload:
-    """The work of the clients of a run; one object shared by the threads of all clients.
+    """Base class: the work of the clients of a run, in one object that the threads of all clients share.
 
     Attributes:
         name: Name on the command line.
         clients: Number of clients.
-        own_api: Whether it needs the v1 API or the Bare Metal API, which other implementations lack.
+        own_api: Whether it sends requests to the v1 API or the Bare Metal API, which other implementations lack.
     """
 
     name: ClassVar[str]
@@ -33,8 +33,8 @@ class Workload:
         raise NotImplementedError
 
     def finish(self, client: Client) -> None:
-        """Read the data for the final checks (process ``history.FINAL``), once everything is healed."""
+        """Read the data for the final checks once the cluster has recovered."""
 
     def describe(self) -> Mapping[str, Any]:
-        """Return the workload's part of the run's description, once prepared: its name -> data for its checks."""
+        """Return the workload's part of the run's description: data for its checks, by its name."""
         return {}

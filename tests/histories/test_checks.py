@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from jepsen import catalogue
-from jepsen.tests.handwritten_histories import call, error, violated
+from jepsen.tests.handwritten_histories import call, error, violations
 
 HOST, CONSUMER, OTHER = (f"{letter}0000000-0000-4000-8000-000000000001" for letter in "abc")
 OWNER = {"project_id": "red", "user_id": "ann", "consumer_type": "INSTANCE"}
@@ -59,11 +59,11 @@ def shows(began, generation):
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_found(check, right, wrong, invariant):
-    assert violated(catalogue.checks()[check], *right) == set()
-    assert violated(catalogue.checks()[check], *wrong) == {invariant}
+    assert violations(catalogue.checks()[check], *right) == set()
+    assert violations(catalogue.checks()[check], *wrong) == {invariant}
 
 
 def test_wrong_rows_at_the_end_are_found():
     wrong = {"soundness": {"a consumer that holds nothing": [CONSUMER]}}
-    assert violated(catalogue.checks()["soundness"], final={"soundness": {}}) == set()
-    assert violated(catalogue.checks()["soundness"], final=wrong) == {"consistent rows"}
+    assert violations(catalogue.checks()["soundness"], final={"soundness": {}}) == set()
+    assert violations(catalogue.checks()["soundness"], final=wrong) == {"consistent rows"}
