@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests import children, running
 from tests.docs.blocks import captioned
-from tests.live.test_metrics import Shown
+from tests.live.test_metrics import MetricsPage
 from tests.load.storm import Call, Storm, claim, new
 from tests.promql import Malformed, reads
 
@@ -46,7 +46,7 @@ def labels():
     """The values of each label of each metric, on the page of a service after some of every operation."""
     directory = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
     database = children.run_directory() / f"dashboard-{secrets.token_hex(4)}.sqlite"
-    page = Shown(directory)
+    page = MetricsPage(directory)
     options = {"metrics": {"directory": directory}, "baremetal": {"enabled": True}}
     with running.embedded(f"sqlite:///{database}", options, module="tests.eager_maintenance") as service:
         storm = Storm(service.url)

@@ -16,7 +16,7 @@ import uuid
 import pytest
 
 from tests import children, running, servers, web_servers
-from tests.live.test_metrics import Shown
+from tests.live.test_metrics import MetricsPage
 
 # Waiting does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
@@ -45,7 +45,7 @@ def serve(database_url):
 def observed(serve):
     """A service, and the page of its metrics, which show the number of waiting requests."""
     directory = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
-    page = Shown(directory)
+    page = MetricsPage(directory)
     yield serve(metrics={"directory": directory}), page
     page.child.stop()
 
