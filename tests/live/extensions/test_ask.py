@@ -71,16 +71,16 @@ def rows(done):
     return [line.split() for line in done.stdout.splitlines()]
 
 
-def test_a_capacity(ask):
+def test_a_capacity_is_printed_with_its_breakdown(ask):
     done = ask("capacity", "resources=VCPU:4")
     assert done.returncode == 0, done.stderr
-    first, *_, last = done.stdout.splitlines()
-    assert first == "This fits exactly 15 times."
-    assert last.split() == ["aggregate", RACK, "15"]
+    first_line, *_, last_line = done.stdout.splitlines()
+    assert first_line == "This fits exactly 15 times."
+    assert last_line.split() == ["aggregate", RACK, "15"]
     assert ["tree", "host2", "8", "VCPU"] in rows(done)
 
 
-def test_an_explanation(ask):
+def test_an_explanation_is_printed_for_a_query(ask):
     done = ask("explain", "resources=VCPU:8&required=HW_NUMA_ROOT")
     assert done.returncode == 0, done.stderr
     refused = ask("explain", "resources=VCPU:400")
@@ -94,7 +94,7 @@ def test_an_explanation(ask):
     assert document["summary"] == refused.stdout.splitlines()[0]
 
 
-def test_a_doctor(ask):
+def test_the_checks_of_the_doctor_are_printed(ask):
     done = ask("doctor", "--check", "roots", "--check", "over_commitment")
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "2 checks, 0 findings.\n")
     document = json.loads(ask("doctor", "--json").stdout)
@@ -136,7 +136,7 @@ def test_a_request_that_fits_nowhere_exits_with_1(ask):
         (["overview", "--url", "x"], "placement-ask: x is not the URL of a service"),
     ],
 )
-def test_wrong_arguments_exit_with_2(ask, words, sentence):
+def test_wrong_arguments_of_a_query_exit_with_2(ask, words, sentence):
     done = ask(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
@@ -180,8 +180,8 @@ def test_an_over_committed_inventory_is_marked(backend, environment):
         with clients.admin(service) as client:
             query = "resources=VCPU:4&in_tree=host1"
             claim = client.claim(SERVER, query, project_id="red", user_id="ada", consumer_type="JOB")
-            [(host, held)] = claim.allocations.items()
-            inventory = {"resource_provider_generation": held.generation, "inventories": {"VCPU": {"total": 2}}}
+            [(host, allocation)] = claim.allocations.items()
+            inventory = {"resource_provider_generation": allocation.generation, "inventories": {"VCPU": {"total": 2}}}
             client.request("PUT", f"/resource_providers/{host}/inventories", inventory)
         environment |= {"OS_ENDPOINT": service.url, "OS_TOKEN": "admin", "TERM": "xterm"}
         environment.pop("NO_COLOR", None)
@@ -189,8 +189,8 @@ def test_an_over_committed_inventory_is_marked(backend, environment):
         for option in ([], ["--over-committed"]):
             done = preloaded.service().run([*ASK, "overview", *option], environment)
             assert [line for line in done.stdout.splitlines() if "over" in line] == [row]
-            _, written = ask_process.in_terminal([*ASK, "overview", *option], environment, 100)
-            assert f"\x1b[31m{row}\x1b[0m\n" in written
+            _, output = ask_process.in_terminal([*ASK, "overview", *option], environment, 100)
+            assert f"\x1b[31m{row}\x1b[0m\n" in output
         assert (
             "host2     VCPU      0         8     8" in preloaded.service().run([*ASK, "overview"], environment).stdout
         )
@@ -220,12 +220,15 @@ def test_a_terminal_gets_colours_and_its_width(service, environment):
     for name in ("COLUMNS", "NO_COLOR"):
         environment.pop(name, None)
     words = [*ASK, "overview"]
-    for columns, first in ((40, "provider: host1"), (63, "provider    class      used  capacity  free  state  traits")):
-        code, written = ask_process.in_terminal(words, environment, columns)
-        plain = written.replace("\x1b[1m", "").replace("\x1b[0m", "")
-        assert (code, plain.splitlines()[0]) == (0, first), written
+    for columns, first_line in (
+        (40, "provider: host1"),
+        (63, "provider    class      used  capacity  free  state  traits"),
+    ):
+        code, output = ask_process.in_terminal(words, environment, columns)
+        plain = output.replace("\x1b[1m", "").replace("\x1b[0m", "")
+        assert (code, plain.splitlines()[0]) == (0, first_line), output
         assert max(map(len, plain.splitlines())) <= columns
-    assert written.startswith("\x1b[1mprovider")
+    assert output.startswith("\x1b[1mprovider")
     _, wide = ask_process.in_terminal(words, {**environment, "NO_COLOR": "1"}, 300)
     assert "\x1b" not in wide
     assert wide == subprocess.run(words, env=environment, capture_output=True, text=True, check=False).stdout
@@ -251,7 +254,7 @@ class TestOpenStack:
         return run
 
     @pytest.mark.parametrize(
-        ("words", "shown"),
+        ("words", "output"),
         [
             (
                 "-f csv --quote minimal",
@@ -263,11 +266,11 @@ class TestOpenStack:
             ("-f yaml -c provider", "- provider: host1\n- provider: host1-numa0\n- provider: host1-numa1\n"),
         ],
     )
-    def test_the_formats_of_the_client(self, service, openstack_command, words, shown):
+    def test_the_formats_of_the_client(self, service, openstack_command, words, output):
         """Without a token, which noauth2 accepts."""
         identity = ["--os-auth-type", "none", "--os-endpoint", service.url]
         done = openstack_command([*identity, *["resource", "provider", "overview", "--root", "host1"], *words.split()])
-        assert (done.returncode, done.stdout.replace("\r\n", "\n")) == (0, shown), done.stderr
+        assert (done.returncode, done.stdout.replace("\r\n", "\n")) == (0, output), done.stderr
 
     def test_command_names_are_unique(self, backend):
         """The client would run only one of two commands with the same name."""
@@ -275,7 +278,7 @@ class TestOpenStack:
         names = {
             point.name for point in commands if point.module.startswith("placement.extensions.terminal.openstack.")
         }
-        others = {
+        other_names = {
             point.name for point in commands if not point.module.startswith("placement.extensions.terminal.openstack.")
         }
         setup = configparser.ConfigParser()
@@ -283,8 +286,8 @@ class TestOpenStack:
         declared = setup["options.entry_points"]["openstack.placement.v1"].split("\n")
         if names != {line.partition(" = ")[0] for line in declared if line}:
             raise servers.Missing("the entry points are not installed: pip install -e .")
-        assert "allocation_candidate_list" in others
-        assert not names & others
+        assert "allocation_candidate_list" in other_names
+        assert not names & other_names
 
     def test_count(self, openstack):
         code, document = openstack("allocation candidate count --resource VCPU=4")
@@ -320,7 +323,7 @@ class TestOpenStack:
         openstack("resource provider history nothing", refused="nothing")
 
 
-def test_a_user_of_http_basic(backend, environment, tmp_path):
+def test_a_user_of_http_basic_sends_the_password(backend, environment, tmp_path):
     (tmp_path / "htpasswd").write_text(f"ada:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
     url = backend.create_database()
     options = {

@@ -27,7 +27,7 @@ ALERTS = [(rule["alert"], rule["expr"]) for group in yaml.safe_load(RULES)["grou
 ADDED = {"instance", "job"}
 
 
-def rendered(expression: str) -> str:
+def render(expression: str) -> str:
     """Return the query that Grafana sends if all machines are selected."""
     return expression.replace("$__rate_interval", "5m").replace("$instance", ".*")
 
@@ -43,7 +43,7 @@ def lease_and_wait_for_its_expiry(storm):
 
 @pytest.fixture(scope="module")
 def labels():
-    """The values of each label of each metric, on the page of a service after some of every operation."""
+    """The values of each label of each metric, on the page of a service after operations of every kind."""
     directory = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
     database = children.run_directory() / f"dashboard-{secrets.token_hex(4)}.sqlite"
     page = MetricsPage(directory)
@@ -70,7 +70,7 @@ def labels():
 
 @pytest.mark.parametrize(("title", "expression"), QUERIES)
 def test_a_query_reads_metrics_and_labels_that_exist(labels, title, expression):
-    metrics = reads(rendered(expression))
+    metrics = reads(render(expression))
     assert metrics, title
     for metric, needed, values in metrics:
         assert metric in labels, title
@@ -95,8 +95,8 @@ def test_the_dashboard_has_queries_and_the_page_has_alerts():
 def test_legends_name_labels_that_the_query_keeps():
     for panel in PANELS:
         for target in panel["targets"]:
-            shown = {part.partition("}}")[0] for part in target["legendFormat"].split("{{")[1:]}
-            assert reads(rendered(target["expr"]), shown), panel["title"]
+            legend_labels = {part.partition("}}")[0] for part in target["legendFormat"].split("{{")[1:]}
+            assert reads(render(target["expr"]), legend_labels), panel["title"]
 
 
 def test_a_legend_that_names_a_dropped_label_is_found():
