@@ -266,7 +266,7 @@ def test_the_recipe_serves_a_claim_and_leads_back(recipe, deployment, database, 
 
 
 @pytest.mark.parametrize("recipe", [RECIPES["openstack-helm"]], ids=["openstack-helm"])
-def test_kubernetes_asks_the_statistics_of_uwsgi(recipe, deployment):
+def test_the_probe_of_kubernetes_reaches_the_statistics_of_uwsgi(recipe, deployment):
     deployment.shell("\n".join(recipe.bootstrap))
     with deployment.serving(*recipe.start(deployment)):
         connection = http.client.HTTPConnection("127.0.0.1", deployment.stats_port, timeout=children.PATIENCE)

@@ -69,7 +69,7 @@ def test_a_client_without_the_password_is_refused(placement):
     assert refused.value.response.headers["WWW-Authenticate"].startswith("Basic ")
 
 
-def test_the_openstack_command_of_an_operator(service, openstack_command):
+def test_the_openstack_command_of_the_page_sends_the_password(service, openstack_command):
     (block,) = blocks_of(__file__, PAGE, "shell")
     export, *words = shlex.split(block.text.replace(URL, service.url).replace("=secret", "=s3cret"))
     assert export == "export"

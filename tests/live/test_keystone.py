@@ -101,7 +101,7 @@ def status(*arguments, **headers):
     return ask(*arguments, **headers)[0]
 
 
-# --- who may do what ---
+# --- rights ---
 
 
 @pytest.mark.parametrize(
@@ -509,7 +509,7 @@ def test_the_commands_and_configurations_of_the_pages_work(service, keystone, co
         assert configure(text=text)(keystone.token("operator", "mine"))[0] == 200
 
 
-def test_the_openstack_command_with_a_password(service, keystone, openstack_command):
+def test_the_openstack_command_authenticates_with_a_password(service, keystone, openstack_command):
     def openstack(user, project, command):
         environment = {
             "OS_AUTH_URL": keystone.url,
@@ -556,7 +556,7 @@ def session_of(keystone, user, project):
     return keystoneauth1.session.Session(password)
 
 
-def test_the_client_with_a_session(service, keystone):
+def test_the_client_authenticates_with_a_session(service, keystone):
     [block] = blocks_of(__file__, "docs/client.rst", "python")
     names, replacements = {}, {"https://identity.example.org/v3": keystone.url, "secret": identity.PASSWORD}
     text = functools.reduce(lambda text, replacement: text.replace(*replacement), replacements.items(), block.text)

@@ -44,7 +44,7 @@ def openstack(service, openstack_command):
     return run
 
 
-def test_the_walk_of_an_operator(openstack):
+def test_the_commands_of_an_operator_work_at_the_default_version(openstack):
     """At the version that the client chooses by default, 1.29."""
     host = openstack("resource provider create host1")
     assert (host["name"], host["generation"], host["parent_provider_uuid"]) == ("host1", 0, None)
@@ -76,9 +76,9 @@ def test_the_walk_of_an_operator(openstack):
     openstack(f"resource provider show {uuid}", refused=gone)
 
 
-def test_the_walk_at_the_latest_version(openstack):
-    def latest(command, **more):
-        return openstack(command, version="1.39", **more)
+def test_the_commands_of_an_operator_work_at_the_latest_version(openstack):
+    def latest(command, **options):
+        return openstack(command, version="1.39", **options)
 
     uuid = latest("resource provider create host2")["uuid"]
     latest("resource class create CUSTOM_FPGA", shows=False)
@@ -102,7 +102,7 @@ def test_the_walk_at_the_latest_version(openstack):
 
 
 @pytest.mark.filterwarnings("ignore")  # warnings of the SDK itself
-def test_the_methods_of_the_sdk(service):
+def test_the_methods_of_the_sdk_work(service):
     """The methods of the SDK's proxy, each at the version that the SDK chooses."""
     try:
         import openstack as sdk

@@ -59,7 +59,7 @@ def test_the_samples_are_copied_to_where_the_system_finds_them(shell):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_the_commands_of_an_installation(url, shell):
+def test_the_commands_of_an_installation_work(url, shell):
     sync, check = blocks_of(__file__, "docs/install.rst")
     (restored,) = blocks_of(__file__, "docs/backup.rst")
     shell.variables |= {"OS_PLACEMENT_DATABASE__CONNECTION": url, "OS_API__AUTH_STRATEGY": "noauth2"}
@@ -114,7 +114,7 @@ def test_the_log_is_as_shown(url):
 
 
 def assert_like(expected, actual):
-    """Check that a document has the names shown, with values of their form."""
+    """Check that a document contains the fields of an example, with values of the same form."""
     if isinstance(expected, dict):
         assert expected.keys() <= actual.keys()
         for name in expected:

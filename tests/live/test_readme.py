@@ -82,7 +82,7 @@ def steps(text):
     return pairs
 
 
-def test_the_first_walk_with_curl(endpoint):
+def test_the_first_walk_with_curl_prints_the_output_shown(endpoint):
     """Each request runs after the assignments and the function shown before it; ``...`` matches anything."""
     preamble, count = [], 0
     for command, output in steps(section("send requests from another terminal", "docs/api <")):
@@ -100,11 +100,11 @@ def test_the_first_walk_with_curl(endpoint):
     assert count == 7
 
 
-def test_the_walk_with_the_openstack_client(endpoint):
+def test_the_walk_with_the_openstack_client_prints_the_output_shown(endpoint):
     walk(endpoint, section("With the OpenStack command-line client", "Whole machines"), commands=6)
 
 
-def test_the_walk_with_machines(endpoint):
+def test_the_walk_with_machines_prints_the_output_shown(endpoint):
     walk(endpoint, section("Whole machines", "Guarantees"), commands=11)
 
 
@@ -148,8 +148,8 @@ def virtual_environment(tmp_path_factory):
         shutil.copytree(ROOT / name, files / name, ignore=shutil.ignore_patterns("__pycache__"))
     command = install.text.replace("/opt/placement", str(home))
     assert command.count(str(home)) == 3
-    [same] = blocks_of(__file__, "docs/install.rst")
-    assert same.text in install.text
+    [block_of_install] = blocks_of(__file__, "docs/install.rst")
+    assert block_of_install.text in install.text
     done = subprocess.run(
         ["bash", "-euc", command], cwd=files, env=clean_environment(), capture_output=True, text=True, timeout=900
     )
@@ -161,8 +161,10 @@ def virtual_environment(tmp_path_factory):
 
 def clean_environment():
     """Return an environment that imports nothing from this checkout, and whose python3 is the tests' own."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "PYTHON", "VIRTUAL_ENV"))}
-    return kept | {"PATH": f"{Path(sys.executable).parent}:{kept['PATH']}"}
+    variables = {
+        name: value for name, value in os.environ.items() if not name.startswith(("OS_", "PYTHON", "VIRTUAL_ENV"))
+    }
+    return variables | {"PATH": f"{Path(sys.executable).parent}:{variables['PATH']}"}
 
 
 @pytest.fixture

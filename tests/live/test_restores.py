@@ -150,7 +150,7 @@ class Scenario:
             worker.get(f"/resource_providers/{self.changed[number]}/inventories")["inventories"]["VCPU"]["total"] == 8
         )
         assert worker.used(self.changed[number]) == 1
-        # A generation of the lost state is refused, that of the backup is accepted.
+        # The lost generation is refused; the generation of the backup is accepted.
         assert worker.ask(*stock(self.changed[number], self.lost_generations[number], VCPU=9)).status == 409
         generation = worker.generation(self.changed[number])
         assert generation < self.lost_generations[number]

@@ -162,7 +162,7 @@ def test_a_signal_stops_the_service_cleanly(tmp_path, environment):
         assert service.wait(children.PATIENCE) == 0
 
 
-def test_connections_are_kept(tmp_path, environment):
+def test_a_connection_serves_several_requests(tmp_path, environment):
     with serving(tmp_path, environment) as (_, connection):
         assert ask(connection, "GET", "/resource_providers")[0] == 200
         first = connection.sock
@@ -333,20 +333,20 @@ def test_a_configuration_replaces_the_built_in_one(tmp_path, environment):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_password_is_not_shown(database_url):
+def test_the_greeting_does_not_show_the_password(database_url):
     with running.embedded(database_url) as service:
         greeting = service.log.read_text()
     assert sa.make_url(database_url).password not in greeting
     assert "***" in greeting
 
 
-def test_the_greeting_has_the_full_path_of_the_file(tmp_path, environment):
+def test_the_greeting_shows_the_full_path_of_the_file(tmp_path, environment):
     """The path in sqlite:///var/placement.sqlite is not /var/placement.sqlite."""
     with serving(tmp_path, environment) as (greeting, _):
         assert f" in {tmp_path}/var/placement.sqlite\n" in greeting
 
 
-def test_the_greeting_has_the_address_in_the_form_of_urls_and_no_query(tmp_path, environment):
+def test_the_greeting_shows_an_ipv6_address_as_in_urls_and_no_query(tmp_path, environment):
     """A query may contain a password, too."""
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()

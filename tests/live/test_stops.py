@@ -88,7 +88,7 @@ MOMENTS = ["(asap)", "spawned uWSGI worker 1 ", "spawned uWSGI worker 2 ", "WSGI
 @pytest.mark.parametrize(
     ("moment", "send"),
     [
-        # In a short run each moment is tested with one of the two, in turn.
+        # A short run tests each message with only one of the two functions, alternately.
         pytest.param(
             text, send, id=f"{text.strip()}-{send.__name__}", marks=[pytest.mark.long] if (at + to) % 2 else []
         )
@@ -96,7 +96,7 @@ MOMENTS = ["(asap)", "spawned uWSGI worker 1 ", "spawned uWSGI worker 2 ", "WSGI
         for to, send in enumerate((os.kill, os.killpg))
     ],
 )
-def test_a_stop_during_the_start_ends_it(database_url, moment, send):
+def test_a_stop_during_the_start_ends_the_server(database_url, moment, send):
     """uWSGI alone would ignore SIGTERM until its workers run, and then wait for one that never finishes loading."""
     argv, _, directory = web_servers.uwsgi_command(database_url, OPTIONS)
     log, environment = directory / "log", {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}

@@ -184,9 +184,9 @@ def test_nothing_is_traced_twice_under_an_instrumenting_program(database_url, co
         spans = collector.wait_for(trace)
     [request] = [span for span in spans if span.kind == "SERVER"]
     assert (request.name, request.parent) == ("GET /resource_providers", parent)
-    assert "telemetry.auto.version" in request.resource  # the program's exporter has sent it
+    assert "telemetry.auto.version" in request.resource  # the exporter of opentelemetry-instrument has sent it
     assert "Overriding" not in service.log.read_text()  # there is only one provider
-    # Spans of statements come from the service, or from the program if that supports the installed SQLAlchemy.
+    # Spans of statements come from the service, or from the instrumentation if it supports the installed SQLAlchemy.
     assert len({"db.query.text" in span.attributes for span in spans if span.name.startswith("SELECT")}) == 1
 
 

@@ -71,7 +71,7 @@ def ask(service, method, path, body=None, **headers):
 
 
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
-def test_the_client_of_operators_walks_through(service, openstack_command):
+def test_the_openstack_command_works_through_a_web_server(service, openstack_command):
     identity = ["--os-auth-type", "http_basic", "--os-endpoint", service.url, "--os-username", NAME]
     identity += ["--os-password", PASSWORD, "--os-placement-api-version", "1.39"]
 
@@ -114,7 +114,7 @@ def test_links_lead_back_through_the_web_server(service):
 
 @pytest.mark.filterwarnings("ignore")  # warnings of the SDK
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
-def test_the_bare_metal_clients_below_the_prefix(service):
+def test_the_bare_metal_clients_work_below_the_prefix(service):
     clients = Clients(f"{service.url}/baremetal")
     identity = ("--os-auth-type", "http_basic", "--os-endpoint", clients.url)
     openstack = Commands(*identity, "--os-username", NAME, "--os-password", PASSWORD)

@@ -36,7 +36,7 @@ def test_the_service_answers_at_the_endpoint_with_the_token():
         assert placement.hosts() == set()
 
 
-def test_the_token_may_reshape_too():
+def test_the_token_permits_even_a_reshape():
     with PlacementFixture() as placement:
         host = placement.add_host()
         body = {
@@ -82,7 +82,7 @@ def test_requests_to_other_services_are_not_intercepted():
 
 @contextlib.contextmanager
 def elsewhere():
-    """The URL of a real server."""
+    """Yield the URL of a real server."""
 
     class Teapot(http.server.BaseHTTPRequestHandler):
         def do_GET(self):

@@ -111,7 +111,7 @@ def present_hour() -> datetime.datetime:
 
 
 def sample(url: str, hour: datetime.datetime) -> None:
-    """Replace the samples by those of a month, with a growing usage of VCPU up to 64 of 140, and with a deleted class.
+    """Replace all samples with a month of samples: a usage of VCPU that grows to 64 of 140, and a deleted class.
 
     Args:
         hour: The current hour, which gets no sample.
@@ -137,7 +137,7 @@ SHARED_HOURS = 6
 
 
 def share(url: str, hour: datetime.datetime | None = None) -> None:
-    """Insert shares of VCPU in the last hours: a project with growing usage, one that no longer uses it, an aggregate.
+    """Insert shares of VCPU of a growing project, of a project without usage in the last hour, and of an aggregate.
 
     Args:
         hour: The hour of ``sample``; None for tests that compare no times.

@@ -174,7 +174,7 @@ def test_a_hostile_name_is_text(open_page):
 # --- keyboard ---
 
 
-def test_the_first_key_leads_to_the_content(open_page):
+def test_the_first_tab_stop_leads_to_the_content(open_page):
     page = open_page("/")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
@@ -456,7 +456,7 @@ def test_a_click_copies_a_command(open_page):
     assert copied.startswith("placement-ask --url http://127.0.0.1:")
 
 
-def test_names_are_suggested_as_one_types(open_page):
+def test_names_are_suggested_while_typing(open_page):
     page = open_page("/query")
     page.wait_for_load_state("networkidle")
     page.locator("#resources-1").press_sequentially("VCPU:1,mem")
@@ -658,7 +658,7 @@ def test_a_token_that_is_not_accepted_is_forgotten(open_page, by_token):
         assert page.evaluate("sessionStorage.length") == 0
 
 
-def test_a_token_without_the_role_sees_the_refusal(open_page, by_token, keystone):
+def test_a_caller_without_the_role_sees_the_refusal(open_page, by_token, keystone):
     page = open_page("/", f"{by_token.url}/console")
     sign_in(page, keystone.token("reader", "mine"))
     page.get_by_role("heading", name="Forbidden").wait_for()

@@ -50,7 +50,7 @@ def page(app, path):
 
 
 def names(text):
-    """Return the names of the first links to providers, by uuid; later links of events have the name at their time."""
+    """Return the text of the first link to each provider, by uuid; links of past events may contain earlier names."""
     links = re.findall(r'href="/console/providers/([-0-9a-f]{36})[^"]*"[^>]*>([^<]*)</a>', text.partition("</h1>")[2])
     return dict(reversed(links))
 

@@ -59,7 +59,7 @@ def test_a_page_is_complete_and_names_no_other_host(app, uuids, path):
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/nothing", "/providers/nothing", "/assets/console.css", "/hosts"])
-def test_every_reply_has_the_security_headers(app, uuids, path):
+def test_every_response_has_the_security_headers(app, uuids, path):
     reply = web.ask(app, "GET", f"/console{path}")
     assert reply.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
     assert reply.headers["x-content-type-options"] == "nosniff"
@@ -166,7 +166,7 @@ def test_a_name_never_becomes_an_element(app, uuids, path):
     assert re.findall("<script[^>]*>", text) == scripts
 
 
-def test_no_template_can_leave_out_the_escape(backend):
+def test_no_template_can_disable_the_escaping(backend):
     assert pages._TEMPLATES.autoescape is True
     for template in resources.files("placement.extensions.console").joinpath("templates").iterdir():
         assert not re.search(r"\bsafe\b|autoescape|Markup", template.read_text()), template.name
@@ -206,7 +206,7 @@ def test_the_overview_names_providers_that_need_attention(app, uuids):
     ]
 
 
-def test_the_heat_map_has_each_host_once_with_its_whole_tree(app, uuids):
+def test_the_heat_map_shows_each_host_once_with_its_whole_tree(app, uuids):
     document = web.ask(app, "GET", "/console/hosts?class=VCPU").json
     assert document == {
         "resource_class": "VCPU",
@@ -297,7 +297,7 @@ def test_the_pages_of_the_list_contain_each_provider_once(app, uuids, monkeypatc
     assert sorted(map(html.unescape, names)) == sorted(uuids)
 
 
-def test_the_list_has_pages(app, uuids):
+def test_the_list_is_split_into_pages(app, uuids):
     assert "0 providers" not in page(app, "/providers?page=1")
     assert 'rel="prev"' not in page(app, "/providers")
     assert page(app, "/providers?page=999999").count("<tr>") == 0
@@ -504,7 +504,7 @@ def test_a_deleted_object_has_a_page_that_says_so(app, uuids, path, sentences):
 
 
 def test_the_first_page_of_a_deleted_object_may_have_no_events(app, uuids, monkeypatch):
-    """The page reads one event, and those of the consumer are earlier."""
+    """The page reads one event, and the consumer's events are older."""
     monkeypatch.setattr("placement.extensions.v1.history.event.WINDOW", 1)
     text = page(app, f"/consumers/{GONE_CONSUMER}")
     assert event_texts(text) == []
@@ -574,7 +574,7 @@ def test_a_page_of_events_that_were_removed_says_so(app, uuids, path):
     assert "The history has no such position" in page(app, path, 410)
 
 
-def test_new_rows_are_sent_at_once_or_an_empty_reply_after_a_while(database_url, monkeypatch):
+def test_new_rows_are_sent_at_once_and_an_empty_response_after_a_while(database_url, monkeypatch):
     """The test has its own database, because its writes stay in the history."""
     app = console(database_url)
     send(app, "PUT", "/traits/CUSTOM_OLD")
@@ -783,7 +783,7 @@ def test_commands_of_both_clients_explain_and_count_the_query_and_try_a_claim(ap
         assert web.ask(app, "GET", f"/v1/{question}?{query_of_command}", {"x-auth-token": "admin"}).status_int == 200
 
 
-def test_the_form_holds_any_text(app, uuids):
+def test_the_form_keeps_repeated_and_unknown_parameters(app, uuids):
     text = page(app, "/query/form?raw=" + quote("required=A&required=B&resources_X=VCPU:1&colour=red"))
     assert text.count('name="required"') == 2
     assert "Group _X" in text

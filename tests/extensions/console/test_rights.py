@@ -38,7 +38,7 @@ class Page(NamedTuple):
     path: str
     route: str
     rules: tuple[str, ...]
-    #: The fields of a POST; by default, those of the forms of a candidate and of an inventory.
+    #: The fields of a POST; by default, the fields of two forms: of a candidate and of an inventory.
     form: bytes = b"claim=%7B%22allocations%22%3A%7B%7D%7D&resource_class=DISK_GB&total=1"
 
 
@@ -218,7 +218,7 @@ def test_each_part_of_the_overview_needs_its_own_rule(database_url, tmp_path):
         assert {rule for rule, part in PARTS.items() if part in reply.text} == {*rules}
 
 
-def test_an_overview_has_no_events_and_leases_of_other_projects(module_database_url, tmp_path, uuids):
+def test_an_overview_shows_no_events_or_leases_of_other_projects(module_database_url, tmp_path, uuids):
     """Although the policy lets readers see the events and consumers of their own project."""
     path = tmp_path / "policy.yaml"
     rule = "rule:admin_or_project_reader_or_service_api"

@@ -44,7 +44,7 @@ def legend(text):
     ]
 
 
-def test_the_usage_by_project_has_a_line_for_each_the_largest_first(sharing_app):
+def test_the_usage_by_project_has_a_line_for_each_project_the_largest_first(sharing_app):
     text = page(sharing_app, "?by=project&class=VCPU")
     assert legend(text) == [
         ("blue", 0, ["60", "10", "60"]),

@@ -61,7 +61,7 @@ def operations(path, service):
 
 @on_sqlite
 @pytest.mark.parametrize(("path", "method"), [(path, method) for path in DOCUMENTS for method in METHODS[path]])
-def test_the_replies_of_the_service_conform_to_the_description(path, method, service):
+def test_the_responses_of_the_service_conform_to_the_description(path, method, service):
     chosen = [operation for operation in operations(path, service) if operation.method == method]
     assert chosen
     for operation in chosen:
@@ -101,7 +101,7 @@ def ask(case, headers):
 
 @on_sqlite
 @each_document
-def test_the_examples_of_a_document_get_the_described_replies(path, service):
+def test_the_examples_of_a_document_get_the_described_responses(path, service):
     """The examples are read from the document, as by tools; tests/docs sends them in the order of their pages."""
     count = sum(len(statuses_of_examples(operation)) for operation in operations(path, service))
     assert count >= (20 if path.startswith(PLACEMENT) else 1)

@@ -83,7 +83,7 @@ def wait(composed):
             children.until(functools.partial(has_served, container), f"{container} does not serve")
 
 
-def test_a_new_database_may_start_as_long_as_the_services_wait(composed):
+def test_a_new_database_is_not_unhealthy_while_the_services_wait_for_it(composed):
     """An unhealthy database would end `docker compose up`."""
     start_period = composed.engine.podman("inspect", "--format", "{{.Config.Healthcheck.StartPeriod}}", DATABASE)
     minutes, seconds = re.fullmatch(r"(\d+)m(\d+)s", start_period).groups()
@@ -114,8 +114,8 @@ def test_claims_through_both_services_never_exceed_an_inventory(composed):
         assert composed.claims_of(container) > claims_before
 
 
-def test_claims_while_a_service_is_killed(composed):
-    """No claim is lost or counted twice: only claims without a response may be missing from the count of 204s."""
+def test_no_claim_is_lost_or_counted_twice_while_a_service_is_killed(composed):
+    """The usage is at least the number of 204s, and at most this plus the number of lost responses."""
     with composed.storm() as storm:
         provider = storm.provider(VCPU=1_000_000)
         storm.history.clear()

@@ -140,7 +140,7 @@ def test_the_data_and_the_password_outlive_the_container(engine, trial):
     assert provider in ask(engine, 8778, "/resource_providers", password)[1]
 
 
-def test_it_stops_cleanly(engine, trial):
+def test_the_container_stops_cleanly(engine, trial):
     """If process 1 ignored the signal, it would be killed after this time, with the exit code 137."""
     engine.podman("stop", "--time", str(int(children.PATIENCE)), "placement")
     assert engine.podman("inspect", "--format", "{{.State.ExitCode}}", "placement") == "0"
@@ -206,14 +206,14 @@ def arguments_after(engine, first):
     ],
     ids=["read-only", "full"],
 )
-def test_it_serves_and_greets_without_space_for_temporary_files(engine, options, first):
+def test_the_container_serves_and_greets_without_space_for_temporary_files(engine, options, first):
     with engine.container("cramped", "--publish", "127.0.0.1:8781:8778", *options, *arguments_after(engine, first)):
         wait_until_healthy(engine, "cramped")
         assert ask(engine, 8781, "/resource_providers", password_of(greeting(engine, "cramped")))[0] == 200
         assert "Traceback" not in engine.log("cramped")
 
 
-def test_it_continues_after_a_reload(engine):
+def test_the_container_continues_after_a_reload(engine):
     """Its only worker runs the code of the greeting again, and stops the service if that fails."""
     with engine.container("reloaded", "--env", "UWSGI_PROCESSES=1", IMAGE):
         wait_until_healthy(engine, "reloaded")

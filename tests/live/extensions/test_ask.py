@@ -104,7 +104,7 @@ def test_the_checks_of_the_doctor_are_printed(ask):
     assert "nothing" in refused.stderr
 
 
-def test_options_are_a_query(ask):
+def test_options_are_equivalent_to_a_query(ask):
     by_options = ask("capacity", "--group", "a", "--resource", "VCPU=4", "--required", "HW_NUMA_ROOT", "--json")
     by_text = ask("capacity", "resources_a=VCPU:4&required_a=HW_NUMA_ROOT", "--json")
     assert json.loads(by_options.stdout) == json.loads(by_text.stdout)
@@ -162,7 +162,7 @@ def test_a_service_that_refuses_exits_with_3(ask):
     assert "cannot be reached" in done.stderr
 
 
-def test_an_overview_is_trees(ask):
+def test_an_overview_shows_trees(ask):
     printed = rows(ask("overview"))
     assert printed[0] == ["provider", "class", "used", "capacity", "free", "state", "traits"]
     assert printed[1] == ["host1", "MEMORY_MB", "0", "4096", "4096"]
@@ -196,7 +196,7 @@ def test_an_over_committed_inventory_is_marked(backend, environment):
         )
 
 
-def test_consumers_and_their_allocations(ask):
+def test_consumers_are_printed_with_their_allocations(ask):
     _, (uuid, kind, project, user, _since, provider, *resources) = rows(ask("consumers"))
     assert (uuid, kind, project, user, provider) == (SERVER, "INSTANCE", "red", "ada", "host1-numa0")
     assert resources == ["4", "VCPU"]
@@ -266,7 +266,7 @@ class TestOpenStack:
             ("-f yaml -c provider", "- provider: host1\n- provider: host1-numa0\n- provider: host1-numa1\n"),
         ],
     )
-    def test_the_formats_of_the_client(self, service, openstack_command, words, output):
+    def test_the_client_prints_each_of_its_formats(self, service, openstack_command, words, output):
         """Without a token, which noauth2 accepts."""
         identity = ["--os-auth-type", "none", "--os-endpoint", service.url]
         done = openstack_command([*identity, *["resource", "provider", "overview", "--root", "host1"], *words.split()])

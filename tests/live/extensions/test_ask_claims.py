@@ -109,7 +109,7 @@ def test_a_request_that_fits_nowhere_exits_with_1_and_the_reason(ask, options):
     assert ask("claim", "resources=VCPU:9", "--json", *OWNER, *options).returncode == 1
 
 
-def test_many_claims_of_a_file(ask, tmp_path):
+def test_a_file_names_the_consumers_of_many_claims(ask, tmp_path):
     consumers = [new() for _ in range(5)]
     (tmp_path / "jobs.json").write_text(json.dumps([{"consumer": consumer} for consumer in consumers]))
     words = ("claim", "resources=VCPU:8", "--file", str(tmp_path / "jobs.json"), *OWNER)
@@ -220,7 +220,7 @@ def test_consumers_that_meet_conditions_are_released(ask):
 
 
 @pytest.mark.parametrize("answer", ["y", "n"])
-def test_the_confirmation_in_a_terminal(ask, service, answer):
+def test_a_terminal_asks_for_the_confirmation_of_a_release(ask, service, answer):
     consumer, _ = claim_core(ask)
     environment = {**ask_process.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}
     code, output = ask_process.in_terminal([*ASK, "release", "--project", "red"], environment, 200, f"{answer}\n")

@@ -57,7 +57,7 @@ def complete(shell, home, typed):
     variables = {**ask_process.environment(), "HOME": str(home), "TERM": "dumb", "PS1": "$ "}
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "ZDOTDIR"):
         variables.pop(name, None)
-    if shell == "fish":  # it has a command that completes
+    if shell == "fish":  # fish has a command that prints completions
         words = ["fish", *SHELLS[shell], "--command", f"complete --do-complete 'placement-ask {typed}'"]
         done = subprocess.run(words, cwd=home, env=variables, capture_output=True, text=True, check=True)
         (line,) = done.stdout.splitlines()

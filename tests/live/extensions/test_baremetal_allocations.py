@@ -23,7 +23,7 @@ def openstack(clients):
     return clients.openstack
 
 
-def test_create_with_wait(openstack, clients):
+def test_create_waits_for_a_node(openstack, clients):
     kind, name = unique("gpu"), unique("job")
     node = clients.available(kind, ("CUSTOM_FAST", "HW_CPU_X86_AVX2"), owner="lab")
     clients.available(kind, owner="lab")
@@ -46,7 +46,7 @@ def test_create_with_wait(openstack, clients):
 
 
 @ONE_DATABASE
-def test_create_replies_at_once(openstack, clients):
+def test_create_returns_at_once(openstack, clients):
     kind, chosen = unique("gpu"), str(uuid.uuid4())
     node = clients.available(kind)
     allocation = openstack.show(f"allocation create --resource-class {kind} --uuid {chosen}")
@@ -55,7 +55,7 @@ def test_create_replies_at_once(openstack, clients):
     assert openstack.show(f"allocation show {chosen}")["node_uuid"] == node.id
 
 
-def test_create_among_candidates(openstack, clients):
+def test_create_chooses_among_candidate_nodes(openstack, clients):
     kind = unique("gpu")
     nodes = [clients.available(kind, name=unique("web")) for _ in range(3)]
     create = (
@@ -77,7 +77,7 @@ def test_create_prefers_the_node_of_the_same_name(openstack, clients):
         assert allocation["node_uuid"] == node.id
 
 
-def test_create_for_a_node_in_use(openstack, clients):
+def test_create_accepts_a_node_in_use(openstack, clients):
     kind = unique("old")
     node = clients.deployed(kind, name=unique("web"))
     allocation = openstack.show(f"allocation create --node {node.name}")
@@ -169,7 +169,7 @@ def test_lists_of_allocations_have_pages(openstack, clients):
 
 
 @ONE_DATABASE
-def test_lists_longer_than_a_page(openstack, clients):
+def test_lists_longer_than_a_page_are_complete(openstack, clients):
     """Both clients follow the links, which keep the filters, to the end."""
     if clients.database is None:
         pytest.skip("the database is not known")
@@ -188,16 +188,18 @@ def test_lists_longer_than_a_page(openstack, clients):
     expected.append(openstack.show(f"allocation create --resource-class {kind}")["uuid"])
 
     def uuids_listed(options):
-        return [shown["uuid"] for shown in openstack.show(f"allocation list --resource-class {kind} {options}")]
+        return [
+            allocation["uuid"] for allocation in openstack.show(f"allocation list --resource-class {kind} {options}")
+        ]
 
     assert uuids_listed("") == uuids_listed("--limit 1000") == expected[:1000]
     assert uuids_listed("--limit 0") == uuids_listed("--limit 1001") == expected
     assert uuids_listed("--limit 0 --fields uuid state") == expected
-    assert [shown.id for shown in clients.baremetal.allocations(resource_class=kind)] == expected
-    assert [shown.id for shown in clients.baremetal.allocations(resource_class=kind, limit=400)] == expected
+    assert [allocation.id for allocation in clients.baremetal.allocations(resource_class=kind)] == expected
+    assert [allocation.id for allocation in clients.baremetal.allocations(resource_class=kind, limit=400)] == expected
 
 
-def test_set_and_unset_fields_of_an_allocation(openstack, clients):
+def test_set_and_unset_change_fields_of_an_allocation(openstack, clients):
     name, renamed = unique("job"), unique("job")
     allocation = openstack.show(
         f"allocation create --resource-class {unique('gpu')} --name {name} --extra a=1 --extra b=2"
@@ -213,7 +215,7 @@ def test_set_and_unset_fields_of_an_allocation(openstack, clients):
     assert gone.startswith(f"Allocation {renamed} could not be found. (HTTP 404)")
 
 
-def test_delete_allocations(openstack, clients):
+def test_delete_frees_the_node_of_an_allocation(openstack, clients):
     kind = unique("gpu")
     node = clients.available(kind)
     first = openstack.show(f"allocation create --resource-class {kind} --wait 60")
@@ -228,7 +230,7 @@ def test_delete_allocations(openstack, clients):
     assert openstack.show(f"allocation create --resource-class {kind} --wait 60")["node_uuid"] == node.id
 
 
-def test_a_lease_from_its_request_to_its_end(openstack, clients):
+def test_a_lease_ends_with_its_deployment(openstack, clients):
     """Undeploying the node deletes its allocation."""
     kind = unique("gpu")
     node = clients.available(kind)

@@ -35,7 +35,7 @@ def node(clients):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_endpoints_with_and_without_version_and_slash(clients, node, ending):
+def test_endpoints_may_end_with_a_version_or_a_slash(clients, node, ending):
     clients_ = Clients(f"{clients.url}{ending}")
     assert clients_.openstack.show(f"node show {node.name} --fields uuid") == {"uuid": node.id}
     assert clients_.baremetal.get_node(node.name).id == node.id
@@ -109,20 +109,20 @@ plugin.LATEST_VERSION = "1.999"
 """
 
 
-def test_a_client_that_is_newer_than_the_server(clients, node):
+def test_a_client_newer_than_the_server_negotiates_a_version(clients, node):
     """It sends its newest version, reads the range from /v1, and repeats the request."""
     newer = Commands(*clients.openstack.options, first=NEWER)
     assert newer.show(f"node show {node.name} --fields uuid") == {"uuid": node.id}
 
 
-def test_a_version_that_the_server_lacks(clients):
+def test_a_version_unknown_to_the_server_is_refused(clients):
     newer = Commands(*clients.openstack.options, "--os-baremetal-api-version", "1.999", first=NEWER)
     refused = newer.refused("node list")
     assert "1.999" in refused
     assert re.search(r"Supported version range is 1\.1 to 1\.\d{3}\b", refused)
 
 
-def test_versions_that_the_user_chooses(clients, node):
+def test_the_user_can_choose_the_version(clients, node):
     def at(version):
         return Commands(*clients.openstack.options, "--os-baremetal-api-version", version)
 

@@ -192,7 +192,7 @@ def test_the_password_of_http_basic_is_read_from_the_environment(run, tmp_path, 
 @pytest.mark.parametrize(
     "url", [closed.URL, f"{closed.URL}/baremetal/v1", "nonsense"], ids=["nobody", "nobody below a prefix", "no URL"]
 )
-def test_an_ironic_that_cannot_be_read_is_one_line(run, url):
+def test_an_ironic_that_cannot_be_read_is_reported_in_one_line(run, url):
     done = run("--endpoint", url)
     assert done.code == 1
     assert re.fullmatch(r"placement-manage: Ironic cannot be read: .+\n", done.err)
@@ -200,14 +200,14 @@ def test_an_ironic_that_cannot_be_read_is_one_line(run, url):
 
 
 @SQLITE
-def test_a_service_of_another_kind_is_one_line(ironic_url, run):
+def test_a_service_of_another_kind_is_reported_in_one_line(ironic_url, run):
     done = run("--endpoint", ironic_url.removesuffix("/baremetal"))
     assert (done.code, done.out) == (1, "")
     assert re.fullmatch(r"placement-manage: Ironic cannot be read: .+\n", done.err)
 
 
 @SQLITE
-def test_openstacksdk_may_be_missing(run, monkeypatch):
+def test_a_missing_openstacksdk_is_reported(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "openstack", None)
     done = run("--endpoint", closed.URL)
     assert (done.code, done.err) == (

@@ -21,7 +21,7 @@ def openstack(clients):
     return clients.openstack
 
 
-def test_create_and_show(openstack):
+def test_create_and_show_print_the_fields_of_a_node(openstack):
     name, kind = unique("web"), unique("compute.large")
     node = openstack.show(
         f"node create --driver {DRIVER} --name {name} --resource-class {kind} --lessee shop "
@@ -43,14 +43,14 @@ def test_create_and_show(openstack):
 
 
 @ONE_DATABASE
-def test_create_with_an_owner(openstack, clients):
+def test_create_accepts_an_owner(openstack, clients):
     if clients.root is None:
         pytest.skip("without an Identity service the original refuses it")
     node = openstack.show(f"node create --driver {DRIVER} --owner lab")
     assert openstack.show(f"node show {node['uuid']} --fields owner") == {"owner": "lab"}
 
 
-def test_create_with_a_uuid_and_without_a_name(openstack):
+def test_create_accepts_a_uuid_and_requires_no_name(openstack):
     chosen = str(uuid.uuid4())
     assert openstack.show(f"node create --driver {DRIVER} --uuid {chosen}")["uuid"] == chosen
     assert openstack.show(f"node show {chosen} --fields name resource_class") == {"name": None, "resource_class": None}
@@ -92,7 +92,7 @@ def test_lists_of_nodes_show_chosen_fields(openstack, clients):
     assert [row["uuid"] for row in openstack.show(f"{of_kind} --limit 0")] == uuids
 
 
-def test_filters_of_the_list(openstack, clients):
+def test_lists_of_nodes_are_filtered(openstack, clients):
     kind = unique("filters")
     free = clients.available(kind, owner="lab")
     allocated = clients.available(kind, lessee="shop")
@@ -116,7 +116,7 @@ def test_filters_of_the_list(openstack, clients):
     assert uuids_listed("--provision-state active") == set()
 
 
-def test_set_and_unset_fields_of_a_node(openstack):
+def test_set_and_unset_change_fields_of_a_node(openstack):
     kind = unique("set")
     node = openstack.show(f"node create --driver {DRIVER} --extra rack=r7 --property cpus=4")["uuid"]
     name = unique("renamed")
@@ -135,7 +135,7 @@ def test_set_and_unset_fields_of_a_node(openstack):
     assert (fields["extra"], fields["properties"]) == ({"position": {"unit": 12}}, {})
 
 
-def test_set_of_an_instance_by_hand(openstack, clients):
+def test_set_assigns_an_instance_by_hand(openstack, clients):
     instance = str(uuid.uuid4())
     node = clients.available(unique("byhand")).id
     openstack.do(f"node set {node} --instance-uuid {instance}")
@@ -146,7 +146,7 @@ def test_set_of_an_instance_by_hand(openstack, clients):
     assert "(HTTP 404)" in openstack.refused(f"node show --instance {instance}")
 
 
-def test_commands_for_traits(openstack, clients):
+def test_trait_commands_change_the_traits(openstack, clients):
     node = clients.enrolled(unique("traits")).id
 
     def traits():
@@ -165,7 +165,7 @@ def test_commands_for_traits(openstack, clients):
     assert "bad-trait" in openstack.refused(f"node add trait {node} bad-trait")
 
 
-def test_commands_for_maintenance(openstack, clients):
+def test_maintenance_commands_change_the_maintenance(openstack, clients):
     node = clients.enrolled(unique("maintained")).id
 
     def maintenance():
@@ -180,7 +180,7 @@ def test_commands_for_maintenance(openstack, clients):
     assert maintenance() == (True, None)
 
 
-def test_the_states_of_a_node_with_wait(openstack, clients):
+def test_commands_wait_for_the_state_of_a_node(openstack, clients):
     node = clients.enrolled(unique("states")).id
     for command, state in (
         ("manage", "manageable"),
@@ -197,7 +197,7 @@ def test_the_states_of_a_node_with_wait(openstack, clients):
     assert "(HTTP 400)" in refused
 
 
-def test_power(openstack, clients):
+def test_power_commands_change_the_power_state(openstack, clients):
     node = clients.available(unique("power")).id
     for command, state in (("power off", "power off"), ("power on", "power on"), ("reboot", "power on")):
         openstack.do(f"node {command} {node}")
@@ -205,7 +205,7 @@ def test_power(openstack, clients):
 
 
 @ONE_DATABASE
-def test_validate_and_drivers(openstack):
+def test_validate_and_driver_list_print_rows(openstack):
     node = openstack.show(f"node create --driver {DRIVER}")["uuid"]
     interfaces = {row["Interface"]: row["Result"] for row in openstack.show(f"node validate {node}")}
     assert {"deploy", "power", "management"} <= set(interfaces)
@@ -213,7 +213,7 @@ def test_validate_and_drivers(openstack):
     assert DRIVER in drivers
 
 
-def test_delete_nodes(openstack, clients):
+def test_delete_removes_nodes(openstack, clients):
     nodes = [clients.enrolled(unique("gone"), name=unique("web")) for _ in range(2)]
     openstack.do(f"node delete {nodes[0].name} {nodes[1].id}")
     for node in nodes:
@@ -237,5 +237,5 @@ def test_delete_nodes(openstack, clients):
         "validate {}",
     ],
 )
-def test_commands_on_an_unknown_node(openstack, command):
+def test_commands_on_an_unknown_node_are_refused(openstack, command):
     assert "could not be found" in openstack.refused(f"node {command.format(unique('nobody'))}")

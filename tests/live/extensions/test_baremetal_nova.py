@@ -76,7 +76,7 @@ def resource_class():
     return word, "CUSTOM_" + word.upper().replace(".", "_").replace("-", "_")
 
 
-def test_an_instance_from_its_claim_to_its_end(clients, placement, baremetal):
+def test_an_instance_is_claimed_deployed_and_undeployed(clients, placement, baremetal):
     kind, name = resource_class()
     node = clients.available(kind, ("CUSTOM_FAST", "HW_CPU_X86_AVX2"))
     clients.available(kind)
@@ -128,7 +128,7 @@ def test_a_node_allocated_by_one_api_is_not_allocated_by_the_other(clients, plac
     assert placement.claim(instance, node.id, name) == 204
 
 
-def test_the_end_of_a_lease_by_placement(clients, placement, baremetal):
+def test_a_lease_ends_with_the_deletion_of_its_allocations_in_placement(clients, placement, baremetal):
     kind, _ = resource_class()
     node = clients.available(kind)
     lease = clients.allocated(kind, name=unique("job"))
@@ -141,7 +141,7 @@ def test_the_end_of_a_lease_by_placement(clients, placement, baremetal):
     assert next_lease.node_id == node.id
 
 
-def test_a_provider_created_by_nova_first(clients, placement, baremetal):
+def test_a_node_can_be_created_for_a_provider_of_nova(clients, placement, baremetal):
     kind, name = resource_class()
     node, instance = str(uuid.uuid4()), str(uuid.uuid4())
     assert placement.send("POST", "/resource_providers", uuid=node, name=node)[0] == 200

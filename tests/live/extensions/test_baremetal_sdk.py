@@ -24,7 +24,7 @@ def exceptions(clients):
     return exceptions
 
 
-def test_create_find_and_delete_a_node(baremetal, exceptions):
+def test_the_sdk_creates_finds_and_deletes_a_node(baremetal, exceptions):
     name, kind = unique("web"), unique("compute.large")
     node = baremetal.create_node(
         driver=DRIVER, name=name, resource_class=kind, properties={"cpus": 4}, extra={"rack": "r7"}
@@ -49,7 +49,7 @@ def test_create_find_and_delete_a_node(baremetal, exceptions):
         baremetal.get_node(node.id)
 
 
-def test_create_a_node_in_a_later_state(baremetal, exceptions):
+def test_the_sdk_creates_a_node_in_a_later_state(baremetal, exceptions):
     """The SDK requests `available` at 1.10, the last version that creates such nodes, and manages others itself."""
     node = baremetal.create_node(driver=DRIVER, resource_class=unique("gpu"), provision_state="manageable")
     assert node.provision_state == "manageable"
@@ -59,7 +59,7 @@ def test_create_a_node_in_a_later_state(baremetal, exceptions):
         baremetal.create_node(driver=DRIVER, resource_class=unique("gpu"), provision_state="available")
 
 
-def test_lists_of_nodes(clients, baremetal):
+def test_the_sdk_filters_lists_of_nodes(clients, baremetal):
     kind = unique("gpu")
     free = clients.available(kind, name=unique("web"), owner="lab")
     allocated = clients.available(kind, name=unique("web"))
@@ -84,7 +84,7 @@ def test_lists_of_nodes(clients, baremetal):
     assert chosen[0].resource_class is None
 
 
-def test_update_a_node(baremetal, exceptions):
+def test_the_sdk_updates_a_node(baremetal, exceptions):
     node = baremetal.create_node(driver=DRIVER, extra={"rack": "r7"})
     name, kind, instance = unique("web"), unique("gpu"), str(uuid.uuid4())
     node = baremetal.update_node(node, name=name, resource_class=kind, owner="lab", extra={"row": 3})
@@ -108,7 +108,7 @@ def test_update_a_node(baremetal, exceptions):
     assert baremetal.update_node(node, instance_id=None).instance_id is None
 
 
-def test_methods_for_traits(baremetal, exceptions):
+def test_the_sdk_changes_traits(baremetal, exceptions):
     node = baremetal.create_node(driver=DRIVER)
     baremetal.set_node_traits(node, ["CUSTOM_RACK_7", "HW_CPU_X86_AVX2"])
     baremetal.add_node_trait(node, "CUSTOM_GPU")
@@ -124,7 +124,7 @@ def test_methods_for_traits(baremetal, exceptions):
     assert baremetal.get_node(node.id).traits == []
 
 
-def test_methods_for_maintenance(baremetal):
+def test_the_sdk_changes_maintenance(baremetal):
     node = baremetal.create_node(driver=DRIVER)
     node = baremetal.set_node_maintenance(node, "a fan is loud")
     assert (node.is_maintenance, node.maintenance_reason) == (True, "a fan is loud")
@@ -134,7 +134,7 @@ def test_methods_for_maintenance(baremetal):
     assert baremetal.update_node(node, is_maintenance=False).is_maintenance is False
 
 
-def test_states_and_power(baremetal, exceptions):
+def test_the_sdk_changes_states_and_power(baremetal, exceptions):
     node = baremetal.create_node(driver=DRIVER, resource_class=unique("gpu"))
     for target, state in (
         ("manage", "manageable"),
@@ -152,7 +152,7 @@ def test_states_and_power(baremetal, exceptions):
     assert baremetal.validate_node(node, required=("power", "management"))["power"].result
 
 
-def test_waiting_for_several_nodes(clients, baremetal):
+def test_the_sdk_waits_for_several_nodes(clients, baremetal):
     kind = unique("gpu")
     nodes = [clients.enrolled(kind) for _ in range(2)]
     for node in nodes:
@@ -161,11 +161,11 @@ def test_waiting_for_several_nodes(clients, baremetal):
     assert [node.provision_state for node in nodes_] == ["manageable", "manageable"]
 
 
-def test_drivers(baremetal):
+def test_the_sdk_lists_drivers(baremetal):
     assert DRIVER in {driver.name for driver in baremetal.drivers()}
 
 
-def test_create_and_delete_an_allocation(clients, baremetal, exceptions):
+def test_the_sdk_creates_and_deletes_an_allocation(clients, baremetal, exceptions):
     kind, name = unique("gpu"), unique("job")
     node = clients.available(kind, ("CUSTOM_FAST",), owner="lab")
     requested = baremetal.create_allocation(
@@ -193,7 +193,7 @@ def test_create_and_delete_an_allocation(clients, baremetal, exceptions):
     assert baremetal.get_node(node.id).instance_id is None
 
 
-def test_an_allocation_that_fails(baremetal, exceptions):
+def test_the_sdk_reports_why_an_allocation_failed(baremetal, exceptions):
     kind = unique("gpu")
     requested = baremetal.create_allocation(resource_class=kind)
     with pytest.raises(exceptions.ResourceFailure, match=f"no available nodes match the resource class {kind}"):
@@ -202,7 +202,7 @@ def test_an_allocation_that_fails(baremetal, exceptions):
     assert (failed.state, failed.node_id) == ("error", None)
 
 
-def test_lists_of_allocations(clients, baremetal):
+def test_the_sdk_filters_lists_of_allocations(clients, baremetal):
     kind = unique("gpu")
     node = clients.available(kind, name=unique("web"), owner="lab")
     first = clients.allocated(kind, owner="lab")
@@ -226,7 +226,7 @@ def test_lists_of_allocations(clients, baremetal):
     assert (allocation_.id, allocation_.state, allocation_.node_id) == (first.id, "active", None)
 
 
-def test_update_an_allocation(baremetal, exceptions):
+def test_the_sdk_updates_an_allocation(baremetal, exceptions):
     created = baremetal.create_allocation(resource_class=unique("gpu"), extra={"a": 1})
     name = unique("job")
     changed = baremetal.update_allocation(created, name=name, extra={"b": 2})
@@ -239,7 +239,7 @@ def test_update_an_allocation(baremetal, exceptions):
         baremetal.patch_allocation(created.id, [{"op": "replace", "path": "/owner", "value": "lab"}])
 
 
-def test_an_allocation_for_a_node_in_use(clients, baremetal, exceptions):
+def test_the_sdk_allocates_a_node_in_use(clients, baremetal, exceptions):
     node = clients.deployed(unique("old"))
     lease = baremetal.create_allocation(node=node.id, resource_class=node.resource_class)
     assert (lease.state, lease.node_id) == ("active", node.id)

@@ -80,7 +80,7 @@ def test_a_query_reads_metrics_and_labels_that_exist(labels, title, expression):
 
 @pytest.mark.parametrize(("alert", "expression"), ALERTS)
 def test_an_alert_of_the_documentation_reads_metrics_and_labels_that_exist(labels, alert, expression):
-    """The values it compares with may not have occurred."""
+    """A label value that it compares with may not have occurred."""
     metrics = reads(expression)
     assert metrics, alert
     for metric, needed, _ in metrics:

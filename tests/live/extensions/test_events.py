@@ -107,7 +107,7 @@ def test_a_waiting_request_is_answered_by_a_write_of_another_process(serve, obse
     assert (status, [event["uuid"] for event in document["events"]]) == (200, [created])
 
 
-def test_others_are_answered_while_the_maximum_of_requests_wait(serve):
+def test_other_requests_are_answered_while_the_maximum_number_waits(serve):
     """Two of eight threads may wait: further waiting requests get an empty response at once, and others are served."""
     service = serve()
     position = newest_position(service)

@@ -60,7 +60,7 @@ def test_a_consumer_without_a_node_is_an_orphan(cloud, ironic):
     assert cloud.held() == {allocated, server}
 
 
-def test_nova_and_ironic_together(cloud, ironic):
+def test_consumers_are_compared_with_nova_and_ironic_together(cloud, ironic):
     url, allocated, instance = ironic
     with fake.served() as nova:
         cloud.connect(there=url, here=nova.url)

@@ -63,11 +63,11 @@ def test_the_queries_and_configurations_of_the_pages_work(operator, url):
     operator.run("placement-manage load cloud.yaml")
     with running.embedded(url, options) as service:
         assert requests.get(f"{service.url}/console/", timeout=children.PATIENCE).status_code == 200
-        here = {ADDRESS: service.url, "https://placement.example.org": service.url}
+        replacements = {ADDRESS: service.url, "https://placement.example.org": service.url}
         # With noauth2 the service requires no password; tests/live/test_web_servers.py covers http_basic.
         (exports,) = blocks_of(__file__, "docs/extensions/baremetal.rst", "shell")
         for export in exports.text.split("\n\n"):
-            operator.run(export, here)
+            operator.run(export, replacements)
             operator.run("openstack baremetal node list")
         (clouds,) = blocks_of(__file__, "docs/extensions/baremetal.rst", "clouds.yaml")
         file = operator.directory / "clouds.yaml"
@@ -75,7 +75,7 @@ def test_the_queries_and_configurations_of_the_pages_work(operator, url):
         config = openstack.config.OpenStackConfig(config_files=[str(file)], load_envvars=False)
         assert [*openstack.connection.Connection(config=config.get_one("here")).baremetal.nodes()] == []
         (curl,) = blocks_of(__file__, "docs/api/baremetal/protocol.rst")
-        (nodes,) = operator.run(curl.text, here)
+        (nodes,) = operator.run(curl.text, replacements)
         assert json.loads(nodes.out) == {"nodes": []}
 
         operator.variables |= {"OS_AUTH_TYPE": "admin_token", "OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}

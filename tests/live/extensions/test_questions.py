@@ -157,7 +157,7 @@ def compare(png, file, browser):
     assert pictures.size(png) == pictures.size((IMAGES / file).read_bytes()), file
 
 
-def test_the_picture_of_the_readme(draw, browser):
+def test_the_picture_of_the_readme_is_drawn(draw, browser):
     compare(draw(OVERVIEW, README_SIZE, seen=["compute-03-numa0"]), README_PICTURE, browser)
 
 

@@ -83,7 +83,7 @@ def test_its_table_api_option_command_check_and_metric_work_as_shown(host):
         assert transcripts.pattern(expected).fullmatch(output.strip("\n")), f"$ {command}\n{output}"
 
 
-def test_a_command_without_its_table_or_its_note_ends_with_a_line(host):
+def test_a_command_without_its_table_or_its_note_fails_with_one_line(host):
     note = "placement-manage note 00000000-0000-4000-8000-000000000000; echo $?"
     printed, errors = host.run(note, "placement-manage db sync 2>&1", note)
     assert (printed[0], printed[2]) == ("1\n", "1\n")
