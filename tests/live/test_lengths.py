@@ -22,8 +22,8 @@ SERVERS = ("uwsgi", "mod_wsgi", "mod_proxy_uwsgi", "haproxy", "embedded")
 LIMIT = 28 * 1024
 LENGTHS = [1, 100, 4000, 8150, 8192, 16384, 20000, LIMIT - 1, LIMIT, LIMIT + 1, 29000, 30000, 32500, 32600, 32700]
 LENGTHS += [32715, 32716, 32717, 32768, 40000, 50000, 60000, 65000, 65300, 65500, 65535, 65536, 66000, 70000]
-#: Bytes of a query for which uWSGI closes the connection without a response: it leaves no space for headers, or exceeds
-#: the buffer.  Lengths between these fit no request, and are omitted.
+#: Lengths of a query, in bytes, for which uWSGI closes the connection without a response: the query leaves no space for
+#: the headers, or the request exceeds the buffer.  Between these, uWSGI omits the query, and the service returns 414.
 DROPPED_LENGTHS = frozenset((*range(32500, 32716), *range(65001, 70001)))
 NAMES = ["n" * length for length in range(1, 40)]
 AGGREGATE = str(uuid.UUID(int=1))

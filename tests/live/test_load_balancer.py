@@ -66,12 +66,6 @@ def mortal(database):
         yield service
 
 
-@contextlib.contextmanager
-def balancer(*services, **options):
-    with web_servers.haproxy(*services, **options) as proxy:
-        yield proxy
-
-
 def command(proxy, words, name="admin.sock"):
     """Return the output of a command on one of haproxy's sockets."""
     with socket.socket(socket.AF_UNIX) as admin:
@@ -134,7 +128,7 @@ def test_haproxy_accepts_the_sample(backend, tmp_path, secured):
 
 
 def test_links_do_not_follow_headers_of_clients(first):
-    with balancer(first) as proxy:
+    with web_servers.haproxy(first) as proxy:
         connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=children.PATIENCE)
         assert location_of(connection, **FORGED) == f"http://127.0.0.1:{proxy.port}/traits/CUSTOM_LOCATED"
 
@@ -142,7 +136,7 @@ def test_links_do_not_follow_headers_of_clients(first):
 def test_with_tls_links_are_https(first, tmp_path):
     authority, other_authority = Authority(tmp_path), Authority(tmp_path, "other")
     port, file = children.free_port(), bundle(authority.issue("127.0.0.1"))
-    with balancer(first, secured=(port, file)):
+    with web_servers.haproxy(first, secured=(port, file)):
 
         def connection(authority):
             context = ssl.create_default_context(cafile=authority.certificate)
@@ -163,7 +157,7 @@ def bundle(files):
 
 
 def test_a_reload_of_a_service_loses_no_request(first, second):
-    with balancer(first, second) as proxy:
+    with web_servers.haproxy(first, second) as proxy:
         storm = Storm(proxy.url)
         provider = storm.provider(VCPU=1_000_000)
         storm.history.clear()
@@ -182,7 +176,7 @@ def test_a_reload_of_a_service_loses_no_request(first, second):
 
 
 def test_a_reload_of_haproxy_loses_no_request(first):
-    with balancer(first) as proxy:
+    with web_servers.haproxy(first) as proxy:
         storm = Storm(proxy.url)
         provider = storm.provider(VCPU=1_000_000)
         storm.history.clear()
@@ -200,7 +194,7 @@ def test_a_reload_of_haproxy_loses_no_request(first):
 
 
 def test_killing_a_service_loses_only_the_requests_that_it_had_begun(first, mortal):
-    with balancer(first, mortal) as proxy:
+    with web_servers.haproxy(first, mortal) as proxy:
         storm = Storm(proxy.url)
         provider = storm.provider(VCPU=1_000_000)
         storm.history.clear()
@@ -218,7 +212,7 @@ def test_killing_a_service_loses_only_the_requests_that_it_had_begun(first, mort
 
 
 def test_the_log_names_requests_that_fail(mortal):
-    with balancer(mortal) as proxy:
+    with web_servers.haproxy(mortal) as proxy:
         storm = Storm(proxy.url)
         assert storm.ask("GET", "/traits").status == 200
         connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=children.PATIENCE)
@@ -234,7 +228,7 @@ def test_the_log_names_requests_that_fail(mortal):
 
 
 def test_a_service_that_does_not_respond_is_taken_out_until_it_does(first, second):
-    with balancer(first, second) as proxy, frozen(second):
+    with web_servers.haproxy(first, second) as proxy, frozen(second):
         proxy.wait_until(lambda: status(proxy, "controller2")[0] == "DOWN")
         before = status(proxy, "controller2")[1]
         storm = Storm(proxy.url)
@@ -258,7 +252,7 @@ def test_a_host_is_taken_out_by_hand(first, second):
     """As described for upgrades in docs/deployment.rst: the host gets no new requests until it is ready again."""
     if shutil.which("socat") is None:
         raise servers.Missing("socat is not installed: `make servers` installs it")
-    with balancer(first, second) as proxy:
+    with web_servers.haproxy(first, second) as proxy:
         storm = Storm(proxy.url)
         (block,) = blocks_of(__file__, "docs/deployment.rst")
         text = block.text.replace("controller1", "controller2").replace("/run/haproxy", str(proxy.directory))

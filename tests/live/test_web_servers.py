@@ -180,7 +180,7 @@ def reload_by_fifo(service_under, _name):
     uwsgi, sign = service_under("uwsgi"), "WSGI app 0 "
     uwsgi.wait_until_loaded()
     before, signs = uwsgi.workers, uwsgi.log.read_text().count(sign)
-    run_lines("uwsgi.fifo", "echo r ", uwsgi.directory)
+    run_line("uwsgi.fifo", "echo r ", uwsgi.directory)
     return lambda: uwsgi.log.read_text().count(sign) >= signs + 2 and not any(map(children.alive, before))
 
 
@@ -213,12 +213,12 @@ def reload_mod_wsgi(service_under, name):
     apache = service_under(name)
     before = daemons(apache)
     assert len(before) == 2
-    run_lines("pkill", "pkill ", apache.directory, f"pkill --parent {apache.pid} ")
+    run_line("pkill", "pkill ", apache.directory, f"pkill --parent {apache.pid} ")
     return lambda: len(daemons(apache)) == 2 and not any(map(children.alive, before))
 
 
-def run_lines(text, begin, directory, begin_instead=None):
-    """Run the lines of docs/deployment.rst with a prefix, in the block with a text, in the service's directory."""
+def run_line(text, begin, directory, begin_instead=None):
+    """Run the line with a prefix, from the block of docs/deployment.rst that contains a text, in a directory."""
     (block,) = blocks_of(__file__, "docs/deployment.rst", text=text)
     (line,) = (line for line in block.text.splitlines() if line.startswith(begin))
     line = line.replace("/run/placement", str(directory)).replace(begin, begin_instead or begin)
@@ -286,7 +286,7 @@ def test_a_reload_loses_no_request(service, service_under, reload, request):
 def test_a_reload_ends_without_further_requests(service):
     """Otherwise idle workers run until they are killed, after ``worker-reload-mercy``."""
     before = service.log.read_text()
-    service.wait_until(reload_chain(service, lambda: run_lines("uwsgi.fifo", "echo c ", service.directory)))
+    service.wait_until(reload_chain(service, lambda: run_line("uwsgi.fifo", "echo c ", service.directory)))
     assert "NO MERCY" not in service.log.read_text().removeprefix(before)
 
 

@@ -57,7 +57,7 @@ def environment():
 
 @pytest.fixture
 def ask(service, environment):
-    """Return a function that runs placement-ask with arguments: its exit code, stdout and stderr."""
+    """Return a function that runs placement-ask with arguments, and returns the completed process."""
 
     def run(*words, **variables):
         environment_ = {**environment, "OS_ENDPOINT": service.url, "OS_TOKEN": "admin", **variables}
@@ -239,7 +239,7 @@ class TestOpenStack:
 
     @pytest.fixture
     def openstack(self, service, openstack_command):
-        """Return a function that runs a command: its exit code and the document that it prints."""
+        """Return a function that runs a command, and returns its exit code and the document that it prints."""
         identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
 
         def run(command, refused=None):

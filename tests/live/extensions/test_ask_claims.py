@@ -32,7 +32,7 @@ def service(backend):
 
 @pytest.fixture
 def ask(service):
-    """Return a function that runs placement-ask with arguments: its exit code, stdout and stderr."""
+    """Return a function that runs placement-ask with arguments, and returns the completed process."""
 
     def run(*words, **variables):
         environment = {**ask_process.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin", **variables}
@@ -45,7 +45,7 @@ def ask(service):
 
 @pytest.fixture
 def openstack(service, openstack_command):
-    """Return a function that runs a command of ``openstack``: its exit code, its document, and stderr."""
+    """Return a function that runs ``openstack``, and returns its exit code, the document that it prints, and stderr."""
     identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
 
     def run(*words):

@@ -46,7 +46,7 @@ def service(backend):
 
 @pytest.fixture
 def ask(service):
-    """Return a function that runs placement-ask: the lines that it prints."""
+    """Return a function that runs placement-ask, and returns the lines that it prints."""
 
     def run(*words):
         environment = {**ask_process.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}
@@ -59,7 +59,7 @@ def ask(service):
 
 @pytest.fixture
 def openstack(service, openstack_command):
-    """Return a function that runs a command of openstack: the rows that it prints, header first."""
+    """Return a function that runs openstack, and returns the rows that it prints, header first."""
     identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
 
     def run(*words):

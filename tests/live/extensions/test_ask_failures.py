@@ -37,7 +37,7 @@ def environment():
 
 @pytest.fixture
 def ask(environment):
-    """Return a function that lists the consumers of a service: exit code, stdout and stderr."""
+    """Return a function that lists the consumers of a service, and returns the completed process."""
 
     def run(url, *words, **variables):
         return preloaded.service().run([*ASK, "consumers", "--url", url, *words], environment | variables)

@@ -40,7 +40,7 @@ class Prompt(code.InteractiveConsole):
 
 
 def run(blocks, url):
-    """Run programs one after the other, as a reader does at the prompt; return their names and values."""
+    """Run programs one after another, as a reader does at the prompt; return their variables by name."""
     prompt = Prompt()
     for block in blocks:
         for line in [*block.text.replace(PAGE_URL, url).splitlines(), ""]:
