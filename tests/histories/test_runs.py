@@ -1,6 +1,6 @@
-"""One short run on each database, of which the package ``jepsen`` records and judges the history.
+"""One short run on each database, whose history the package ``jepsen`` records and judges.
 
-``make jepsen`` has longer runs, and those of pairs, Galera clusters and hosts.
+``make jepsen`` starts longer runs, also on pairs, Galera clusters and several hosts.
 """
 
 from __future__ import annotations
@@ -20,5 +20,5 @@ from jepsen.tests.running import assert_a_run_violates_nothing
     ],
 )
 def test_no_invariant_is_violated(request, name, workloads, nemesis):
-    """Each run has one nemesis: on a slow machine a run this short may not get to a second one."""
+    """Each run has one nemesis: on a slow machine, so short a run may not reach a second one."""
     assert_a_run_violates_nothing(request, name, Plan(workloads, [nemesis], seconds=2.5, peace=0.5))

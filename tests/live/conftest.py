@@ -1,4 +1,4 @@
-"""Fixtures: the client of operators, and services under web servers."""
+"""Fixtures: the command-line client of operators, and services under web servers."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from tests.shells import Shell
 
 @pytest.fixture(scope="session")
 def openstack_command():
-    """Return a function that runs `openstack` with words and variables: its exit code, stdout and stderr."""
+    """Return a function that runs `openstack` with arguments and variables, and returns the completed process."""
     program = Path(sys.executable).with_name("openstack")
     if not program.exists():
         raise servers.Missing("openstack is not installed: pip install python-openstackclient osc-placement")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
 
     def run(words, **variables):
-        return preloaded.client().run([str(program), *words], kept | variables)
+        return preloaded.client().run([str(program), *words], environment | variables)
 
     return run
 
 
 @pytest.fixture
 def shell(tmp_path, openstack_command):
-    """Return the shell of an operator."""
+    """An operator's shell."""
     return Shell(tmp_path, openstack_command)
 
 
 @pytest.fixture
-def service(started, request):
-    """The service under the web server of the parameter, from the module's fixture ``started``."""
-    return started(request.param)
+def service(service_under, request):
+    """The service under the web server of the parameter, from the module's fixture ``service_under``."""
+    return service_under(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The lock of another session, or a frozen database, stalls only the requests that need the database."""
+"""A lock held by another session stalls only the requests that need the database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests import children, running
 from tests.made import opened
 
 UUID = "b0000000-0000-4000-8000-000000000001"
-#: Many more than threads.
+#: Clients, three times as many as threads.
 CROWD = 12
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39", "content-type": "application/json"}
 

@@ -1,4 +1,4 @@
-"""The SQL of the pages runs on its server, and the service works with the result."""
+"""The SQL of the pages runs on its server, and creates a user who can create the schema."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def unique(backend):
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", CAPTIONS, indirect=True)
 def test_the_user_created_by_the_pages_creates_the_schema(backend, unique):
-    named = [block for page in PAGES.values() for block in blocks(page) if block.caption == CAPTIONS[backend.kind]]
-    assert named
-    for block in named:
+    sql_blocks = [block for page in PAGES.values() for block in blocks(page) if block.caption == CAPTIONS[backend.kind]]
+    assert sql_blocks
+    for block in sql_blocks:
         text = re.sub(r"\bplacement\b", unique, block.text).replace("haproxy", f"{unique}_haproxy")
         backend._administer(*filter(str.strip, text.split(";")))
     engine = sa.create_engine(backend.url.set(database=unique, username=unique, password="secret"))

@@ -30,40 +30,40 @@ def service(database_url):
 
 @pytest.fixture
 def run(tmp_path):
-    """Run the script as an operator does, with a Python without packages.
+    """Return a function that runs the script like an operator, with a Python without packages.
 
-    Dates of the last hour count as "now": of the rows inserted at start, and of responses on a busy machine.
+    Dates of the last hour count as "now", since a start or a response may be slow on a busy machine.
     """
     script, now = tmp_path / SCRIPT.name, "\nMAX_NOW_AGE = 2\n"
     assert now in SCRIPT.read_text()
     script.write_text(SCRIPT.read_text().replace(now, "\nMAX_NOW_AGE = 3600\n"))
 
-    def ran(*words):
+    def run_script(*words):
         argv = [sys.executable, "-I", "-S", str(script), *words, "--versions", "1.39"]
         return subprocess.run(argv, capture_output=True, text=True, timeout=children.PATIENCE)
 
-    return ran
+    return run_script
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_only_the_change_is_reported(service, run, tmp_path):
     before, after = str(tmp_path / "before"), str(tmp_path / "after")
     assert run("record", service.url, before).returncode == 0
-    same = run("compare", before, service.url)
-    assert same.returncode == 0
+    unchanged = run("compare", before, service.url)
+    assert unchanged.returncode == 0
     count = len(Path(before).read_text().splitlines())
     assert count > 100
-    assert same.stdout == f"{count} responses compared, 0 differ, 0 were errors (5xx) of the first service only\n"
+    assert unchanged.stdout == f"{count} responses compared, 0 differ, 0 were errors (5xx) of the first service only\n"
 
     headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
     path = f"/allocations/{openstack_database.MIGRATION}"
     urllib.request.urlopen(
         urllib.request.Request(service.url + path, headers=headers, method="DELETE"), timeout=children.PATIENCE
     )
-    other = run("compare", before, service.url)
-    assert other.returncode == 1
-    differences = {line for line in other.stdout.splitlines() if " GET " in line}
-    assert other.stdout.endswith(
+    changed = run("compare", before, service.url)
+    assert changed.returncode == 1
+    differences = {line for line in changed.stdout.splitlines() if " GET " in line}
+    assert changed.stdout.endswith(
         f"{count} responses compared, {len(differences)} differ, 0 were errors (5xx) of the first service only\n"
     )
     assert f"1.39 GET {path}" in differences
@@ -72,14 +72,16 @@ def test_only_the_change_is_reported(service, run, tmp_path):
 
     run("record", service.url, after)
     Path(after).write_text("\n".join(Path(after).read_text().splitlines()[:-1]))
-    assert run("compare", service.url, after).stdout.count(" GET ") == 1, "it was never asked"
+    assert run("compare", service.url, after).stdout.count(" GET ") == 1, (
+        "only the request missing from the recording is reported"
+    )
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_the_commands_of_the_page_of_the_migration(database_url, run, shell, tmp_path):
-    before, record, after, shown = blocks_of(__file__, "docs/upgrade.rst")
-    over = re.sub(r"\S+ \(cn7\)", f"{openstack_database.FULL} (full)", shown.text)
-    full = transcripts.pattern(_narrow(over.replace(" 1 inventory: ", " 2 inventories: ")))
+def test_the_commands_of_the_page_of_the_migration_work(database_url, run, shell, tmp_path):
+    before, record, after, shown_block = blocks_of(__file__, "docs/upgrade.rst")
+    table = re.sub(r"\S+ \(cn7\)", f"{openstack_database.FULL} (full)", shown_block.text)
+    full = transcripts.pattern(_narrow(table.replace(" 1 inventory: ", " 2 inventories: ")))
     with opened(database_url) as database:
         openstack_database.make(database.engine, openstack_database.NEWEST)
     shell.variables |= {"OS_PLACEMENT_DATABASE__CONNECTION": database_url, "TOKEN": "admin", "OS_TOKEN": "admin"}
@@ -91,9 +93,9 @@ def test_the_commands_of_the_page_of_the_migration(database_url, run, shell, tmp
     with running.embedded(database_url) as service:
         shell.variables |= {"OS_AUTH_TYPE": "admin_token", "OS_ENDPOINT": service.url}
         # One of 25 versions suffices here.
-        here = {"http://controller/placement": service.url, "--token": "--versions 1.39 --token"}
-        shell.run(record.text, here)
-        revision, check, compared, *_ = shell.run(after.text, here, codes=(0, 1, 2))
+        replacements = {"http://controller/placement": service.url, "--token": "--versions 1.39 --token"}
+        shell.run(record.text, replacements)
+        revision, check, compared, *_ = shell.run(after.text, replacements, codes=(0, 1, 2))
     assert revision.command.endswith(f"# {revision.out.strip()}")
     assert full.search(_narrow(check.out)), check.out
     assert (compared.code, " 0 differ, " in compared.out) == (0, True), compared
@@ -106,14 +108,14 @@ def _narrow(table):
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_a_service_that_does_not_respond_is_reported(service, run, tmp_path):
     """With a token without rights, all responses would otherwise be equal."""
-    ran = run("record", service.url, str(tmp_path / "refused"), "--token", "user")
-    assert ran.returncode == 1
-    assert "The service refuses access" in ran.stderr
+    done = run("record", service.url, str(tmp_path / "refused"), "--token", "user")
+    assert done.returncode == 1
+    assert "The service refuses access" in done.stderr
 
 
 def test_an_incomplete_recording_is_removed(run, tmp_path):
     (tmp_path / "there").mkdir()
-    ran = run("record", closed.URL, str(tmp_path / "there" / "before"))
-    assert (ran.returncode, ran.stderr.count("\n")) == (1, 1), ran.stderr
-    assert "refused" in ran.stderr
+    done = run("record", closed.URL, str(tmp_path / "there" / "before"))
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "refused" in done.stderr
     assert not list((tmp_path / "there").iterdir())

@@ -18,14 +18,14 @@ from tests import caller, children, running, servers
 from tools import copy_core
 
 #: Tests that a long run runs in the copy, one part after another: short parts, since a long test counts as hanging.
-ALL = (
+PARTS = (
     *("tests/gabbi", "tests/unit", "tests/search", "tests/index"),
     *("tests/db/cmd", "tests/db/objects", "tests/db/test_*.py"),
     *(f"tests/db/db/{name}" for name in ("engine", "schema", "upkeep", "writes", "test_*.py")),
 )
-#: The excluded tests, about the repository as a whole: its documents, its samples, its declarations, and jepsen/,
-#: which runs the service with its extensions.
-OF_THE_WHOLE = tuple(
+#: The excluded tests, about the repository as a whole: its documents, samples and declarations, and jepsen/, which runs
+#: the service with its extensions.
+WHOLE_REPOSITORY = tuple(
     f"tests/unit/{name}.py" for name in ("test_documents", "test_packaging", "test_samples", "tests/test_sessions")
 )
 
@@ -44,9 +44,9 @@ class Copy:
         self.root, self._programs = directory / "copy", directory / "environment" / "bin"
         copy_core.copy(self.root)
         venv.EnvBuilder(symlinks=True).create(self._programs.parent)
-        own = sysconfig.get_path("purelib", vars={"base": str(self._programs.parent)})
+        site_packages = sysconfig.get_path("purelib", vars={"base": str(self._programs.parent)})
         # Python reads no .pth files of a directory named here, so it does not find an editable installation there.
-        Path(own, "packages.pth").write_text(sysconfig.get_path("purelib"))
+        Path(site_packages, "packages.pth").write_text(sysconfig.get_path("purelib"))
         install = (sys.executable, "-m", "uv", "pip", "install", "--quiet", "--offline", "--no-deps")
         done = self._run(*install, "--no-build-isolation", "--python", self.program("python"), ".")
         assert done.returncode == 0, done.stderr
@@ -60,16 +60,20 @@ class Copy:
 
     def _run(self, *argv: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the directory of the copy, without the variables that pytest sets for its workers."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHONPATH"))}
-        return subprocess.run(argv, cwd=self.root, env=kept | variables, capture_output=True, text=True, check=False)
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHONPATH"))
+        }
+        return subprocess.run(
+            argv, cwd=self.root, env=inherited | variables, capture_output=True, text=True, check=False
+        )
 
-    def passes(self, *patterns: str, options: Sequence[str] = ("-n", "2")) -> None:
-        """Run tests on SQLite, given by patterns of paths; raise AssertionError with the failures."""
+    def check_tests(self, *patterns: str, options: Sequence[str] = ("-n", "2")) -> None:
+        """Run the tests that match patterns of paths, on SQLite; raise AssertionError with the failures."""
         files = [str(path) for pattern in patterns for path in sorted(self.root.glob(pattern))]
         assert files, patterns
-        left_out = [f"--ignore={path}" for path in OF_THE_WHOLE]
+        ignored = [f"--ignore={path}" for path in WHOLE_REPOSITORY]
         pytest_ = ("-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "--databases", "sqlite")
-        done = self.run("python", *pytest_, *options, *left_out, *files)
+        done = self.run("python", *pytest_, *options, *ignored, *files)
         assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
 
 
@@ -99,15 +103,15 @@ def test_it_serves_the_placement_api_and_no_other(core):
     port = children.free_port()
     directory = running.write_configuration(f"sqlite:///{core.root}/served.sqlite", None)
     argv = [core.program("placement-serve"), "--port", str(port)]
-    for served in running.run(argv, port, directory):
-        call = caller.over_http(served.url)
+    for service in running.run(argv, port, directory):
+        call = caller.over_http(service.url)
         assert call("GET", "/").body["versions"][0]["max_version"] == "1.39"
         provider = {"uuid": "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0aa", "name": "host"}
         assert call("POST", "/resource_providers", body=provider).status == 200
         assert call("GET", f"/resource_providers/{provider['uuid']}").body.items() >= provider.items()
         for path in ("/v1/overview", "/console/", "/baremetal/v1/nodes"):
             assert call("GET", path).status == 404, path
-        browser = caller.over_http(served.url, {"Accept": "text/html"})
+        browser = caller.over_http(service.url, {"Accept": "text/html"})
         assert "versions" in browser("GET", "/").body
 
 
@@ -120,17 +124,17 @@ def test_its_commands_are_those_of_the_core(core, tmp_path):
     assert added
     refused = core.run("placement-manage", min(added), **variables)
     assert refused.returncode == 2
-    known = refused.stderr.rpartition("choose from ")[2]
-    assert "db" in known
-    assert [name for name in added if name in known] == []
+    choices = refused.stderr.rpartition("choose from ")[2]
+    assert "db" in choices
+    assert [name for name in added if name in choices] == []
 
 
 def commands_of_extensions():
     """Return the commands that extensions add to placement-manage."""
     commands = argparse.ArgumentParser().add_subparsers()
-    for each in extension.installed().values():
-        if each.commands:
-            each.commands(commands)
+    for installed_extension in extension.installed().values():
+        if installed_extension.commands:
+            installed_extension.commands(commands)
     return {*commands.choices}
 
 
@@ -138,18 +142,18 @@ def commands_of_extensions():
 
 
 def test_its_tests_import_nothing_of_an_extension(core):
-    core.passes(*ALL, options=("--collect-only",))
+    core.check_tests(*PARTS, options=("--collect-only",))
 
 
 def test_all_tests_of_the_core_in_the_copy_are_in_a_part(core):
-    """All tests of the directories that it runs."""
-    tops = {"/".join(part.split("/")[:2]) for part in ALL}
-    parts = [path for part in ALL for path in core.root.glob(part)]
+    """Each test file in a directory of the parts belongs to exactly one of them."""
+    tops = {"/".join(part.split("/")[:2]) for part in PARTS}
+    parts = [path for part in PARTS for path in core.root.glob(part)]
     for test in (path for top in tops for path in (core.root / top).rglob("test_*.py")):
         assert sum(test.is_relative_to(part) for part in parts) == 1, test
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("path", ALL)
+@pytest.mark.parametrize("path", PARTS)
 def test_it_passes_all_tests_of_the_core(core, path):
-    core.passes(path)
+    core.check_tests(path)

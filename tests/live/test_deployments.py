@@ -1,4 +1,7 @@
-"""The recipes of docs/swap: each tool's configuration starts this service on a database of the original, and back."""
+"""The recipes of docs/swap: each tool's configuration starts this service on a database of the original.
+
+Afterwards the database is returned to the original.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +35,13 @@ pytestmark = [
 PAGE = "docs/swap/debian.rst"
 
 
-def lines(text: str) -> str:
-    """Return the lines of the shell block with this text on the page of the packages."""
+def shell_block(text: str) -> str:
+    """Return the shell block that contains this text, on the page about Debian's and Ubuntu's packages."""
     [block] = blocks_of(__file__, PAGE, text=text)
     return block.text
 
 
-# --- how the tools start it ------------------------------------------------------------------------------------------
+# --- the commands that start the service -----------------------------------------------------------------------------
 
 
 def kolla(deployment: Deployment) -> list[str]:
@@ -51,9 +54,7 @@ def kolla_with_apache(deployment: Deployment) -> list[str]:
 
 def ansible(deployment: Deployment) -> list[str]:
     if importlib.util.find_spec("systemd") is None:
-        raise servers.Missing(
-            "systemd-python is not installed: `pip` compiles it; `make servers` installs the requirements"
-        )
+        raise servers.Missing("systemd-python is not installed: `make servers` installs what `pip` needs to build it")
     return ["uwsgi", "--autoload", "--ini", str(deployment.path("/etc/uwsgi/placement-api.ini"))]
 
 
@@ -75,25 +76,25 @@ def helm_with_apache(deployment: Deployment) -> list[str]:
 
 
 def debian(deployment: Deployment) -> list[str]:
-    deployment.shell(lines("wsgi-file"))
+    deployment.shell(shell_block("wsgi-file"))
     ini = str(deployment.path("/etc/placement/placement-api-uwsgi.ini"))
     return ["uwsgi", "--http-socket", f"127.0.0.1:{deployment.port}", "--ini", ini]
 
 
 def ubuntu(deployment: Deployment) -> list[str]:
-    deployment.shell(lines("python-home"))
+    deployment.shell(shell_block("python-home"))
     return ["apache2", *deployments.apache(deployment, "/etc/apache2/sites-available/placement-api.conf")]
 
 
 class Recipe(NamedTuple):
-    """A directory of tests/live/deployments, the files and commands of the tool, and the state before it."""
+    """A tool: its files in tests/live/deployments, its paths and commands, and the database before the switch."""
 
     files: str
     environment: str
     directories: tuple[str, ...]
     bootstrap: tuple[str, ...]
     start: Callable[[Deployment], list[str]]
-    #: None if no file contains it.
+    #: The path of the log; None if the log is not written to a file.
     log: str | None
     original: str = openstack_database.NEWEST
     has_policy: bool = True
@@ -130,7 +131,7 @@ RECIPES = {
 }
 
 
-# --- what they need --------------------------------------------------------------------------------------------------
+# --- services of the recipes -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -164,8 +165,8 @@ def memcached():
 def database(backend, recipe):
     """The URL of a database in the state that the original leaves."""
     url = backend.create_database()
-    with opened(url) as made:
-        openstack_database.make(made.engine, recipe.original)
+    with opened(url) as opened_database:
+        openstack_database.make(opened_database.engine, recipe.original)
     yield url
     backend.drop_database(url)
 
@@ -202,7 +203,7 @@ def ask(service, token, method, path, body=None):
         return reply.status, json.loads(reply.read() or "null")
 
 
-def checked(port):
+def health_check_line(port):
     """Return the first line of the response to the check of OpenStack-Ansible's haproxy: HTTP/1.0 without a Host."""
     with socket.create_connection(("127.0.0.1", port), timeout=children.PATIENCE) as connection:
         connection.sendall(b"GET / HTTP/1.0\r\nUser-agent: osa-haproxy-healthcheck\r\n\r\n")
@@ -210,9 +211,9 @@ def checked(port):
 
 
 def claim(service, token, provider, consumer):
-    held = {"allocations": {provider: {"resources": {"VCPU": 2}}}, "consumer_type": "INSTANCE"}
-    held |= {"project_id": "p", "user_id": "u", "consumer_generation": None}
-    return ask(service, token, "PUT", f"/allocations/{consumer}", held)[0]
+    body = {"allocations": {provider: {"resources": {"VCPU": 2}}}, "consumer_type": "INSTANCE"}
+    body |= {"project_id": "p", "user_id": "u", "consumer_generation": None}
+    return ask(service, token, "PUT", f"/allocations/{consumer}", body)[0]
 
 
 def tables(url):
@@ -221,7 +222,7 @@ def tables(url):
 
 
 def read(url, statement, **values):
-    """Return the rows that the original finds."""
+    """Return the rows of a statement."""
     with opened(url) as database, database.engine.connect() as connection:
         return [tuple(row) for row in connection.execute(sa.text(statement), values)]
 
@@ -238,7 +239,7 @@ def test_the_recipe_serves_a_claim_and_leads_back(recipe, deployment, database, 
     back = ["placement-manage", "db", "release", "--force", "--revision", recipe.original]
 
     with deployment.serving(*recipe.start(deployment)) as service:
-        assert " 200 " in checked(service.port)
+        assert " 200 " in health_check_line(service.port)
         status, provider = ask(service, nova, "POST", "/resource_providers", {"name": "new", "uuid": str(uuid.uuid4())})
         assert status == 200, provider
         path, stock = f"/resource_providers/{provider['uuid']}", {"VCPU": {"total": 8}}
@@ -265,7 +266,7 @@ def test_the_recipe_serves_a_claim_and_leads_back(recipe, deployment, database, 
 
 
 @pytest.mark.parametrize("recipe", [RECIPES["openstack-helm"]], ids=["openstack-helm"])
-def test_kubernetes_asks_the_statistics_of_uwsgi(recipe, deployment):
+def test_the_probe_of_kubernetes_reaches_the_statistics_of_uwsgi(recipe, deployment):
     deployment.shell("\n".join(recipe.bootstrap))
     with deployment.serving(*recipe.start(deployment)):
         connection = http.client.HTTPConnection("127.0.0.1", deployment.stats_port, timeout=children.PATIENCE)
@@ -276,7 +277,7 @@ def test_kubernetes_asks_the_statistics_of_uwsgi(recipe, deployment):
 
 @pytest.mark.parametrize("recipe", [RECIPES["kolla"]], ids=["kolla"])
 def test_kolla_validates_the_configuration(recipe, deployment):
-    """It reports exactly the options without effect here."""
+    """It reports exactly the options that this service does not define."""
     words = ["--config-file", str(deployments.ROOT / "etc/placement/config-generator.conf"), "--input-file"]
     path = deployment.path("/etc/placement/placement.conf")
     done = subprocess.run(

@@ -37,7 +37,7 @@ def service(backend):
 
 @pytest.fixture
 def placement(service, tmp_path):
-    """Return a function that returns a client of a service with a password, configured like nova on the page."""
+    """Return a function that returns a client with a password, configured like nova on the page."""
     (block,) = blocks_of(__file__, PAGE, "nova.conf")
 
     def client(password):
@@ -53,8 +53,8 @@ def placement(service, tmp_path):
 
 def test_a_client_with_the_password_may_do_everything(placement):
     nova = placement("s3cret")
-    made = nova.post("/resource_providers", json={"name": "host1"}, **LATEST)
-    uuid = made.json()["uuid"]
+    created = nova.post("/resource_providers", json={"name": "host1"}, **LATEST)
+    uuid = created.json()["uuid"]
     inventories = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}}
     assert nova.put(f"/resource_providers/{uuid}/inventories", json=inventories, **LATEST).status_code == 200
     moved = {uuid: inventories | {"resource_provider_generation": 1}}
@@ -69,7 +69,7 @@ def test_a_client_without_the_password_is_refused(placement):
     assert refused.value.response.headers["WWW-Authenticate"].startswith("Basic ")
 
 
-def test_the_openstack_command_of_an_operator(service, openstack_command):
+def test_the_openstack_command_of_the_page_sends_the_password(service, openstack_command):
     (block,) = blocks_of(__file__, PAGE, "shell")
     export, *words = shlex.split(block.text.replace(URL, service.url).replace("=secret", "=s3cret"))
     assert export == "export"
@@ -93,12 +93,12 @@ def test_guesses_do_not_delay_clients_with_a_correct_password(backend):
     options = {"api": {"auth_strategy": "http_basic"}, "oslo_middleware": {"http_basic_auth_user_file": file}}
     url = backend.create_database()
     with running.embedded(url, options) as service:
-        known = [ask(service, "nova", "s3cret") for _ in range(2)]
-        enough = threading.Event()
+        statuses_of_nova = [ask(service, "nova", "s3cret") for _ in range(2)]
+        stop = threading.Event()
         statuses = []
 
         def guess(number):
-            while not enough.is_set():
+            while not stop.is_set():
                 statuses.append(ask(service, f"user{number}", "guess"))
 
         guessers = [threading.Thread(target=guess, args=(number,)) for number in range(8)]
@@ -106,13 +106,13 @@ def test_guesses_do_not_delay_clients_with_a_correct_password(backend):
             guesser.start()
         try:
             service.wait_until(lambda: statuses.count(429) >= 8)
-            known += [ask(service, "nova", "s3cret") for _ in range(20)]
+            statuses_of_nova += [ask(service, "nova", "s3cret") for _ in range(20)]
         finally:
-            enough.set()
+            stop.set()
             for guesser in guessers:
                 guesser.join()
     backend.drop_database(url)
-    assert {*known} == {200}
+    assert {*statuses_of_nova} == {200}
     assert set(statuses) == {401, 429}
 
 

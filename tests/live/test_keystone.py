@@ -77,7 +77,7 @@ def access(keystone):
 def service(backend, keystone, access):
     """The service, registered in the catalog."""
     url = backend.create_database()
-    # The cache keeps known tokens while a busy machine waits for one to expire.
+    # So that cached tokens do not leave the cache while a test on a busy machine waits for another to expire.
     access = access | {"token_cache_time": 3600}
     options = {"api": {"auth_strategy": "keystone"}, "baremetal": {"enabled": True}, "keystone_authtoken": access}
     with running.embedded(url, options) as started:
@@ -89,10 +89,10 @@ def service(backend, keystone, access):
 
 def ask(service, token="", path="/resource_providers", **headers):
     """Return status, headers and body of the response."""
-    sent = {"X-Auth-Token": token, "OpenStack-API-Version": "placement 1.39"}
-    sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+    request_headers = {"X-Auth-Token": token, "OpenStack-API-Version": "placement 1.39"}
+    request_headers |= {name.replace("_", "-"): value for name, value in headers.items()}
     with closing(http.client.HTTPConnection("127.0.0.1", service.port, timeout=300)) as connection:
-        connection.request("GET", path, headers={name: value for name, value in sent.items() if value})
+        connection.request("GET", path, headers={name: value for name, value in request_headers.items() if value})
         answer = connection.getresponse()
         return answer.status, answer.headers, json.loads(answer.read() or "null")
 
@@ -101,7 +101,7 @@ def status(*arguments, **headers):
     return ask(*arguments, **headers)[0]
 
 
-# --- who may do what ---
+# --- rights ---
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_identity_headers_of_a_client_are_ignored(service, keystone):
 # --- invalid tokens ---
 
 
-def refused(answer, keystone):
+def is_401(answer, keystone):
     """Whether a response is the 401 of the middleware."""
     code, headers, body = answer
     assert code == 401
@@ -156,11 +156,11 @@ def refused(answer, keystone):
     return True
 
 
-def test_no_token_and_bad_tokens(service, keystone):
-    assert refused(ask(service), keystone)
-    assert refused(ask(service, "admin"), keystone)
-    assert refused(ask(service, "gAAAAAB" + "x" * 170), keystone)
-    assert refused(ask(service, path="/nope"), keystone)
+def test_missing_and_invalid_tokens_are_refused(service, keystone):
+    assert is_401(ask(service), keystone)
+    assert is_401(ask(service, "admin"), keystone)
+    assert is_401(ask(service, "gAAAAAB" + "x" * 170), keystone)
+    assert is_401(ask(service, path="/nope"), keystone)
     assert status(service, path="/") == 200
     assert status(service, "admin", path="/") == 200
 
@@ -168,13 +168,13 @@ def test_no_token_and_bad_tokens(service, keystone):
 def test_an_expired_token_is_refused(service, keystone):
     token = keystone.token("operator", "mine")
     assert status(service, keystone.with_expiry(token, 600)) == 200
-    assert refused(ask(service, keystone.with_expiry(token, -60)), keystone)
+    assert is_401(ask(service, keystone.with_expiry(token, -60)), keystone)
 
 
 def test_a_revoked_token_is_refused(service, keystone):
     token = keystone.token("operator", "mine")
     keystone.revoke(token)
-    assert refused(ask(service, token), keystone)
+    assert is_401(ask(service, token), keystone)
 
 
 # --- services that ask on behalf of a user ---
@@ -184,12 +184,12 @@ def test_a_service_may_continue_with_an_expired_token(service, keystone):
     """nova does so at the end of a long live migration."""
     expired = keystone.with_expiry(keystone.token("operator", "mine"), -60)
     assert status(service, expired, X_Service_Token=keystone.token("nova", "service")) == 200
-    assert refused(ask(service, expired, X_Service_Token=keystone.token("reader", "mine")), keystone)
+    assert is_401(ask(service, expired, X_Service_Token=keystone.token("reader", "mine")), keystone)
 
 
 def test_an_invalid_service_token_invalidates_a_valid_token(service, keystone):
     token = keystone.token("operator", "mine")
-    assert refused(ask(service, token, X_Service_Token="unknown"), keystone)
+    assert is_401(ask(service, token, X_Service_Token="unknown"), keystone)
 
 
 def test_the_service_token_adds_neither_roles_nor_scope(service, keystone):
@@ -202,17 +202,17 @@ def test_the_service_token_adds_neither_roles_nor_scope(service, keystone):
     assert status(service, keystone.token("operator", "mine"), X_Service_Token=of_the_system) == 200
 
 
-def test_an_application_credential_for_some_requests_only(service, keystone):
+def test_an_application_credential_permits_only_the_requests_of_its_rules(service, keystone):
     rules = [{"service": "placement", "method": "GET", "path": "/resource_providers"}]
     token = keystone.restrict("operator", "mine", rules)
     assert status(service, token) == 200
-    assert refused(ask(service, token, "/traits"), keystone)
+    assert is_401(ask(service, token, "/traits"), keystone)
 
 
 # --- the Bare Metal API ---
 
 
-def metal(service, token, *request):
+def ask_baremetal(service, token, *request):
     """Return status and document of the response to a request of the Bare Metal API."""
     with owner_rules.calling(service.port, {"X-Auth-Token": token} if token else {}) as caller:
         return caller.ask(*request)
@@ -220,20 +220,22 @@ def metal(service, token, *request):
 
 def test_an_allocation_belongs_to_the_project_of_the_token(service, keystone):
     member, reader = keystone.token("member", "mine"), keystone.token("reader", "mine")
-    code, made = metal(service, member, "POST", "/v1/allocations", {"resource_class": "none"})
-    path = f"/v1/allocations/{made['uuid']}"
-    assert (code, made["owner"]) == (201, keystone.project_id("mine"))
-    assert metal(service, reader, "GET", path)[0] == 200
-    assert metal(service, reader, "DELETE", path)[0] == 403
-    assert metal(service, keystone.token("reader", "yours"), "GET", path)[0] == 404
-    assert metal(service, keystone.token("reader"), "GET", path)[0] == 403
-    assert metal(service, keystone.token("operator", "domain"), "GET", "/v1/allocations")[0] == 403
-    assert metal(service, keystone.token("robot", "system"), "GET", path)[0] == 200
-    assert metal(service, keystone.token("operator", "system"), "DELETE", path)[0] == 204
+    code, allocation = ask_baremetal(service, member, "POST", "/v1/allocations", {"resource_class": "none"})
+    path = f"/v1/allocations/{allocation['uuid']}"
+    assert (code, allocation["owner"]) == (201, keystone.project_id("mine"))
+    assert ask_baremetal(service, reader, "GET", path)[0] == 200
+    assert ask_baremetal(service, reader, "DELETE", path)[0] == 403
+    assert ask_baremetal(service, keystone.token("reader", "yours"), "GET", path)[0] == 404
+    assert ask_baremetal(service, keystone.token("reader"), "GET", path)[0] == 403
+    assert ask_baremetal(service, keystone.token("operator", "domain"), "GET", "/v1/allocations")[0] == 403
+    assert ask_baremetal(service, keystone.token("robot", "system"), "GET", path)[0] == 200
+    assert ask_baremetal(service, keystone.token("operator", "system"), "DELETE", path)[0] == 204
 
 
 def test_the_version_documents_of_the_bare_metal_api_need_no_token(service):
-    assert [metal(service, "", "GET", path)[0] for path in ("", "/", "/v1", "/v1/", "/v1/nodes")] == [200] * 4 + [401]
+    for path in ("", "/", "/v1", "/v1/"):
+        assert ask_baremetal(service, "", "GET", path)[0] == 200
+    assert ask_baremetal(service, "", "GET", "/v1/nodes")[0] == 401
 
 
 def test_an_access_rule_names_the_service_type_of_its_api(service, keystone):
@@ -247,7 +249,7 @@ def test_an_access_rule_names_the_service_type_of_its_api(service, keystone):
 # --- Keystone is unreachable ---
 
 
-def away(answer):
+def is_unavailable(answer):
     """Whether a response is a 503 in the form of other errors."""
     code, headers, body = answer
     assert code == 503
@@ -259,33 +261,33 @@ def away(answer):
     return True
 
 
-def soon_over(service, keystone):
+def token_about_to_expire(service, keystone):
     """Return a token that was valid when the service checked it, and expires soon."""
     token = keystone.token("operator", "mine")
     for seconds in (4, 40, 400):  # the last for a busy machine
-        short = keystone.with_expiry(token, seconds)
-        if status(service, short) == 200:
-            return short
-    raise AssertionError("the token is never good")
+        short_token = keystone.with_expiry(token, seconds)
+        if status(service, short_token) == 200:
+            return short_token
+    raise AssertionError("each token expires before the service has checked it")
 
 
 def test_known_tokens_are_valid_while_keystone_is_unreachable(service, keystone):
-    known, unknown = keystone.token("operator", "mine"), keystone.token("nova", "service")
-    assert status(service, known) == 200
-    short = soon_over(service, keystone)
+    known_token, unknown_token = keystone.token("operator", "mine"), keystone.token("nova", "service")
+    assert status(service, known_token) == 200
+    short_token = token_about_to_expire(service, keystone)
     keystone.stop()
     try:
-        while (code := status(service, short)) == 200:
+        while (code := status(service, short_token)) == 200:
             time.sleep(0.5)
-        assert code == 401, "a known token ends when it expires, not when it is forgotten, which would be 503"
-        assert status(service, known) == 200
-        assert away(ask(service, unknown))
-        assert away(ask(service, known, X_Service_Token=unknown))
-        assert refused(ask(service), keystone)
+        assert code == 401, "a cached token is refused once it expires; 503 would mean that it has left the cache"
+        assert status(service, known_token) == 200
+        assert is_unavailable(ask(service, unknown_token))
+        assert is_unavailable(ask(service, known_token, X_Service_Token=unknown_token))
+        assert is_401(ask(service), keystone)
         assert status(service, path="/") == 200
     finally:
         keystone.start()
-    assert status(service, unknown) == 200
+    assert status(service, unknown_token) == 200
 
 
 # --- a service in this process, with its own options ---
@@ -297,19 +299,21 @@ def whoami(req):
 
 
 @pytest.fixture
-def configured(access, tmp_path):
+def configure(access, tmp_path):
     """Return a function like `ask`, for a service with additional options, or with a configuration file."""
 
-    def begin(database=web.NO_DATABASE, text="", **reported):
-        lines = [f"{name} = {value}\n" for name, value in (access | reported).items()]
+    def begin(database=web.NO_DATABASE, text="", **settings):
+        lines = [f"{name} = {value}\n" for name, value in (access | settings).items()]
         path = tmp_path / "placement.conf"
         path.write_text(text or "[keystone_authtoken]\n" + "".join(lines))
         table = {"/": {"GET": whoami}, "/whoami": {"GET": whoami}}
         app = web.service(table, database, config_files=[str(path)], api__auth_strategy="keystone")
 
         def call(token="", path="/whoami", **headers):
-            sent = {"X-Auth-Token": token, "OpenStack-API-Version": "placement 1.39", **headers}
-            answer = web.ask(app, "GET", path, {name.replace("_", "-"): value for name, value in sent.items()})
+            request_headers = {"X-Auth-Token": token, "OpenStack-API-Version": "placement 1.39", **headers}
+            answer = web.ask(
+                app, "GET", path, {name.replace("_", "-"): value for name, value in request_headers.items()}
+            )
             return answer.status_int, answer.headers, answer.json
 
         return call
@@ -322,7 +326,7 @@ def configured(access, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "reported",
+    "settings",
     [
         {"password": "wrong"},
         {"region_name": "elsewhere"},
@@ -331,10 +335,10 @@ def configured(access, tmp_path):
     ids=["wrong password", "not in the catalog", "no server"],
 )
 def test_a_service_that_cannot_validate_tokens_returns_503_and_logs_the_reason(
-    backend, configured, keystone, caplog, reported
+    backend, configure, keystone, caplog, settings
 ):
-    ask_it = configured(**reported)
-    assert away(ask_it(keystone.token("operator", "mine")))
+    ask_it = configure(**settings)
+    assert is_unavailable(ask_it(keystone.token("operator", "mine")))
     assert ask_it(path="/")[0] == 200
     assert "No token can be validated" in caplog.text
     assert "Traceback" not in caplog.text
@@ -348,11 +352,11 @@ WRONG_ACCESS = [
 ]
 
 
-@pytest.mark.parametrize(("reported", "sentence", "_"), WRONG_ACCESS)
-def test_the_start_and_a_detailed_health_check_report_it_before_any_client(
-    backend, database, configured, keystone, caplog, reported, sentence, _
+@pytest.mark.parametrize(("settings", "sentence", "_"), WRONG_ACCESS)
+def test_the_start_and_a_detailed_health_check_report_a_failing_identity_service_before_any_client(
+    backend, database, configure, keystone, caplog, settings, sentence, _
 ):
-    ask_it = configured(database, **reported)
+    ask_it = configure(database, **settings)
     [error] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert error.startswith(f"No token can be validated: [keystone_authtoken]: {sentence} (")
     assert identity.PASSWORD not in error
@@ -361,30 +365,30 @@ def test_the_start_and_a_detailed_health_check_report_it_before_any_client(
     assert sentence in body["reasons"]
 
 
-def test_a_working_identity_service_is_not_reported(backend, database, configured, keystone, caplog):
-    ask_it = configured(database)
+def test_a_working_identity_service_is_not_reported(backend, database, configure, keystone, caplog):
+    ask_it = configure(database)
     assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
     _, _, body = ask_it(path="/healthcheck?detailed", Accept="application/json")
     assert body["reasons"][1:] == ["OK"]
     assert len(ask_it(path="/healthcheck", Accept="application/json")[2]["reasons"]) == 1
 
 
-def test_many_health_checks_ask_the_identity_service_once(backend, database, configured, keystone, caplog, monkeypatch):
+def test_many_health_checks_ask_the_identity_service_once(backend, database, configure, keystone, caplog, monkeypatch):
     monkeypatch.setattr(keystone_check, "time", Clock(1000.0))
-    ask_it = configured(database, password="wrong")
+    ask_it = configure(database, password="wrong")
     with caplog.at_level(logging.DEBUG, logger="keystoneauth"):
         for _ in range(5):
             assert ask_it(path="/healthcheck?detailed", Accept="application/json")[0] == 503
     assert caplog.text.count("Making authentication request to") == 1
 
 
-@pytest.mark.parametrize(("reported", "sentence", "code"), [({}, "", 0), *WRONG_ACCESS])
+@pytest.mark.parametrize(("settings", "sentence", "code"), [({}, "", 0), *WRONG_ACCESS])
 def test_the_upgrade_check_asks_the_identity_service(
-    backend, access, keystone, database_url, tmp_path, in_process, reported, sentence, code
+    backend, access, keystone, database_url, tmp_path, in_process, settings, sentence, code
 ):
     with opened(database_url) as database:
         made.sync(database.engine)
-    lines = [f"{name} = {value}\n" for name, value in (access | reported).items()]
+    lines = [f"{name} = {value}\n" for name, value in (access | settings).items()]
     path = tmp_path / "placement.conf"
     path.write_text(f"[placement_database]\nconnection = {database_url}\n[keystone_authtoken]\n{''.join(lines)}")
     ran = in_process(status_command, "--config-file", str(path), "upgrade", "check", "--json")
@@ -394,11 +398,11 @@ def test_the_upgrade_check_asks_the_identity_service(
     assert identity.PASSWORD not in ran.out + ran.err
 
 
-@pytest.mark.parametrize(("reported", "sentence", "code"), [({}, "", 0), *WRONG_ACCESS])
+@pytest.mark.parametrize(("settings", "sentence", "code"), [({}, "", 0), *WRONG_ACCESS])
 def test_the_doctor_asks_the_identity_service(
-    backend, access, keystone, database_url, tmp_path, in_process, reported, sentence, code
+    backend, access, keystone, database_url, tmp_path, in_process, settings, sentence, code
 ):
-    lines = [f"{name} = {value}\n" for name, value in (access | reported).items()]
+    lines = [f"{name} = {value}\n" for name, value in (access | settings).items()]
     path = tmp_path / "placement.conf"
     path.write_text(f"[placement_database]\nconnection = {database_url}\n[keystone_authtoken]\n{''.join(lines)}")
     ran = in_process(manage_command, "--config-file", str(path), "doctor", "--check", "keystone", "--json")
@@ -432,39 +436,39 @@ def memcached(tmp_path):
 
 # The client of memcached tests for eventlet, which Keystone installs.
 @pytest.mark.filterwarnings(r"ignore:\s*Eventlet is deprecated")
-@pytest.mark.parametrize("reported", [{}, {"memcache_security_strategy": "ENCRYPT", "memcache_secret_key": "x"}])
-def test_processes_share_validated_tokens(backend, configured, keystone, memcached, reported):
+@pytest.mark.parametrize("settings", [{}, {"memcache_security_strategy": "ENCRYPT", "memcache_secret_key": "x"}])
+def test_processes_share_validated_tokens(backend, configure, keystone, memcached, settings):
     token = keystone.token("operator", "mine")
-    asks, cannot = configured(memcached_servers=memcached, **reported), {"password": "wrong", **reported}
-    assert away(configured(memcached_servers=memcached, **cannot)(token))
-    assert asks(token)[0] == 200
-    assert configured(memcached_servers=memcached, **cannot)(token)[0] == 200
+    ask_it, wrong_settings = configure(memcached_servers=memcached, **settings), {"password": "wrong", **settings}
+    assert is_unavailable(configure(memcached_servers=memcached, **wrong_settings)(token))
+    assert ask_it(token)[0] == 200
+    assert configure(memcached_servers=memcached, **wrong_settings)(token)[0] == 200
 
 
 @pytest.mark.filterwarnings(r"ignore:\s*Eventlet is deprecated", "ignore::ResourceWarning")
-def test_the_service_works_without_memcached(backend, configured, keystone):
-    ask_it = configured(memcached_servers=f"127.0.0.1:{children.free_port()}")
+def test_the_service_works_without_memcached(backend, configure, keystone):
+    ask_it = configure(memcached_servers=f"127.0.0.1:{children.free_port()}")
     token = keystone.token("operator", "mine")
     assert [ask_it(token)[0] for _ in range(2)] == [200, 200]
 
 
-def test_the_log_contains_no_secret(backend, configured, keystone, caplog):
+def test_the_log_contains_no_secret(backend, configure, keystone, caplog):
     """Not even if all loggers write at DEBUG."""
-    good, other, bad = (keystone.token(user, "mine") for user in ("operator", "member", "reader"))
-    bad = keystone.with_expiry(bad, -60)
+    valid, other, expired = (keystone.token(user, "mine") for user in ("operator", "member", "reader"))
+    expired = keystone.with_expiry(expired, -60)
     with caplog.at_level(logging.DEBUG):
-        ask_it = configured(username="operator", project_name="mine")  # an administrator may validate tokens too
-        assert [ask_it(good)[0], ask_it(bad)[0], ask_it(good, X_Service_Token=other)[0]] == [200, 401, 401]
+        ask_it = configure(username="operator", project_name="mine")  # an administrator may validate tokens too
+        assert [ask_it(valid)[0], ask_it(expired)[0], ask_it(valid, X_Service_Token=other)[0]] == [200, 401, 401]
     assert "/v3/auth/tokens" in caplog.text
-    for secret in (identity.PASSWORD, good, bad, other):
+    for secret in (identity.PASSWORD, valid, expired, other):
         assert secret not in caplog.text
 
 
 # --- whole clients ---
 
 
-#: Commands of the pages for records that this Keystone already has: a user, a project, a service.
-TAKEN = re.compile(
+#: Commands of the pages for records that exist in this Keystone: a user, a project, a service.
+EXISTING = re.compile(
     r"(user create .* |--user |project create .* |--project |service create --name |endpoint create --region \S+ )"
     r"(?:placement|service)(?= |$)",
     re.MULTILINE,
@@ -472,7 +476,7 @@ TAKEN = re.compile(
 
 
 @pytest.mark.filterwarnings(r"ignore:\s*Eventlet is deprecated", "ignore::ResourceWarning")
-def test_the_commands_and_configurations_of_the_pages(service, keystone, configured, shell):
+def test_the_commands_and_configurations_of_the_pages_work(service, keystone, configure, shell):
     shell.variables |= {
         "OS_AUTH_URL": keystone.url,
         "OS_USERNAME": "admin",
@@ -481,7 +485,7 @@ def test_the_commands_and_configurations_of_the_pages(service, keystone, configu
         "OS_USER_DOMAIN_ID": "default",
         "OS_PROJECT_DOMAIN_ID": "default",
     }
-    here = {
+    replacements = {
         "https://placement.example.org": service.url,
         "http://placement.internal.example.org:8778": service.url,
         "RegionOne": identity.REGION,
@@ -489,7 +493,7 @@ def test_the_commands_and_configurations_of_the_pages(service, keystone, configu
     }
     for page in ("docs/keystone.rst", "docs/extensions/baremetal.rst"):
         for block in blocks_of(__file__, page, "shell"):
-            shell.run(TAKEN.sub(r"\1documented", block.text), here)
+            shell.run(EXISTING.sub(r"\1documented", block.text), replacements)
     access = {
         "https://identity.example.org": keystone.url,
         "https://identity.internal.example.org": keystone.url,
@@ -501,11 +505,11 @@ def test_the_commands_and_configurations_of_the_pages(service, keystone, configu
     }
     for page in ("docs/keystone.rst", "docs/configuration.rst"):
         (block,) = blocks_of(__file__, page, "ini")
-        text = functools.reduce(lambda text, each: text.replace(*each), access.items(), block.text)
-        assert configured(text=text)(keystone.token("operator", "mine"))[0] == 200
+        text = functools.reduce(lambda text, replacement: text.replace(*replacement), access.items(), block.text)
+        assert configure(text=text)(keystone.token("operator", "mine"))[0] == 200
 
 
-def test_the_openstack_command_with_a_password(service, keystone, openstack_command):
+def test_the_openstack_command_authenticates_with_a_password(service, keystone, openstack_command):
     def openstack(user, project, command):
         environment = {
             "OS_AUTH_URL": keystone.url,
@@ -518,10 +522,10 @@ def test_the_openstack_command_with_a_password(service, keystone, openstack_comm
         }
         return openstack_command(command.split(), **environment)
 
-    made = openstack("operator", "mine", "resource provider create host1 -f json")
-    assert made.returncode == 0, made.stderr
-    assert json.loads(made.stdout)["name"] == "host1"
-    host = json.loads(made.stdout)["uuid"]
+    created = openstack("operator", "mine", "resource provider create host1 -f json")
+    assert created.returncode == 0, created.stderr
+    assert json.loads(created.stdout)["name"] == "host1"
+    host = json.loads(created.stdout)["uuid"]
     usage = openstack("reader", "mine", f"resource usage show {keystone.project_id('mine')} -f json")
     assert (usage.returncode, json.loads(usage.stdout)) == (0, []), usage.stderr
     denied = openstack("reader", "mine", "resource provider list")
@@ -536,7 +540,7 @@ def test_the_openstack_command_with_a_password(service, keystone, openstack_comm
     listed = openstack(
         "operator", "mine", f"resource provider consumers --project {keystone.project_id('mine')} -f json"
     )
-    assert [each["consumer"] for each in json.loads(listed.stdout)] == [json.loads(claimed.stdout)[0]["consumer"]]
+    assert [row["consumer"] for row in json.loads(listed.stdout)] == [json.loads(claimed.stdout)[0]["consumer"]]
 
 
 def session_of(keystone, user, project):
@@ -552,10 +556,11 @@ def session_of(keystone, user, project):
     return keystoneauth1.session.Session(password)
 
 
-def test_the_client_with_a_session(service, keystone):
+def test_the_client_authenticates_with_a_session(service, keystone):
     [block] = blocks_of(__file__, "docs/client.rst", "python")
-    names, here = {}, {"https://identity.example.org/v3": keystone.url, "secret": identity.PASSWORD}
-    exec(functools.reduce(lambda text, each: text.replace(*each), here.items(), block.text), names)
+    names, replacements = {}, {"https://identity.example.org/v3": keystone.url, "secret": identity.PASSWORD}
+    text = functools.reduce(lambda text, replacement: text.replace(*replacement), replacements.items(), block.text)
+    exec(text, names)
     assert names["providers"] == ask(service, keystone.token("operator", "mine"))[2]["resource_providers"]
     names["client"].close()
 

@@ -1,4 +1,4 @@
-"""Queries and paths of all lengths at every web server: it responds to the complete request, or refuses it."""
+"""Every web server answers queries and paths of any length completely, or refuses them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ pytestmark = [
 ]
 SERVERS = ("uwsgi", "mod_wsgi", "mod_proxy_uwsgi", "haproxy", "embedded")
 #: The longest query that each sample forwards: [api]max_query_length.
-MOST = 28 * 1024
-LENGTHS = [1, 100, 4000, 8150, 8192, 16384, 20000, MOST - 1, MOST, MOST + 1, 29000, 30000, 32500, 32600, 32700]
+LIMIT = 28 * 1024
+LENGTHS = [1, 100, 4000, 8150, 8192, 16384, 20000, LIMIT - 1, LIMIT, LIMIT + 1, 29000, 30000, 32500, 32600, 32700]
 LENGTHS += [32715, 32716, 32717, 32768, 40000, 50000, 60000, 65000, 65300, 65500, 65535, 65536, 66000, 70000]
-#: Bytes of a query for which uWSGI closes the connection without a response: it leaves no space for headers, or exceeds
-#: the buffer.  Lengths between these fit no request, and are omitted.
-NO_ROOM = frozenset((*range(32500, 32716), *range(65001, 70001)))
+#: Lengths of a query, in bytes, for which uWSGI closes the connection without a response: the query leaves no space for
+#: the headers, or the request exceeds the buffer.  Between these, uWSGI omits the query, and the service returns 414.
+DROPPED_LENGTHS = frozenset((*range(32500, 32716), *range(65001, 70001)))
 NAMES = ["n" * length for length in range(1, 40)]
 AGGREGATE = str(uuid.UUID(int=1))
 HEADERS = b"HTTP/1.1\r\nHost: localhost\r\nX-Auth-Token: admin\r\n"
@@ -32,21 +32,21 @@ HEADERS += b"OpenStack-API-Version: placement 1.39\r\nConnection: close\r\n\r\n"
 
 
 @pytest.fixture(scope="module")
-def started(backend):
-    """Return a function that starts the service under a web server, once, with a provider of each name."""
-    url, known = backend.create_database(), {}
+def service_under(backend):
+    """Return a function that returns the service under a web server, started on first use, with a provider per name."""
+    url, services = backend.create_database(), {}
     with contextlib.ExitStack() as stack:
 
         def start(name):
-            if name not in known:
+            if name not in services:
                 if name == "embedded":
-                    begun = running.embedded(url)
+                    service_context = running.embedded(url)
                 elif name in ("mod_proxy_uwsgi", "haproxy"):
-                    begun = getattr(web_servers, name)(start("uwsgi"))
+                    service_context = getattr(web_servers, name)(start("uwsgi"))
                 else:
-                    begun = getattr(web_servers, name)(url, processes=1)
-                known[name] = stack.enter_context(begun)
-            return known[name]
+                    service_context = getattr(web_servers, name)(url, processes=1)
+                services[name] = stack.enter_context(service_context)
+            return services[name]
 
         with running.embedded(url) as service:
             storm = Storm(service.url)
@@ -59,8 +59,8 @@ def started(backend):
 def question(length):
     """Return a query of ``length`` bytes, and the name of the only provider that it matches."""
     for name in NAMES:
-        aggregates, rest = divmod(length - len(f"member_of=!in:{AGGREGATE}&name={name}"), len(AGGREGATE) + 1)
-        if aggregates >= 0 and not rest:
+        aggregates, remainder = divmod(length - len(f"member_of=!in:{AGGREGATE}&name={name}"), len(AGGREGATE) + 1)
+        if aggregates >= 0 and not remainder:
             return f"member_of=!in:{','.join([AGGREGATE] * (aggregates + 1))}&name={name}", name
     return "n" * length, None  # not a parameter
 
@@ -76,8 +76,8 @@ def test_a_query_is_answered_completely_or_refused(service, request):
         query, name = question(length)
         assert len(query) == length
         reply = get(service, f"/resource_providers?{query}")
-        if length > MOST:
-            assert reply.status == 414 or (drops and length in NO_ROOM and reply.status == 0), (length, reply)
+        if length > LIMIT:
+            assert reply.status == 414 or (drops and length in DROPPED_LENGTHS and reply.status == 0), (length, reply)
         elif name is None:
             assert reply.status == 400, (length, reply)
         else:
@@ -96,8 +96,8 @@ def test_a_path_is_not_found_or_refused(service, request):
 
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
 def test_the_longest_query_leaves_room_for_headers(service):
-    query, name = question(MOST)
-    more = "".join(f"X-Long-{each}: {'x' * 1000}\r\n" for each in range(6))
-    request = f"GET {service.prefix}/resource_providers?{query} HTTP/1.1\r\n{more}".encode()
+    query, name = question(LIMIT)
+    long_headers = "".join(f"X-Long-{number}: {'x' * 1000}\r\n" for number in range(6))
+    request = f"GET {service.prefix}/resource_providers?{query} HTTP/1.1\r\n{long_headers}".encode()
     reply = raw_requests.send(service.port, request + HEADERS.partition(b"\r\n")[2])
     assert [provider["name"] for provider in json.loads(reply.body)["resource_providers"]] == [name]

@@ -31,7 +31,7 @@ OPTIONS = {
     "oslo_middleware": {"enable_proxy_headers_parsing": True},
     "placement_database": {"max_threads": 0},  # no request is refused because of a delayed server
 }
-#: Headers that a client may not set about itself.
+#: Headers about the client's connection that haproxy must not accept from the client.
 FORGED = {
     "X-Forwarded-Proto": "https",
     "X-Forwarded-Host": "evil.example.org",
@@ -66,12 +66,6 @@ def mortal(database):
         yield service
 
 
-@contextlib.contextmanager
-def balanced(*services, **options):
-    with web_servers.haproxy(*services, **options) as proxy:
-        yield proxy
-
-
 def command(proxy, words, name="admin.sock"):
     """Return the output of a command on one of haproxy's sockets."""
     with socket.socket(socket.AF_UNIX) as admin:
@@ -87,7 +81,7 @@ def status(proxy, server):
     return row["status"], int(row["stot"])
 
 
-def is_asked_again(proxy, storm, before):
+def is_used_again(proxy, storm, before):
     """Send a request, which must succeed; return whether the second service has had more than ``before`` requests."""
     assert storm.ask("GET", "/resource_providers").status == 200
     return status(proxy, "controller2")[1] > before
@@ -108,7 +102,7 @@ def listens(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def located(connection, **headers):
+def location_of(connection, **headers):
     """Return the header Location of the response to a request for a trait."""
     with contextlib.closing(connection):
         connection.request(
@@ -134,36 +128,36 @@ def test_haproxy_accepts_the_sample(backend, tmp_path, secured):
 
 
 def test_links_do_not_follow_headers_of_clients(first):
-    with balanced(first) as proxy:
+    with web_servers.haproxy(first) as proxy:
         connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=children.PATIENCE)
-        assert located(connection, **FORGED) == f"http://127.0.0.1:{proxy.port}/traits/CUSTOM_LOCATED"
+        assert location_of(connection, **FORGED) == f"http://127.0.0.1:{proxy.port}/traits/CUSTOM_LOCATED"
 
 
 def test_with_tls_links_are_https(first, tmp_path):
-    authority, other = Authority(tmp_path), Authority(tmp_path, "other")
+    authority, other_authority = Authority(tmp_path), Authority(tmp_path, "other")
     port, file = children.free_port(), bundle(authority.issue("127.0.0.1"))
-    with balanced(first, secured=(port, file)):
+    with web_servers.haproxy(first, secured=(port, file)):
 
         def connection(authority):
             context = ssl.create_default_context(cafile=authority.certificate)
             return http.client.HTTPSConnection("127.0.0.1", port, timeout=children.PATIENCE, context=context)
 
         forged = {**FORGED, "X-Forwarded-Proto": "http"}
-        assert located(connection(authority), **forged) == f"https://127.0.0.1:{port}/traits/CUSTOM_LOCATED"
+        assert location_of(connection(authority), **forged) == f"https://127.0.0.1:{port}/traits/CUSTOM_LOCATED"
         with pytest.raises(ssl.SSLCertVerificationError):
-            located(connection(other))
+            location_of(connection(other_authority))
 
 
 def bundle(files):
-    """Return a file with a certificate and its key, the format of haproxy."""
+    """Return a file with a certificate and its key, as haproxy requires."""
     certificate, key = files
-    both = certificate.with_suffix(".both")
-    both.write_bytes(certificate.read_bytes() + key.read_bytes())
-    return both
+    combined = certificate.with_suffix(".both")
+    combined.write_bytes(certificate.read_bytes() + key.read_bytes())
+    return combined
 
 
 def test_a_reload_of_a_service_loses_no_request(first, second):
-    with balanced(first, second) as proxy:
+    with web_servers.haproxy(first, second) as proxy:
         storm = Storm(proxy.url)
         provider = storm.provider(VCPU=1_000_000)
         storm.history.clear()
@@ -176,13 +170,13 @@ def test_a_reload_of_a_service_loses_no_request(first, second):
             proxy.wait_until(lambda: not any(map(children.alive, before)))
             sent = len(storm.history)
             proxy.wait_until(lambda: len(storm.history) > sent + 10)
-    answered = statuses([event.answer for event in storm.history])
-    assert set(answered) == {200, 204}, answered
-    assert Storm(first.url).usage(provider) == answered[204]
+    counts = statuses([event.answer for event in storm.history])
+    assert set(counts) == {200, 204}, counts
+    assert Storm(first.url).usage(provider) == counts[204]
 
 
 def test_a_reload_of_haproxy_loses_no_request(first):
-    with balanced(first) as proxy:
+    with web_servers.haproxy(first) as proxy:
         storm = Storm(proxy.url)
         provider = storm.provider(VCPU=1_000_000)
         storm.history.clear()
@@ -195,12 +189,12 @@ def test_a_reload_of_haproxy_loses_no_request(first):
             proxy.wait_until(lambda: not any(map(children.alive, before)))
             sent = len(storm.history)
             proxy.wait_until(lambda: len(storm.history) > sent + 10)
-    answered = statuses([event.answer for event in storm.history])
-    assert set(answered) == {200, 204}, answered
+    counts = statuses([event.answer for event in storm.history])
+    assert set(counts) == {200, 204}, counts
 
 
 def test_killing_a_service_loses_only_the_requests_that_it_had_begun(first, mortal):
-    with balanced(first, mortal) as proxy:
+    with web_servers.haproxy(first, mortal) as proxy:
         storm = Storm(proxy.url)
         provider = storm.provider(VCPU=1_000_000)
         storm.history.clear()
@@ -218,7 +212,7 @@ def test_killing_a_service_loses_only_the_requests_that_it_had_begun(first, mort
 
 
 def test_the_log_names_requests_that_fail(mortal):
-    with balanced(mortal) as proxy:
+    with web_servers.haproxy(mortal) as proxy:
         storm = Storm(proxy.url)
         assert storm.ask("GET", "/traits").status == 200
         connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=children.PATIENCE)
@@ -234,7 +228,7 @@ def test_the_log_names_requests_that_fail(mortal):
 
 
 def test_a_service_that_does_not_respond_is_taken_out_until_it_does(first, second):
-    with balanced(first, second) as proxy, frozen(second):
+    with web_servers.haproxy(first, second) as proxy, frozen(second):
         proxy.wait_until(lambda: status(proxy, "controller2")[0] == "DOWN")
         before = status(proxy, "controller2")[1]
         storm = Storm(proxy.url)
@@ -242,7 +236,7 @@ def test_a_service_that_does_not_respond_is_taken_out_until_it_does(first, secon
         assert status(proxy, "controller2")[1] == before
         os.killpg(second.pid, signal.SIGCONT)
         proxy.wait_until(lambda: status(proxy, "controller2")[0] == "UP")
-        proxy.wait_until(lambda: is_asked_again(proxy, storm, before))
+        proxy.wait_until(lambda: is_used_again(proxy, storm, before))
 
 
 @contextlib.contextmanager
@@ -255,10 +249,10 @@ def frozen(service):
 
 
 def test_a_host_is_taken_out_by_hand(first, second):
-    """As described for upgrades in docs/deployment.rst: begun requests are answered, others go to another host."""
+    """As described for upgrades in docs/deployment.rst: the host gets no new requests until it is ready again."""
     if shutil.which("socat") is None:
         raise servers.Missing("socat is not installed: `make servers` installs it")
-    with balanced(first, second) as proxy:
+    with web_servers.haproxy(first, second) as proxy:
         storm = Storm(proxy.url)
         (block,) = blocks_of(__file__, "docs/deployment.rst")
         text = block.text.replace("controller1", "controller2").replace("/run/haproxy", str(proxy.directory))
@@ -269,4 +263,4 @@ def test_a_host_is_taken_out_by_hand(first, second):
         assert {storm.ask("GET", "/resource_providers").status for _ in range(10)} == {200}
         assert status(proxy, "controller2")[1] == before
         subprocess.run(["sh", "-c", ready], check=True, timeout=children.PATIENCE)
-        proxy.wait_until(lambda: is_asked_again(proxy, storm, before))
+        proxy.wait_until(lambda: is_used_again(proxy, storm, before))

@@ -23,7 +23,7 @@ from tests.load.storm import Call, Storm, claim, new, statuses
 ROUTE = "/allocations/{consumer_uuid}"
 
 
-class Shown:
+class MetricsPage:
     """The page of placement-metrics for a directory."""
 
     def __init__(self, directory: Path) -> None:
@@ -66,19 +66,19 @@ def directory():
 
 
 @pytest.fixture
-def shown(directory):
-    page = Shown(directory)
+def metrics_page(directory):
+    page = MetricsPage(directory)
     yield page
     page.child.stop()
 
 
-def counting(directory):
-    """Return the processes with their own files."""
+def process_ids(directory):
+    """Return the ids of the processes with their own files."""
     return {int(path.stem.rpartition("_")[2]) for path in directory.glob("counter_*.db") if "ended" not in path.name}
 
 
-def claiming(directory):
-    """Return the processes that have answered a claim."""
+def files_with_claims(directory):
+    """Return the files of the processes that have answered a claim."""
     return [path for path in directory.glob("histogram_*.db") if ROUTE.encode() in path.read_bytes()]
 
 
@@ -90,7 +90,7 @@ def claiming(directory):
         pytest.param(("--lazy-apps", "--enable-threads"), id="lazy", marks=pytest.mark.long),
     ],
 )
-def test_counts_of_workers_are_added_up_and_kept_after_their_end(database_url, directory, shown, flags):
+def test_counts_of_workers_are_added_up_and_kept_after_their_end(database_url, directory, metrics_page, flags):
     with running.uwsgi(
         database_url, processes=2, flags=flags, options={"metrics": {"directory": directory}}
     ) as service:
@@ -104,53 +104,53 @@ def test_counts_of_workers_are_added_up_and_kept_after_their_end(database_url, d
             nonlocal claims
             claims += 12
             answers.extend(storm.together(*(claim([provider]) for _ in range(12))))
-            return len(claiming(directory)) == 2
+            return len(files_with_claims(directory)) == 2
 
         service.wait_until(both_have_claimed)
         assert statuses(answers).keys() <= {204, 409}
-        placed = min(claims, 20)
-        assert shown.sum("claims_total", outcome="placed") == placed
-        assert shown.sum("claims_total", outcome="capacity_exceeded") == claims - placed
-        assert shown.sum("request_seconds_count", route=ROUTE, method="PUT") == claims
-        assert shown.sum("request_seconds_count", route=ROUTE, status="204") == placed
-        assert shown.sum("conflicts_total", cause="capacity_exceeded") == claims - placed
+        granted = min(claims, 20)
+        assert metrics_page.sum("claims_total", outcome="placed") == granted
+        assert metrics_page.sum("claims_total", outcome="capacity_exceeded") == claims - granted
+        assert metrics_page.sum("request_seconds_count", route=ROUTE, method="PUT") == claims
+        assert metrics_page.sum("request_seconds_count", route=ROUTE, status="204") == granted
+        assert metrics_page.sum("conflicts_total", cause="capacity_exceeded") == claims - granted
 
         searches = statuses(storm.together(*[Call("GET", "/allocation_candidates?resources=VCPU:1")] * 8))
         assert searches == {200: 8}
         # Several threads may share one refresh.
-        assert shown.sum("candidate_searches_total") == 8
-        assert 1 <= shown.sum("index_refresh_seconds_count") <= 8
-        assert shown.sum("index_providers") == 1
-        amounts = {name: shown.sum(name, resource_class="VCPU") for name in ("capacity", "used", "reserved")}
-        assert amounts == {"capacity": 20, "used": placed, "reserved": 0}
-        assert 1 <= shown.sum("index_reloads_total", cause="start") <= 2
+        assert metrics_page.sum("candidate_searches_total") == 8
+        assert 1 <= metrics_page.sum("index_refresh_seconds_count") <= 8
+        assert metrics_page.sum("index_providers") == 1
+        amounts = {name: metrics_page.sum(name, resource_class="VCPU") for name in ("capacity", "used", "reserved")}
+        assert amounts == {"capacity": 20, "used": granted, "reserved": 0}
+        assert 1 <= metrics_page.sum("index_reloads_total", cause="start") <= 2
 
         killed = service.kill_worker()
         service.wait_until(lambda: len(service.workers) == 2 and killed not in service.workers)
-        assert shown.sum("claims_total") == claims
-        assert killed not in counting(directory)
+        assert metrics_page.sum("claims_total") == claims
+        assert killed not in process_ids(directory)
         if "--lazy-apps" in flags:
             service.wait_until_loaded()
         assert not [*directory.glob(f"*_{killed}.db"), *directory.glob(f"{killed}.*")]
-        more = statuses(storm.together(*(Call("DELETE", f"/allocations/{new()}") for _ in range(5))))
-        assert more == {404: 5}
-        assert shown.sum("claims_total") == claims + 5
+        later_statuses = statuses(storm.together(*(Call("DELETE", f"/allocations/{new()}") for _ in range(5))))
+        assert later_statuses == {404: 5}
+        assert metrics_page.sum("claims_total") == claims + 5
 
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(urllib.request.Request(f"{service.url}/metrics", headers={"X-Auth-Token": "admin"}))
 
     # No process runs: no count is lost, the last amounts remain, and gauges of running processes are not exported.
-    assert shown.sum("used", resource_class="VCPU") == placed
-    assert shown.sum("claims_total") == claims + 5
-    assert shown.sum("request_seconds_bucket", route=ROUTE, method="PUT", le="+Inf") == claims
-    assert "placement_index_providers " not in shown.text()
-    assert not counting(directory)
-    kept = [f"{kind}_ended.db" for kind in ("counter", "gauge_mostrecent", "histogram")]
-    assert sorted(path.name for path in directory.iterdir()) == [*kept, "lock"]
+    assert metrics_page.sum("used", resource_class="VCPU") == granted
+    assert metrics_page.sum("claims_total") == claims + 5
+    assert metrics_page.sum("request_seconds_bucket", route=ROUTE, method="PUT", le="+Inf") == claims
+    assert "placement_index_providers " not in metrics_page.text()
+    assert not process_ids(directory)
+    files_of_ended = [f"{kind}_ended.db" for kind in ("counter", "gauge_mostrecent", "histogram")]
+    assert sorted(path.name for path in directory.iterdir()) == [*files_of_ended, "lock"]
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_the_history_and_its_readers_are_counted(database_url, directory, shown):
+def test_the_history_and_its_readers_are_counted(database_url, directory, metrics_page):
     options = {"metrics": {"directory": directory}, "history": {"max_waiting_requests": 1}}
     with running.embedded(database_url, options, module="tests.eager_maintenance") as service:
         storm = Storm(service.url)
@@ -159,57 +159,57 @@ def test_the_history_and_its_readers_are_counted(database_url, directory, shown)
         events = storm.ask("GET", "/v1/events?limit=1000").body["events"]
         assert len(events) > 2
         kinds = Counter(event["kind"] for event in events)
-        assert {kind: shown.sum("events_recorded_total", kind=kind) for kind in kinds} == kinds
-        assert shown.sum("events_recorded_total") == shown.sum("history_events") == len(events)
-        assert 0 < shown.sum("transactions_ordered_total") <= len(events)
-        assert shown.sum("transactions_unordered") == 0
-        assert 0 < shown.sum("history_oldest_seconds") < 600
-        assert shown.sum("events_pruned_total") == 0
+        assert {kind: metrics_page.sum("events_recorded_total", kind=kind) for kind in kinds} == kinds
+        assert metrics_page.sum("events_recorded_total") == metrics_page.sum("history_events") == len(events)
+        assert 0 < metrics_page.sum("transactions_ordered_total") <= len(events)
+        assert metrics_page.sum("transactions_unordered") == 0
+        assert 0 < metrics_page.sum("history_oldest_seconds") < 600
+        assert metrics_page.sum("events_pruned_total") == 0
 
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(storm.ask, "GET", "/v1/events?after=now&wait=60")
-            service.wait_until(lambda: shown.sum("waiting_requests") == 1)
+            service.wait_until(lambda: metrics_page.sum("waiting_requests") == 1)
             assert storm.ask("GET", "/v1/events?after=now&wait=60").body["events"] == []
-            assert shown.sum("waits_refused_total") == 1
+            assert metrics_page.sum("waits_refused_total") == 1
             assert statuses(storm.together(claim([provider]))) == {204: 1}
             assert waiting.result().body["events"]
-        service.wait_until(lambda: shown.sum("waiting_requests") == 0)
+        service.wait_until(lambda: metrics_page.sum("waiting_requests") == 0)
         # No waiting request orders events concurrently, so the maintenance after this claim counts all of them.
         assert statuses(storm.together(claim([provider]))) == {204: 1}
 
         assert storm.ask("GET", "/v1/events?after=7000000-0badcafe").status == 410
-        assert shown.sum("request_seconds_count", route="/v1/events", status="410") == 1
-        assert shown.sum("positions_lost_total") == 1
+        assert metrics_page.sum("request_seconds_count", route="/v1/events", status="410") == 1
+        assert metrics_page.sum("positions_lost_total") == 1
 
-        assert shown.sum("doctor_findings") == 0
+        assert metrics_page.sum("doctor_findings") == 0
         with contextlib.closing(sqlite3.connect(database_url.removeprefix("sqlite:///"))) as connection, connection:
             connection.execute("UPDATE inventories SET total = 1")
         assert storm.ask("GET", "/v1/doctor?check=over_commitment").status == 200
-        assert shown.sum("doctor_findings", check="over_commitment", severity="warning") == 1
+        assert metrics_page.sum("doctor_findings", check="over_commitment", severity="warning") == 1
     # The metrics of the database remain.
-    assert shown.sum("doctor_findings", check="over_commitment") == 1
-    assert shown.sum("history_events") == len(events) + 4
+    assert metrics_page.sum("doctor_findings", check="over_commitment") == 1
+    assert metrics_page.sum("history_events") == len(events) + 4
 
 
-def test_the_page_supports_both_formats_and_is_the_only_one(shown):
-    assert shown.text(accept="application/openmetrics-text; version=1.0.0").endswith("# EOF\n")
-    assert "# EOF" not in shown.text()
+def test_the_page_supports_both_formats_and_is_the_only_one(metrics_page):
+    assert metrics_page.text(accept="application/openmetrics-text; version=1.0.0").endswith("# EOF\n")
+    assert "# EOF" not in metrics_page.text()
     with pytest.raises(urllib.error.HTTPError, match="404"):
-        shown.text("/")
+        metrics_page.text("/")
     with pytest.raises(urllib.error.HTTPError, match="405"):
-        urllib.request.urlopen(f"http://127.0.0.1:{shown.port}/metrics", data=b"", timeout=children.PATIENCE)
+        urllib.request.urlopen(f"http://127.0.0.1:{metrics_page.port}/metrics", data=b"", timeout=children.PATIENCE)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "sentence"),
     [(["/dev/null/x"], "Not a directory"), (["{}", "--port", "{port}"], "Address already in use")],
 )
-def test_metrics_that_cannot_be_served_are_reported_in_one_line(shown, tmp_path, arguments, says):
-    reported = [argument.format(tmp_path, port=shown.port) for argument in arguments]
-    done = preloaded.service().run([sys.executable, "-m", "placement.cmd.metrics", *reported])
+def test_metrics_that_cannot_be_served_are_reported_in_one_line(metrics_page, tmp_path, arguments, sentence):
+    words = [argument.format(tmp_path, port=metrics_page.port) for argument in arguments]
+    done = preloaded.service().run([sys.executable, "-m", "placement.cmd.metrics", *words])
     assert done.returncode == 1
     assert done.stderr.startswith("placement-metrics: ")
-    assert says in done.stderr
+    assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
 

@@ -32,9 +32,9 @@ def openstack(service, openstack_command):
     identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
 
     def run(command, *, shows=True, refused=None, version=None):
-        said = ["--os-placement-api-version", version] if version else []
+        version_option = ["--os-placement-api-version", version] if version else []
         form = ["-f", "json"] if shows else []
-        done = openstack_command([*identity, *said, *command.split(), *form])
+        done = openstack_command([*identity, *version_option, *command.split(), *form])
         if refused is not None:
             assert (done.returncode, done.stderr.strip()) == (1, refused)
             return None
@@ -44,14 +44,14 @@ def openstack(service, openstack_command):
     return run
 
 
-def test_the_walk_of_an_operator(openstack):
+def test_the_commands_of_an_operator_work_at_the_default_version(openstack):
     """At the version that the client chooses by default, 1.29."""
     host = openstack("resource provider create host1")
     assert (host["name"], host["generation"], host["parent_provider_uuid"]) == ("host1", 0, None)
     uuid = host["uuid"]
     inventory = openstack(f"resource provider inventory set {uuid} --resource VCPU=8 --resource MEMORY_MB=16384")
-    assert {shown["resource_class"]: shown["total"] for shown in inventory} == {"VCPU": 8, "MEMORY_MB": 16384}
-    held = [
+    assert {row["resource_class"]: row["total"] for row in inventory} == {"VCPU": 8, "MEMORY_MB": 16384}
+    allocations = [
         {
             "resource_provider": uuid,
             "generation": 2,
@@ -61,10 +61,10 @@ def test_the_walk_of_an_operator(openstack):
         }
     ]
     claim = f"resource provider allocation set {CONSUMER} --allocation rp={uuid},VCPU=2,MEMORY_MB=4096"
-    assert openstack(f"{claim} --project-id demo --user-id alice") == held
-    assert openstack(f"resource provider allocation show {CONSUMER}") == held
-    used = openstack(f"resource provider usage show {uuid}")
-    assert {shown["resource_class"]: shown["usage"] for shown in used} == {"VCPU": 2, "MEMORY_MB": 4096}
+    assert openstack(f"{claim} --project-id demo --user-id alice") == allocations
+    assert openstack(f"resource provider allocation show {CONSUMER}") == allocations
+    usages = openstack(f"resource provider usage show {uuid}")
+    assert {row["resource_class"]: row["usage"] for row in usages} == {"VCPU": 2, "MEMORY_MB": 4096}
     openstack(
         f"resource provider delete {uuid}",
         shows=False,
@@ -76,16 +76,16 @@ def test_the_walk_of_an_operator(openstack):
     openstack(f"resource provider show {uuid}", refused=gone)
 
 
-def test_the_walk_at_the_latest_version(openstack):
-    def latest(command, **more):
-        return openstack(command, version="1.39", **more)
+def test_the_commands_of_an_operator_work_at_the_latest_version(openstack):
+    def latest(command, **options):
+        return openstack(command, version="1.39", **options)
 
     uuid = latest("resource provider create host2")["uuid"]
     latest("resource class create CUSTOM_FPGA", shows=False)
     latest("trait create CUSTOM_RACK_7", shows=False)
     latest(f"resource provider inventory set {uuid} --resource CUSTOM_FPGA=2")
     traits = latest(f"resource provider trait set {uuid} --trait CUSTOM_RACK_7 --trait HW_CPU_X86_AVX2")
-    assert {shown["name"] for shown in traits} == {"CUSTOM_RACK_7", "HW_CPU_X86_AVX2"}
+    assert {row["name"] for row in traits} == {"CUSTOM_RACK_7", "HW_CPU_X86_AVX2"}
     aggregates = latest(f"resource provider aggregate set {uuid} --aggregate {AGGREGATE} --generation 2")
     assert aggregates == [{"uuid": AGGREGATE}]
     owner = "--project-id demo --user-id alice --consumer-type INSTANCE"
@@ -95,15 +95,15 @@ def test_the_walk_at_the_latest_version(openstack):
         refused="Unable to allocate inventory: Unable to create allocation for 'CUSTOM_FPGA' on resource provider "
         f"'{uuid}'. The requested amount would exceed the capacity. (HTTP 409)",
     )
-    [held] = latest(f"{claim}2")
-    assert (held["resources"], held["consumer_type"]) == ({"CUSTOM_FPGA": 2}, "INSTANCE")
+    [allocation] = latest(f"{claim}2")
+    assert (allocation["resources"], allocation["consumer_type"]) == ({"CUSTOM_FPGA": 2}, "INSTANCE")
     in_use = "Error in delete resource class: Cannot delete resource class CUSTOM_FPGA. Class is in use in inventory."
     latest("resource class delete CUSTOM_FPGA", shows=False, refused=f"{in_use} (HTTP 409)")
 
 
 @pytest.mark.filterwarnings("ignore")  # warnings of the SDK itself
-def test_the_sdk(service):
-    """The calls of the proxy, each at the version that the SDK chooses."""
+def test_the_methods_of_the_sdk_work(service):
+    """The methods of the SDK's proxy, each at the version that the SDK chooses."""
     try:
         import openstack as sdk
     except ImportError:
@@ -119,14 +119,14 @@ def test_the_sdk(service):
 
         placement.create_resource_class(name="CUSTOM_OLD")
         placement.update_resource_class("CUSTOM_OLD", name="CUSTOM_NEW")  # a rename, which later versions lack
-        names = {shown.name for shown in placement.resource_classes()}
+        names = {resource.name for resource in placement.resource_classes()}
         assert "CUSTOM_NEW" in names
         assert "CUSTOM_OLD" not in names
         placement.delete_resource_class("CUSTOM_NEW", ignore_missing=False)
 
         assert placement.create_resource_provider_inventory(host, "VCPU", total=8).total == 8
         placement.update_resource_provider_inventory("VCPU", host, total=9, resource_provider_generation=1)
-        assert [shown.total for shown in placement.resource_provider_inventories(host)] == [9]
+        assert [resource.total for resource in placement.resource_provider_inventories(host)] == [9]
         with pytest.raises(sdk.exceptions.ConflictException) as refused:
             placement.update_resource_provider_inventory("VCPU", host, total=7, resource_provider_generation=1)
         assert "resource provider generation conflict" in refused.value.response.text
@@ -145,9 +145,9 @@ def test_the_sdk(service):
             consumer_type="INSTANCE",
             consumer_generation=None,
         )
-        held = placement.get_allocation(consumer)
-        assert (held.consumer_generation, held.allocations[host.id]["resources"]) == (1, {"VCPU": 2})
-        assert [shown.resources for shown in placement.resource_provider_allocations(host)] == [{"VCPU": 2}]
+        allocations = placement.get_allocation(consumer)
+        assert (allocations.consumer_generation, allocations.allocations[host.id]["resources"]) == (1, {"VCPU": 2})
+        assert [resource.resources for resource in placement.resource_provider_allocations(host)] == [{"VCPU": 2}]
         assert placement.fetch_resource_provider_usages(host).usages == {"VCPU": 2}
         [usage] = placement.usages(project_id="sdk")
         assert (usage.consumer_type, usage.consumer_count, usage.resources) == ("INSTANCE", 1, {"VCPU": 2})

@@ -59,7 +59,7 @@ def test_the_samples_are_copied_to_where_the_system_finds_them(shell):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_the_commands_of_an_installation(url, shell):
+def test_the_commands_of_an_installation_work(url, shell):
     sync, check = blocks_of(__file__, "docs/install.rst")
     (restored,) = blocks_of(__file__, "docs/backup.rst")
     shell.variables |= {"OS_PLACEMENT_DATABASE__CONNECTION": url, "OS_API__AUTH_STRATEGY": "noauth2"}
@@ -113,33 +113,33 @@ def test_the_log_is_as_shown(url):
     assert_like(json.loads(refused.replace(", ...}", "}")), record)
 
 
-def assert_like(shown, actual):
-    """Check that a document has the names shown, with values of their form."""
-    if isinstance(shown, dict):
-        assert shown.keys() <= actual.keys()
-        for name in shown:
-            assert_like(shown[name], actual[name])
-    elif isinstance(shown, str):
-        # A longer request is slow, which another block shows.
-        assert actual is None or shape(actual).startswith(shape(shown)) or " " not in shown, (shown, actual)
+def assert_like(expected, actual):
+    """Check that a document contains the fields of an example, with values of the same form."""
+    if isinstance(expected, dict):
+        assert expected.keys() <= actual.keys()
+        for name in expected:
+            assert_like(expected[name], actual[name])
+    elif isinstance(expected, str):
+        # The actual message may be longer: each request here is also slow, which another block shows.
+        assert actual is None or shape(actual).startswith(shape(expected)) or " " not in expected, (expected, actual)
     else:
-        assert type(shown) is type(actual)
+        assert type(expected) is type(actual)
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
 def test_the_serving_host_of_several_in_the_url_is_used(backend, url):
     (block,) = blocks_of(__file__, "docs/deployment.rst", "ini")
-    at = sa.make_url(url)
-    here = {
-        "user:secret@": f"{at.username}:{at.password}@",
-        "/placement?": f"/{at.database}?",
+    url_parts = sa.make_url(url)
+    replacements = {
+        "user:secret@": f"{url_parts.username}:{url_parts.password}@",
+        "/placement?": f"/{url_parts.database}?",
         "db1:5432": f"127.0.0.1:{children.free_port()}",
-        "db2:5432": f"127.0.0.1:{at.port}",
+        "db2:5432": f"127.0.0.1:{url_parts.port}",
     }
-    (named,) = re.findall("connection = (.*)", block.text)
-    for old, new_ in here.items():
-        assert old in named
-        named = named.replace(old, new_)
-    with opened(named) as database:
+    (connection,) = re.findall("connection = (.*)", block.text)
+    for old, new_ in replacements.items():
+        assert old in connection
+        connection = connection.replace(old, new_)
+    with opened(connection) as database:
         made.sync(database.engine)
         assert database.read(lambda db: db.execute(sa.text("SHOW transaction_read_only")).scalar()) == "off"

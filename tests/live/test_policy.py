@@ -17,7 +17,7 @@ pytestmark = [
 
 MINE, YOURS = "mine", "yours"
 
-# Roles as Keystone assigns them, with implied roles, and the table's name for a caller with them.
+#: Roles as Keystone assigns them, with implied roles; the project; and the kind of caller in the table.
 CALLERS = {
     "admin": ("admin,manager,member,reader", MINE, "admin"),
     "admin of another project": ("admin,manager,member,reader", YOURS, "admin"),
@@ -40,7 +40,7 @@ def legacy(request):
 
 @pytest.fixture(scope="module")
 def port(backend, legacy):
-    """The client of a service with noauth2, which accepts any roles."""
+    """The port of a service with noauth2, which accepts any roles."""
     url = backend.create_database()
     with running.embedded(url, {"oslo_policy": {"enforce_new_defaults": not legacy}}) as service:
         yield service.port
@@ -69,11 +69,11 @@ def test_the_root_is_open_to_all(port, headers):
 
 
 def test_the_table_lists_every_route_and_every_rule(backend):
-    served = {(method, path) for path, methods in routes.TABLE.items() for method in methods} - {("GET", "/")}
+    routes_ = {(method, path) for path, methods in routes.TABLE.items() for method in methods} - {("GET", "/")}
     assert {(operation.method, _template(operation.path)) for operation in permissions.OPERATIONS} == {
-        (method, re.sub("{.*?}", "{}", path)) for method, path in served
+        (method, re.sub("{.*?}", "{}", path)) for method, path in routes_
     }
-    assert len(permissions.OPERATIONS) == len(served)
+    assert len(permissions.OPERATIONS) == len(routes_)
     assert {operation.rule for operation in permissions.OPERATIONS} == {rule.name for rule in rules.RULES} - {
         "admin_api",
         "service_api",

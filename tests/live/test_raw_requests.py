@@ -53,13 +53,13 @@ ADMIN = b"X-Auth-Token: admin\r\nOpenStack-API-Version: placement 1.39\r\nConnec
 
 
 @pytest.fixture(scope="module")
-def started(backend):
-    """Return a function that returns the service under a web server, started on first use, and its log file."""
-    url, known = backend.create_database(), {}
+def service_under(backend):
+    """Return a function that starts the service under a web server on first use, and returns it with its log file."""
+    url, services = backend.create_database(), {}
     with contextlib.ExitStack() as stack:
 
         def start(name):
-            if name not in known:
+            if name not in services:
                 if name == "mod_proxy_uwsgi":
                     uwsgi, log = start("uwsgi")
                     service = stack.enter_context(web_servers.mod_proxy_uwsgi(uwsgi))
@@ -70,24 +70,24 @@ def started(backend):
                         "oslo_middleware": {"enable_proxy_headers_parsing": True},
                     }
                     if name == "embedded":
-                        begun = running.embedded(url, options)
+                        service_context = running.embedded(url, options)
                     else:
-                        begun = getattr(web_servers, name)(url, options, processes=1)
-                    service = stack.enter_context(begun)
-                known[name] = service, log
-            return known[name]
+                        service_context = getattr(web_servers, name)(url, options, processes=1)
+                    service = stack.enter_context(service_context)
+                services[name] = service, log
+            return services[name]
 
         yield start
     backend.drop_database(url)
 
 
-def mounted(service, request):
+def with_prefix(service, request):
     """Return the request with the prefix of the service."""
-    method, _, rest = request.partition(b" ")
-    return b"%s %s%s" % (method, service.prefix.encode(), rest)
+    method, _, target = request.partition(b" ")
+    return b"%s %s%s" % (method, service.prefix.encode(), target)
 
 
-def reported(log, start):
+def count_statuses(log, start):
     """Count the statuses in the lines of the log from an offset on."""
     lines = log.read_bytes()[start:].decode(errors="replace").splitlines()
     return Counter(match[1] for match in map(ANSWERED.search, lines) if match)
@@ -101,22 +101,22 @@ def status_of(document):
 def check(service, log, requests):
     """Return the responses; raise unless the log has one line for each response of the service, and no forged line."""
     before = len(log.read_bytes())
-    replies = [raw_requests.send(service.port, mounted(service, request)) for request in requests]
-    answered = [reply for reply in replies if "x-openstack-request-id" in reply.names]
+    replies = [raw_requests.send(service.port, with_prefix(service, request)) for request in requests]
+    responses_of_service = [reply for reply in replies if "x-openstack-request-id" in reply.names]
     # The response to a request without a version is a document without a head, as in HTTP/0.9.
     headless = [reply for reply in replies if not reply.status and reply.body.startswith(b"{")]
-    expected = Counter(str(reply.status) for reply in answered)
+    expected = Counter(str(reply.status) for reply in responses_of_service)
     expected += Counter(str(status_of(json.loads(reply.body))) for reply in headless)
-    children.until(lambda: expected <= reported(log, before))  # the response may arrive before the line
-    written = log.read_bytes()[before:]
-    assert not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]", written), written
-    lines = written.decode().splitlines()
+    children.until(lambda: expected <= count_statuses(log, before))  # the response may arrive before the line
+    content = log.read_bytes()[before:]
+    assert not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]", content), content
+    lines = content.decode().splitlines()
     assert all(map(LINE.fullmatch, lines)), [line for line in lines if not LINE.fullmatch(line)]
-    rest = reported(log, before) - expected
+    unexplained = count_statuses(log, before) - expected
     # Other lines belong to connections closed without a response.
     hung_up = [reply for reply in replies if not reply.status and reply not in headless]
-    assert {*rest} <= {"400"}
-    assert rest.total() <= len(hung_up)
+    assert {*unexplained} <= {"400"}
+    assert unexplained.total() <= len(hung_up)
     assert {reply.body[:9] for reply in hung_up} <= {b"", b"<!DOCTYPE"}  # Apache's response to what may be HTTP/0.9
     # The web server has a log, too.
     assert not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]|^2026-01-01", service.log.read_bytes(), re.MULTILINE)
@@ -138,12 +138,12 @@ def test_a_client_forges_no_line_and_no_header(service):
 def test_no_noise_forges_a_line_or_a_header(service):
     service, log = service
     chance = random.Random(service.port if LONG else 8)
-    requests = [mutated(chance, chance.choice(HOSTILE).replace(b"%s", ADMIN)) for _ in range(5000 if LONG else 150)]
+    requests = [mutate(chance, chance.choice(HOSTILE).replace(b"%s", ADMIN)) for _ in range(5000 if LONG else 150)]
     replies = check(service, log, requests)
     assert not [reply for reply in replies if reply.status >= 500 and reply.status not in (501, 505)]
 
 
-def mutated(chance, request):
+def mutate(chance, request):
     """Return the request with some bytes changed, added or removed, except the end of its head."""
     head = bytearray(request.removesuffix(b"\r\n\r\n"))
     for _ in range(chance.randint(1, 6)):

@@ -1,4 +1,4 @@
-"""The walks of README.rst print the output shown, with curl and ``openstack``; its service for production starts."""
+"""The walks of README.rst, with curl and ``openstack``, print the output shown, and its production service starts."""
 
 import contextlib
 import http.client
@@ -24,17 +24,17 @@ PROMPT = "    $ "
 
 @pytest.fixture
 def make(tmp_path):
-    """Run a block of ``make`` in a checkout with the service installed: a context manager that returns its URL."""
+    """Return a function that runs a ``make`` command of the page: a context manager that yields the service's URL."""
     transcripts.install_in_checkout(tmp_path)
 
     def run(command):
         (block,) = blocks_of(__file__, "README.rst", text=command)
-        begun, _, comment = block.text.strip().partition("#")
+        target, _, comment = block.text.strip().partition("#")
         port = children.free_port()
-        shown = f"{command} ARGS='--port 9000'"
-        assert begun.strip() == command
-        assert comment in ("", f" another port: {shown}\n", f" another port: {shown}")
-        return transcripts.run_make(shown.replace("9000", str(port)), tmp_path, port)
+        with_port = f"{command} ARGS='--port 9000'"
+        assert target.strip() == command
+        assert comment in ("", f" another port: {with_port}\n", f" another port: {with_port}")
+        return transcripts.run_make(with_port.replace("9000", str(port)), tmp_path, port)
 
     return run
 
@@ -46,7 +46,7 @@ def endpoint(make):
         yield url
 
 
-def test_the_demonstration_is_a_cloud_without_lasting_data(make, tmp_path):
+def test_the_demonstration_serves_a_cloud_and_keeps_no_data(make, tmp_path):
     with make("make demo") as url:
 
         def ask(path):
@@ -82,52 +82,52 @@ def steps(text):
     return pairs
 
 
-def test_the_first_walk_with_curl(endpoint):
-    """Assignments and the function are kept for later commands; ``...`` matches anything."""
-    before, count = [], 0
-    for command, shown in steps(section("send requests from another terminal", "docs/api <")):
+def test_the_first_walk_with_curl_prints_the_output_shown(endpoint):
+    """Each request runs after the assignments and the function shown before it; ``...`` matches anything."""
+    preamble, count = [], 0
+    for command, output in steps(section("send requests from another terminal", "docs/api <")):
         if not command.startswith("ask $") and not command.startswith(("ask -X", 'ask "')):
-            before.append(command.replace("http://127.0.0.1:8778", endpoint))
+            preamble.append(command.replace("http://127.0.0.1:8778", endpoint))
             continue
         count += 1
-        script = "\n".join([*before, command])
+        script = "\n".join([*preamble, command])
         done = subprocess.run(
             ["bash", "-euc", script], capture_output=True, text=True, timeout=children.PATIENCE, check=False
         )
         assert done.returncode == 0, f"{command}\n{done.stderr}"
-        expected = re.escape("".join(shown)).replace(re.escape("..."), ".*").replace(r"\ .*", ".*")
+        expected = re.escape("".join(output)).replace(re.escape("..."), ".*").replace(r"\ .*", ".*")
         assert re.fullmatch(expected, done.stdout.strip()), f"{command}\n{done.stdout}"
     assert count == 7
 
 
-def test_the_walk_with_the_openstack_client(endpoint):
+def test_the_walk_with_the_openstack_client_prints_the_output_shown(endpoint):
     walk(endpoint, section("With the OpenStack command-line client", "Whole machines"), commands=6)
 
 
-def test_the_walk_with_machines(endpoint):
+def test_the_walk_with_machines_prints_the_output_shown(endpoint):
     walk(endpoint, section("Whole machines", "Guarantees"), commands=11)
 
 
 def walk(endpoint, text, commands):
     openstack = shutil.which("openstack", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     assert openstack, "python-openstackclient and its plugins are in the extra named test"
-    walked = steps(text)
-    assert sum(command.startswith("openstack ") for command, _ in walked) == commands
+    pairs = steps(text)
+    assert sum(command.startswith("openstack ") for command, _ in pairs) == commands
     variables = dict(os.environ)
-    for command, shown in walked:
+    for command, output in pairs:
         if not command.startswith("openstack "):
             words = shlex.split(command.removeprefix("export "))
             variables |= dict(word.split("=", 1) for word in words)
             variables["OS_ENDPOINT"] = variables["OS_ENDPOINT"].replace("http://127.0.0.1:8778", endpoint)
             continue
-        argv = [openstack, *shlex.split(_expanded(command, variables))[1:]]
+        argv = [openstack, *shlex.split(_expand(command, variables))[1:]]
         done = preloaded.client().run([sys.executable, *argv], variables)
         assert done.returncode == 0, f"{command}\n{done.stderr}"
-        if shown:
-            assert [line.strip() for line in done.stdout.splitlines()] == shown, command
+        if output:
+            assert [line.strip() for line in done.stdout.splitlines()] == output, command
 
 
-def _expanded(command, variables):
+def _expand(command, variables):
     """Return the command with $HOST and $SERVER replaced."""
     for name in ("HOST", "SERVER"):
         command = command.replace(f"${name}", variables.get(name, ""))
@@ -138,8 +138,8 @@ def _expanded(command, variables):
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """The environment that the section creates, from files that pip finds in a checkout, without git."""
+def virtual_environment(tmp_path_factory):
+    """The virtual environment that the section creates, from a copy of the checkout's files without git."""
     install, *_ = blocks(section("In production", "Contributing\n="))
     files, home = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("opt") / "placement"
     for name in ("setup.cfg", "pyproject.toml", "README.rst", "LICENSE"):
@@ -148,25 +148,27 @@ def installed(tmp_path_factory):
         shutil.copytree(ROOT / name, files / name, ignore=shutil.ignore_patterns("__pycache__"))
     command = install.text.replace("/opt/placement", str(home))
     assert command.count(str(home)) == 3
-    [same] = blocks_of(__file__, "docs/install.rst")
-    assert same.text in install.text
+    [block_of_install] = blocks_of(__file__, "docs/install.rst")
+    assert block_of_install.text in install.text
     done = subprocess.run(
         ["bash", "-euc", command], cwd=files, env=clean_environment(), capture_output=True, text=True, timeout=900
     )
     if "Failed to establish a new connection" in done.stderr:
-        raise servers.Missing("no package index is reachable for pip, which installs the extra `production`")
+        raise servers.Missing("pip reaches no package index, from which it would install the service's requirements")
     assert done.returncode == 0, done.stdout + done.stderr
     return home
 
 
 def clean_environment():
-    """An environment that imports nothing from this checkout, and whose python3 is that of the tests."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "PYTHON", "VIRTUAL_ENV"))}
-    return kept | {"PATH": f"{Path(sys.executable).parent}:{kept['PATH']}"}
+    """Return an environment that imports nothing from this checkout, and whose python3 is the tests' own."""
+    variables = {
+        name: value for name, value in os.environ.items() if not name.startswith(("OS_", "PYTHON", "VIRTUAL_ENV"))
+    }
+    return variables | {"PATH": f"{Path(sys.executable).parent}:{variables['PATH']}"}
 
 
 @pytest.fixture
-def production(backend, installed, tmp_path):
+def production(backend, virtual_environment, tmp_path):
     """The service that the section starts, on another port and without an Identity service."""
     _, configuration, start = blocks(section("In production", "Contributing\n="))
     text = configuration.text.replace("https://identity.example.org", f"http://127.0.0.1:{children.free_port()}")
@@ -177,12 +179,12 @@ def production(backend, installed, tmp_path):
     (tmp_path / "placement.conf").write_text(text)
     sync, serve = start.text.replace("\\\n", "").splitlines()
     environment = clean_environment() | {"OS_PLACEMENT_CONFIG_DIR": str(tmp_path)}
-    environment["PATH"] = f"{installed}/bin:{environment['PATH']}"
+    environment["PATH"] = f"{virtual_environment}/bin:{environment['PATH']}"
     subprocess.run(["sh", "-c", sync], cwd=tmp_path, env=environment, timeout=300, check=True)
     port = children.free_port()
     program, *words = shlex.split(serve.replace("127.0.0.1:8778", f"127.0.0.1:{port}"))
     assert program == "uwsgi"
-    argv = [f"{installed}/bin/{program}", *words]
+    argv = [f"{virtual_environment}/bin/{program}", *words]
     with contextlib.contextmanager(running.run)(argv, port, tmp_path, environment=environment, cwd=tmp_path) as service:
         yield service
         service.kill()  # uWSGI may wait a minute for the threads of a new worker

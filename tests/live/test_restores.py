@@ -30,7 +30,7 @@ from tests.run_length import LONG
 pytestmark = pytest.mark.xdist_group("restores")
 OPTIONS = {"placement": {"index_verify_interval": 0}}
 #: Standard names that these tests do not otherwise use.
-LACKED_CLASS, LACKED_TRAIT = "FPGA", "HW_CPU_X86_AVX2"
+MISSING_CLASS, MISSING_TRAIT = "FPGA", "HW_CPU_X86_AVX2"
 WORKERS = 3
 FLAGS = ("--lazy-apps", "--enable-threads", "--threads", "4")
 IN_PLACE = "In place, with the service stopped"
@@ -39,8 +39,8 @@ TABLE = "--\n-- Table structure for table `"
 
 
 @pytest.fixture(scope="module")
-def place(backend):
-    """The URL of a database called "placement", with the schema and the standard rows of a first start."""
+def placement_url(backend):
+    """The URL of an empty database, which is called "placement" on a server."""
     if backend.kind == "sqlite":
         url = backend.create_database()
         yield url
@@ -61,8 +61,8 @@ def serving(database, other=None):
 
 
 @pytest.fixture(scope="module")
-def urls(place):
-    with serving(place) as served_urls:
+def urls(placement_url):
+    with serving(placement_url) as served_urls:
         yield served_urls
 
 
@@ -73,13 +73,13 @@ def workers(urls):
 
 
 @pytest.fixture
-def operator(place):
-    return backups.Operator(place)
+def operator(placement_url):
+    return backups.Operator(placement_url)
 
 
 @pytest.fixture
-def database(place):
-    with opened(place) as opened_database:
+def database(placement_url):
+    with opened(placement_url) as opened_database:
         yield opened_database
 
 
@@ -87,10 +87,10 @@ class Scenario:
     """The changes before and after a backup; each worker makes each kind of change once.
 
     Attributes:
-        gives_ids_again: Whether the database reuses ids of lost rows.
+        reuses_ids: Whether the database reuses ids of lost rows.
     """
 
-    gives_ids_again = True
+    reuses_ids = True
 
     def __init__(self, workers, database):
         self.workers, self.database = workers, database
@@ -105,8 +105,8 @@ class Scenario:
             assert worker.ask(*claim({provider: {"VCPU": 1}}, consumer=consumer)).status == 204
         self.before = self.responses_of(workers[0])
 
-    def go_on(self):
-        """Change everything after the backup, part by each worker, and wait until all indices have the changes."""
+    def change_after_backup(self):
+        """Change everything after the backup, each worker a part, and wait until all indices contain the changes."""
         self.late, self.late_consumers, self.lost_generations = [], [], []
         self.late_class, self.late_trait = name("LATE"), name("LATE")
         self.workers[0].ask("PUT", f"/resource_classes/{self.late_class}")
@@ -150,7 +150,7 @@ class Scenario:
             worker.get(f"/resource_providers/{self.changed[number]}/inventories")["inventories"]["VCPU"]["total"] == 8
         )
         assert worker.usage(self.changed[number]) == 1
-        # A generation of the lost state is refused, that of the backup is accepted.
+        # The lost generation is refused; the generation of the backup is accepted.
         assert worker.ask(*stock(self.changed[number], self.lost_generations[number], VCPU=9)).status == 409
         generation = worker.generation(self.changed[number])
         assert generation < self.lost_generations[number]
@@ -164,19 +164,19 @@ class Scenario:
         again_class, again_trait = name("AGAIN"), name("AGAIN")
         assert self.workers[0].ask("PUT", f"/resource_classes/{again_class}").status == 201
         assert self.workers[0].ask("PUT", f"/traits/{again_trait}").status == 201
-        again = []
+        providers = []
         for worker in self.workers:
             provider = worker.provider(**{again_class: 3})
             body = {"resource_provider_generation": 1, "traits": [again_trait]}
             assert worker.ask("PUT", f"/resource_providers/{provider}/traits", body).status == 200
-            again.append(provider)
-        if self.gives_ids_again:
-            assert {self._id(provider) for provider in again} == self.late_ids
+            providers.append(provider)
+        if self.reuses_ids:
+            assert {self._id(provider) for provider in providers} == self.late_ids
         for worker in self.workers:
             document = worker.get(f"/allocation_candidates?resources={again_class}:1&required={again_trait}")
-            assert {*document["provider_summaries"]} == {*again}
+            assert {*document["provider_summaries"]} == {*providers}
             document = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
-            assert not {*again} & {*document}
+            assert not {*providers} & {*document}
 
     def responses_of(self, worker):
         """Return the responses of a worker to reads of everything."""
@@ -197,11 +197,11 @@ class Scenario:
 
     def check_all_agree(self):
         """Check that each worker responds like a newly started service."""
-        fresh = placement(self.database)
+        new_service = placement(self.database)
         for worker in self.workers:
             responses = self.responses_of(worker)
             for path, body in responses.items():
-                assert body == sorted_through(fresh("GET", path).body), path
+                assert body == sorted_through(new_service("GET", path).body), path
 
 
 def sorted_through(body):
@@ -223,8 +223,8 @@ class Busy:
         self.steady, self.stop = steady, threading.Event()
         self.workers = [Storm(url) for url in urls]
         self.done = {id(worker): 0 for worker in self.workers}
-        works = (self.claims, self.searches)
-        self.threads = [threading.Thread(target=work, args=[worker]) for worker in self.workers for work in works]
+        loops = (self.claims, self.searches)
+        self.threads = [threading.Thread(target=work, args=[worker]) for worker in self.workers for work in loops]
 
     def claims(self, worker):
         while not self.stop.is_set():
@@ -244,7 +244,7 @@ class Busy:
         return self
 
     def wait(self, number):
-        """Wait until each worker has made ``more`` further claims."""
+        """Wait until each worker has made this number of further claims."""
         goals = {key: done + number for key, done in self.done.items()}
         while any(self.done[key] < goal for key, goal in goals.items()):
             assert all(thread.is_alive() for thread in self.threads)
@@ -256,20 +256,20 @@ class Busy:
             thread.join()
 
     def check(self):
-        """Check that no request failed otherwise, and no search read an incomplete database."""
+        """Check that each request had an allowed status, and that no search read an incomplete database."""
         events = [event for worker in self.workers for event in worker.history]
-        odd = [event for event in events if event.answer.status not in self.ALLOWED or event.answer == NONE]
-        assert odd == []
+        unexpected = [event for event in events if event.answer.status not in self.ALLOWED or event.answer == NONE]
+        assert unexpected == []
         searches = [event.answer for event in events if event.call.path.startswith("/allocation_candidates")]
         assert [answer for answer in searches if answer.status not in (200, 503)] == []
-        without = [answer for answer in searches if answer.status == 200 and not self._shows(answer)]
-        assert without == []
+        incomplete = [answer for answer in searches if answer.status == 200 and not self._shows(answer)]
+        assert incomplete == []
 
     def _shows(self, answer):
         return self.steady in answer.body["provider_summaries"]
 
 
-def restored(operator, kind):
+def restore(operator, kind):
     """Restore the backup; on a server, drop the replaced state."""
     operator.restore()
     if kind != "sqlite":
@@ -277,7 +277,7 @@ def restored(operator, kind):
 
 
 def check(scenario, first=0):
-    """Check that each worker serves the restored data, whatever the others have done before, and that all continue."""
+    """Check that each worker, beginning with ``first``, serves the restored data, and that all continue from there."""
     numbers = [*range(first, WORKERS), *range(first)]
     for number in numbers:
         assert scenario.responses_of(scenario.workers[number]) == scenario.before
@@ -291,8 +291,8 @@ def check(scenario, first=0):
 def test_each_worker_notices_a_restore_without_concurrent_requests(workers, database, operator, backend, first):
     scenario = Scenario(workers, database)
     operator.back_up()
-    scenario.go_on()
-    restored(operator, backend.kind)
+    scenario.change_after_backup()
+    restore(operator, backend.kind)
     check(scenario, first)
 
 
@@ -300,9 +300,9 @@ def test_each_worker_notices_a_restore_during_writes_of_all(workers, urls, datab
     scenario = Scenario(workers, database)
     with Busy(urls, scenario.steady) as busy:
         operator.back_up()
-        scenario.go_on()
+        scenario.change_after_backup()
         busy.wait(3)
-        restored(operator, backend.kind)
+        restore(operator, backend.kind)
         busy.wait(3)
         for number, worker in enumerate(workers):
             scenario.check(worker, number)
@@ -317,57 +317,59 @@ def test_each_worker_notices_a_newer_backup_restored_after_an_older_one(workers,
     older.back_up()
     scenario = Scenario(workers, database)
     newer.back_up()
-    scenario.go_on()
-    restored(older, backend.kind)
+    scenario.change_after_backup()
+    restore(older, backend.kind)
     for worker in workers:
         assert worker.ask("GET", f"/resource_providers/{scenario.steady}").status == 404
         summaries = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
         assert not {scenario.steady, *scenario.late} & {*summaries}
     workers[0].provider(VCPU=1)
-    restored(newer, backend.kind)
+    restore(newer, backend.kind)
     check(scenario)
 
 
 @pytest.mark.long
 def test_each_worker_notices_a_restore_after_further_writes_of_another(workers, database, operator, backend):
-    """The other worker continues the sequence numbers, beyond the last ones that the rest has read."""
+    """The other worker continues the sequence numbers, beyond the last ones that the remaining workers have read."""
     steady = workers[0].provider(VCPU=8)
     operator.back_up()
-    lost = {workers[0].provider(VCPU=8) for _ in range(3)}
+    lost_providers = {workers[0].provider(VCPU=8) for _ in range(3)}
     for worker in workers:
-        assert lost <= {*worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]}
-    restored(operator, backend.kind)
-    new_one = workers[0].provider(VCPU=8)
+        assert lost_providers <= {*worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]}
+    restore(operator, backend.kind)
+    new_provider = workers[0].provider(VCPU=8)
     for worker in reversed(workers):
         summaries = worker.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]
-        assert {*summaries} & {steady, new_one, *lost} == {steady, new_one}
+        assert {*summaries} & {steady, new_provider, *lost_providers} == {steady, new_provider}
 
 
 @pytest.mark.parametrize("first", range(WORKERS if LONG else 1))
 def test_standard_names_missing_from_a_backup_are_restored(workers, database, operator, backend, first):
     provider = workers[0].provider()
     with database.engine.begin() as connection:  # as in a backup of a version without them
-        connection.execute(sa.delete(resource_classes).where(resource_classes.c.name == LACKED_CLASS))
-        connection.execute(sa.delete(traits).where(traits.c.name == LACKED_TRAIT))
+        connection.execute(sa.delete(resource_classes).where(resource_classes.c.name == MISSING_CLASS))
+        connection.execute(sa.delete(traits).where(traits.c.name == MISSING_TRAIT))
     operator.back_up()
     for worker in workers:
-        response = worker.get(f"/allocation_candidates?resources={LACKED_CLASS}:1&required={LACKED_TRAIT}")
+        response = worker.get(f"/allocation_candidates?resources={MISSING_CLASS}:1&required={MISSING_TRAIT}")
         assert response["provider_summaries"] == {}
-    late = workers[0].provider(**{LACKED_CLASS: 1})
+    late_provider = workers[0].provider(**{MISSING_CLASS: 1})
     for worker in workers:
-        assert {*worker.get(f"/allocation_candidates?resources={LACKED_CLASS}:1")["provider_summaries"]} == {late}
-    restored(operator, backend.kind)
-    names = sa.select(resource_classes.c.name).where(resource_classes.c.name == LACKED_CLASS)
+        assert {*worker.get(f"/allocation_candidates?resources={MISSING_CLASS}:1")["provider_summaries"]} == {
+            late_provider
+        }
+    restore(operator, backend.kind)
+    names = sa.select(resource_classes.c.name).where(resource_classes.c.name == MISSING_CLASS)
     assert database.read(lambda db: db.execute(names).all()) == []
     for worker in (*workers[first:], *workers[:first]):
-        assert worker.get(f"/allocation_candidates?resources={LACKED_CLASS}:1")["provider_summaries"] == {}
-        assert worker.ask("GET", f"/traits/{LACKED_TRAIT}").status == 204
+        assert worker.get(f"/allocation_candidates?resources={MISSING_CLASS}:1")["provider_summaries"] == {}
+        assert worker.ask("GET", f"/traits/{MISSING_TRAIT}").status == 204
     assert database.read(lambda db: db.execute(names).all()) != []
-    assert workers[first].ask(*stock(provider, 0, **{LACKED_CLASS: 1})).status == 200
-    body = {"resource_provider_generation": 1, "traits": [LACKED_TRAIT]}
+    assert workers[first].ask(*stock(provider, 0, **{MISSING_CLASS: 1})).status == 200
+    body = {"resource_provider_generation": 1, "traits": [MISSING_TRAIT]}
     assert workers[first].ask("PUT", f"/resource_providers/{provider}/traits", body).status == 200
     for worker in workers:
-        response = worker.get(f"/allocation_candidates?resources={LACKED_CLASS}:1&required={LACKED_TRAIT}")
+        response = worker.get(f"/allocation_candidates?resources={MISSING_CLASS}:1&required={MISSING_TRAIT}")
         assert {*response["provider_summaries"]} == {provider}
     assert workers[0].ask("DELETE", f"/resource_providers/{provider}").status == 204
 
@@ -376,7 +378,7 @@ def test_standard_names_missing_from_a_backup_are_restored(workers, database, op
 def test_each_worker_notices_a_restore_in_place_without_client_requests(workers, database, operator):
     scenario = Scenario(workers, database)
     operator.back_up()
-    scenario.go_on()
+    scenario.change_after_backup()
     operator.run(IN_PLACE)
     check(scenario)
 
@@ -386,10 +388,10 @@ def test_each_worker_notices_a_restore_in_place_without_client_requests(workers,
 def test_data_read_during_a_restore_in_place_is_read_again_after_db_restored(
     workers, database, operator, in_process, monkeypatch
 ):
-    """And not before, as the page says: the feed was already complete, and has no newer rows."""
+    """It is not read again before, as the page says: the feed was already complete, and gets no newer rows."""
     scenario = Scenario(workers, database)
     operator.back_up()
-    scenario.go_on()
+    scenario.change_after_backup()
     dump = (operator.directory / "placement.sql").read_text()
     head, begin = dump.index(TABLE), dump.index(f"{TABLE}resource_classes`")
     for name_, text in (("first", dump[:begin]), ("last", dump[:head] + dump[begin:])):
@@ -415,12 +417,12 @@ def test_workers_at_each_node_of_galera_notice_a_restore_at_one(backend):
         with serving(first, second) as urls, opened(second) as database:
             operator, workers = backups.Operator(first), [Storm(url) for url in urls]
             scenario = Scenario(workers, database)
-            scenario.gives_ids_again = False  # each node has its own ids
+            scenario.reuses_ids = False  # each node has its own ids
             with Busy(urls, scenario.steady) as busy:
                 operator.back_up()
-                scenario.go_on()
+                scenario.change_after_backup()
                 busy.wait(3)
-                restored(operator, backend.kind)
+                restore(operator, backend.kind)
                 busy.wait(3)
                 for number, worker in enumerate(workers):
                     scenario.check(worker, number)
@@ -432,15 +434,15 @@ def test_workers_at_each_node_of_galera_notice_a_restore_at_one(backend):
 # --- to a point in time ---
 
 
-class Logging(servers.MariaDB):
+class MariaDBWithLog(servers.MariaDB):
     """A server with a binary log."""
 
     def _command(self):
         return [*super()._command(), "--server-id=1", "--log-bin=binlog", "--max-binlog-size=64K"]
 
 
-def after_a_second(server):
-    """Wait for the next second of the server's clock, and return it: a time after all changes so far."""
+def whole_second(server):
+    """Wait for a whole second of the server's clock, and return it: a time after all changes so far."""
     [[now]] = server._administer("SELECT now()")
     then = now.replace(microsecond=0) + datetime.timedelta(seconds=2)
     while server._administer("SELECT now()")[0][0] < then:
@@ -449,7 +451,7 @@ def after_a_second(server):
 
 
 @contextlib.contextmanager
-def served(server):
+def serving_placement(server):
     """Yield a database "placement" of a server: its workers, the database and its operator."""
     server._administer("CREATE DATABASE placement")
     url = server.url.set(database="placement").render_as_string(hide_password=False)
@@ -460,7 +462,7 @@ def served(server):
 @pytest.fixture
 def logging_server(backend):
     """A private MariaDB with a binary log."""
-    server = Logging(children.run_directory() / f"mariadb-{secrets.token_hex(4)}")
+    server = MariaDBWithLog(children.run_directory() / f"mariadb-{secrets.token_hex(4)}")
     server.start()
     yield server
     server.stop()
@@ -470,12 +472,12 @@ def logging_server(backend):
 @pytest.mark.long
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True, scope="session")
 def test_each_worker_notices_a_recovery_from_the_binary_log(logging_server):
-    with served(logging_server) as (workers, database, operator):
+    with serving_placement(logging_server) as (workers, database, operator):
         position = operator.run("MariaDB: backup with the position in the log")
         first, start = re.search(r"MASTER_LOG_FILE='(.+?)', MASTER_LOG_POS=(\d+)", position).groups()
         scenario = Scenario(workers, database)
-        stop = after_a_second(logging_server)
-        scenario.go_on()
+        stop = whole_second(logging_server)
+        scenario.change_after_backup()
         logs = [str(log) for log in sorted((logging_server.directory / "data").glob("binlog.0*")) if log.name >= first]
         assert len(logs) > 1
         operator.run("Load the backup beside the database")
@@ -488,7 +490,7 @@ def test_each_worker_notices_a_recovery_from_the_binary_log(logging_server):
 @pytest.mark.long
 @pytest.mark.parametrize("private_server", ["postgresql"], indirect=True)
 def test_each_worker_notices_a_recovery_from_the_write_ahead_log(private_server):
-    with served(private_server) as (workers, database, operator):
+    with serving_placement(private_server) as (workers, database, operator):
         data = private_server.directory / "data"
 
         def configure(section, stop=""):
@@ -497,29 +499,29 @@ def test_each_worker_notices_a_recovery_from_the_write_ahead_log(private_server)
                 file.write(lines.replace("/backup", str(operator.directory)).replace("STOP", stop))
 
         (operator.directory / "wal").mkdir()
-        belongs_to(private_server, operator.directory)
+        change_owner(private_server, operator.directory)
         private_server.stop()
         configure("PostgreSQL: backup of the server")
         private_server.start()
         operator.run("PostgreSQL: backup of the server")
         scenario = Scenario(workers, database)
-        scenario.gives_ids_again = False  # its log reserves the next 32 of a sequence
-        stop = after_a_second(private_server)
-        scenario.go_on()
+        scenario.reuses_ids = False  # its log reserves the next 32 of a sequence
+        stop = whole_second(private_server)
+        scenario.change_after_backup()
         private_server.stop()
         assert workers[0].ask("GET", "/resource_providers").status == 503
         shutil.rmtree(data)
         shutil.copytree(operator.directory / "base", data)
         (data / "recovery.signal").touch()
         configure("PostgreSQL: recovery", stop)
-        belongs_to(private_server, data)
+        change_owner(private_server, data)
         private_server.start()
         while private_server._administer("SELECT pg_is_in_recovery()") != [(False,)]:
             time.sleep(0.05)
         check(scenario)
 
 
-def belongs_to(server, directory):
+def change_owner(server, directory):
     """Make the user of the server the owner of a directory."""
     if server._identity:
         for path in (directory, *directory.rglob("*")):

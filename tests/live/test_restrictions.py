@@ -25,7 +25,7 @@ def _possible():
 
 
 def under(unit, argv):
-    """Return the command for a user other than root: as root SQLite calls chown()."""
+    """Return a command under the restrictions of a unit, as a user other than root: as root, SQLite calls chown()."""
     return [*web_servers.unprivileged(), sys.executable, "-m", "tests.restricted", str(UNITS / unit), *argv]
 
 
@@ -52,7 +52,7 @@ def test_memory_is_not_writable_and_executable():
 def restricted_uwsgi(database_url):
     """The service, started by etc/uwsgi/placement.ini, with metrics."""
     metrics = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
-    # Without a limit of threads: otherwise a busy machine, where a lock lasts for five seconds, refuses requests.
+    # With a limit of threads, requests are refused if the database is busy for five seconds, as on a slow machine.
     options = {"metrics": {"directory": metrics}, "placement_database": {"max_threads": 0}}
     argv, port, directory = web_servers.uwsgi_command(database_url, options)
     argv = under("placement.service", argv[argv.index(running.uwsgi_binary()) :])
@@ -60,7 +60,7 @@ def restricted_uwsgi(database_url):
 
 
 @pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True)
-def test_the_service_answers_reloads_and_stops(restricted_uwsgi):
+def test_the_service_responds_reloads_and_stops(restricted_uwsgi):
     service = restricted_uwsgi
     storm = Storm(service.url)
     service.wait_until_loaded()
@@ -78,14 +78,14 @@ def test_the_service_answers_reloads_and_stops(restricted_uwsgi):
     os.kill(service.pid, signal.SIGTERM)
     service.wait_until(lambda: "goodbye to uWSGI" in service.log.read_text())
     assert set(statuses([event.answer for event in storm.history])) == {200, 204}
-    assert "signal 31" not in service.log.read_text(), "uWSGI had to replace a worker: a call was refused"
+    assert "signal 31" not in service.log.read_text(), "uWSGI had to replace a worker: a system call was refused"
 
 
 def test_the_commands_run_with_every_driver(database_url, tmp_path):
-    with_drivers = [database_url]
+    urls = [database_url]
     if database_url.startswith("mysql"):
-        with_drivers.append(with_mysqlclient(database_url).render_as_string(hide_password=False))
-    for url in with_drivers:
+        urls.append(with_mysqlclient(database_url).render_as_string(hide_password=False))
+    for url in urls:
         (tmp_path / "placement.conf").write_text(f"[placement_database]\nconnection = {url}\n")
         environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(tmp_path)}
         run = {"cwd": web_servers.package_root(), "env": environment, "timeout": 300}

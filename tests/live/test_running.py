@@ -7,7 +7,7 @@ import pytest
 from tests import children, running
 
 
-def answers(service):
+def responds(service):
     with urllib.request.urlopen(f"{service.url}/", timeout=children.PATIENCE) as reply:
         return reply.status == 200
 
@@ -25,7 +25,7 @@ def test_uwsgi_replaces_a_killed_worker(database_url):
         killed = service.kill_worker()
         service.wait_until(lambda: len(service.workers) == 2 and killed not in service.workers)
         service.wait_until_loaded()
-        assert answers(service)
+        assert responds(service)
         workers += service.workers
     wait_until_gone(workers)
 
@@ -43,7 +43,7 @@ def test_uwsgi_stops_even_while_it_replaces_a_worker(database_url):
 def test_placement_serve_is_one_process(database_url):
     with running.embedded(database_url) as service:
         (worker,) = service.workers
-        assert answers(service)
+        assert responds(service)
     wait_until_gone([worker])
 
 

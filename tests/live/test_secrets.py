@@ -21,7 +21,7 @@ from placement import deploy
 from placement.db.connect import connect
 from tests import children, preloaded, web
 
-#: A program that serves a request with the given headers, a search and a claim, and ends.
+#: A program that serves three requests with the given headers, and prints the statuses of the responses.
 SERVE = """
 import json, sys
 from placement.wsgi.api import application
@@ -40,15 +40,15 @@ def secret(description):
     return f"{description}-{secrets.token_hex(12)}"
 
 
-def served(directory, options, headers):
-    """Return the responses, and all output."""
+def serve(directory, options, headers):
+    """Return the statuses of the responses, and the log."""
     # All loggers at DEBUG, except stevedore: oslo.log cannot write entry points as JSON.
     options.setdefault("DEFAULT", {}).update(debug=True, default_log_levels="stevedore=INFO", use_stderr=True)
     options["placement_database"].update(sync_on_startup=True, connection_debug=100)
-    reported = configparser.RawConfigParser()
-    reported.read_dict(options)
+    parser = configparser.RawConfigParser()
+    parser.read_dict(options)
     with (directory / "placement.conf").open("w") as file:
-        reported.write(file)
+        parser.write(file)
     headers |= {"OpenStack-API-Version": "placement 1.39", "Content-Type": "application/json"}
     done = preloaded.service().run(
         [sys.executable, "-c", SERVE, json.dumps(headers)], {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
@@ -57,16 +57,16 @@ def served(directory, options, headers):
     return done.stdout.split(), done.stderr
 
 
-def hidden(text, *kept):
+def check_hidden(text, *values):
     """Fail if the text contains one of the secrets, plain or encoded for Basic authentication."""
-    for each in kept:
-        assert each not in text
+    for value in values:
+        assert value not in text
     for word in text.replace('"', " ").replace("'", " ").split():
         try:
             decoded = base64.b64decode(word, validate=True).decode()
         except ValueError:
             continue
-        assert not any(each in decoded for each in kept), word
+        assert not any(value in decoded for value in values), word
 
 
 def basic(user, password):
@@ -74,10 +74,10 @@ def basic(user, password):
 
 
 @pytest.mark.parametrize("use_json", [True, False], ids=["json", "text"])
-def test_tokens_and_passwords_with_keystone(tmp_path, use_json):
+def test_tokens_and_passwords_are_not_logged_with_keystone(tmp_path, use_json):
     """The Identity service is unreachable, in which case the middleware logs most."""
     token, service_token, password, other = map(secret, ["token", "service", "password", "basic"])
-    statuses, written = served(
+    statuses, output = serve(
         tmp_path,
         {
             "DEFAULT": {"use_json": use_json},
@@ -94,18 +94,18 @@ def test_tokens_and_passwords_with_keystone(tmp_path, use_json):
         {"X-Auth-Token": token, "X-Service-Token": service_token, "Authorization": basic("user", other)},
     )
     assert statuses == ["503"] * 3
-    assert "placement_database.connection " in written  # all options are logged, and all that happens
-    assert "Starting request" in written
-    hidden(written, token, service_token, password, other)
+    assert "placement_database.connection " in output  # all options and all events are logged
+    assert "Starting request" in output
+    check_hidden(output, token, service_token, password, other)
 
 
 @pytest.mark.parametrize("use_json", [True, False], ids=["json", "text"])
-def test_passwords_with_http_basic(tmp_path, use_json):
+def test_passwords_are_not_logged_with_http_basic(tmp_path, use_json):
     password, wrong = secret("password"), secret("wrong")
     digest = bcrypt.hashpw(password.encode(), bcrypt.gensalt(4)).decode()
     (tmp_path / "htpasswd").write_text(f"user:{digest}\n")
     for given_password, expected in [(password, ["200", "200", "400"]), (wrong, ["401"] * 3)]:
-        statuses, written = served(
+        statuses, output = serve(
             tmp_path,
             {
                 "DEFAULT": {"use_json": use_json},
@@ -116,10 +116,10 @@ def test_passwords_with_http_basic(tmp_path, use_json):
             {"Authorization": basic("user", given_password)},
         )
         assert statuses == expected
-        assert "http_basic_auth_user_file" in written
-        hidden(written, given_password, digest)
+        assert "http_basic_auth_user_file" in output
+        check_hidden(output, given_password, digest)
         if use_json and given_password == password:
-            lines = [json.loads(line) for line in written.splitlines() if line.startswith("{")]
+            lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
             [claim] = [line for line in lines if line["extra"].get("method") == "PUT"]
             assert claim["context"]["user"] == "user"
             assert claim["extra"]["failure"] == "InvalidBody"
@@ -128,10 +128,10 @@ def test_passwords_with_http_basic(tmp_path, use_json):
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("right", [True, False], ids=["right", "wrong"])
-def test_the_password_of_the_database(database_url, tmp_path, right):
+def test_the_password_of_the_database_is_not_logged(database_url, tmp_path, right):
     url = sa.make_url(database_url)
     if right:
-        statuses, written = served(
+        statuses, output = serve(
             tmp_path,
             {
                 "DEFAULT": {"use_json": True},
@@ -141,13 +141,13 @@ def test_the_password_of_the_database(database_url, tmp_path, right):
             {"X-Auth-Token": "admin"},
         )
         assert statuses == ["200", "200", "400"]
-        assert "SELECT" in written
-        hidden(written, url.password)
+        assert "SELECT" in output
+        check_hidden(output, url.password)
         return
     wrong = secret("wrong")
     connection = url.set(password=wrong).render_as_string(hide_password=False)
     conf = web.configuration(placement_database__connection=connection, placement_database__max_retries=0)
-    with pytest.raises(Exception) as raised:  # noqa: PT011 - whatever the driver makes of it
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - each driver raises its own exception
         deploy.loadapp(conf)
     assert wrong not in str(raised.value)
 
@@ -173,7 +173,7 @@ def test_a_truncated_password_is_reported(password):
     assert "write @ as %40" in complaint(f"mysql+pymysql://u:{password}@h/d")
 
 
-def test_additions_to_the_url_may_contain_a_secret(caplog):
+def test_a_secret_in_the_parameters_added_to_the_url_is_not_logged(caplog):
     logger = log.getLogger(__name__)
     conf = web.configuration(placement_database__connection_parameters="password=zq7zq")
     caplog.set_level(logging.DEBUG)

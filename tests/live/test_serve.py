@@ -30,13 +30,13 @@ ADMIN = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
 
 @pytest.fixture
 def environment():
-    """Return an environment without configuration of the service."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
-    return {**kept, "PYTHONPATH": os.getcwd()}
+    """The environment variables, except those that configure the service."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+    return {**variables, "PYTHONPATH": os.getcwd()}
 
 
 @contextlib.contextmanager
-def served(directory, environment, *arguments, end=signal.SIGTERM):
+def serving(directory, environment, *arguments, end=signal.SIGTERM):
     """Yield the greeting of a service that runs in the directory, and a connection to it."""
     port = children.free_port()
     (directory / "log").unlink(missing_ok=True)
@@ -62,9 +62,9 @@ def ask(connection, method, path, body=None):
     return reply.status, json.loads(reply.read() or "null")
 
 
-def refused(environment, *arguments, **more):
+def refusal(environment, *arguments, **variables):
     """Return the one line that a service prints if it does not start."""
-    done = preloaded.service().run([*SERVE, *arguments], {**environment, **more})
+    done = preloaded.service().run([*SERVE, *arguments], {**environment, **variables})
     assert done.returncode == 1, done.stderr
     line = done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr, done.stderr
@@ -74,7 +74,7 @@ def refused(environment, *arguments, **more):
 
 
 def test_the_suggested_command_works(tmp_path, environment):
-    with served(tmp_path, environment) as (greeting, connection):
+    with serving(tmp_path, environment) as (greeting, connection):
         line = re.search("curl .*", greeting).group()
         words = shlex.split(line)
         headers = dict(words[at + 1].split(": ") for at, word in enumerate(words) if word == "-H")
@@ -86,7 +86,7 @@ def test_the_suggested_command_works(tmp_path, environment):
 
 
 def test_the_suggested_query_works(tmp_path, environment):
-    with served(tmp_path, environment) as (greeting, _):
+    with serving(tmp_path, environment) as (greeting, _):
         question = re.search("in this directory, try:\n\n  .*placement-ask (.*)", greeting).group(1)
         done = preloaded.service().run(
             [sys.executable, "-m", "placement.extensions.terminal.main", question], environment, tmp_path
@@ -107,7 +107,7 @@ def test_a_command_is_suggested_in_the_form_that_the_shell_finds(tmp_path, monke
 
 
 def test_the_bare_metal_api_is_served_to_clients_without_a_token(tmp_path, environment):
-    with served(tmp_path, environment) as (greeting, connection):
+    with serving(tmp_path, environment) as (greeting, connection):
         endpoint = re.search("--os-endpoint (.*?) baremetal", greeting).group(1)
         assert endpoint == f"http://127.0.0.1:{connection.port}/baremetal"
         connection.request("GET", "/baremetal/v1/drivers", headers={"X-OpenStack-Ironic-API-Version": "latest"})
@@ -117,14 +117,14 @@ def test_the_bare_metal_api_is_served_to_clients_without_a_token(tmp_path, envir
 
 
 def test_the_bare_metal_api_can_be_disabled(tmp_path, environment):
-    with served(tmp_path, {**environment, "OS_BAREMETAL__ENABLED": "false"}) as (greeting, connection):
+    with serving(tmp_path, {**environment, "OS_BAREMETAL__ENABLED": "false"}) as (greeting, connection):
         assert "/baremetal" not in greeting
         assert ask(connection, "GET", "/baremetal/v1")[0] == 404
 
 
 def test_the_console_is_at_the_address_in_the_greeting_and_can_be_disabled(tmp_path, environment):
     browser = {"Accept": "text/html,*/*;q=0.8"}
-    with served(tmp_path, environment) as (greeting, connection):
+    with serving(tmp_path, environment) as (greeting, connection):
         address = re.search("Open the console in a browser: (.*)", greeting).group(1)
         assert address == f"http://127.0.0.1:{connection.port}/console/"
         connection.request("GET", "/", headers=browser)
@@ -132,7 +132,7 @@ def test_the_console_is_at_the_address_in_the_greeting_and_can_be_disabled(tmp_p
         assert (reply.status, reply.headers["Location"], reply.read()) == (302, address, b"")
         connection.request("GET", "/console/", headers=browser)
         assert b"<h1>Overview</h1>" in connection.getresponse().read()
-    with served(tmp_path, {**environment, "OS_CONSOLE__ENABLED": "false"}) as (greeting, connection):
+    with serving(tmp_path, {**environment, "OS_CONSOLE__ENABLED": "false"}) as (greeting, connection):
         assert "The console" not in greeting
         assert ask(connection, "GET", "/console/")[0] == 404
         connection.request("GET", "/", headers=browser)
@@ -141,17 +141,17 @@ def test_the_console_is_at_the_address_in_the_greeting_and_can_be_disabled(tmp_p
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
 def test_data_survives_a_restart(tmp_path, environment, end):
-    with served(tmp_path, environment, end=end) as (_, connection):
+    with serving(tmp_path, environment, end=end) as (_, connection):
         assert ask(connection, "POST", "/resource_providers", {"name": "cn1"})[0] == 200
     log = (tmp_path / "log").read_text()
     assert "Traceback" not in log
-    with served(tmp_path, environment) as (_, connection):
+    with serving(tmp_path, environment) as (_, connection):
         _, body = ask(connection, "GET", "/resource_providers")
     assert [provider["name"] for provider in body["resource_providers"]] == ["cn1"]
     assert (tmp_path / "var" / "placement.sqlite").exists()
 
 
-def test_a_signal_ends_it_cleanly(tmp_path, environment):
+def test_a_signal_stops_the_service_cleanly(tmp_path, environment):
     service = subprocess.Popen(
         [*SERVE, "--port", "0"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
@@ -162,8 +162,8 @@ def test_a_signal_ends_it_cleanly(tmp_path, environment):
         assert service.wait(children.PATIENCE) == 0
 
 
-def test_connections_are_kept(tmp_path, environment):
-    with served(tmp_path, environment) as (_, connection):
+def test_a_connection_serves_several_requests(tmp_path, environment):
+    with serving(tmp_path, environment) as (_, connection):
         assert ask(connection, "GET", "/resource_providers")[0] == 200
         first = connection.sock
         assert first is not None
@@ -171,23 +171,23 @@ def test_connections_are_kept(tmp_path, environment):
         assert connection.sock is first
 
 
-def test_a_port_in_use(environment):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
+def test_a_port_in_use_is_reported(environment):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
         assert (
-            refused(environment, "--port", port) == f"Port {port} of 127.0.0.1 is in use: choose another with --port."
+            refusal(environment, "--port", port) == f"Port {port} of 127.0.0.1 is in use: choose another with --port."
         )
 
 
 def test_the_database_file_is_readable_by_its_user_only(tmp_path, environment):
     """During writes there are three files: SQLite gives the journals the permissions of the database file."""
-    with served(tmp_path, environment) as (_, connection):
+    with serving(tmp_path, environment) as (_, connection):
         assert ask(connection, "POST", "/resource_providers", {"name": "cn1"})[0] == 200
         files = list((tmp_path / "var").glob("placement.sqlite*"))
         assert len(files) == 3
         assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     (tmp_path / "var" / "placement.sqlite").chmod(0o640)
-    with served(tmp_path, environment):
+    with serving(tmp_path, environment):
         assert stat.S_IMODE((tmp_path / "var" / "placement.sqlite").stat().st_mode) == 0o640
 
 
@@ -200,7 +200,7 @@ def test_the_database_file_is_readable_by_its_user_only(tmp_path, environment):
         (["--threads", "0"], "argument --threads: 0 is out of range: at least 1"),
     ],
 )
-def test_numbers_out_of_range(capsys, words, sentence):
+def test_numbers_out_of_range_are_refused(capsys, words, sentence):
     with pytest.raises(SystemExit) as end:
         serve.main(words)
     assert end.value.code == 2
@@ -212,8 +212,8 @@ def test_numbers_out_of_range(capsys, words, sentence):
 
 
 def test_noauth2_is_for_loopback_only(tmp_path, environment):
-    assert "--insecure-noauth2-on-any-address" in refused(environment, "--host", "0.0.0.0", "--port", "0")
-    with served(tmp_path, environment, "--host", "0.0.0.0", "--insecure-noauth2-on-any-address") as (_, connection):
+    assert "--insecure-noauth2-on-any-address" in refusal(environment, "--host", "0.0.0.0", "--port", "0")
+    with serving(tmp_path, environment, "--host", "0.0.0.0", "--insecure-noauth2-on-any-address") as (_, connection):
         assert ask(connection, "GET", "/resource_providers")[0] == 200
 
 
@@ -243,48 +243,48 @@ def test_a_web_page_cannot_reach_it_by_a_name_that_resolves_to_it(tmp_path, envi
         "localhost.": 200,
         "[::1]": 200,
     }
-    with served(tmp_path, environment) as (_, connection):
+    with serving(tmp_path, environment) as (_, connection):
         for host, status in hosts.items():
             connection.request("GET", "/traits", headers={**ADMIN, "Host": f"{host}:{connection.port}"})
             reply = connection.getresponse()
             reply.read()
             assert reply.status == status, host
-    with served(tmp_path, environment, "--insecure-noauth2-on-any-address") as (_, connection):
+    with serving(tmp_path, environment, "--insecure-noauth2-on-any-address") as (_, connection):
         connection.request("GET", "/traits", headers={**ADMIN, "Host": "placement.example.org"})
         assert connection.getresponse().status == 200
 
 
 def test_bodies_above_the_limit_are_not_buffered(tmp_path, environment):
     """This needs no credentials: the server reads a body before it calls the service."""
-    with served(tmp_path, environment) as (_, connection):
+    with serving(tmp_path, environment) as (_, connection):
         head = b"POST /resource_providers HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         with socket.create_connection(("127.0.0.1", connection.port), timeout=children.PATIENCE) as client:
             client.sendall(head + b"Content-Length: 100000000\r\n\r\n" + b" " * 1000)
             assert client.recv(100).startswith(b"HTTP/1.1 413 ")
 
 
-def test_an_unreachable_database(environment):
+def test_an_unreachable_database_is_reported(environment):
     port = children.free_port()
     for url in (f"mysql+pymysql://u:secret@127.0.0.1:{port}/p", f"postgresql+psycopg://u:secret@127.0.0.1:{port}/p"):
-        line = refused(environment, "--port", "0", "--database", url)
+        line = refusal(environment, "--port", "0", "--database", url)
         assert "does not answer" in line or "not reach" in line or "cannot" in line.lower()
         assert "secret" not in line
 
 
-def test_a_database_that_is_not_a_url(environment):
-    assert "connection" in refused(environment, "--port", "0", "--database", "var/placement")
+def test_a_database_that_is_not_a_url_is_refused(environment):
+    assert "connection" in refusal(environment, "--port", "0", "--database", "var/placement")
 
 
-def test_a_database_without_schema_or_with_an_older_one(environment, database_url):
+def test_a_database_without_schema_or_with_an_older_one_is_refused(environment, database_url):
     server = not database_url.startswith("sqlite")
-    named = {"OS_PLACEMENT_DATABASE__CONNECTION": database_url, "OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "false"}
-    assert "placement-manage db sync" in refused(environment, "--port", "0", **named)
+    variables = {"OS_PLACEMENT_DATABASE__CONNECTION": database_url, "OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "false"}
+    assert "placement-manage db sync" in refusal(environment, "--port", "0", **variables)
     if server:
-        assert "placement-manage db sync" in refused(environment, "--port", "0", "--database", database_url)
+        assert "placement-manage db sync" in refusal(environment, "--port", "0", "--database", database_url)
     with opened(database_url) as database:
         made.sync(database.engine)
         schema.stamp(database.engine, "a082b8bb98d0")
-    line = refused(environment, "--port", "0", **named)
+    line = refusal(environment, "--port", "0", **variables)
     assert "a082b8bb98d0" in line
     assert "placement-manage db sync" in line
 
@@ -297,21 +297,21 @@ def test_a_database_without_schema_or_with_an_older_one(environment, database_ur
         ("placement_database", "max_retries", "-2"),
     ],
 )
-def test_an_unknown_option_value(tmp_path, environment, section, option, value):
+def test_an_invalid_option_value_is_reported(tmp_path, environment, section, option, value):
     settings = {"api": {"auth_strategy": "noauth2"}, "placement_database": {"connection": f"sqlite:///{tmp_path}/p"}}
     settings.setdefault(section, {})[option] = value
     lines = [
-        f"[{group}]\n" + "".join(f"{name} = {said}\n" for name, said in reported.items())
-        for group, reported in settings.items()
+        f"[{group}]\n" + "".join(f"{name} = {setting}\n" for name, setting in options.items())
+        for group, options in settings.items()
     ]
     (tmp_path / "placement.conf").write_text("".join(lines))
-    line = refused(environment, "--port", "0", "--config-file", str(tmp_path / "placement.conf"))
+    line = refusal(environment, "--port", "0", "--config-file", str(tmp_path / "placement.conf"))
     assert option in line
     assert "placement.conf" in line
 
 
-def test_a_missing_configuration(tmp_path, environment):
-    assert str(tmp_path) in refused(environment, "--port", "0", "--config-file", str(tmp_path / "placement.conf"))
+def test_a_missing_configuration_is_reported(tmp_path, environment):
+    assert str(tmp_path) in refusal(environment, "--port", "0", "--config-file", str(tmp_path / "placement.conf"))
 
 
 def test_a_configuration_replaces_the_built_in_one(tmp_path, environment):
@@ -319,10 +319,10 @@ def test_a_configuration_replaces_the_built_in_one(tmp_path, environment):
     (tmp_path / "placement.conf").write_text(
         f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlite:///{tmp_path}/p\n"
     )
-    assert "placement-manage db sync" in refused(environment, "--port", "0", OS_PLACEMENT_CONFIG_DIR=str(tmp_path))
-    line = refused(environment, "--database", "sqlite:///x", "--config-file", str(tmp_path / "placement.conf"))
+    assert "placement-manage db sync" in refusal(environment, "--port", "0", OS_PLACEMENT_CONFIG_DIR=str(tmp_path))
+    line = refusal(environment, "--database", "sqlite:///x", "--config-file", str(tmp_path / "placement.conf"))
     assert "--database" in line
-    with served(
+    with serving(
         tmp_path, {**environment, "OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true"}, "--config-dir", str(tmp_path)
     ) as (
         greeting,
@@ -333,26 +333,26 @@ def test_a_configuration_replaces_the_built_in_one(tmp_path, environment):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_password_is_not_shown(database_url):
+def test_the_greeting_does_not_show_the_password(database_url):
     with running.embedded(database_url) as service:
         greeting = service.log.read_text()
     assert sa.make_url(database_url).password not in greeting
     assert "***" in greeting
 
 
-def test_the_greeting_has_the_full_path_of_the_file(tmp_path, environment):
+def test_the_greeting_shows_the_full_path_of_the_file(tmp_path, environment):
     """The path in sqlite:///var/placement.sqlite is not /var/placement.sqlite."""
-    with served(tmp_path, environment) as (greeting, _):
+    with serving(tmp_path, environment) as (greeting, _):
         assert f" in {tmp_path}/var/placement.sqlite\n" in greeting
 
 
-def test_the_greeting_has_the_address_in_the_form_of_urls_and_no_query(tmp_path, environment):
+def test_the_greeting_shows_an_ipv6_address_as_in_urls_and_no_query(tmp_path, environment):
     """A query may contain a password, too."""
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
         pytest.skip("no IPv6 here")
-    with served(tmp_path, environment, "--host", "::1", "--database", "sqlite:///p?timeout=7") as (greeting, _):
+    with serving(tmp_path, environment, "--host", "::1", "--database", "sqlite:///p?timeout=7") as (greeting, _):
         assert "http://[::1]:" in greeting
         assert "timeout" not in greeting
 
@@ -367,7 +367,7 @@ def test_proxy_headers_are_evaluated_if_configured(tmp_path, environment):
         "[api]\nauth_strategy = noauth2\n[oslo_middleware]\nenable_proxy_headers_parsing = true\n"
         f"[placement_database]\nconnection = sqlite:///{tmp_path}/p\nsync_on_startup = true\n"
     )
-    with served(tmp_path, environment, "--config-dir", str(tmp_path)) as (_, connection):
+    with serving(tmp_path, environment, "--config-dir", str(tmp_path)) as (_, connection):
         sent = {"Content-Type": "application/json", "X-Forwarded-Proto": "https", "X-Forwarded-Prefix": "/placement"}
         connection.request("POST", "/resource_providers", '{"name": "n"}', {**ADMIN, **sent})
         location = connection.getresponse().headers["Location"]
@@ -380,29 +380,28 @@ def test_no_token_is_suggested_if_tokens_are_validated(tmp_path, environment):
         f"[keystone_authtoken]\nauth_type = password\nauth_url = {closed.URL}/\n"
         f"[placement_database]\nconnection = sqlite:///{tmp_path}/p\nsync_on_startup = true\n"
     )
-    with served(tmp_path, environment, "--config-dir", str(tmp_path)) as (greeting, connection):
+    with serving(tmp_path, environment, "--config-dir", str(tmp_path)) as (greeting, connection):
         assert "Placement serves" in greeting
         assert "curl" not in greeting
         connection.request("GET", "/resource_providers", headers={"X-Auth-Token": "admin"})
         assert connection.getresponse().status in (401, 503)
 
 
-def test_a_file_has_the_address_while_it_runs(tmp_path, environment):
+def test_a_file_contains_the_address_while_the_service_runs(tmp_path, environment):
     address = tmp_path / package.ADDRESS_FILE
-    with served(tmp_path, environment) as (_, first):
+    with serving(tmp_path, environment) as (_, first):
         assert address.read_text() == f"http://127.0.0.1:{first.port}\n"
-        address.write_text("http://another\n")
-    # Another service of the directory has started in the meantime.
+        address.write_text("http://another\n")  # like another service that has started in this directory
     assert address.read_text() == "http://another\n"
-    with served(tmp_path, environment):
+    with serving(tmp_path, environment):
         pass
     assert not address.exists()
 
 
 def test_the_demonstration_has_its_own_database(environment, tmp_path):
-    assert "cannot be combined with a database or a configuration" in refused(
+    assert "cannot be combined with a database or a configuration" in refusal(
         environment, "--demo", "--database", "sqlite://"
     )
-    assert "cannot be combined with a database or a configuration" in refused(
+    assert "cannot be combined with a database or a configuration" in refusal(
         environment, "--demo", "--config-dir", str(tmp_path)
     )

@@ -39,7 +39,7 @@ def proxy(uwsgi, request):
 
 @contextlib.contextmanager
 def dripping(port, begin, drop):
-    """Yield clients that have sent a prefix, and continue with a byte each half second."""
+    """Run clients that send the beginning of a request, and then a byte every half second, until the block ends."""
     done = threading.Event()
     with contextlib.ExitStack() as stack:
         clients = [
@@ -73,9 +73,9 @@ def test_slow_clients_do_not_delay_others(proxy, begin, drop, request):
     if "haproxy" in request.node.name:
         begin = begin.replace(b"/placement/", b"/", 1)
     elif TOKEN in begin:
-        pytest.skip("Apache passes on a body as it comes: it protects from clients without a token")
-    question = f"GET {proxy.prefix}/resource_providers HTTP/1.1\r\n".encode()
-    question += b"Host: a\r\nX-Auth-Token: admin\r\nConnection: close\r\n\r\n"
+        pytest.skip("Apache forwards a body as it arrives: it protects only from clients without a token")
+    fast_request = f"GET {proxy.prefix}/resource_providers HTTP/1.1\r\n".encode()
+    fast_request += b"Host: a\r\nX-Auth-Token: admin\r\nConnection: close\r\n\r\n"
     with dripping(proxy.port, begin, drop):
         # Without the proxy each request waits until the slow clients give up, which they never do.
-        assert [raw_requests.send(proxy.port, question).status for _ in range(5)] == [200] * 5
+        assert [raw_requests.send(proxy.port, fast_request).status for _ in range(5)] == [200] * 5

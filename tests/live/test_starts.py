@@ -16,8 +16,8 @@ pytestmark = pytest.mark.xdist_group("web servers")
 GIVES_UP, GOES_ON = "OOPS ! failed loading app", ("Respawned uWSGI worker", "WSGI app 0 ")
 
 
-def refused(url, options):
-    """Return the line with the reason, once uWSGI has exited by itself."""
+def reason_of_refusal(url, options):
+    """Start uWSGI, wait until it has exited by itself, and return the log line with the reason."""
     argv, _, directory = web_servers.uwsgi_command(url, options)
     environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
     service = children.Child(argv, directory / "log", signal.SIGTERM, env=environment)
@@ -39,7 +39,7 @@ def refused(url, options):
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 def test_uwsgi_exits_if_the_password_of_the_database_is_wrong(database_url):
     wrong = sa.make_url(database_url).set(password="mistaken").render_as_string(hide_password=False)
-    line = refused(wrong, {"placement_database": {"connection": wrong, "max_retries": 0}})
+    line = reason_of_refusal(wrong, {"placement_database": {"connection": wrong, "max_retries": 0}})
     assert "denied" in line
     assert "mistaken" not in line
 
@@ -47,11 +47,11 @@ def test_uwsgi_exits_if_the_password_of_the_database_is_wrong(database_url):
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_uwsgi_exits_if_the_database_has_no_schema(database_url):
     settings = {"placement_database": {"connection": database_url, "sync_on_startup": False}}
-    assert "placement-manage db sync" in refused(database_url, settings)
+    assert "placement-manage db sync" in reason_of_refusal(database_url, settings)
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_uwsgi_exits_if_the_policy_is_invalid(database_url):
-    policy = children.run_directory() / "policy-that-is-none.yaml"
+    policy = children.run_directory() / "invalid-policy.yaml"
     policy.write_text('"placement:traits:list": "role:admin\n')
-    assert "policy" in refused(database_url, {"oslo_policy": {"policy_file": policy}})
+    assert "policy" in reason_of_refusal(database_url, {"oslo_policy": {"policy_file": policy}})

@@ -22,12 +22,12 @@ pytestmark = [
     pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
     pytest.mark.xdist_group("web servers"),
 ]
-#: The first line of a request in the log; a request that waits in the socket has none.
 OPTIONS = {
     "DEFAULT": {"debug": True, "default_log_levels": "alembic=WARN"},
-    # Otherwise a claim is refused if a busy machine holds the lock of the test for more than five seconds.
+    # With a limit, further claims are refused once the test has held its lock for five seconds, on a busy machine.
     "placement_database": {"max_threads": 0},
 }
+#: The first line of a request in the log; a request that still waits in the socket has not logged it.
 BEGUN = "Starting request: "
 #: Workers of the sample as tests start it, and threads of each.
 WORKERS = 2
@@ -56,7 +56,7 @@ def threads(process):
     return len(os.listdir(f"/proc/{process}/task"))
 
 
-def is_to_end(process):
+def has_pending_sigterm(process):
     """Whether SIGTERM was sent to a process that has not received it yet."""
     with contextlib.suppress(OSError):  # it has ended
         pending = re.search(r"^ShdPnd:\t(\w+)$", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)[1]
@@ -88,7 +88,7 @@ MOMENTS = ["(asap)", "spawned uWSGI worker 1 ", "spawned uWSGI worker 2 ", "WSGI
 @pytest.mark.parametrize(
     ("moment", "send"),
     [
-        # In a short run each moment is tested with one of the two, in turn.
+        # A short run tests each message with only one of the two functions, alternately.
         pytest.param(
             text, send, id=f"{text.strip()}-{send.__name__}", marks=[pytest.mark.long] if (at + to) % 2 else []
         )
@@ -96,7 +96,7 @@ MOMENTS = ["(asap)", "spawned uWSGI worker 1 ", "spawned uWSGI worker 2 ", "WSGI
         for to, send in enumerate((os.kill, os.killpg))
     ],
 )
-def test_a_stop_during_the_start_ends_it(database_url, moment, send):
+def test_a_stop_during_the_start_ends_the_server(database_url, moment, send):
     """uWSGI alone would ignore SIGTERM until its workers run, and then wait for one that never finishes loading."""
     argv, _, directory = web_servers.uwsgi_command(database_url, OPTIONS)
     log, environment = directory / "log", {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
@@ -114,17 +114,17 @@ def test_a_stop_under_load_completes_the_requests_that_have_begun(uwsgi, databas
     service = uwsgi()
     storm = Storm(service.url)
     provider = storm.provider(VCPU=1_000_000)
-    begun = service.log.read_text().count(BEGUN)
+    begun_before = service.log.read_text().count(BEGUN)
     storm.history.clear()
     claims = [lambda: storm.ask(*claim([provider]))] * WORKERS * THREADS
     clients = threading.Thread(target=storm.together, args=claims)
-    with contextlib.closing(sqlite3.connect(Path(database_url.removeprefix("sqlite:///")))) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with contextlib.closing(sqlite3.connect(Path(database_url.removeprefix("sqlite:///")))) as writer:
+        writer.execute("BEGIN IMMEDIATE")
         clients.start()
-        service.wait_until(lambda: service.log.read_text().count(BEGUN) == begun + len(claims))
+        service.wait_until(lambda: service.log.read_text().count(BEGUN) == begun_before + len(claims))
         os.killpg(service.pid, signal.SIGTERM)
-        service.wait_until(lambda: not any(map(is_to_end, [service.pid, *service.workers])))
-        other.rollback()
+        service.wait_until(lambda: not any(map(has_pending_sigterm, [service.pid, *service.workers])))
+        writer.rollback()
     until(lambda: not children.alive(service.pid))
     clients.join()
     assert HANGS not in service.log.read_text()

@@ -32,21 +32,21 @@ LATER = {"OTEL_BSP_SCHEDULE_DELAY": str(24 * 3600 * 1000)}
 SERVERS = {
     "placement-serve": lambda url, environment: running.embedded(url, environment=environment),
     "uwsgi, lazy": lambda url, environment: web_servers.uwsgi(url, environment=environment),
-    "uwsgi, forked": lambda url, environment: forked(url, environment),
+    "uwsgi, forked": lambda url, environment: forked_uwsgi(url, environment),
     "mod_wsgi": lambda url, environment: web_servers.mod_wsgi(url, environment=environment),
 }
-#: Apache kills a process that has not ended after three seconds.
+#: The servers that wait until a process has sent its spans; Apache kills it after three seconds.
 PATIENT = [name for name in SERVERS if name != "mod_wsgi"]
 #: Threads of a worker of the sample.
 THREADS = int(
     re.search(r"^threads = (\d+)$", (web_servers.SAMPLES / "uwsgi" / "placement.ini").read_text(), re.MULTILINE)[1]
 )
-#: The loggers of the libraries.
-OF_LIBRARIES = " opentelemetry."
+#: The part of a log line that names a logger of the libraries.
+LIBRARY_LOGGERS = " opentelemetry."
 
 
 @contextlib.contextmanager
-def forked(url, environment):
+def forked_uwsgi(url, environment):
     """The service under the sample of uWSGI, but with workers forked from a master that has loaded it."""
     argv, port, directory = web_servers.uwsgi_command(url)
     sample = directory / "placement.ini"
@@ -57,8 +57,8 @@ def forked(url, environment):
 
 @pytest.fixture
 def collector():
-    with collecting() as collecting_now:
-        yield collecting_now
+    with collecting() as collector_:
+        yield collector_
 
 
 @pytest.fixture(params=SERVERS)
@@ -67,7 +67,7 @@ def serving(request, database_url):
     return lambda environment: SERVERS[request.param](database_url, environment)
 
 
-def asked(service, method="GET", path="/resource_providers", body=None):
+def send_traced(service, method="GET", path="/resource_providers", body=None):
     """Send a request as part of a new trace; return the id of the trace, the id of its span, and the status."""
     trace, span = secrets.token_hex(16), secrets.token_hex(8)
     headers = {
@@ -87,15 +87,15 @@ def asked(service, method="GET", path="/resource_providers", body=None):
 def lines_of_libraries(service):
     """Return the log lines of the libraries, wherever the web server writes them."""
     logs = [service.log, *service.directory.glob("*.log")]
-    return [line for log in logs for line in log.read_text().splitlines() if OF_LIBRARIES in line]
+    return [line for log in logs for line in log.read_text().splitlines() if LIBRARY_LOGGERS in line]
 
 
 def test_each_worker_sends_its_spans(serving, collector):
     with serving(collector.environment) as service:
         for _ in range(20):
-            trace, span, status = asked(service)
+            trace, span, status = send_traced(service)
             assert status == 200
-            [request] = [each for each in collector.wait_for(trace) if each.kind == "SERVER"]
+            [request] = [collected for collected in collector.wait_for(trace) if collected.kind == "SERVER"]
             assert (request.parent, request.name) == (span, "GET /resource_providers")
         assert not lines_of_libraries(service)
 
@@ -114,7 +114,7 @@ def takes_signals(task):
 )
 def test_the_thread_that_sends_spans_receives_no_signal(serving, collector, threads, taking):
     with serving(collector.environment) as service:
-        collector.wait_for(asked(service)[0])
+        collector.wait_for(send_traced(service)[0])
         tasks = max(([*Path(f"/proc/{worker}/task").iterdir()] for worker in service.workers), key=len)
         assert len(tasks) == threads + 1
         assert sum(map(takes_signals, tasks)) == taking
@@ -123,7 +123,7 @@ def test_the_thread_that_sends_spans_receives_no_signal(serving, collector, thre
 @pytest.mark.parametrize("serving", PATIENT, indirect=True)
 def test_a_process_that_stops_sends_its_remaining_spans(serving, collector):
     with serving(collector.environment | LATER) as service:
-        traces = {asked(service)[0] for _ in range(20)}
+        traces = {send_traced(service)[0] for _ in range(20)}
         assert not collector.spans
         service.stop()
         assert traces <= {span.trace for span in collector.spans if span.kind == "SERVER"}
@@ -133,13 +133,13 @@ def test_a_process_that_stops_sends_its_remaining_spans(serving, collector):
 def test_without_a_collector_requests_are_answered_and_the_log_is_not_flooded(serving):
     nowhere = f"http://127.0.0.1:{children.free_port()}"
     limits = {"OTEL_BSP_SCHEDULE_DELAY": "20", "OTEL_BSP_MAX_QUEUE_SIZE": "16", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "8"}
-    begun = time.monotonic()
+    began = time.monotonic()
     with serving({"OTEL_EXPORTER_OTLP_ENDPOINT": nowhere, **limits}) as service:
         # Each minute fills the queues several times.
-        assert {asked(service)[2] for _ in range(100)} == {200}
+        assert {send_traced(service)[2] for _ in range(100)} == {200}
         service.wait_until(lambda: lines_of_libraries(service))
         service.stop()
-        minutes = 1 + (time.monotonic() - begun) // provider.QUIET
+        minutes = 1 + (time.monotonic() - began) // provider.QUIET
         assert len(lines_of_libraries(service)) <= 2 * minutes  # one per minute and process
 
 
@@ -151,7 +151,7 @@ def test_an_unresponsive_collector_delays_neither_requests_nor_the_stop(database
     }
     collector.answers.clear()
     with running.embedded(database_url, environment=collector.environment | limits) as service:
-        assert {asked(service)[2] for _ in range(100)} == {200}
+        assert {send_traced(service)[2] for _ in range(100)} == {200}
         children.until(lambda: collector.requests, "no span is sent")
         service.stop()
     assert not collector.answers.is_set()
@@ -160,11 +160,11 @@ def test_an_unresponsive_collector_delays_neither_requests_nor_the_stop(database
 
 def test_the_log_lines_of_a_request_have_the_ids_of_its_trace(database_url, collector):
     with running.embedded(database_url, {"DEFAULT": {"use_json": True}}, environment=collector.environment) as service:
-        trace, *_ = asked(service)
+        trace, *_ = send_traced(service)
         [request] = [span for span in collector.wait_for(trace) if span.kind == "SERVER"]
         records = [json.loads(line) for line in service.log.read_text().splitlines() if line.startswith("{")]
-    assert any(each["extra"].get("trace_id") is None for each in records)  # log lines of the start
-    [record] = [each for each in records if each["extra"].get("route") == "/resource_providers"]
+    assert any(line_record["extra"].get("trace_id") is None for line_record in records)  # log lines of the start
+    [record] = [line_record for line_record in records if line_record["extra"].get("route") == "/resource_providers"]
     assert (record["extra"]["trace_id"], record["extra"]["span_id"]) == (trace, request.id)
     assert record["context"]["request_id"] == request.attributes["openstack.request_id"]
     assert trace not in record["message"]
@@ -180,13 +180,13 @@ def test_nothing_is_traced_twice_under_an_instrumenting_program(database_url, co
         "OTEL_LOGS_EXPORTER": "none",
     }
     with contextlib.contextmanager(running.run)(argv, port, directory, environment=environment) as service:
-        trace, parent, _ = asked(service)
+        trace, parent, _ = send_traced(service)
         spans = collector.wait_for(trace)
     [request] = [span for span in spans if span.kind == "SERVER"]
     assert (request.name, request.parent) == ("GET /resource_providers", parent)
-    assert "telemetry.auto.version" in request.resource  # the program's exporter has sent it
+    assert "telemetry.auto.version" in request.resource  # the exporter of opentelemetry-instrument has sent it
     assert "Overriding" not in service.log.read_text()  # there is only one provider
-    # Spans of statements come from the service, or from the program if that supports the installed SQLAlchemy.
+    # Spans of statements come from the service, or from the instrumentation if it supports the installed SQLAlchemy.
     assert len({"db.query.text" in span.attributes for span in spans if span.name.startswith("SELECT")}) == 1
 
 
@@ -196,12 +196,14 @@ def test_nothing_is_traced_twice_under_an_instrumenting_program(database_url, co
 def test_the_configuration_of_the_page_sends_traces(database_url, collector):
     [block] = blocks_of(__file__, "docs/observability.rst", "*/traces.conf")
     text = block.text.replace("http://collector.example.org:4318", collector.url)
-    own = dict(re.findall("^ *Environment=(\\w+)=(.*)$", text, re.MULTILINE))
-    assert collector.url in own.values()
+    variables = dict(re.findall("^ *Environment=(\\w+)=(.*)$", text, re.MULTILINE))
+    assert collector.url in variables.values()
     argv, port, directory = web_servers.uwsgi_command(database_url)
-    environment = own | {"OTEL_BSP_SCHEDULE_DELAY": "50"}
+    environment = variables | {"OTEL_BSP_SCHEDULE_DELAY": "50"}
     with contextlib.contextmanager(running.run)(argv, port, directory, environment=environment) as service:
-        trace, *_ = asked(service)  # the client records it, and so does the sampler
+        trace, *_ = send_traced(
+            service
+        )  # the request is part of a sampled trace, so the sampler of the page samples it, too
         [request] = [span for span in collector.wait_for(trace) if span.kind == "SERVER"]
     assert request.resource["deployment.environment.name"] == "production"
     assert request.resource["service.name"] == "placement"
@@ -213,8 +215,8 @@ def test_the_spans_of_a_claim_and_a_search_are_as_shown(database_url, collector)
         storm = Storm(service.url)
         host = storm.provider(VCPU=4)
         traces = [
-            asked(service, "PUT", f"/allocations/{new()}", holding([host])),
-            asked(service, "GET", "/allocation_candidates?resources=VCPU:1"),
+            send_traced(service, "PUT", f"/allocations/{new()}", holding([host])),
+            send_traced(service, "GET", "/allocation_candidates?resources=VCPU:1"),
         ]
         spans = [span for trace, *_ in traces for span in collector.wait_for(trace)]
     names = {span.id: span.name for span in spans}
@@ -230,9 +232,9 @@ def test_the_spans_of_a_claim_and_a_search_are_as_shown(database_url, collector)
 def test_the_log_line_of_a_request_is_as_shown(database_url, collector):
     (_, line) = blocks_of(__file__, "docs/observability.rst", "text")
     with running.embedded(database_url, environment=collector.environment) as service:
-        trace, *_ = asked(service)
+        trace, *_ = send_traced(service)
         [request] = [span for span in collector.wait_for(trace) if span.kind == "SERVER"]
         log = service.log.read_text()
     ids = {"trace_id": trace, "span_id": request.id}
-    shown = line.text.strip().replace("192.0.2.17", "127.0.0.1")
-    assert re.sub(r"(trace_id|span_id): \w+", lambda each: f"{each[1]}: {ids[each[1]]}", shown) in log
+    expected = line.text.strip().replace("192.0.2.17", "127.0.0.1")
+    assert re.sub(r"(trace_id|span_id): \w+", lambda match: f"{match[1]}: {ids[match[1]]}", expected) in log

@@ -37,7 +37,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture(scope="module")
-def started(backend):
+def service_under(backend):
     """Return a function that returns the service under a web server, started on first use; it requires passwords."""
     passwords = children.run_directory() / "htpasswd-of-web-servers"
     passwords.write_text(f"{NAME}:{bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()}\n")
@@ -71,7 +71,7 @@ def ask(service, method, path, body=None, **headers):
 
 
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
-def test_the_client_of_operators_walks_through(service, openstack_command):
+def test_the_openstack_command_works_through_a_web_server(service, openstack_command):
     identity = ["--os-auth-type", "http_basic", "--os-endpoint", service.url, "--os-username", NAME]
     identity += ["--os-password", PASSWORD, "--os-placement-api-version", "1.39"]
 
@@ -83,8 +83,8 @@ def test_the_client_of_operators_walks_through(service, openstack_command):
     host = openstack(f"resource provider create host-of-{service.port}")["uuid"]
     openstack(f"resource provider inventory set {host} --resource VCPU=8")
     owner = "--project-id demo --user-id alice --consumer-type INSTANCE"
-    [held] = openstack(f"resource provider allocation set {uuid.uuid4()} {owner} --allocation rp={host},VCPU=2")
-    assert held["resources"] == {"VCPU": 2}
+    [allocation] = openstack(f"resource provider allocation set {uuid.uuid4()} {owner} --allocation rp={host},VCPU=2")
+    assert allocation["resources"] == {"VCPU": 2}
     assert openstack(f"resource provider usage show {host}") == [{"resource_class": "VCPU", "usage": 2}]
 
 
@@ -114,20 +114,20 @@ def test_links_lead_back_through_the_web_server(service):
 
 @pytest.mark.filterwarnings("ignore")  # warnings of the SDK
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
-def test_the_bare_metal_clients_below_the_prefix(service):
+def test_the_bare_metal_clients_work_below_the_prefix(service):
     clients = Clients(f"{service.url}/baremetal")
     identity = ("--os-auth-type", "http_basic", "--os-endpoint", clients.url)
     openstack = Commands(*identity, "--os-username", NAME, "--os-password", PASSWORD)
     baremetal = clients.connect(auth_type="http_basic", username=NAME, password=PASSWORD).baremetal
     kind = unique("gpu")
-    made = [openstack.show(f"allocation create --resource-class {kind}")["uuid"] for _ in range(2)]
-    assert [shown.id for shown in baremetal.allocations(resource_class=kind, limit=1)] == made
-    links = {link["rel"]: link["href"] for link in baremetal.get_allocation(made[0]).links}
+    uuids = [openstack.show(f"allocation create --resource-class {kind}")["uuid"] for _ in range(2)]
+    assert [allocation.id for allocation in baremetal.allocations(resource_class=kind, limit=1)] == uuids
+    links = {link["rel"]: link["href"] for link in baremetal.get_allocation(uuids[0]).links}
     assert links == {
-        "self": f"{clients.url}/v1/allocations/{made[0]}",
-        "bookmark": f"{clients.url}/allocations/{made[0]}",
+        "self": f"{clients.url}/v1/allocations/{uuids[0]}",
+        "bookmark": f"{clients.url}/allocations/{uuids[0]}",
     }
-    openstack.do(f"allocation delete {made[0]} {made[1]}")
+    openstack.do(f"allocation delete {uuids[0]} {uuids[1]}")
 
 
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
@@ -158,15 +158,16 @@ def test_the_end_of_a_kept_connection_is_announced(service):
 # --- reloads ---------------------------------------------------------------------------------------------------------
 
 
-def unit_reloads(started, _name):
+def reload_by_unit(service_under, _name):
     """Reload like ``systemctl reload placement``, which replaces all workers, one after another."""
-    uwsgi = started("uwsgi")
+    uwsgi = service_under("uwsgi")
     check, begin = reload_commands(uwsgi)
-    assert checked(check, uwsgi.directory).returncode == 0
-    return chain_reloads(uwsgi, lambda: subprocess.run(begin, check=True, timeout=300))
+    assert run_check(check, uwsgi.directory).returncode == 0
+    return reload_chain(uwsgi, lambda: subprocess.run(begin, check=True, timeout=300))
 
 
-def chain_reloads(uwsgi, begin):
+def reload_chain(uwsgi, begin):
+    """Begin to reload all workers, one after another; return a function that returns whether all are replaced."""
     sign = "chain reloading complete"
     uwsgi.wait_until_loaded()
     before, signs = uwsgi.workers, uwsgi.log.read_text().count(sign)
@@ -174,12 +175,12 @@ def chain_reloads(uwsgi, begin):
     return lambda: uwsgi.log.read_text().count(sign) > signs and not any(map(children.alive, before))
 
 
-def fifo_reloads(started, _name):
+def reload_by_fifo(service_under, _name):
     """Reload all workers at once."""
-    uwsgi, sign = started("uwsgi"), "WSGI app 0 "
+    uwsgi, sign = service_under("uwsgi"), "WSGI app 0 "
     uwsgi.wait_until_loaded()
     before, signs = uwsgi.workers, uwsgi.log.read_text().count(sign)
-    run_lines("uwsgi.fifo", "echo r ", uwsgi.directory)
+    run_line("uwsgi.fifo", "echo r ", uwsgi.directory)
     return lambda: uwsgi.log.read_text().count(sign) >= signs + 2 and not any(map(children.alive, before))
 
 
@@ -192,32 +193,32 @@ def reload_commands(uwsgi):
     return [shlex.split(command) for command in commands]
 
 
-def checked(command, directory):
+def run_check(command, directory):
     """Return the output of the unit's check of the configuration, under this Python."""
     assert command[0] == f"{sys.prefix}/bin/python"
     environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
     return preloaded.service().run([sys.executable, *command[1:]], environment)
 
 
-def apache_reloads(started, name):
+def reload_apache(service_under, name):
     """Reload like ``apachectl graceful``."""
-    apache = started(name)
+    apache = service_under(name)
     before = apache.workers
     os.kill(apache.pid, signal.SIGUSR1)
     return lambda: apache.workers and not any(map(children.alive, before))
 
 
-def mod_wsgi_reloads(started, name):
+def reload_mod_wsgi(service_under, name):
     """Reload by a signal to the processes of this Apache only."""
-    apache = started(name)
+    apache = service_under(name)
     before = daemons(apache)
     assert len(before) == 2
-    run_lines("pkill", "pkill ", apache.directory, f"pkill --parent {apache.pid} ")
+    run_line("pkill", "pkill ", apache.directory, f"pkill --parent {apache.pid} ")
     return lambda: len(daemons(apache)) == 2 and not any(map(children.alive, before))
 
 
-def run_lines(text, begin, directory, begin_instead=None):
-    """Run the lines of docs/deployment.rst with a prefix, in the block with a text, in the service's directory."""
+def run_line(text, begin, directory, begin_instead=None):
+    """Run the line with a prefix, from the block of docs/deployment.rst that contains a text, in a directory."""
     (block,) = blocks_of(__file__, "docs/deployment.rst", text=text)
     (line,) = (line for line in block.text.splitlines() if line.startswith(begin))
     line = line.replace("/run/placement", str(directory)).replace(begin, begin_instead or begin)
@@ -238,10 +239,10 @@ def title(process):
 
 
 RELOADS = {
-    "uWSGI, one worker after another": ("uwsgi", unit_reloads),
-    "uWSGI behind Apache, all at once": ("mod_proxy_uwsgi", fifo_reloads),
-    "Apache before uWSGI": ("mod_proxy_uwsgi", apache_reloads),
-    "mod_wsgi": ("mod_wsgi", mod_wsgi_reloads),
+    "uWSGI, one worker after another": ("uwsgi", reload_by_unit),
+    "uWSGI behind Apache, all at once": ("mod_proxy_uwsgi", reload_by_fifo),
+    "Apache before uWSGI": ("mod_proxy_uwsgi", reload_apache),
+    "mod_wsgi": ("mod_wsgi", reload_mod_wsgi),
 }
 
 
@@ -250,12 +251,12 @@ def asking(storm, provider, clients=4):
     """Run clients that claim and read, one request after another, until the block ends."""
     done = threading.Event()
 
-    def go_on():
+    def send_requests():
         while not done.is_set():
             storm.ask(*claim([provider]))
             storm.ask("GET", f"/resource_providers/{provider}/usages")
 
-    threads = [threading.Thread(target=go_on) for _ in range(clients)]
+    threads = [threading.Thread(target=send_requests) for _ in range(clients)]
     for thread in threads:
         thread.start()
     try:
@@ -267,25 +268,25 @@ def asking(storm, provider, clients=4):
 
 
 @pytest.mark.parametrize(("service", "reload"), RELOADS.values(), ids=RELOADS, indirect=["service"])
-def test_a_reload_loses_no_request(service, started, reload, request):
+def test_a_reload_loses_no_request(service, service_under, reload, request):
     storm = Storm(service.url, NOVA)
     provider = storm.provider(VCPU=1_000_000)
     storm.history.clear()
     with asking(storm, provider):
         service.wait_until(lambda: len(storm.history) > 10)
-        service.wait_until(reload(started, request.node.callspec.params["service"]))
+        service.wait_until(reload(service_under, request.node.callspec.params["service"]))
         sent = len(storm.history)
         service.wait_until(lambda: len(storm.history) > sent + 10)
-    answered = statuses([event.answer for event in storm.history])
-    assert set(answered) == {200, 204}, answered
-    assert storm.usage(provider) == answered[204]
+    counts = statuses([event.answer for event in storm.history])
+    assert set(counts) == {200, 204}, counts
+    assert storm.usage(provider) == counts[204]
 
 
 @pytest.mark.parametrize("service", ["uwsgi"], indirect=True)
 def test_a_reload_ends_without_further_requests(service):
     """Otherwise idle workers run until they are killed, after ``worker-reload-mercy``."""
     before = service.log.read_text()
-    service.wait_until(chain_reloads(service, lambda: run_lines("uwsgi.fifo", "echo c ", service.directory)))
+    service.wait_until(reload_chain(service, lambda: run_line("uwsgi.fifo", "echo c ", service.directory)))
     assert "NO MERCY" not in service.log.read_text().removeprefix(before)
 
 
@@ -293,6 +294,6 @@ def test_a_reload_ends_without_further_requests(service):
 def test_a_service_that_could_not_start_is_not_reloaded(service, tmp_path):
     (tmp_path / "placement.conf").write_text("[placement_database]\nconnection = sqlite://\nmax_retries = many\n")
     check, _ = reload_commands(service)
-    done = checked(check, tmp_path)
+    done = run_check(check, tmp_path)
     assert done.returncode == 22
     assert "max_retries" in done.stderr.splitlines()[-1]

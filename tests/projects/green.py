@@ -1,4 +1,4 @@
-"""Claims by green threads, on a service in their process; run by test_fixtures.py."""
+"""Claims by green threads on a service in their process; test_fixtures.py runs this module."""
 
 import eventlet
 
@@ -24,12 +24,12 @@ class InFile(PlacementFixture):
 def main():
     # A green thread that is about to execute a statement yields to all others first.
     sa.event.listen(sa.Engine, "before_cursor_execute", lambda *_: eventlet.sleep())
-    tell(PlacementFixture())
+    print_outcomes(PlacementFixture())
     with tempfile.TemporaryDirectory() as InFile.directory:
-        tell(InFile())
+        print_outcomes(InFile())
 
 
-def tell(fixture):
+def print_outcomes(fixture):
     with fixture as placement:
         host = placement.add_host(vcpus=16)
         # No attempt needs a retry: green threads run one at a time.

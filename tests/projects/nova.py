@@ -1,4 +1,4 @@
-"""The fixture derived by nova's functional tests, and their client."""
+"""A fixture like the one that nova's functional tests derive, with their client."""
 
 from keystoneauth1 import adapter, session
 
@@ -6,7 +6,7 @@ from placement.tests.functional.fixtures import placement as fixtures
 
 
 class PlacementFixture(fixtures.PlacementFixture):
-    """A client with its own session, authenticated only by the token."""
+    """The service with a client that has its own session and is authenticated only by the token."""
 
     def setUp(self):
         super().setUp()

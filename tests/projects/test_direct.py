@@ -38,13 +38,13 @@ def test_a_request_may_name_its_version(client):
 
 
 def test_the_client_has_the_rights_of_an_administrator(conf):
-    nothing = {"inventories": {str(uuid.uuid4()): {}}, "allocations": {}}
+    unknown_provider = {"inventories": {str(uuid.uuid4()): {}}, "allocations": {}}
     with PlacementDirect(conf, latest_microversion=True) as client:
         assert client.get("/resource_providers").status_code == 200
-        assert client.post("/reshaper", json=nothing).status_code == 403
+        assert client.post("/reshaper", json=unknown_provider).status_code == 403
     conf.set_override("enforce_new_defaults", False, group="oslo_policy")
     with PlacementDirect(conf, latest_microversion=True) as client:
-        assert client.post("/reshaper", json=nothing).status_code == 400
+        assert client.post("/reshaper", json=unknown_provider).status_code == 400
 
 
 def test_the_configuration_is_unchanged(conf):
@@ -60,10 +60,10 @@ def test_a_failure_is_a_response_and_not_an_exception(client):
 
 def test_paths_queries_and_bodies_arrive_unchanged(client):
     name = "ä & b?c=d/é%41"
-    made = client.post("/resource_providers", json={"name": name}).json()
-    assert made["name"] == name
+    created = client.post("/resource_providers", json={"name": name}).json()
+    assert created["name"] == name
     providers = client.get("/resource_providers", params={"name": name}).json()["resource_providers"]
-    assert [provider["uuid"] for provider in providers] == [made["uuid"]]
+    assert [provider["uuid"] for provider in providers] == [created["uuid"]]
     assert "uuid ä ?% found" in client.get("/resource_providers/ä%20%3F%25").json()["errors"][0]["detail"]
 
 
@@ -82,12 +82,12 @@ def test_a_location_can_be_followed(client):
 
 def test_clients_of_one_database_see_the_writes_of_each_other(conf):
     query = "/allocation_candidates?resources=VCPU:1"
-    with PlacementDirect(conf, True) as client, PlacementDirect(conf, True) as other:
+    with PlacementDirect(conf, True) as client, PlacementDirect(conf, True) as other_client:
         for number in range(3):
-            writer, reader = (client, other) if number % 2 else (other, client)
-            made = writer.post("/resource_providers", json={"name": str(number)}).json()
+            writer, reader = (client, other_client) if number % 2 else (other_client, client)
+            provider = writer.post("/resource_providers", json={"name": str(number)}).json()
             inventory = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 1}}}
-            assert writer.put(f"/resource_providers/{made['uuid']}/inventories", json=inventory).status_code == 200
+            assert writer.put(f"/resource_providers/{provider['uuid']}/inventories", json=inventory).status_code == 200
             assert len(reader.get(query).json()["allocation_requests"]) == number + 1
 
 
@@ -100,8 +100,8 @@ def test_requests_fail_after_the_end_of_the_block(conf):
 
 @pytest.mark.parametrize("mine", [None, "mine"])
 def test_the_thread_keeps_the_request_context_of_its_owner(client, mine):
-    before = mine and context.RequestContext(user_id=mine)
+    own_context = mine and context.RequestContext(user_id=mine)
     if not mine:
         vars(context._request_store).clear()
     client.get("/resource_providers")
-    assert context.get_current() is before
+    assert context.get_current() is own_context

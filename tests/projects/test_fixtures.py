@@ -36,7 +36,7 @@ def test_the_service_answers_at_the_endpoint_with_the_token():
         assert placement.hosts() == set()
 
 
-def test_the_token_may_reshape_too():
+def test_the_token_permits_even_a_reshape():
     with PlacementFixture() as placement:
         host = placement.add_host()
         body = {
@@ -47,17 +47,17 @@ def test_the_token_may_reshape_too():
 
 
 def test_fixtures_are_independent_and_end_in_any_order():
-    fixture, other = PlacementFixture(), PlacementFixture()
+    fixture, other_fixture = PlacementFixture(), PlacementFixture()
     fixture.setUp()
-    other.setUp()
+    other_fixture.setUp()
     fixture.add_host("one's")
-    other.add_host("other's")
-    assert (fixture.hosts(), other.hosts()) == ({"one's"}, {"other's"})
+    other_fixture.add_host("other's")
+    assert (fixture.hosts(), other_fixture.hosts()) == ({"one's"}, {"other's"})
     fixture.conf_fixture.config(group="placement", max_allocation_candidates=5)
-    assert other.conf_fixture.conf.placement.max_allocation_candidates != 5
+    assert other_fixture.conf_fixture.conf.placement.max_allocation_candidates != 5
     fixture.cleanUp()
-    assert other.hosts() == {"other's"}
-    other.cleanUp()
+    assert other_fixture.hosts() == {"other's"}
+    other_fixture.cleanUp()
     with PlacementFixture() as third:
         assert third.hosts() == set()
 
@@ -82,7 +82,7 @@ def test_requests_to_other_services_are_not_intercepted():
 
 @contextlib.contextmanager
 def elsewhere():
-    """The URL of a real server."""
+    """Yield the URL of a real server."""
 
     class Teapot(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
@@ -118,7 +118,7 @@ def test_options_take_effect_while_the_service_runs():
 
 
 def test_a_database_outlives_the_services_on_it():
-    """As in nova's test of bug 1679750, where the service stops and restarts."""
+    """Like nova's test of bug 1679750, which stops and restarts the service."""
     conf = cfg.ConfigOpts()
     with config_fixture.Config(conf) as conf_fixture:
         placement_conf.register_opts(conf)
@@ -144,7 +144,7 @@ def test_a_configuration_from_files_keeps_its_values(tmp_path):
 
 
 def test_a_subclass_may_choose_a_database_whose_data_is_kept(tmp_path):
-    """nova does so with native threads: it uses a file, which it has switched to WAL."""
+    """nova does so in tests with native threads: it uses a file that it has switched to WAL."""
     path = tmp_path / "placement.sqlite"
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -201,5 +201,5 @@ def test_threads_claim_the_capacity_and_no_more():
 def test_green_threads_claim_the_capacity_and_no_more():
     """In a separate process, because eventlet patches it completely."""
     script = [sys.executable, "-W", "ignore", "-m", "tests.projects.green"]
-    ran = subprocess.run(script, capture_output=True, text=True, timeout=PATIENCE, cwd=HERE.parent.parent)
-    assert ran.stdout == "16 taken, 8 refused, 16 used\n" * 2, ran.stderr
+    done = subprocess.run(script, capture_output=True, text=True, timeout=PATIENCE, cwd=HERE.parent.parent)
+    assert done.stdout == "16 taken, 8 refused, 16 used\n" * 2, done.stderr

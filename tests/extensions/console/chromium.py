@@ -10,7 +10,7 @@ from typing import Any
 from tests.children import PATIENCE
 from tests.servers import Missing
 
-#: The shell without windows takes half of the processor time.
+#: In the order of preference: the headless shell takes half of the processor time.
 _PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
@@ -20,8 +20,8 @@ def is_problem(message: Any) -> bool:
 
 
 @contextlib.contextmanager
-def launched() -> Iterator[Any]:
-    """Start the browser without a window.
+def launch() -> Iterator[Any]:
+    """Run the browser without a window during a block.
 
     Raises:
         Missing: Chromium or Playwright is not installed.

@@ -1,4 +1,4 @@
-"""Fixtures for the service with a small cloud, in this process."""
+"""Fixtures: the service with a small cloud, in this process."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.extensions.console import fleet
 
 @pytest.fixture(scope="module")
 def app(module_database_url):
-    """Return the application with ``noauth2``, so a request without a token is an administrator's."""
+    """The application with ``noauth2``, so a request without a token is an administrator's."""
     return console(module_database_url)
 
 
 @pytest.fixture
-def relaxed(module_database_url, tmp_path):
-    """Return the application with a policy that lets readers see the consumers of their own project."""
+def app_for_readers(module_database_url, tmp_path):
+    """The application with a policy that lets readers see the consumers of their own project."""
     path = tmp_path / "policy.yaml"
     path.write_text('"placement:v1:consumers:list": "rule:admin_or_project_reader_or_service_api"\n')
     return console(module_database_url, oslo_policy__policy_file=str(path))
@@ -31,13 +31,13 @@ def console(url, **options):
 
 @pytest.fixture(scope="module")
 def hour():
-    """Return the whole hour at which the samples of the cloud end; the tests do not read the clock again."""
+    """The whole hour at which the samples of the cloud end; the tests do not read the clock again."""
     return fleet.present_hour()
 
 
 @pytest.fixture(scope="module")
 def uuids(app, module_database_url, hour):
-    """Create the cloud with samples of a month; return the uuids of its providers by name."""
+    """The uuids of the cloud's providers by name; the cloud has samples of a month."""
     uuids_ = fleet.fill(app)
     fleet.sample(module_database_url, hour)
     return uuids_

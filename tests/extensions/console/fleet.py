@@ -24,7 +24,7 @@ GONE_CONSUMER = "9d41f7b2-3d7f-4f0c-8a62-51f0c0d8a002"
 
 
 def send(app: Any, method: str, path: str, body: Any = None) -> Any:
-    """Send a request of an administrator, which must succeed; return the document of the reply."""
+    """Send a request of an administrator, which must succeed; return the document of the response."""
     reply = web.ask(app, method, path, ADMIN, None if body is None else json.dumps(body).encode())
     assert reply.status_int < 300, reply.text
     return reply.json if reply.body else None
@@ -45,8 +45,8 @@ def provider(
     """
     identity = str(uuid.uuid5(uuid.NAMESPACE_URL, name))
     path = f"/resource_providers/{identity}"
-    made = {"name": name, "uuid": identity} | ({"parent_provider_uuid": parent} if parent else {})
-    generation = send(app, "POST", "/resource_providers", made)["generation"]
+    document = {"name": name, "uuid": identity} | ({"parent_provider_uuid": parent} if parent else {})
+    generation = send(app, "POST", "/resource_providers", document)["generation"]
     bodies = {
         "inventories": {
             "inventories": {
@@ -79,17 +79,17 @@ def fill(app: Any) -> dict[str, str]:
     make("pool", traits=("MISC_SHARES_VIA_AGGREGATE",), aggregates=(aggregate,), DISK_GB=10000)
     make("empty")
     owner = {"project_id": "blue", "user_id": "ann", "consumer_type": "INSTANCE", "consumer_generation": None}
-    held = {
+    allocations = {
         uuids["cn1-numa0"]: {"resources": {"VCPU": 48}},
         uuids["pool"]: {"resources": {"DISK_GB": 500}},
         uuids[HOSTILE]: {"resources": {"VCPU": 16}},
     }
-    send(app, "PUT", f"/allocations/{CONSUMER}", {"allocations": held, **owner})
+    send(app, "PUT", f"/allocations/{CONSUMER}", {"allocations": allocations, **owner})
     path = f"/resource_providers/{uuids[HOSTILE]}"
     generation = send(app, "GET", path)["generation"]
     send(app, "DELETE", f"/resource_providers/{provider(app, GONE, VGPU=1)}")
-    left = {"allocations": {uuids["pool"]: {"resources": {"DISK_GB": 7}}}, **owner}
-    send(app, "PUT", f"/allocations/{GONE_CONSUMER}", left)
+    released = {"allocations": {uuids["pool"]: {"resources": {"DISK_GB": 7}}}, **owner}
+    send(app, "PUT", f"/allocations/{GONE_CONSUMER}", released)
     send(app, "DELETE", f"/allocations/{GONE_CONSUMER}")
     cut = {"resource_provider_generation": generation, "inventories": {"VCPU": {"total": 12}}}
     send(app, "PUT", f"{path}/inventories", cut)
@@ -111,9 +111,7 @@ def present_hour() -> datetime.datetime:
 
 
 def sample(url: str, hour: datetime.datetime) -> None:
-    """Insert samples of a month, with a growing usage of VCPU up to 64 of 140, and with a deleted class.
-
-    They replace the samples that the service took while the cloud was created.
+    """Replace all samples with a month of samples: a usage of VCPU that grows to 64 of 140, and a deleted class.
 
     Args:
         hour: The current hour, which gets no sample.
@@ -133,13 +131,13 @@ def sample(url: str, hour: datetime.datetime) -> None:
         database.write(lambda db: db.execute(sa.insert(usage_samples), rows))
 
 
-#: An aggregate with shares of the usage, and the number of hours with shares.
+#: The aggregate of ``share``, and the number of hours that it covers.
 SHARED_AGGREGATE = "c5a54d7e-52a1-4d38-9b5b-7c8a8fd6a111"
 SHARED_HOURS = 6
 
 
 def share(url: str, hour: datetime.datetime | None = None) -> None:
-    """Insert shares of VCPU in the last hours: of a project with growing usage, of a vanished one, and of an aggregate.
+    """Insert shares of VCPU of a growing project, of a project without usage in the last hour, and of an aggregate.
 
     Args:
         hour: The hour of ``sample``; None for tests that compare no times.

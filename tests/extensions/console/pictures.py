@@ -1,4 +1,4 @@
-"""Pictures of pages for the documents: PNG files with 256 colours, a third of the size of a browser's."""
+"""Pictures of pages for the documents: PNG files with at most 256 colours, a third of the size of a browser's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def small(browser: Any, png: bytes) -> bytes:
     """Return a PNG reduced to its most frequent colours; each other colour is replaced by the nearest of them.
 
     Args:
-        browser: The browser of ``chromium.launched``, which decodes the picture.
+        browser: The browser of ``chromium.launch``, which decodes the picture.
         png: An opaque picture.
     """
     width, height = size(png)

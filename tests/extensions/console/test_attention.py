@@ -38,11 +38,11 @@ def test_leases_that_expire_within_the_hour_are_counted(database_url, monkeypatc
     fleet.lease(app, 7200)
     assert ending() == []
     fleet.lease(app, 1800)
-    over = fleet.lease(app, 600)
+    expired = fleet.lease(app, 600)
     assert ending() == [("2", "leases expire within the hour")]
     monkeypatch.setattr(LeaseSweeper, "sweep", lambda _: False)
     with opened(database_url) as database:
-        lease.expire(database, over)
+        lease.expire(database, expired)
     assert ending() == [("1", "lease expires within the hour")]
 
 
@@ -51,10 +51,10 @@ def test_the_overview_links_to_the_leases_that_expire_within_the_hour(database_u
     provider(app, "host", DISK_GB=100)
     later, soon = fleet.lease(app, 7200), fleet.lease(app, 1800)
     [path] = re.findall(r'href="/console(/consumers[^"]*)"><b>1</b> lease expires', page(app, "/"))
-    listed = page(app, path)
-    assert soon in listed
-    assert later not in listed
-    assert re.search(r'<input id="ends_within" name="ends_within" value="1h"', listed)
+    consumers = page(app, path)
+    assert soon in consumers
+    assert later not in consumers
+    assert re.search(r'<input id="ends_within" name="ends_within" value="1h"', consumers)
 
 
 def test_errors_found_by_the_doctor_are_counted_once_a_minute(database_url, monkeypatch):
@@ -64,9 +64,9 @@ def test_errors_found_by_the_doctor_are_counted_once_a_minute(database_url, monk
     uuids = {name: provider(app, name, VCPU=1) for name in ("host", "other")}
     uuids["child"] = provider(app, "child", uuids["host"], VCPU=1)
     # Over-commitment is a warning, not an error.
-    held = {uuids["host"]: {"resources": {"VCPU": 1}}}
+    allocations = {uuids["host"]: {"resources": {"VCPU": 1}}}
     owner = {"project_id": "blue", "user_id": "ann", "consumer_type": "INSTANCE", "consumer_generation": None}
-    send(app, "PUT", f"/allocations/{CONSUMER}", {"allocations": held, **owner})
+    send(app, "PUT", f"/allocations/{CONSUMER}", {"allocations": allocations, **owner})
     path = f"/resource_providers/{uuids['host']}"
     cut = {"resource_provider_generation": send(app, "GET", path)["generation"], "total": 1, "reserved": 1}
     send(app, "PUT", f"{path}/inventories/VCPU", cut)
@@ -90,7 +90,7 @@ def test_errors_found_by_the_doctor_are_counted_once_a_minute(database_url, monk
     assert errors() == [("1", "error found by the doctor")]
     set_root("host")
     assert errors() == [("1", "error found by the doctor")]
-    # Another service has its own number.
+    # Another service makes its own examination.
     assert errors(console(database_url)) == []
     clock.sleep(61)
     assert errors() == []

@@ -1,7 +1,7 @@
 """The pages in a real Chromium: sign-in, heat map, form and text, keyboard, themes, widths, and the checks of axe.
 
-With PLACEMENT_TEST_SCREENSHOTS=DIRECTORY in the environment each page is also photographed, in both themes.  The
-pictures of the documents are drawn by tests/live/extensions/test_questions.py.
+With PLACEMENT_TEST_SCREENSHOTS=DIRECTORY in the environment, these tests also write a picture of each page in both
+themes.  tests/live/extensions/test_questions.py draws the pictures of the documents.
 """
 
 from __future__ import annotations
@@ -62,24 +62,24 @@ WIDTHS = (360, 900, 1440, 3840)
 @pytest.fixture(scope="module")
 def browser():
     with contextlib.ExitStack() as stack:
-        opened = stack.enter_context(chromium.launched())
-        yield opened
+        chromium_ = stack.enter_context(chromium.launch())
+        yield chromium_
 
 
 @pytest.fixture(scope="module")
 def url(module_database_url, app, uuids):
-    """Start a service with noauth2 in its own process, on the application's cloud; return the URL of its console."""
+    """The URL of the console of a service with noauth2 in its own process, on the application's cloud."""
     with running.embedded(module_database_url, {"console": CONSOLE}) as service:
         yield f"{service.url}/console"
 
 
 @pytest.fixture
 def open_page(browser, url):
-    """Return a function that opens a page; check afterwards that there was no error and no request to another host."""
+    """Return a function that opens a page; the end of the test checks for errors and for requests to other hosts."""
     with contextlib.ExitStack() as stack:
         problems, hosts = [], set()
 
-        def opened(path="/", address=url, **options):
+        def open_(path="/", address=url, **options):
             context = stack.enter_context(contextlib.closing(browser.new_context(**options)))
             page = context.new_page()
             page.set_default_timeout(1000 * children.PATIENCE)
@@ -89,7 +89,7 @@ def open_page(browser, url):
             page.goto(address + path)
             return page
 
-        yield opened
+        yield open_
         assert problems == []
         assert {re.sub(r":\d+$", "", host) for host in hosts} <= {"127.0.0.1"}
 
@@ -100,7 +100,7 @@ def open_page(browser, url):
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_and_a_page_fits_each_width(open_page, name):
     """A short run checks each page in one of the two colour schemes, which share their variables."""
-    # Without transitions, in which axe would measure colours between those of the two schemes.
+    # Without transitions, during which axe would measure colours between the two schemes.
     page = open_page(PAGES[name], viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     page.wait_for_load_state("networkidle")
     unfold(page)
@@ -119,13 +119,13 @@ def unfold(page):
 
 
 def wait_for_heading(page, name):
-    """Wait for a complete page with a heading, which may arrive first."""
+    """Wait for a heading, and until the rest of its page is loaded."""
     page.get_by_role("heading", name=name).wait_for()
     page.wait_for_load_state()
 
 
 def photograph(page, name):
-    """Store a picture of the page if the environment requests it."""
+    """Write a picture of the page if the environment requests it."""
     if SCREENSHOTS:
         page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png", full_page=True)
 
@@ -136,7 +136,10 @@ def violations(page):
 
     page.wait_for_load_state()  # waits for its style sheet
     violations_ = Axe().run(page).response["violations"]
-    return [(each["id"], each["impact"], [node["target"] for node in each["nodes"]]) for each in violations_]
+    return [
+        (violation["id"], violation["impact"], [node["target"] for node in violation["nodes"]])
+        for violation in violations_
+    ]
 
 
 def assert_fits_each_width(page):
@@ -171,7 +174,7 @@ def test_a_hostile_name_is_text(open_page):
 # --- keyboard ---
 
 
-def test_the_first_key_leads_to_the_content(open_page):
+def test_the_first_tab_stop_leads_to_the_content(open_page):
     page = open_page("/")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
@@ -303,7 +306,7 @@ def test_groups_of_hosts_are_named_and_their_cells_have_a_place(open_page):
 # --- events ---
 
 
-def test_events_are_followed_and_the_page_ends_to_follow(open_page, app):
+def test_events_are_followed_until_the_button_is_pressed_again(open_page, app):
     from playwright.sync_api import expect
 
     page = open_page("/events?kind=trait")
@@ -334,11 +337,11 @@ def test_the_focus_stays_while_events_arrive(open_page, app):
     link = page.locator(".timeline a").first
     link.focus()
     with page.expect_response("**/events/rows?**"):
-        made = send(app, "POST", "/resource_providers", {"name": "short-lived"})
-    # The next request is sent once this reply has been processed.
+        created = send(app, "POST", "/resource_providers", {"name": "short-lived"})
+    # The next request is sent once this response has been processed.
     page.wait_for_event("request", lambda request: "/events/rows?" in request.url)
     assert page.evaluate("document.activeElement.closest('.timeline') !== null")
-    send(app, "DELETE", f"/resource_providers/{made['uuid']}")
+    send(app, "DELETE", f"/resource_providers/{created['uuid']}")
 
 
 def test_a_failure_to_follow_events_is_reported(open_page):
@@ -379,7 +382,7 @@ def test_a_table_is_sorted_by_a_click_on_the_head_of_a_column(open_page):
     head.get_by_role("button").click()
     assert names.all_inner_texts() == sorted(by_pressure, reverse=True)
     page.locator(".totals thead th.number").last.get_by_role("button").click()
-    percents = [int(each) for each in page.locator(".totals td:last-child").all_inner_texts()]
+    percents = [int(text) for text in page.locator(".totals td:last-child").all_inner_texts()]
     assert percents == sorted(percents, reverse=True)
     assert page.locator(".totals [aria-sort]").count() == 1
 
@@ -417,13 +420,13 @@ def test_a_column_of_dates_is_sorted_by_the_second(open_page, database_url):
     with running.embedded(database_url, {"console": CONSOLE}) as service:
         page = open_page("/consumers", f"{service.url}/console")
         dates = page.locator(".holders td:nth-child(5) time:first-child")
-        shown = dates.evaluate_all("(found) => found.map((each) => each.dateTime)")
+        unsorted = dates.evaluate_all("(found) => found.map((each) => each.dateTime)")
         button = page.locator(".holders thead th", has_text="Since").get_by_role("button")
         button.click()
         ascending = dates.evaluate_all("(found) => found.map((each) => each.dateTime)")
         button.click()
         descending = dates.evaluate_all("(found) => found.map((each) => each.dateTime)")
-    assert [date[-3:-1] for date in shown] == ["30", "10", "20"]
+    assert [date[-3:-1] for date in unsorted] == ["30", "10", "20"]
     assert [date[-3:-1] for date in ascending] == ["20", "10", "30"]
     assert descending == ascending[::-1]
 
@@ -453,7 +456,7 @@ def test_a_click_copies_a_command(open_page):
     assert copied.startswith("placement-ask --url http://127.0.0.1:")
 
 
-def test_names_are_suggested_as_one_types(open_page):
+def test_names_are_suggested_while_typing(open_page):
     page = open_page("/query")
     page.wait_for_load_state("networkidle")
     page.locator("#resources-1").press_sequentially("VCPU:1,mem")
@@ -466,7 +469,7 @@ def test_names_are_suggested_as_one_types(open_page):
 # --- form and text ---
 
 
-def test_the_text_follows_the_form(open_page):
+def test_the_text_changes_with_the_form(open_page):
     page = open_page(CANDIDATES)
     page.wait_for_load_state("networkidle")  # the script for the form is loaded last
     page.get_by_text("Form", exact=True).click()
@@ -478,7 +481,7 @@ def test_the_text_follows_the_form(open_page):
     assert text.replace("\n", "") == "resources=VCPU:2&resources1=VGPU:1&member_of1=in:a,b&group_policy=none"
 
 
-def test_the_form_follows_the_text(open_page):
+def test_the_form_changes_with_the_text(open_page):
     page = open_page("/query")
     page.wait_for_load_state("networkidle")
     page.get_by_text("Text", exact=True).click()
@@ -569,16 +572,16 @@ def test_a_theme_is_chosen_and_kept(open_page):
 
 @pytest.fixture(scope="module")
 def keystone():
-    with identity.keystone() as started:
-        started.create_project("mine")
-        started.create_user("operator", {"mine": ["admin"]})
-        started.create_user("reader", {"mine": ["reader"]})
-        yield started
+    with identity.keystone() as keystone_:
+        keystone_.create_project("mine")
+        keystone_.create_user("operator", {"mine": ["admin"]})
+        keystone_.create_user("reader", {"mine": ["reader"]})
+        yield keystone_
 
 
 @pytest.fixture(scope="module")
 def by_token(module_database_url, uuids, keystone):
-    """Start a service that accepts tokens of an Identity service; return the URL of its console."""
+    """A service that accepts tokens of an Identity service."""
     access = {
         "auth_type": "password",
         "auth_url": keystone.url,
@@ -593,7 +596,7 @@ def by_token(module_database_url, uuids, keystone):
         yield service
 
 
-def signed_in(page, token):
+def sign_in(page, token):
     page.get_by_label("Token").fill(token)
     page.get_by_role("button", name="Sign in").click()
 
@@ -605,7 +608,7 @@ def test_a_token_is_sent_in_a_header_and_kept_in_the_tab(open_page, by_token, ke
     page.on("request", lambda request: addresses.append(request.url))
     assert page.inner_text("h1") == "Sign in"
     assert "cn1" not in page.content()
-    signed_in(page, token)
+    sign_in(page, token)
     page.get_by_role("link", name="cn1-numa0-gpu", exact=True).click()
     page.wait_for_url(f"**/providers/{uuids['cn1-numa0-gpu']}")
     assert page.inner_text("h1") == "cn1-numa0-gpu"
@@ -630,7 +633,7 @@ def test_a_token_is_sent_in_a_header_and_kept_in_the_tab(open_page, by_token, ke
 
 def test_a_claim_is_tried_with_a_token(open_page, by_token, keystone):
     page = open_page(CANDIDATES, f"{by_token.url}/console")
-    signed_in(page, keystone.token("operator", "mine"))
+    sign_in(page, keystone.token("operator", "mine"))
     page.get_by_role("button", name="Try this claim: candidate 1").click()
     wait_for_heading(page, "Dry run: this claim would be accepted")
     assert page.evaluate("document.activeElement.id") == "dry-run"
@@ -640,24 +643,24 @@ def test_a_claim_is_tried_with_a_token(open_page, by_token, keystone):
 
 
 def test_a_token_of_another_tab_is_not_used(open_page, by_token, keystone):
-    signed_in(page := open_page("/", f"{by_token.url}/console"), keystone.token("operator", "mine"))
+    sign_in(page := open_page("/", f"{by_token.url}/console"), keystone.token("operator", "mine"))
     page.get_by_role("heading", name="Overview").wait_for()
-    other = page.context.new_page()
-    other.goto(f"{by_token.url}/console/")
-    assert other.inner_text("h1") == "Sign in"
+    other_tab = page.context.new_page()
+    other_tab.goto(f"{by_token.url}/console/")
+    assert other_tab.inner_text("h1") == "Sign in"
 
 
 def test_a_token_that_is_not_accepted_is_forgotten(open_page, by_token):
     page = open_page("/", f"{by_token.url}/console")
     for wrong in ("nonsense", "not a header\u00e9"):
-        signed_in(page, wrong)
+        sign_in(page, wrong)
         page.get_by_role("alert").wait_for()
         assert page.evaluate("sessionStorage.length") == 0
 
 
-def test_a_token_without_the_role_sees_the_refusal(open_page, by_token, keystone):
+def test_a_caller_without_the_role_sees_the_refusal(open_page, by_token, keystone):
     page = open_page("/", f"{by_token.url}/console")
-    signed_in(page, keystone.token("reader", "mine"))
+    sign_in(page, keystone.token("reader", "mine"))
     page.get_by_role("heading", name="Forbidden").wait_for()
     assert page.get_by_role("button", name="Sign out").is_visible()
 
@@ -670,8 +673,8 @@ def test_axe_finds_nothing_in_the_form_to_sign_in(open_page, by_token):
 
 
 @pytest.fixture(scope="module")
-def with_passwords(module_database_url, uuids):
-    """Start a service with a password for ann."""
+def by_password(module_database_url, uuids):
+    """A service with a password for ann."""
     file = children.run_directory() / "console-htpasswd"
     file.write_text(f"ann:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
     options = {
@@ -684,30 +687,30 @@ def with_passwords(module_database_url, uuids):
         yield service
 
 
-KNOWN = {"username": "ann", "password": "s3cret"}
+CREDENTIALS = {"username": "ann", "password": "s3cret"}
 
 
-def test_a_password_is_asked_for_by_the_browser(open_page, with_passwords):
-    address = f"{with_passwords.url}/console"
-    page = open_page("/", address, http_credentials=KNOWN)
+def test_a_password_is_asked_for_by_the_browser(open_page, by_password):
+    address = f"{by_password.url}/console"
+    page = open_page("/", address, http_credentials=CREDENTIALS)
     page.get_by_role("link", name="Providers").click()
     page.get_by_role("link", name="pool").click()
     page.get_by_role("heading", name="pool", exact=True, level=1).wait_for()
-    assert "s3cret" not in with_passwords.log.read_text()
+    assert "s3cret" not in by_password.log.read_text()
     reply = open_page("/", address, http_credentials={"username": "ann", "password": "x"})
     assert "a name and a password" in reply.inner_text("main")
 
 
-def test_a_form_of_another_page_writes_nothing(open_page, with_passwords):
+def test_a_form_of_another_page_writes_nothing(open_page, by_password):
     """The browser adds ann's password to the request, and a form can contain a JSON document."""
-    page = open_page("/", f"{with_passwords.url}/console", http_credentials=KNOWN)
-    nodes = f"{with_passwords.url}/baremetal/v1/nodes"
+    page = open_page("/", f"{by_password.url}/console", http_credentials=CREDENTIALS)
+    nodes = f"{by_password.url}/baremetal/v1/nodes"
     field = """<input type="hidden" name='{"driver": "fake-hardware", "name": "forged' value='"}'>"""
     page.goto("about:blank")
     page.set_content(f'<form method="post" enctype="text/plain" action="{nodes}">{field}<button>Win</button></form>')
-    with page.expect_response(lambda reply: reply.url == nodes and reply.status != 401) as sent:
+    with page.expect_response(lambda reply: reply.url == nodes and reply.status != 401) as response:
         page.get_by_role("button").click()
-    assert sent.value.status == 403
+    assert response.value.status == 403
     assert requests.get(nodes, auth=("ann", "s3cret"), timeout=60).json() == {"nodes": []}
 
 
@@ -715,8 +718,8 @@ def test_a_form_of_another_page_writes_nothing(open_page, with_passwords):
 
 
 @pytest.fixture(scope="module")
-def shared(module_database_url, uuids):
-    """Insert shares of the usage, by project and by aggregate."""
+def usage_shares(module_database_url, uuids):
+    """Shares of the usage by project and by aggregate."""
     fleet.share(module_database_url)
 
 
@@ -732,7 +735,7 @@ def shared(module_database_url, uuids):
         *("/?at={then}", "/providers/cn1?at={then}", "/?at=30d"),
     ],
 )
-def test_axe_finds_nothing_in_the_usage_and_the_past_and_they_fit_each_width(open_page, shared, app, path):
+def test_axe_finds_nothing_in_the_usage_and_the_past_and_they_fit_each_width(open_page, usage_shares, app, path):
     newest = send(app, "GET", "/v1/events?limit=1000")["events"][-1]["at"]
     page = open_page(path.format(then=newest), reduced_motion="reduce")
     page.wait_for_load_state("networkidle")
@@ -744,9 +747,9 @@ def test_axe_finds_nothing_in_the_usage_and_the_past_and_they_fit_each_width(ope
     assert_fits_each_width(page)
 
 
-def test_a_point_of_a_line_leads_to_the_past_with_the_keyboard(open_page, shared, app):
+def test_a_point_of_a_line_leads_to_the_past_with_the_keyboard(open_page, usage_shares, app):
     page = open_page("/usage?by=project&class=VCPU")
-    point = page.locator(".plot a:has(circle)").last  # samples taken by the service may have no shares
+    point = page.locator(".plot a:has(circle)").last  # the service's own samples may have no shares
     at = point.get_attribute("href").partition("at=")[2].partition("&")[0]
     assert at.replace("T", " ").startswith(point.get_attribute("aria-label").partition(" UTC")[0])
     point.focus()
@@ -762,7 +765,7 @@ COLOURS = """(tag) => [...document.querySelectorAll(`${tag}[class^="line-"]`)]
     .map((each) => [each.getAttribute("class"), getComputedStyle(each).stroke]).sort()"""
 
 
-def test_each_line_and_its_key_have_one_colour(open_page, shared):
+def test_each_line_has_the_colour_of_its_key(open_page, usage_shares):
     page = open_page("/usage?by=project&class=VCPU")
     lines, keys = (page.evaluate(COLOURS, tag) for tag in ("polyline", "line"))
     assert lines == keys
@@ -771,13 +774,13 @@ def test_each_line_and_its_key_have_one_colour(open_page, shared):
 
 def test_a_point_is_followed_with_a_token(open_page, by_token, keystone):
     page = open_page("/usage?class=VCPU&period=week", f"{by_token.url}/console")
-    signed_in(page, keystone.token("operator", "mine"))
+    sign_in(page, keystone.token("operator", "mine"))
     wait_for_heading(page, "VCPU")
     page.locator(".plot a").first.click()
     wait_for_heading(page, "Gone")
 
 
-def test_the_past_heat_map_links_to_past_provider_pages(open_page, shared, app):
+def test_the_past_heat_map_links_to_past_provider_pages(open_page, usage_shares, app):
     newest = send(app, "GET", "/v1/events?limit=1000")["events"][-1]["at"]
     page = open_page(f"/?at={newest}")
     canvas = page.locator("canvas")

@@ -24,8 +24,8 @@ AMOUNTS = {"reserved": "0", "min_unit": "1", "max_unit": "64", "step_size": "1",
 
 def post(app, path, fields, status=200, **headers):
     """Send a form; return the section of the page with the response, or the text of the page if there is none."""
-    sent = {**FORM, **CALLER, **{name.replace("_", "-"): value for name, value in headers.items()}}
-    reply = web.ask(app, "POST", f"/console{path}", sent, urlencode(fields).encode())
+    all_headers = {**FORM, **CALLER, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    reply = web.ask(app, "POST", f"/console{path}", all_headers, urlencode(fields).encode())
     assert reply.status_int == status, reply.text
     assert reply.headers["cache-control"] == "no-store"
     section = re.search(r'<section id="dry-run".*?</section>', reply.text, re.DOTALL)
@@ -38,15 +38,15 @@ def claims(app, query=QUERY):
     return [html.unescape(claim) for claim in re.findall(r'name="claim" value="([^"]*)"', text)]
 
 
-def rooms(section):
+def levels(section):
     """Return the usage and the capacity by class, in the order of the page."""
     amounts = re.findall(r"<dt>(\w+)</dt>.*?<b>(\d+)</b> of (\d+)", section, re.DOTALL)
     return [(name, int(used), int(capacity)) for name, used, capacity in amounts]
 
 
 @pytest.fixture
-def unchanged(app, uuids):
-    """Check that the test leaves generations, usages, inventories and consumers as they are."""
+def check_unchanged(app, uuids):
+    """Check that the test changes no generation, usage, inventory or consumer."""
 
     def state():
         paths = [f"/resource_providers/{uuid}{part}" for uuid in uuids.values() for part in ("/inventories", "/usages")]
@@ -60,7 +60,7 @@ def unchanged(app, uuids):
 # --- claims ---
 
 
-@pytest.mark.usefixtures("unchanged")
+@pytest.mark.usefixtures("check_unchanged")
 def test_each_candidate_can_be_tried_and_shows_the_room_of_the_api(app, uuids):
     offered = claims(app)
     assert len(offered) == 2
@@ -69,30 +69,33 @@ def test_each_candidate_can_be_tried_and_shows_the_room_of_the_api(app, uuids):
         assert "Dry run: this claim would be accepted" in section
         assert "204 No Content" in section
         body = json.loads(claim)
-        assert {amount for each in body["allocations"].values() for amount in each["resources"]} == {"VCPU", "VGPU"}
+        assert {name for allocation in body["allocations"].values() for name in allocation["resources"]} == {
+            "VCPU",
+            "VGPU",
+        }
         assert body["mappings"].keys() == {"1", "2"}
         path = "/allocations/0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8a099?dry_run=true"
         room = send(app, "PUT", path, {**body, **NEW_CONSUMER})["room"]
         expected = sorted(
-            (name, level["used"], level["capacity"]) for of in room.values() for name, level in of.items()
+            (name, level["used"], level["capacity"]) for classes in room.values() for name, level in classes.items()
         )
-        assert sorted(rooms(section)) == expected
+        assert sorted(levels(section)) == expected
         assert ("VGPU", 1, 4) in expected
 
 
-@pytest.mark.usefixtures("unchanged")
+@pytest.mark.usefixtures("check_unchanged")
 def test_a_claim_beyond_the_capacity_is_refused_with_the_reason_and_the_room(app, uuids):
     claim = json.loads(claims(app)[0])
-    gpu = next(uuid for uuid, of in claim["allocations"].items() if "VGPU" in of["resources"])
+    gpu = next(uuid for uuid, allocation in claim["allocations"].items() if "VGPU" in allocation["resources"])
     claim["allocations"][gpu]["resources"]["VGPU"] = 5
     section = post(app, QUERY, {"claim": json.dumps(claim)})
     assert "Dry run: this claim would be refused" in section
     assert "409 Conflict" in section
     assert "Unable to allocate inventory" in section
-    assert ("VGPU", 0, 4) in rooms(section)
+    assert ("VGPU", 0, 4) in levels(section)
 
 
-@pytest.mark.usefixtures("unchanged")
+@pytest.mark.usefixtures("check_unchanged")
 def test_the_command_sends_the_same_dry_run(app, uuids):
     claim = claims(app)[0]
     section = post(app, QUERY, {"claim": claim})
@@ -108,7 +111,7 @@ def test_the_command_sends_the_same_dry_run(app, uuids):
     assert send(app, "PUT", path, body)["dry_run"]["status"] == 204
 
 
-@pytest.mark.usefixtures("unchanged")
+@pytest.mark.usefixtures("check_unchanged")
 @pytest.mark.parametrize(
     "claim", ["", "nonsense", "[]", "null", '"x"', '{"a": "\\u0000"}', "\0", "\ud800".encode("utf-8", "surrogatepass")]
 )
@@ -117,7 +120,7 @@ def test_a_form_without_a_claim_is_refused(app, uuids, claim):
     assert "Bad Request" in text
 
 
-@pytest.mark.usefixtures("unchanged")
+@pytest.mark.usefixtures("check_unchanged")
 @pytest.mark.parametrize(
     ("claim", "reason"),
     [
@@ -131,10 +134,10 @@ def test_an_invalid_claim_is_shown_with_the_reason(app, uuids, claim, reason):
     assert "would be refused" in section
     assert "400 Bad Request" in section
     assert reason in section
-    assert rooms(section) == []
+    assert levels(section) == []
 
 
-def test_a_name_is_text_in_the_answer_too(app, uuids):
+def test_a_name_is_text_in_the_response_too(app, uuids):
     reply = web.ask(
         app,
         "POST",
@@ -163,13 +166,13 @@ def choice(app, query, **fields):
 
 
 def takes(section):
-    """Return the name of the provider, the class, and the usage before and after the claim."""
+    """Return the provider's name, the class, and the usage before and after the claim, for each row."""
     rows = re.findall(r'<tr><td><a href="[^"]*">([^<]*)</a>(.*?)</tr>', section, re.DOTALL)
     gauge = r'<span class="class">(\w+)</span>.*?<span class="amounts">(\d+) → <b>(\d+)</b>'
     return [(name, *re.search(gauge, row, re.DOTALL).groups()) for name, row in rows]
 
 
-@pytest.mark.usefixtures("unchanged")
+@pytest.mark.usefixtures("check_unchanged")
 def test_the_place_that_the_service_would_choose_is_drawn_with_the_remaining_room(app, uuids):
     query = "resources1=VCPU:4&resources2=VGPU:1&group_policy=none&same_subtree=1,2&limit=1"
     section = choice(app, query)
@@ -178,13 +181,13 @@ def test_the_place_that_the_service_would_choose_is_drawn_with_the_remaining_roo
     (numa, *cores), (card, *gpu) = takes(section)
     assert (cores, gpu) in ((["VCPU", "0", "4"], ["VGPU", "0", "1"]), (["VCPU", "48", "52"], ["VGPU", "0", "1"]))
     assert card == f"{numa}-gpu"
-    assert sorted(rooms(section.partition("Free capacity afterwards")[2])) in (
+    assert sorted(levels(section.partition("Free capacity afterwards")[2])) in (
         [("VCPU", 4, 64), ("VGPU", 1, 4)],
         [("VCPU", 52, 64), ("VGPU", 1, 4)],
     )
 
 
-@pytest.mark.usefixtures("unchanged")
+@pytest.mark.usefixtures("check_unchanged")
 def test_the_form_decides_how_the_service_chooses(app, uuids):
     packed = choice(app, "resources=MEMORY_MB:1024", strategy="pack")
     assert '"strategy": "pack"' in packed
@@ -198,7 +201,7 @@ def test_the_form_decides_how_the_service_chooses(app, uuids):
     assert '"spread_over": "aggregate"' in spread
 
 
-@pytest.mark.usefixtures("unchanged")
+@pytest.mark.usefixtures("check_unchanged")
 def test_the_fields_of_the_form_are_kept(app, uuids):
     fields = {"strategy": "random", "spread_over": "root", "count": "99999999999999999999"}
     reply = web.ask(app, "POST", "/console/query?resources=VCPU:1", {**FORM, **CALLER}, urlencode(fields).encode()).text
@@ -210,29 +213,29 @@ def test_the_fields_of_the_form_are_kept(app, uuids):
 # --- inventories ---
 
 
-def inventory(app, uuids, **given):
+def inventory(app, uuids, **changes):
     """Try a change of the VCPU inventory of the first NUMA node, with 48 of 32 used; return the response."""
     generation = send(app, "GET", f"/resource_providers/{uuids['cn1-numa0']}")["generation"]
-    fields = {"resource_class": "VCPU", "resource_provider_generation": str(generation), **AMOUNTS, **given}
+    fields = {"resource_class": "VCPU", "resource_provider_generation": str(generation), **AMOUNTS, **changes}
     return post(app, "/providers/cn1-numa0", fields)
 
 
-@pytest.mark.usefixtures("unchanged")
+@pytest.mark.usefixtures("check_unchanged")
 def test_an_inventory_can_be_tried(app, uuids):
     text = web.ask(app, "GET", "/console/providers/cn1-numa0", CALLER).text
-    given = dict(re.findall(r'<input id="VCPU-\w+" name="(\w+)" value="([^"]*)"', text))
-    assert given["total"] == "32"
-    assert given.keys() == {"total", *AMOUNTS}
+    fields = dict(re.findall(r'<input id="VCPU-\w+" name="(\w+)" value="([^"]*)"', text))
+    assert fields["total"] == "32"
+    assert fields.keys() == {"total", *AMOUNTS}
     section = inventory(app, uuids, total="40")
     assert "Dry run: this change would be accepted" in section
-    assert rooms(section) == [("VCPU", 48, 60)]
-    assert rooms(inventory(app, uuids, total="30")) == [("VCPU", 48, 45)]
+    assert levels(section) == [("VCPU", 48, 60)]
+    assert levels(inventory(app, uuids, total="30")) == [("VCPU", 48, 45)]
     assert "over by 3" in inventory(app, uuids, total="30")
 
 
-@pytest.mark.usefixtures("unchanged")
+@pytest.mark.usefixtures("check_unchanged")
 @pytest.mark.parametrize(
-    ("given", "status", "reason"),
+    ("changes", "status", "reason"),
     [
         ({"total": "x"}, "400 Bad Request", 'total is "x"; a whole number from 1 to 2147483647'),
         ({"total": ""}, "400 Bad Request", 'total is ""; a whole number from 1 to 2147483647'),
@@ -243,8 +246,8 @@ def test_an_inventory_can_be_tried(app, uuids):
         ({"total": "8", "resource_class": "VGPU"}, "400 Bad Request", "No inventory of class VGPU found"),
     ],
 )
-def test_an_inventory_that_would_be_refused_is_shown_with_the_reason(app, uuids, given, status, reason):
-    section = inventory(app, uuids, **given)
+def test_an_inventory_that_would_be_refused_is_shown_with_the_reason(app, uuids, changes, status, reason):
+    section = inventory(app, uuids, **changes)
     assert "this change would be refused" in section
     assert status in section
     assert reason in html.unescape(section)
@@ -269,7 +272,7 @@ def test_only_callers_who_may_write_can_try_a_write(module_database_url, uuids, 
     assert "placement:resource_providers:inventories:update" in text
 
 
-@pytest.mark.usefixtures("unchanged")
+@pytest.mark.usefixtures("check_unchanged")
 def test_a_form_has_the_limits_of_a_request_body(app, uuids):
     assert "more than 500000 values" in post(app, "/query", [("a", "")] * 500_002, 413)
     assert "more than 500000 values" in post(app, "/query", {"claim": f"[{'1,' * 500_001}1]"}, 413)
@@ -287,12 +290,12 @@ def test_a_form_has_the_limits_of_a_request_body(app, uuids):
     ],
 )
 def test_a_page_of_another_origin_cannot_try_anything(app, uuids, path, headers):
-    known = web.ask(app, "POST", f"/console{path}", {**FORM, **CALLER, **headers}, b"claim={}")
-    assert known.status_int == 403
-    assert "A page of another origin sent this request." in known.text
-    assert "cn1" not in known.text
-    unknown = web.ask(app, "POST", f"/console{path}", {**FORM, **headers}, b"claim={}")
-    assert unknown.status_int == 403
+    with_token = web.ask(app, "POST", f"/console{path}", {**FORM, **CALLER, **headers}, b"claim={}")
+    assert with_token.status_int == 403
+    assert "A page of another origin sent this request." in with_token.text
+    assert "cn1" not in with_token.text
+    without_token = web.ask(app, "POST", f"/console{path}", {**FORM, **headers}, b"claim={}")
+    assert without_token.status_int == 403
 
 
 def test_a_page_of_the_console_acts_as_an_administrator_with_noauth2(app, uuids):

@@ -22,7 +22,7 @@ OWNER = {"project_id": "blue", "user_id": "ann", "consumer_type": "INSTANCE"}
 
 
 class Rack(NamedTuple):
-    """A machine with the node rack-1, one whose node is named like the provider "taken", and a later point in time."""
+    """Machines with the nodes rack-1 and "taken", the provider "taken", and a date when all of them exist."""
 
     machine: str
     namesake: str
@@ -35,12 +35,12 @@ def rack(app, module_database_url):
     with opened(module_database_url) as database:
         nodes = Nodes(database)
         machine, namesake = nodes.node("rack-1"), nodes.node("taken")
-    named = provider(app, "taken", CUSTOM_BM=1)
+    taken = provider(app, "taken", CUSTOM_BM=1)
     newest = send(app, "GET", "/v1/events?limit=1000")["events"][-1]["at"]
     while f"{utcnow().isoformat(timespec='milliseconds')}000Z" <= newest:
         pass
     send(app, "PUT", "/traits/CUSTOM_LATER")
-    return Rack(machine, namesake, named, newest)
+    return Rack(machine, namesake, taken, newest)
 
 
 def page(app, path):
@@ -50,7 +50,7 @@ def page(app, path):
 
 
 def names(text):
-    """Return the names of the first links to providers, by uuid; later links of events have the name at their time."""
+    """Return the text of the first link to each provider, by uuid; links of past events may contain earlier names."""
     links = re.findall(r'href="/console/providers/([-0-9a-f]{36})[^"]*"[^>]*>([^<]*)</a>', text.partition("</h1>")[2])
     return dict(reversed(links))
 
@@ -117,8 +117,8 @@ def test_sentences_and_allocations_name_the_machine(app, rack):
     assert send(app, "POST", "/v1/claims", {"requests": requests})["claimed"] == 2
     for uuid, consumer, name in ((rack.machine, ONE, "rack-1"), (rack.namesake, TWO, rack.namesake)):
         assert names(page(app, "/consumers").text)[uuid] == name
-        held = page(app, f"/consumers/{consumer}").text.partition("Allocations")[2]
-        assert names(f"</h1>{held}")[uuid] == name
+        allocations = page(app, f"/consumers/{consumer}").text.partition("Allocations")[2]
+        assert names(f"</h1>{allocations}")[uuid] == name
         text = page(app, f"/query?resources=CUSTOM_BM:1&in_tree={uuid}").text
         assert f"Without in_tree={name}, there would be 1 candidate" in text
     for consumer in (ONE, TWO):

@@ -54,12 +54,12 @@ def test_a_page_is_complete_and_names_no_other_host(app, uuids, path):
     assert '<html lang="en"' in text
     assert len(re.findall("<h1>", text)) == 1
     addresses = re.findall(r'(?:href|src|action)="([^"]*)"', text)
-    ours = ("/console", "#main", "/v1/openapi")
-    assert {address for address in addresses if not address.startswith(ours)} == set()
+    own_prefixes = ("/console", "#main", "/v1/openapi")
+    assert {address for address in addresses if not address.startswith(own_prefixes)} == set()
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/nothing", "/providers/nothing", "/assets/console.css", "/hosts"])
-def test_every_reply_has_the_security_headers(app, uuids, path):
+def test_every_response_has_the_security_headers(app, uuids, path):
     reply = web.ask(app, "GET", f"/console{path}")
     assert reply.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
     assert reply.headers["x-content-type-options"] == "nosniff"
@@ -103,7 +103,7 @@ def test_a_query_is_shown_as_text(app, uuids):
 
 #: A text that would end an attribute, a text area or a title, and begin an element.
 ELEMENT = "\"'></textarea></title><hostile>"
-TYPED = [
+INPUTS = [
     "/?class={}",
     "/providers/{}",
     *(f"/providers?{name}={{}}" for name in ("name", "class", "trait", "aggregate", "page", "{}")),
@@ -144,7 +144,7 @@ TYPED = [
 ]
 
 
-@pytest.mark.parametrize("path", TYPED)
+@pytest.mark.parametrize("path", INPUTS)
 def test_input_never_becomes_an_element(app, uuids, path):
     reply = web.ask(app, "GET", "/console" + path.replace("{}", quote(ELEMENT, safe="")))
     assert reply.status_int in (200, 400, 404, 406)
@@ -166,7 +166,7 @@ def test_a_name_never_becomes_an_element(app, uuids, path):
     assert re.findall("<script[^>]*>", text) == scripts
 
 
-def test_no_template_can_leave_out_the_escape(backend):
+def test_no_template_can_disable_the_escaping(backend):
     assert pages._TEMPLATES.autoescape is True
     for template in resources.files("placement.extensions.console").joinpath("templates").iterdir():
         assert not re.search(r"\bsafe\b|autoescape|Markup", template.read_text()), template.name
@@ -206,7 +206,7 @@ def test_the_overview_names_providers_that_need_attention(app, uuids):
     ]
 
 
-def test_the_heat_map_has_each_host_once_with_its_whole_tree(app, uuids):
+def test_the_heat_map_shows_each_host_once_with_its_whole_tree(app, uuids):
     document = web.ask(app, "GET", "/console/hosts?class=VCPU").json
     assert document == {
         "resource_class": "VCPU",
@@ -240,7 +240,7 @@ def test_the_heat_map_has_each_host_once_with_its_whole_tree(app, uuids):
         ("aggregate=none", []),
     ],
 )
-def test_providers_are_found(app, uuids, query, names):
+def test_providers_are_found_by_filters(app, uuids, query, names):
     names_ = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', page(app, f"/providers?{query}"))
     assert names_ == names
 
@@ -268,8 +268,8 @@ def test_the_list_is_sorted_by_a_column(app, uuids, sort, names):
     by = sort.partition("&")[0]
     assert head[0] == ("descending" if by.startswith("-") else "ascending")
     assert head[2] == {"name": "Provider", "tree": "Tree", "used": "Used"}[by.removeprefix("-")]
-    other = page(app, "/providers" + html.unescape(head[1]))
-    assert re.search(r'aria-sort="(\w+)"', other)[1] != head[0]
+    reversed_list = page(app, "/providers" + html.unescape(head[1]))
+    assert re.search(r'aria-sort="(\w+)"', reversed_list)[1] != head[0]
 
 
 def test_providers_that_are_named_by_their_uuid_come_last(database_url):
@@ -297,7 +297,7 @@ def test_the_pages_of_the_list_contain_each_provider_once(app, uuids, monkeypatc
     assert sorted(map(html.unescape, names)) == sorted(uuids)
 
 
-def test_the_list_has_pages(app, uuids):
+def test_the_list_is_split_into_pages(app, uuids):
     assert "0 providers" not in page(app, "/providers?page=1")
     assert 'rel="prev"' not in page(app, "/providers")
     assert page(app, "/providers?page=999999").count("<tr>") == 0
@@ -360,7 +360,7 @@ def test_a_provider_shows_the_allocations_in_its_tree(app, uuids):
         ("newer_than=2999-01-01", False),
     ],
 )
-def test_consumers_are_found(app, uuids, query, expected):
+def test_consumers_are_found_by_filters(app, uuids, query, expected):
     text = page(app, f"/consumers?{query}")
     assert (f"<code>{CONSUMER}</code>" in text) is expected
     assert ("1 consumer, oldest first" in text) is expected
@@ -381,27 +381,27 @@ def test_a_reader_sees_no_consumers(app, uuids):
         assert CONSUMER not in page(app, path, 403, **{"x-auth-token": "ann:blue", "x-roles": "reader"})
 
 
-def test_a_policy_may_let_readers_see_only_the_consumers_of_their_own_project(relaxed, uuids):
-    app, reader = relaxed, {"x-roles": "reader"}
+def test_a_policy_may_let_readers_see_only_the_consumers_of_their_own_project(app_for_readers, uuids):
+    app, reader = app_for_readers, {"x-roles": "reader"}
     assert CONSUMER in page(app, "/consumers", **{"x-auth-token": "ann:blue"}, **reader)
     assert 'value="blue"' in page(app, "/consumers", **{"x-auth-token": "ann:blue"}, **reader)
     assert CONSUMER not in page(app, "/consumers", **{"x-auth-token": "ann:red"}, **reader)
     assert CONSUMER not in page(app, "/consumers?project=blue", 403, **{"x-auth-token": "ann:red"}, **reader)
 
 
-@pytest.mark.parametrize("given", [CONSUMER, CONSUMER.upper(), CONSUMER.replace("-", "")])
-def test_a_consumer_has_a_page_with_its_allocations(app, uuids, given):
-    text = page(app, f"/consumers/{given}")
-    held = text.partition('<h2 id="held">')[2].partition("</section>")[0]
-    assert re.sub(r"\s+", " ", re.sub("<[^>]*>", "", held)).strip().endswith(f"{ESCAPED}: 16 VCPU")
-    assert f'<a href="/console/providers/{uuids["pool"]}">pool</a>: 500\N{NARROW NO-BREAK SPACE}GiB disk' in held
+@pytest.mark.parametrize("ident", [CONSUMER, CONSUMER.upper(), CONSUMER.replace("-", "")])
+def test_a_consumer_has_a_page_with_its_allocations(app, uuids, ident):
+    text = page(app, f"/consumers/{ident}")
+    allocations = text.partition('<h2 id="held">')[2].partition("</section>")[0]
+    assert re.sub(r"\s+", " ", re.sub("<[^>]*>", "", allocations)).strip().endswith(f"{ESCAPED}: 16 VCPU")
+    assert f'<a href="/console/providers/{uuids["pool"]}">pool</a>: 500\N{NARROW NO-BREAK SPACE}GiB disk' in allocations
     assert '<a href="/console/consumers?project=blue">blue</a>' in text
     assert f'<a href="/console/consumers/{CONSUMER}"><code>{CONSUMER}</code></a>' in page(app, "/consumers")
 
 
-@pytest.mark.parametrize("given", ["nobody", "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8afff"])
-def test_an_unknown_consumer_has_no_page(app, uuids, given):
-    assert "the history records no events of it" in page(app, f"/consumers/{given}", 404)
+@pytest.mark.parametrize("ident", ["nobody", "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8afff"])
+def test_an_unknown_consumer_has_no_page(app, uuids, ident):
+    assert "the history records no events of it" in page(app, f"/consumers/{ident}", 404)
 
 
 def test_a_provider_has_no_page_as_a_consumer_and_a_consumer_none_as_a_provider(app, uuids):
@@ -417,14 +417,14 @@ def words(text):
     return re.sub(r"\s+", " ", html.unescape(re.sub("<[^>]*>", "", text.replace("<br>", " ")))).strip()
 
 
-def heads(text):
-    """Return the sentence of each entry of a page, without the caller."""
+def event_sentences(text):
+    """Return the sentence of each event of a page, without the caller."""
     sentences = re.findall(r'<p class="what">(.*?)</p>', text, re.DOTALL)
     return [words(head).replace("\N{NARROW NO-BREAK SPACE}", " ").partition(", by admin")[0] for head in sentences]
 
 
 #: The texts of the events of the deleted provider.
-OF_GONE = [
+EVENTS_OF_GONE = [
     f"Provider {GONE} deleted",
     f"Provider {GONE} changed: only its generation",
     f"Provider {GONE} changed: new inventory of VGPU total 1, reserved 0",
@@ -433,14 +433,14 @@ OF_GONE = [
 
 
 def event_texts(text):
-    """Return the texts of each event of a page: the sentence, the lines, and the caller."""
-    shown = text.partition('<ol class="timeline">')[2].partition("</ol>")[0]
-    return [words(each.partition("</p>")[2]) for each in shown.split('<p class="when">')[1:]]
+    """Return the text of each event of a page: its sentence, its lines, and its caller."""
+    timeline = text.partition('<ol class="timeline">')[2].partition("</ol>")[0]
+    return [words(event.partition("</p>")[2]) for event in timeline.split('<p class="when">')[1:]]
 
 
 def test_a_provider_has_its_history_the_newest_first(app, uuids):
     events = event_texts(page(app, "/providers/pool"))
-    assert [each.replace("\N{NARROW NO-BREAK SPACE}", " ").partition(", by admin")[0] for each in events] == [
+    assert [event.replace("\N{NARROW NO-BREAK SPACE}", " ").partition(", by admin")[0] for event in events] == [
         f"Consumer {GONE_CONSUMER[:8]} released 7 GiB disk on pool",
         f"Consumer {GONE_CONSUMER[:8]} claimed 7 GiB disk on pool",
         f"Consumer {CONSUMER[:8]} claimed 500 GiB disk on pool",
@@ -462,7 +462,7 @@ def test_a_deleted_provider_keeps_its_last_name_in_events(database_url):
     send(app, "DELETE", f"/resource_providers/{child}")
     send(app, "PUT", f"/resource_providers/{first}", {"name": "last name"})
     send(app, "DELETE", f"/resource_providers/{first}")
-    sentences = heads(page(app, "/events"))
+    sentences = event_sentences(page(app, "/events"))
     assert sentences[:2] == ["Provider last name deleted", "Provider last name renamed"]
     assert "Provider kid changed: parent last name removed" in sentences[3]
 
@@ -487,8 +487,8 @@ def test_a_consumer_has_its_history(app, uuids):
 @pytest.mark.parametrize(
     ("path", "sentences"),
     [
-        (f"/providers/{quote(GONE, safe='')}", OF_GONE),
-        (f"/providers/{uuid.uuid5(uuid.NAMESPACE_URL, GONE)}", OF_GONE),
+        (f"/providers/{quote(GONE, safe='')}", EVENTS_OF_GONE),
+        (f"/providers/{uuid.uuid5(uuid.NAMESPACE_URL, GONE)}", EVENTS_OF_GONE),
         (
             f"/consumers/{GONE_CONSUMER}",
             ["Instance 9d41f7b2 released 7 GiB disk on pool", "Instance 9d41f7b2 claimed 7 GiB disk on pool"],
@@ -500,11 +500,11 @@ def test_a_deleted_object_has_a_page_that_says_so(app, uuids, path, sentences):
     name = GONE if "providers" in path else GONE_CONSUMER
     assert f"<h1>{html.escape(name)}</h1>" in text
     assert '<strong class="flag bad">gone</strong>' in text
-    assert heads(text) == sentences
+    assert event_sentences(text) == sentences
 
 
 def test_the_first_page_of_a_deleted_object_may_have_no_events(app, uuids, monkeypatch):
-    """The page reads one event, and those of the consumer are earlier."""
+    """The page reads one event, and the consumer's events are older."""
     monkeypatch.setattr("placement.extensions.v1.history.event.WINDOW", 1)
     text = page(app, f"/consumers/{GONE_CONSUMER}")
     assert event_texts(text) == []
@@ -512,7 +512,7 @@ def test_the_first_page_of_a_deleted_object_may_have_no_events(app, uuids, monke
 
 
 def test_the_pages_of_a_history_contain_each_event_once(app, uuids, monkeypatch):
-    everything = event_texts(page(app, "/providers/pool"))
+    all_events = event_texts(page(app, "/providers/pool"))
     monkeypatch.setattr("placement.extensions.console.timeline.ROWS", 3)
     address, events, steps = "/providers/pool", [], 0
     while address:
@@ -521,13 +521,13 @@ def test_the_pages_of_a_history_contain_each_event_once(app, uuids, monkeypatch)
         assert ("Newest</a>" in text) == (steps > 0)
         older = re.search(r'rel="next" href="/console([^"#]*)#history"', text)
         address, steps = html.unescape(older[1]) if older else "", steps + 1
-    assert events == everything
+    assert events == all_events
     assert steps >= 3
 
 
 def test_events_are_listed_newest_first_in_pages(app, uuids, monkeypatch):
     monkeypatch.setattr("placement.extensions.console.handlers.event.ROWS", 7)
-    listed = web.ask(app, "GET", "/v1/events?limit=1000", {"x-auth-token": "admin"}).json["events"]
+    events_of_api = web.ask(app, "GET", "/v1/events?limit=1000", {"x-auth-token": "admin"}).json["events"]
     address, requests = "/events", []
     while address:
         text = page(app, address)
@@ -535,8 +535,8 @@ def test_events_are_listed_newest_first_in_pages(app, uuids, monkeypatch):
         older = re.search(r'rel="next" href="/console([^"]*)"', text)
         address = html.unescape(older[1]) if older else ""
     # A request whose events are on two pages is shown on both.
-    told_once = [ident for ident, _ in itertools.groupby(requests)]
-    assert told_once == [*dict.fromkeys(each["request"]["request_id"] for each in reversed(listed))]
+    distinct = [ident for ident, _ in itertools.groupby(requests)]
+    assert distinct == [*dict.fromkeys(event["request"]["request_id"] for event in reversed(events_of_api))]
 
 
 @pytest.mark.parametrize(
@@ -554,9 +554,9 @@ def test_events_are_listed_newest_first_in_pages(app, uuids, monkeypatch):
         ("kind=node", []),
     ],
 )  # fmt: skip
-def test_events_are_found(app, uuids, query, sentences):
+def test_events_are_found_by_filters(app, uuids, query, sentences):
     text = page(app, f"/events?{query}")
-    assert heads(text) == sentences
+    assert event_sentences(text) == sentences
     assert ("No events match these filters." in text) is not bool(sentences)
 
 
@@ -574,7 +574,7 @@ def test_a_page_of_events_that_were_removed_says_so(app, uuids, path):
     assert "The history has no such position" in page(app, path, 410)
 
 
-def test_new_rows_are_sent_at_once_or_an_empty_reply_after_a_while(database_url, monkeypatch):
+def test_new_rows_are_sent_at_once_and_an_empty_response_after_a_while(database_url, monkeypatch):
     """The test has its own database, because its writes stay in the history."""
     app = console(database_url)
     send(app, "PUT", "/traits/CUSTOM_OLD")
@@ -631,20 +631,20 @@ def test_usage_is_shown_in_numbers_and_as_a_picture(app, uuids):
     assert len(heights) <= 151
 
 
-@pytest.mark.parametrize(("period", "least"), [("day", 63), ("week", 51), ("month", 5)])
-def test_a_period_is_chosen(app, uuids, period, least):
+@pytest.mark.parametrize(("period", "minimum"), [("day", 63), ("week", 51), ("month", 5)])
+def test_a_period_is_chosen(app, uuids, period, minimum):
     text = page(app, f"/usage?period={period}&class=VCPU")
-    assert f"at least {least}, at most 64." in text
+    assert f"at least {minimum}, at most 64." in text
     assert f'period={period}&amp;class=VCPU" aria-current="true"' in text
 
 
 def test_the_samples_of_one_class_are_shown_in_a_table_too(app, uuids):
     text = page(app, "/usage?class=VCPU")
     table = text.partition("<summary>All samples as a table</summary>")[2]
-    used = [int(each) for each in re.findall(r'</time></th><td class="number">(\d+)</td>', table)]
-    assert used[0] == 64
-    assert used == sorted(used, reverse=True)
-    assert 23 <= len(used) <= 26
+    amounts = [int(amount) for amount in re.findall(r'</time></th><td class="number">(\d+)</td>', table)]
+    assert amounts[0] == 64
+    assert amounts == sorted(amounts, reverse=True)
+    assert 23 <= len(amounts) <= 26
     assert "DISK_GB" not in text
     assert "No usage of NOTHING was recorded" in page(app, "/usage?class=NOTHING")
 
@@ -661,15 +661,19 @@ def test_the_doctors_page_shows_the_findings_of_the_api(app, uuids):
     text = page(app, "/doctor")
     rows = re.findall(r'<h2 id="finding-\d+"><span class="flag[^"]*">(\w+)</span> ([\w -]+)</h2>\n<p>([^<]*)</p>', text)
     assert [(severity, check, html.unescape(text_)) for severity, check, text_ in rows] == [
-        (each["severity"], each["check"].replace("over_", "over-").replace("_", " ").capitalize(), each["what"])
-        for each in findings["findings"]
+        (
+            finding["severity"],
+            finding["check"].replace("over_", "over-").replace("_", " ").capitalize(),
+            finding["what"],
+        )
+        for finding in findings["findings"]
     ]
-    assert "over_commitment" in {each["check"] for each in findings["findings"]}
-    for each in findings["findings"]:
-        assert each["fix"] in words(text)
-        assert ("What to do: " + each["fix"] in words(text)) is each["fix"].endswith(".")
-    over = text.partition("Over-commitment</h2>")[2].partition("</section>")[0]
-    assert f'<li><a href="/console/providers/{uuids[HOSTILE]}">{ESCAPED}</a>: VCPU, 16 of 12</li>' in over
+    assert "over_commitment" in {finding["check"] for finding in findings["findings"]}
+    for finding in findings["findings"]:
+        assert finding["fix"] in words(text)
+        assert ("What to do: " + finding["fix"] in words(text)) is finding["fix"].endswith(".")
+    over_commitment = text.partition("Over-commitment</h2>")[2].partition("</section>")[0]
+    assert f'<li><a href="/console/providers/{uuids[HOSTILE]}">{ESCAPED}</a>: VCPU, 16 of 12</li>' in over_commitment
     for check in findings["checks"]:
         assert check["name"] in text
         assert (check["not_made"] or "") in html.unescape(text)
@@ -681,7 +685,7 @@ def test_the_doctors_page_shows_the_findings_of_the_api(app, uuids):
 def test_candidates_show_the_amounts_from_each_provider(app, uuids):
     text = page(app, "/query?resources1=VCPU:4&resources2=VGPU:1&group_policy=none&same_subtree=1,2")
     assert "2 candidates</h2>" in text
-    first, second = (words(each) for each in text.split('<li class="candidate">')[1:])
+    first, second = (words(card) for card in text.split('<li class="candidate">')[1:])
     assert "cn1-numa0 in cn1 group 1 VCPU 48 → 52 of 64" in first
     assert "cn1-numa0-gpu in cn1 group 2 VGPU 0 → 1 of 4" in first
     assert "cn1-numa1 in cn1 group 1 VCPU 0 → 4 of 64" in second
@@ -697,7 +701,7 @@ def first_providers(text):
 
 
 def test_a_host_that_a_claim_avoids_is_the_last_candidate(database_url):
-    """It was created first, and therefore found first."""
+    """The search finds the host first, because it was created first."""
     app = console(database_url)
     provider(app, "closed", traits=("COMPUTE_STATUS_DISABLED",), VCPU=16)
     provider(app, "open", VCPU=8)
@@ -711,8 +715,8 @@ def test_the_first_candidates_are_of_different_trees_the_emptiest_first(database
     for host, names in enumerate(numas):
         parent = provider(app, f"host{host}")
         uuids = [provider(app, name, parent, VCPU=8) for name in names]
-        held = {each: {"resources": {"VCPU": 6 - 2 * host}} for each in uuids}
-        send(app, "PUT", f"/allocations/{uuid.uuid4()}", {"allocations": held, **owner})
+        allocations = {numa_uuid: {"resources": {"VCPU": 6 - 2 * host}} for numa_uuid in uuids}
+        send(app, "PUT", f"/allocations/{uuid.uuid4()}", {"allocations": allocations, **owner})
     names_ = first_providers(page(app, "/query?resources=VCPU:1"))
     assert sorted(names_) == sorted(itertools.chain(*numas))
     assert [name.partition("-")[0] for name in names_[:3]] == ["host2", "host1", "host0"]
@@ -775,11 +779,11 @@ def test_commands_of_both_clients_explain_and_count_the_query_and_try_a_claim(ap
         if words[0] == "openstack":
             assert points["_".join(word for word in words[1:] if word != "--dry-run")]
     for question in ("explain", "capacity"):
-        sent = queries["placement-ask", question]
-        assert web.ask(app, "GET", f"/v1/{question}?{sent}", {"x-auth-token": "admin"}).status_int == 200
+        query_of_command = queries["placement-ask", question]
+        assert web.ask(app, "GET", f"/v1/{question}?{query_of_command}", {"x-auth-token": "admin"}).status_int == 200
 
 
-def test_the_form_holds_any_text(app, uuids):
+def test_the_form_keeps_repeated_and_unknown_parameters(app, uuids):
     text = page(app, "/query/form?raw=" + quote("required=A&required=B&resources_X=VCPU:1&colour=red"))
     assert text.count('name="required"') == 2
     assert "Group _X" in text
@@ -816,10 +820,10 @@ def test_the_explanation_is_that_of_the_api_and_each_relaxation_helps(app, uuids
     text_ = html.unescape(text)
     assert explained["summary"] in text_
     assert explained["steps"]
-    for each in explained["mistakes"]:
-        assert each["text"] in text_
-    for each in explained["relaxations"]:
-        assert each["text"][:1].upper() + each["text"][1:] in text_
+    for hint in explained["mistakes"]:
+        assert hint["text"] in text_
+    for hint in explained["relaxations"]:
+        assert hint["text"][:1].upper() + hint["text"][1:] in text_
     for near in explained["near_misses"]:
         assert f'href="/console/providers/{near["root"]["uuid"]}"' in text_
     links = [html.unescape(link) for link in re.findall(r'<a class="button" href="/console([^"#]*)#result"', text)]
@@ -918,23 +922,23 @@ def test_the_reference_lists_the_changes_of_each_version(app):
 def test_the_reference_shows_whole_examples(app, api, query):
     version = mv.LATEST if api is PLACEMENT else OLDEST
     text = html.unescape(page(app, f"/api?{query}"))
-    shown = 0
+    count = 0
     for path, methods in api.routes.items():
-        for method, served in endpoints_at(methods, version):
-            for each in examples.of(api, version, method, path, served):
-                if not (each.query or each.path or each.body or each.reply):
+        for method, endpoint in endpoints_at(methods, version):
+            for example in examples.of(api, version, method, path, endpoint):
+                if not (example.query or example.path or example.body or example.reply):
                     continue  # none of its parts is in the document
-                url = api.prefix + path.format(**each.path)
+                url = api.prefix + path.format(**example.path)
                 lines = [
                     line for line in re.findall(r"<code>([A-Z]+ /[^<\s]*)", text) if line.startswith(f"{method} {url}")
                 ]
-                sent = [sorted(parse_qsl(line.partition("?")[2], keep_blank_values=True)) for line in lines]
-                assert sorted(each.query) in sent, each
-                for document in (each.body, each.reply):
+                queries = [sorted(parse_qsl(line.partition("?")[2], keep_blank_values=True)) for line in lines]
+                assert sorted(example.query) in queries, example
+                for document in (example.body, example.reply):
                     if document is not None:
                         assert json.dumps(document, indent=2, ensure_ascii=False) in text
-                shown += 1
-    assert shown > 8
+                count += 1
+    assert count > 8
 
 
 @pytest.mark.parametrize("query", ["of=other", "of=placement&version=9.9", "of=placement&version=x"])
@@ -962,8 +966,8 @@ def test_a_page_of_another_origin_is_not_an_administrator(app, uuids):
 def test_an_unchanged_asset_is_not_sent_again(app):
     first = web.ask(app, "GET", "/console/assets/console.js")
     assert (first.status_int, first.headers["cache-control"]) == (200, "no-cache")
-    again = web.ask(app, "GET", "/console/assets/console.js", {"if-none-match": first.headers["etag"]})
-    assert (again.status_int, again.body) == (304, b"")
+    second = web.ask(app, "GET", "/console/assets/console.js", {"if-none-match": first.headers["etag"]})
+    assert (second.status_int, second.body) == (304, b"")
 
 
 @pytest.mark.parametrize("name", ["nothing.js", "..%2f__init__.py", "console.css.", ""])

@@ -38,7 +38,7 @@ class Page(NamedTuple):
     path: str
     route: str
     rules: tuple[str, ...]
-    #: The fields of a POST; by default those of two forms, of a candidate and of an inventory.
+    #: The fields of a POST; by default, the fields of two forms: of a candidate and of an inventory.
     form: bytes = b"claim=%7B%22allocations%22%3A%7B%7D%7D&resource_class=DISK_GB&total=1"
 
 
@@ -100,13 +100,13 @@ EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.met
 
 
 def ask(app, page, headers):
-    """Send the request of a page; return the reply."""
+    """Send the request of a page; return the response."""
     body = None if page.method == "GET" else page.form
     return web.ask(app, page.method, f"/console{page.path}", {**FORM, **headers} if body else headers, body)
 
 
 def check_hidden(reply, uuids):
-    """Check that a reply shows nothing of the cloud."""
+    """Check that a response shows nothing of the cloud."""
     for secret in (*uuids.values(), CONSUMER, HOSTILE, "cn1-numa0"):
         assert secret not in reply.text
 
@@ -143,12 +143,12 @@ def test_a_token_of_the_system_is_refused(app, uuids, page):
 def granting(module_database_url, tmp_path):
     """Return a function that starts a service whose readers pass only the given rules."""
 
-    def started(*rules):
+    def start(*rules):
         path = tmp_path / f"{len(rules)}.yaml"
         path.write_text("".join(f'"{rule}": "role:reader"\n' for rule in rules))
         return console(module_database_url, oslo_policy__policy_file=str(path))
 
-    return started
+    return start
 
 
 @pytest.mark.parametrize("rules", sorted({page.rules for page in PAGES if page.rules}))
@@ -170,13 +170,13 @@ def test_a_page_needs_exactly_the_rules_of_the_table(granting, uuids, rules):
 def test_a_caller_who_may_only_search_sees_no_count_explanation_or_button(granting, uuids):
     app = granting(CANDIDATES)
     reader = {"x-auth-token": "caller:blue", "x-roles": "reader"}
-    for headers, whole in ((reader, False), (reader | {"x-roles": "admin,reader"}, True)):
+    for headers, permitted in ((reader, False), (reader | {"x-roles": "admin,reader"}, True)):
         text = web.ask(app, "GET", "/console/query?resources=VCPU:1", headers).text
-        none = web.ask(app, "GET", "/console/query?resources=VCPU:4000", headers).text
+        empty = web.ask(app, "GET", "/console/query?resources=VCPU:4000", headers).text
         assert '<li class="candidate">' in text
-        assert ("It fits" in text, "Try this claim" in text, "Rule by rule" in none) == (whole, whole, whole)
-        assert ("Let the service choose" in text) is whole
-        assert ("The obstacle is <code>" in none) is not whole
+        assert ("It fits" in text, "Try this claim" in text, "Rule by rule" in empty) == (permitted,) * 3
+        assert ("Let the service choose" in text) is permitted
+        assert ("The obstacle is <code>" in empty) is not permitted
 
 
 @pytest.mark.parametrize(
@@ -198,16 +198,16 @@ def test_the_history_of_an_object_requires_its_own_rule(granting, uuids, path, r
     assert ('<h2 id="history">' in reply.text, "by admin" in reply.text) == (True, True)
 
 
-#: The parts of the overview by their own rule.
+#: A text in each part of the overview that has its own rule.
 PARTS = {USAGE: 'class="spark"', EVENTS: 'id="changed"', CONSUMERS: "lease expires within the hour"}
 
 
 def test_each_part_of_the_overview_needs_its_own_rule(database_url, tmp_path):
     """The test has its own database, with a lease that expires soon."""
-    made = console(database_url)
-    fleet.fill(made)
+    administered = console(database_url)
+    fleet.fill(administered)
     fleet.sample(database_url, fleet.present_hour())
-    fleet.lease(made, 1800)
+    fleet.lease(administered, 1800)
     reader = {"x-auth-token": "caller:blue", "x-roles": "reader"}
     for number, rules in enumerate([(), *((rule,) for rule in PARTS), (*PARTS,)]):
         path = tmp_path / f"{number}.yaml"
@@ -218,11 +218,11 @@ def test_each_part_of_the_overview_needs_its_own_rule(database_url, tmp_path):
         assert {rule for rule, part in PARTS.items() if part in reply.text} == {*rules}
 
 
-def test_an_overview_has_no_events_and_leases_of_other_projects(module_database_url, tmp_path, uuids):
-    """The policy lets readers see those of their own project."""
+def test_an_overview_shows_no_events_or_leases_of_other_projects(module_database_url, tmp_path, uuids):
+    """Although the policy lets readers see the events and consumers of their own project."""
     path = tmp_path / "policy.yaml"
-    own = "rule:admin_or_project_reader_or_service_api"
-    path.write_text(f'"{OVERVIEW}": "role:reader"\n"{EVENTS}": "{own}"\n"{CONSUMERS}": "{own}"\n')
+    rule = "rule:admin_or_project_reader_or_service_api"
+    path.write_text(f'"{OVERVIEW}": "role:reader"\n"{EVENTS}": "{rule}"\n"{CONSUMERS}": "{rule}"\n')
     app = console(module_database_url, oslo_policy__policy_file=str(path))
     text = web.ask(app, "GET", "/console/", {"x-auth-token": "joe:red", "x-roles": "reader"})
     assert (text.status_int, "Latest changes" in text.text) == (200, False)
@@ -263,25 +263,25 @@ def test_a_reader_does_not_see_events_of_a_consumer_in_another_project(app, modu
     consumer = "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8a003"
     for project, user, generation in (("orange", "bob", None), ("violet", "eve", 1)):
         owner = {"project_id": project, "user_id": user, "consumer_type": "INSTANCE", "consumer_generation": generation}
-        held = {"allocations": {uuids["pool"]: {"resources": {"DISK_GB": 5}}}, **owner}
-        send(app, "PUT", f"/allocations/{consumer}", held)
+        body = {"allocations": {uuids["pool"]: {"resources": {"DISK_GB": 5}}}, **owner}
+        send(app, "PUT", f"/allocations/{consumer}", body)
     path = tmp_path / "policy.yaml"
     path.write_text(f'"{EVENTS}": "rule:admin_or_project_reader_or_service_api"\n')
     restricted = console(module_database_url, oslo_policy__policy_file=str(path))
     reader = {"x-auth-token": "caller:violet", "x-roles": "reader"}
     for page in ("/events", "/events/rows"):
-        shown = {
+        texts = {
             roles: web.ask(restricted, "GET", f"/console{page}?project=violet", reader | {"x-roles": roles}).text
             for roles in ("reader", "admin")
         }
-        assert all(consumer in text and "eve" in text for text in shown.values())
-        assert [word in shown["admin"] for word in ("orange", "bob")] == [True, True]
-        assert [word in shown["reader"] for word in ("orange", "bob")] == [False, False]
+        assert all(consumer in text and "eve" in text for text in texts.values())
+        assert [word in texts["admin"] for word in ("orange", "bob")] == [True, True]
+        assert [word in texts["reader"] for word in ("orange", "bob")] == [False, False]
 
 
 @pytest.fixture(scope="module")
 def by_password(module_database_url, tmp_path_factory):
-    """Return a service with http_basic and a password for ann."""
+    """The application with http_basic and a password for ann."""
     file = tmp_path_factory.mktemp("rights") / "passwords"
     file.write_text(f"ann:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
     options = {"api__auth_strategy": "http_basic", "oslo_middleware__http_basic_auth_user_file": str(file)}

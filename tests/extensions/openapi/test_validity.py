@@ -13,7 +13,7 @@ from placement.version_history import OLDEST
 from tests.run_length import LONG
 
 VERSIONS = [change.version for change in mv.HISTORY]
-#: A short run has the oldest version, the newest, and one in between.
+#: A short run checks the oldest version, the newest, and one in between.
 CHOSEN = VERSIONS if LONG else [VERSIONS[0], VERSIONS[len(VERSIONS) // 2], VERSIONS[-1]]
 DOCUMENTS = [*((PLACEMENT, version) for version in CHOSEN), (V1, OLDEST)]
 

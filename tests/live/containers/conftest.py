@@ -12,7 +12,7 @@ from tests.docs.blocks import ROOT
 
 @pytest.fixture(scope="session")
 def engine():
-    """The engine, with the image of the service and those of compose.yaml."""
+    """The engine, with the image of the service and the images of compose.yaml."""
     engine_ = containers.Engine(children.run_directory() / "containers")
     try:
         engine_.build()
@@ -27,7 +27,7 @@ def checkout(tmp_path_factory):
     directory = tmp_path_factory.mktemp("checkout")
     shutil.copy(ROOT / "compose.yaml", directory)
     (directory / "etc/haproxy").mkdir(parents=True)
-    # A service of the tests may have to wait for a processor.
+    # On a busy machine a service may respond to a check late.
     timeouts = {"    timeout queue 60s\n": "    timeout queue 60s\n    timeout check 10s\n"}
     (directory / "etc/haproxy/placement.cfg").write_text(web_servers.fill_sample("haproxy/placement.cfg", timeouts))
     return directory

@@ -73,20 +73,20 @@ def composed(engine, checkout):
 def wait(composed):
     """Return once both services have answered a request through haproxy."""
 
-    def served(container):
+    def has_served(container):
         for _ in range(4):
             storm.ask("GET", "/traits")
         return '"GET /traits' in composed.engine.log(container)
 
     with composed.storm() as storm:
         for container in (FIRST, SECOND):
-            children.until(functools.partial(served, container), f"{container} does not serve")
+            children.until(functools.partial(has_served, container), f"{container} does not serve")
 
 
-def test_a_new_database_may_start_as_long_as_the_services_wait(composed):
-    """Until then it is not unhealthy, which would end `docker compose up`."""
-    inspected = composed.engine.podman("inspect", "--format", "{{.Config.Healthcheck.StartPeriod}}", DATABASE)
-    minutes, seconds = re.fullmatch(r"(\d+)m(\d+)s", inspected).groups()
+def test_a_new_database_is_not_unhealthy_while_the_services_wait_for_it(composed):
+    """An unhealthy database would end `docker compose up`."""
+    start_period = composed.engine.podman("inspect", "--format", "{{.Config.Healthcheck.StartPeriod}}", DATABASE)
+    minutes, seconds = re.fullmatch(r"(\d+)m(\d+)s", start_period).groups()
     group = "OS_PLACEMENT_DATABASE__"
     tries, pause = (
         int(composed.engine.podman("exec", FIRST, "printenv", f"{group}{name}"))
@@ -95,7 +95,7 @@ def test_a_new_database_may_start_as_long_as_the_services_wait(composed):
     assert 60 * int(minutes) + int(seconds) >= tries * pause
 
 
-def test_root_reaches_the_database_from_its_own_container_only(composed):
+def test_root_can_reach_the_database_only_from_its_own_container(composed):
     statement = "SELECT host FROM mysql.user WHERE user = 'root'"
     words = ("mariadb", "--skip-column-names", "--execute", statement)
     assert composed.engine.podman("exec", "--user", "root", DATABASE, *words) == "localhost"
@@ -107,25 +107,25 @@ def test_claims_through_both_services_never_exceed_an_inventory(composed):
         before = composed.claims_of(FIRST), composed.claims_of(SECOND)
         for _ in range(8):
             provider = storm.provider(VCPU=8)
-            answered = statuses(storm.together(*(claim([provider]) for _ in range(12))))
-            assert answered == {204: 8, 409: 4}
+            counts = statuses(storm.together(*(claim([provider]) for _ in range(12))))
+            assert counts == {204: 8, 409: 4}
             assert storm.usage(provider) == 8
-    for container, claimed in zip((FIRST, SECOND), before, strict=True):
-        assert composed.claims_of(container) > claimed
+    for container, claims_before in zip((FIRST, SECOND), before, strict=True):
+        assert composed.claims_of(container) > claims_before
 
 
-def test_claims_while_a_service_is_killed(composed):
-    """None is lost or counted twice: the allocations are those in the responses, except lost responses."""
+def test_no_claim_is_lost_or_counted_twice_while_a_service_is_killed(composed):
+    """The usage is at least the number of 204s, and at most this plus the number of lost responses."""
     with composed.storm() as storm:
         provider = storm.provider(VCPU=1_000_000)
         storm.history.clear()
-        enough = threading.Event()
+        stop = threading.Event()
 
-        def go_on():
-            while not enough.is_set():
+        def claim_repeatedly():
+            while not stop.is_set():
                 storm.ask(*claim([provider]))
 
-        clients = [threading.Thread(target=go_on) for _ in range(6)]
+        clients = [threading.Thread(target=claim_repeatedly) for _ in range(6)]
         for client in clients:
             client.start()
         try:
@@ -134,13 +134,13 @@ def test_claims_while_a_service_is_killed(composed):
             killed = len(storm.history)
             children.until(lambda: len(storm.history) > killed + 40)
         finally:
-            enough.set()
+            stop.set()
             for client in clients:
                 client.join()
-        answered = statuses([event.answer for event in storm.history])
-        lost = sum(answered.pop(status, 0) for status in (NONE.status, 502, 503))
-        assert {*answered} <= {204, 409}, answered
-        assert answered[204] <= storm.usage(provider) <= answered[204] + lost
+        counts = statuses([event.answer for event in storm.history])
+        lost = sum(counts.pop(status, 0) for status in (NONE.status, 502, 503))
+        assert {*counts} <= {204, 409}, counts
+        assert counts[204] <= storm.usage(provider) <= counts[204] + lost
 
 
 def test_a_service_that_is_replaced_gets_requests_again(composed):
@@ -172,8 +172,8 @@ def test_a_new_version_replaces_the_old_one(composed):
 
 def test_a_service_leaves_the_schema_of_a_server_to_the_job(composed):
     engine = composed.engine
-    made = "CREATE DATABASE empty; GRANT ALL ON empty.* TO placement@'%'"
-    engine.podman("exec", "--user", "root", DATABASE, "mariadb", "--execute", made)
+    statements = "CREATE DATABASE empty; GRANT ALL ON empty.* TO placement@'%'"
+    engine.podman("exec", "--user", "root", DATABASE, "mariadb", "--execute", statements)
     url = engine.podman("exec", FIRST, "printenv", "OS_PLACEMENT_DATABASE__CONNECTION")
     variable = f"OS_PLACEMENT_DATABASE__CONNECTION={url.replace('/placement?', '/empty?')}"
     variables = ("--env", variable, "--env", "PLACEMENT_PASSWORD=secret")

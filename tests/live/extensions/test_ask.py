@@ -57,7 +57,7 @@ def environment():
 
 @pytest.fixture
 def ask(service, environment):
-    """Return a function that runs placement-ask with arguments: its exit code, stdout and stderr."""
+    """Return a function that runs placement-ask with arguments, and returns the completed process."""
 
     def run(*words, **variables):
         environment_ = {**environment, "OS_ENDPOINT": service.url, "OS_TOKEN": "admin", **variables}
@@ -71,16 +71,16 @@ def rows(done):
     return [line.split() for line in done.stdout.splitlines()]
 
 
-def test_a_capacity(ask):
+def test_a_capacity_is_printed_with_its_breakdown(ask):
     done = ask("capacity", "resources=VCPU:4")
     assert done.returncode == 0, done.stderr
-    first, *_, last = done.stdout.splitlines()
-    assert first == "This fits exactly 15 times."
-    assert last.split() == ["aggregate", RACK, "15"]
+    first_line, *_, last_line = done.stdout.splitlines()
+    assert first_line == "This fits exactly 15 times."
+    assert last_line.split() == ["aggregate", RACK, "15"]
     assert ["tree", "host2", "8", "VCPU"] in rows(done)
 
 
-def test_an_explanation(ask):
+def test_an_explanation_is_printed_for_a_query(ask):
     done = ask("explain", "resources=VCPU:8&required=HW_NUMA_ROOT")
     assert done.returncode == 0, done.stderr
     refused = ask("explain", "resources=VCPU:400")
@@ -94,7 +94,7 @@ def test_an_explanation(ask):
     assert document["summary"] == refused.stdout.splitlines()[0]
 
 
-def test_a_doctor(ask):
+def test_the_checks_of_the_doctor_are_printed(ask):
     done = ask("doctor", "--check", "roots", "--check", "over_commitment")
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "2 checks, 0 findings.\n")
     document = json.loads(ask("doctor", "--json").stdout)
@@ -104,7 +104,7 @@ def test_a_doctor(ask):
     assert "nothing" in refused.stderr
 
 
-def test_options_are_a_query(ask):
+def test_options_are_equivalent_to_a_query(ask):
     by_options = ask("capacity", "--group", "a", "--resource", "VCPU=4", "--required", "HW_NUMA_ROOT", "--json")
     by_text = ask("capacity", "resources_a=VCPU:4&required_a=HW_NUMA_ROOT", "--json")
     assert json.loads(by_options.stdout) == json.loads(by_text.stdout)
@@ -136,7 +136,7 @@ def test_a_request_that_fits_nowhere_exits_with_1(ask):
         (["overview", "--url", "x"], "placement-ask: x is not the URL of a service"),
     ],
 )
-def test_wrong_arguments_exit_with_2(ask, words, sentence):
+def test_wrong_arguments_of_a_query_exit_with_2(ask, words, sentence):
     done = ask(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
@@ -162,7 +162,7 @@ def test_a_service_that_refuses_exits_with_3(ask):
     assert "cannot be reached" in done.stderr
 
 
-def test_an_overview_is_trees(ask):
+def test_an_overview_shows_trees(ask):
     printed = rows(ask("overview"))
     assert printed[0] == ["provider", "class", "used", "capacity", "free", "state", "traits"]
     assert printed[1] == ["host1", "MEMORY_MB", "0", "4096", "4096"]
@@ -182,8 +182,8 @@ def test_an_over_committed_inventory_is_marked(backend, environment):
         with clients.admin(service) as client:
             query = "resources=VCPU:4&in_tree=host1"
             claim = client.claim(SERVER, query, project_id="red", user_id="ada", consumer_type="JOB")
-            [(host, held)] = claim.allocations.items()
-            inventory = {"resource_provider_generation": held.generation, "inventories": {"VCPU": {"total": 2}}}
+            [(host, allocation)] = claim.allocations.items()
+            inventory = {"resource_provider_generation": allocation.generation, "inventories": {"VCPU": {"total": 2}}}
             client.request("PUT", f"/resource_providers/{host}/inventories", inventory)
         environment |= {"OS_ENDPOINT": service.url, "OS_TOKEN": "admin", "TERM": "xterm"}
         environment.pop("NO_COLOR", None)
@@ -191,14 +191,14 @@ def test_an_over_committed_inventory_is_marked(backend, environment):
         for option in ([], ["--over-committed"]):
             done = preloaded.service().run([*ASK, "overview", *option], environment)
             assert [line for line in done.stdout.splitlines() if "over" in line] == [row]
-            _, written = ask_process.in_terminal([*ASK, "overview", *option], environment, 100)
-            assert f"\x1b[31m{row}\x1b[0m\n" in written
+            _, output = ask_process.in_terminal([*ASK, "overview", *option], environment, 100)
+            assert f"\x1b[31m{row}\x1b[0m\n" in output
         assert (
             "host2     VCPU      0         8     8" in preloaded.service().run([*ASK, "overview"], environment).stdout
         )
 
 
-def test_consumers_and_their_allocations(ask):
+def test_consumers_are_printed_with_their_allocations(ask):
     _, (uuid, kind, project, user, _since, provider, *resources) = rows(ask("consumers"))
     assert (uuid, kind, project, user, provider) == (SERVER, "INSTANCE", "red", "ada", "host1-numa0")
     assert resources == ["4", "VCPU"]
@@ -222,12 +222,15 @@ def test_a_terminal_gets_colours_and_its_width(service, environment):
     for name in ("COLUMNS", "NO_COLOR"):
         environment.pop(name, None)
     words = [*ASK, "overview"]
-    for columns, first in ((40, "provider: host1"), (63, "provider    class      used  capacity  free  state  traits")):
-        code, written = ask_process.in_terminal(words, environment, columns)
-        plain = written.replace("\x1b[1m", "").replace("\x1b[0m", "")
-        assert (code, plain.splitlines()[0]) == (0, first), written
+    for columns, first_line in (
+        (40, "provider: host1"),
+        (63, "provider    class      used  capacity  free  state  traits"),
+    ):
+        code, output = ask_process.in_terminal(words, environment, columns)
+        plain = output.replace("\x1b[1m", "").replace("\x1b[0m", "")
+        assert (code, plain.splitlines()[0]) == (0, first_line), output
         assert max(map(len, plain.splitlines())) <= columns
-    assert written.startswith("\x1b[1mprovider")
+    assert output.startswith("\x1b[1mprovider")
     _, wide = ask_process.in_terminal(words, {**environment, "NO_COLOR": "1"}, 300)
     assert "\x1b" not in wide
     assert wide == subprocess.run(words, env=environment, capture_output=True, text=True, check=False).stdout
@@ -238,7 +241,7 @@ class TestOpenStack:
 
     @pytest.fixture
     def openstack(self, service, openstack_command):
-        """Return a function that runs a command: its exit code and the document that it prints."""
+        """Return a function that runs a command, and returns its exit code and the document that it prints."""
         identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
 
         def run(command, refused=None):
@@ -253,7 +256,7 @@ class TestOpenStack:
         return run
 
     @pytest.mark.parametrize(
-        ("words", "shown"),
+        ("words", "output"),
         [
             (
                 "-f csv --quote minimal",
@@ -265,11 +268,11 @@ class TestOpenStack:
             ("-f yaml -c provider", "- provider: host1\n- provider: host1-numa0\n- provider: host1-numa1\n"),
         ],
     )
-    def test_the_formats_of_the_client(self, service, openstack_command, words, shown):
+    def test_the_client_prints_each_of_its_formats(self, service, openstack_command, words, output):
         """Without a token, which noauth2 accepts."""
         identity = ["--os-auth-type", "none", "--os-endpoint", service.url]
         done = openstack_command([*identity, *["resource", "provider", "overview", "--root", "host1"], *words.split()])
-        assert (done.returncode, done.stdout.replace("\r\n", "\n")) == (0, shown), done.stderr
+        assert (done.returncode, done.stdout.replace("\r\n", "\n")) == (0, output), done.stderr
 
     def test_command_names_are_unique(self, backend):
         """The client would run only one of two commands with the same name."""
@@ -277,7 +280,7 @@ class TestOpenStack:
         names = {
             point.name for point in commands if point.module.startswith("placement.extensions.terminal.openstack.")
         }
-        others = {
+        other_names = {
             point.name for point in commands if not point.module.startswith("placement.extensions.terminal.openstack.")
         }
         setup = configparser.ConfigParser()
@@ -285,8 +288,8 @@ class TestOpenStack:
         declared = setup["options.entry_points"]["openstack.placement.v1"].split("\n")
         if names != {line.partition(" = ")[0] for line in declared if line}:
             raise servers.Missing("the entry points are not installed: pip install -e .")
-        assert "allocation_candidate_list" in others
-        assert not names & others
+        assert "allocation_candidate_list" in other_names
+        assert not names & other_names
 
     def test_count(self, openstack):
         code, document = openstack("allocation candidate count --resource VCPU=4")
@@ -322,7 +325,7 @@ class TestOpenStack:
         openstack("resource provider history nothing", refused="nothing")
 
 
-def test_a_user_of_http_basic(backend, environment, tmp_path):
+def test_a_user_of_http_basic_sends_the_password(backend, environment, tmp_path):
     (tmp_path / "htpasswd").write_text(f"ada:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
     url = backend.create_database()
     options = {

@@ -32,7 +32,7 @@ def service(backend):
 
 @pytest.fixture
 def ask(service):
-    """Return a function that runs placement-ask with arguments: its exit code, stdout and stderr."""
+    """Return a function that runs placement-ask with arguments, and returns the completed process."""
 
     def run(*words, **variables):
         environment = {**ask_process.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin", **variables}
@@ -45,7 +45,7 @@ def ask(service):
 
 @pytest.fixture
 def openstack(service, openstack_command):
-    """Return a function that runs a command of ``openstack``: its exit code, its document, and stderr."""
+    """Return a function that runs ``openstack``, and returns its exit code, the document that it prints, and stderr."""
     identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
 
     def run(*words):
@@ -60,13 +60,13 @@ def rows(done):
     return [line.split() for line in done.stdout.splitlines()]
 
 
-def held(ask):
-    """Return all allocations: consumer, provider and amounts."""
+def allocations(ask):
+    """Return the consumer, the provider and the amounts of each allocation."""
     consumers = json.loads(ask("consumers", "--json").stdout)["consumers"]
     return {
-        (each["uuid"], of["name"], *of["resources"].items())
-        for each in consumers
-        for of in each["allocations"].values()
+        (consumer["uuid"], allocation["name"], *allocation["resources"].items())
+        for consumer in consumers
+        for allocation in consumer["allocations"].values()
     }
 
 
@@ -78,7 +78,7 @@ def test_a_claim_prints_its_amounts_and_its_place(ask):
     header, (consumer, outcome, *place) = rows(ask("claim", "resources=VCPU:4", *OWNER))
     assert header == ["consumer", "outcome", "until", "provider", "resources", "why"]
     assert (outcome, place[1:]) == ("claimed", ["4", "VCPU"])
-    assert held(ask) == {(consumer, place[0], ("VCPU", 4))}
+    assert allocations(ask) == {(consumer, place[0], ("VCPU", 4))}
 
 
 def test_a_repeated_claim_takes_nothing_more(ask):
@@ -86,50 +86,50 @@ def test_a_repeated_claim_takes_nothing_more(ask):
     words = ("claim", "--resource", "VCPU=4", "--consumer", consumer, *OWNER)
     outcomes = [rows(ask(*words))[1][1] for _ in range(2)]
     assert outcomes == ["claimed", "held"]
-    assert len(held(ask)) == 1
+    assert len(allocations(ask)) == 1
 
 
-def test_a_count_is_of_trees_and_a_dry_run_takes_nothing(ask):
+def test_a_count_claims_different_trees_and_a_dry_run_takes_nothing(ask):
     words = ("claim", "resources=VCPU:8", "--count", "4", *OWNER)
-    tried = ask(*words, "--dry-run")
-    assert tried.returncode == 0
-    assert tried.stdout.startswith("Dry run: nothing was written.\n")
-    assert tried.stdout.count("8 VCPU") == 4
-    assert ["host1-numa", "VCPU", "8", "8", "0"] in [line.split() for line in tried.stdout.splitlines()]
-    assert held(ask) == set()
+    dry_run = ask(*words, "--dry-run")
+    assert dry_run.returncode == 0
+    assert dry_run.stdout.startswith("Dry run: nothing was written.\n")
+    assert dry_run.stdout.count("8 VCPU") == 4
+    assert ["host1-numa", "VCPU", "8", "8", "0"] in [line.split() for line in dry_run.stdout.splitlines()]
+    assert allocations(ask) == set()
     assert len(rows(ask(*words))) == 5
 
 
-@pytest.mark.parametrize("more", [[], ["--dry-run"]])
-def test_a_request_that_fits_nowhere_exits_with_1_and_the_reason(ask, more):
-    done = ask("claim", "resources=VCPU:9", *OWNER, *more)
+@pytest.mark.parametrize("options", [[], ["--dry-run"]])
+def test_a_request_that_fits_nowhere_exits_with_1_and_the_reason(ask, options):
+    done = ask("claim", "resources=VCPU:9", *OWNER, *options)
     assert (done.returncode, done.stderr) == (1, "")
     assert "none of the 8 remaining providers can supply 9 VCPU" in done.stdout
     assert ["with", "resources=VCPU:8", "4", "resources=VCPU:8"] in [line.split() for line in done.stdout.splitlines()]
-    assert ask("claim", "resources=VCPU:9", "--json", *OWNER, *more).returncode == 1
+    assert ask("claim", "resources=VCPU:9", "--json", *OWNER, *options).returncode == 1
 
 
-def test_many_claims_of_a_file(ask, tmp_path):
+def test_a_file_names_the_consumers_of_many_claims(ask, tmp_path):
     consumers = [new() for _ in range(5)]
-    (tmp_path / "jobs.json").write_text(json.dumps([{"consumer": each} for each in consumers]))
+    (tmp_path / "jobs.json").write_text(json.dumps([{"consumer": consumer} for consumer in consumers]))
     words = ("claim", "resources=VCPU:8", "--file", str(tmp_path / "jobs.json"), *OWNER)
     refused = ask(*words, "--all-or-nothing")
     assert (refused.returncode, refused.stdout.splitlines()[0]) == (1, "0 of 5 claims are granted.")
-    assert held(ask) == set()
+    assert allocations(ask) == set()
     done = ask(*words, "--json")
     assert (done.returncode, json.loads(done.stdout)["claimed"]) == (1, 4)
-    assert {each for each, *_ in held(ask)} < {*consumers}
+    assert {consumer for consumer, *_ in allocations(ask)} < {*consumers}
 
 
 def test_a_move_takes_a_new_place_and_releases_the_old_one(ask):
     consumer = new()
-    first = rows(ask("claim", "resources=VCPU:8", "--consumer", consumer, *OWNER))[1][2]
+    first_place = rows(ask("claim", "resources=VCPU:8", "--consumer", consumer, *OWNER))[1][2]
     done = rows(ask("claim", "resources=VCPU:8", "--move", consumer, "--apart-from", consumer))
     assert done[1][:2] == [consumer, "moved"]
-    assert done[1][2] != first
-    assert held(ask) == {(consumer, done[1][2], ("VCPU", 8))}
-    (listed,) = json.loads(ask("consumers", "--json").stdout)["consumers"]
-    assert (listed["project"], listed["user"], listed["type"]) == ("red", "ada", "JOB")
+    assert done[1][2] != first_place
+    assert allocations(ask) == {(consumer, done[1][2], ("VCPU", 8))}
+    (row,) = json.loads(ask("consumers", "--json").stdout)["consumers"]
+    assert (row["project"], row["user"], row["type"]) == ("red", "ada", "JOB")
 
 
 def test_the_owner_comes_from_the_environment(ask):
@@ -147,7 +147,7 @@ def test_the_owner_comes_from_the_environment(ask):
         (["claim", "resources=VCPU:1", "--file", "/nowhere", *OWNER], "placement-ask: /nowhere cannot be read: "),
     ],
 )
-def test_wrong_arguments_exit_with_2(ask, words, sentence):
+def test_wrong_arguments_of_a_claim_exit_with_2(ask, words, sentence):
     done = ask(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(sentence)
@@ -157,7 +157,7 @@ def test_the_client_of_openstack_claims(openstack, ask):
     words = ("allocation", "claim", "resources=VCPU:4", *OWNER)
     code, (result,), _ = openstack(*words)
     assert (code, result["outcome"], result["resources"], result["why"]) == (0, "claimed", "4 VCPU", "")
-    assert {(result["consumer"], result["provider"], ("VCPU", 4))} == held(ask)
+    assert {(result["consumer"], result["provider"], ("VCPU", 4))} == allocations(ask)
     code, (result,), _ = openstack(*words, "--resource", "MEMORY_MB=9999")
     assert (code, result["outcome"]) == (1, "refused")
     assert result["why"].startswith("Nothing fits: ")
@@ -165,19 +165,19 @@ def test_the_client_of_openstack_claims(openstack, ask):
     assert (code, stderr) == (1, "The owner of the consumer is missing: use --project and --user.\n")
 
 
-def claimed(ask, *words):
+def claim_core(ask, *words):
     """Claim one core; return the uuid of the consumer, and the expiry of the claim."""
     (result,) = json.loads(ask("claim", "resources=VCPU:1", "--json", *OWNER, *words).stdout)["results"]
     return result["consumer"], result["expires_at"]
 
 
 def test_an_expiry_is_set_changed_and_cleared(ask):
-    consumer, first = claimed(ask, "--expires-in", "1h")
-    header, listed, *_ = rows(ask("consumers"))
-    assert (header[5], listed[5]) == ("until", f"{first[:19]}Z")
-    assert json.loads(ask("consumers", "--json").stdout)["consumers"][0]["expires_at"] == first
+    consumer, expiry = claim_core(ask, "--expires-in", "1h")
+    header, consumer_row, *_ = rows(ask("consumers"))
+    assert (header[5], consumer_row[5]) == ("until", f"{expiry[:19]}Z")
+    assert json.loads(ask("consumers", "--json").stdout)["consumers"][0]["expires_at"] == expiry
     row = rows(ask("extend", consumer, "2d"))[1]
-    assert (row[0], row[1], row[2] > first) == (consumer, "held", True)
+    assert (row[0], row[1], row[2] > expiry) == (consumer, "held", True)
     assert json.loads(ask("extend", consumer, "--forever", "--json").stdout)["expires_at"] is None
     done = ask("extend", new(), "1h")
     assert (done.returncode, done.stdout) == (3, "")
@@ -187,19 +187,19 @@ def test_an_expiry_is_set_changed_and_cleared(ask):
 
 
 def test_named_consumers_are_released(ask):
-    consumer, _ = claimed(ask)
-    other, absent = claimed(ask)[0], new()
-    tried = ask("release", consumer, absent, "--dry-run")
-    assert tried.stdout.splitlines()[:2] == ["Dry run: nothing was written.", "1 consumer would be released."]
-    assert len(held(ask)) == 2
+    consumer, _ = claim_core(ask)
+    second, absent = claim_core(ask)[0], new()
+    dry_run = ask("release", consumer, absent, "--dry-run")
+    assert dry_run.stdout.splitlines()[:2] == ["Dry run: nothing was written.", "1 consumer would be released."]
+    assert len(allocations(ask)) == 2
     done = rows(ask("release", consumer, absent))
     assert done == [
         ["1", "consumer", "is", "released."],
         *[["consumer", "outcome"], [consumer, "released"], [absent, "missing"]],
     ]
-    assert {each for each, *_ in held(ask)} == {other}
-    assert json.loads(ask("release", other, "--json").stdout) == {
-        "released": [other],
+    assert {holder for holder, *_ in allocations(ask)} == {second}
+    assert json.loads(ask("release", second, "--json").stdout) == {
+        "released": [second],
         "missing": [],
         "complete": True,
         "dry_run": False,
@@ -207,39 +207,39 @@ def test_named_consumers_are_released(ask):
 
 
 def test_consumers_that_meet_conditions_are_released(ask):
-    red, _ = claimed(ask)
-    blue, _ = claimed(ask, "--project", "blue", "--type", "VM")
+    red, _ = claim_core(ask)
+    blue, _ = claim_core(ask, "--project", "blue", "--type", "VM")
     assert ask("release", "--project", "green", "--yes").stdout == "0 consumers are released.\n"
     assert ask("release", "--project", "red").stderr.startswith(
         "placement-ask: There is no terminal to ask for confirmation"
     )
     assert ask("release", "--type", "VM", "--newer-than", "1h", "--yes").returncode == 0
-    assert {each for each, *_ in held(ask)} == {red}
+    assert {holder for holder, *_ in allocations(ask)} == {red}
     assert blue != red
     assert ask("release", "--older-than", "x", "--yes").returncode == 2
 
 
 @pytest.mark.parametrize("answer", ["y", "n"])
-def test_the_confirmation_in_a_terminal(ask, service, answer):
-    consumer, _ = claimed(ask)
+def test_a_terminal_asks_for_the_confirmation_of_a_release(ask, service, answer):
+    consumer, _ = claim_core(ask)
     environment = {**ask_process.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}
-    code, written = ask_process.in_terminal([*ASK, "release", "--project", "red"], environment, 200, f"{answer}\n")
-    assert consumer in written
-    assert "Release this consumer? [y/N] " in written
-    assert ("1 consumer is released." in written, "placement-ask: Nothing was released." in written) == (
+    code, output = ask_process.in_terminal([*ASK, "release", "--project", "red"], environment, 200, f"{answer}\n")
+    assert consumer in output
+    assert "Release this consumer? [y/N] " in output
+    assert ("1 consumer is released." in output, "placement-ask: Nothing was released." in output) == (
         (True, False) if answer == "y" else (False, True)
     )
-    assert (code, len(held(ask))) == ((0, 0) if answer == "y" else (1, 1))
+    assert (code, len(allocations(ask))) == ((0, 0) if answer == "y" else (1, 1))
 
 
 def test_the_client_of_openstack_extends_and_releases(openstack, ask):
-    consumer, first = claimed(ask, "--expires-in", "1h")
+    consumer, expiry = claim_core(ask, "--expires-in", "1h")
     code, (result,), _ = openstack("allocation", "extend", consumer, "2h")
-    assert (code, result["consumer"], result["until"] > first, result["resources"]) == (0, consumer, True, "1 VCPU")
+    assert (code, result["consumer"], result["until"] > expiry, result["resources"]) == (0, consumer, True, "1 VCPU")
     code, _, stderr = openstack("allocation", "extend", new(), "2h")
     assert (code, "holds nothing" in stderr) == (1, True)
     code, _, stderr = openstack("allocation", "release", "--project", "red")
     assert (code, "There is no terminal" in stderr) == (1, True)
     code, result, _ = openstack("allocation", "release", "--project", "red", "--yes")
     assert (code, result) == (0, [{"consumer": consumer, "outcome": "released"}])
-    assert held(ask) == set()
+    assert allocations(ask) == set()

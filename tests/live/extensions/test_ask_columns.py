@@ -46,7 +46,7 @@ def service(backend):
 
 @pytest.fixture
 def ask(service):
-    """Return a function that runs placement-ask: the lines that it prints."""
+    """Return a function that runs placement-ask, and returns the lines that it prints."""
 
     def run(*words):
         environment = {**ask_process.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}
@@ -59,7 +59,7 @@ def ask(service):
 
 @pytest.fixture
 def openstack(service, openstack_command):
-    """Return a function that runs a command of openstack: the rows that it prints, header first."""
+    """Return a function that runs openstack, and returns the rows that it prints, header first."""
     identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
 
     def run(*words):
@@ -73,8 +73,8 @@ def openstack(service, openstack_command):
 def test_the_page_lists_the_commands_of_both(backend):
     points = configparser.ConfigParser()
     points.read(ROOT / "setup.cfg")
-    ours = re.findall(r"^(\w+) = ", points["options.entry_points"]["openstack.placement.v1"], re.M)
-    assert [command.replace(" ", "_") for command in sorted(PAIRS)] == sorted(ours)
+    declared = re.findall(r"^(\w+) = ", points["options.entry_points"]["openstack.placement.v1"], re.M)
+    assert [command.replace(" ", "_") for command in sorted(PAIRS)] == sorted(declared)
     assert {*PAIRS.values()} == ARGUMENTS.keys()
 
 
@@ -82,19 +82,21 @@ def test_the_page_lists_the_commands_of_both(backend):
 def test_both_show_the_same_columns(command, ask, openstack):
     """Both tables have the same header and first row; events are lines with the same cells, without a header."""
     ask_process.require_command(command)
-    own = PAIRS[command]
-    words = shlex.split(ARGUMENTS[own])
+    ask_command = PAIRS[command]
+    words = shlex.split(ARGUMENTS[ask_command])
     header, *rows = openstack(*command.split(), *words)
-    printed = ask(own, *words)
+    printed = ask(ask_command, *words)
     assert rows
-    if own == "history":
+    if ask_command == "history":
         for cells, line in zip(rows, printed, strict=True):
             assert re.fullmatch(":?  ".join(map(re.escape, filter(None, cells))), line)
     else:
-        shown = [line.split() for line in printed]
-        assert shown.count(header) == 1
-        first, same = shown[shown.index(header) + 1], " ".join(rows[0]).split()
-        if own == "extend":  # each time to another timestamp
+        printed_rows = [line.split() for line in printed]
+        assert printed_rows.count(header) == 1
+        printed_row, expected = printed_rows[printed_rows.index(header) + 1], " ".join(rows[0]).split()
+        if ask_command == "extend":  # each time to another timestamp
             until = header.index("until")
-            first[until], same[until] = (re.sub(r"\d", "0", cells[until]) for cells in (first, same))
-        assert first == same
+            printed_row[until], expected[until] = (
+                re.sub(r"\d", "0", cells[until]) for cells in (printed_row, expected)
+            )
+        assert printed_row == expected

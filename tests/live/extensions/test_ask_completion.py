@@ -52,20 +52,20 @@ def shell(request):
     return request.param
 
 
-def completed(shell, home, typed):
+def complete(shell, home, typed):
     """Return the last word of a command line after pressing Tab."""
     variables = {**ask_process.environment(), "HOME": str(home), "TERM": "dumb", "PS1": "$ "}
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "ZDOTDIR"):
         variables.pop(name, None)
-    if shell == "fish":  # it has a command that completes
+    if shell == "fish":  # fish has a command that prints completions
         words = ["fish", *SHELLS[shell], "--command", f"complete --do-complete 'placement-ask {typed}'"]
         done = subprocess.run(words, cwd=home, env=variables, capture_output=True, text=True, check=True)
         (line,) = done.stdout.splitlines()
         return line.partition("\t")[0]
-    return _typed([shell, *SHELLS[shell]], variables, home, SETUP[shell], typed)
+    return _complete_in_terminal([shell, *SHELLS[shell]], variables, home, SETUP[shell], typed)
 
 
-def _typed(words, variables, home, setup, typed):
+def _complete_in_terminal(words, variables, home, setup, typed):
     """Type into a terminal, press Tab, and return the last word of the resulting command line."""
     leader, follower = pty.openpty()
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), follower)
@@ -86,23 +86,23 @@ def _last_word(leader, setup, typed):
     os.write(leader, f"placement-ask() {{ echo last'='${{@: -1}}'=' ; }}; {setup}; echo re''ady\n".encode())
     _read(leader, "ready")
     os.write(leader, f"placement-ask {typed}\t\n".encode())
-    written = _read(leader, "last=", "=")
-    return written.partition("last=")[2].partition("=")[0]
+    output = _read(leader, "last=", "=")
+    return output.partition("last=")[2].partition("=")[0]
 
 
 def _read(leader, mark, end=""):
     """Read from a terminal up to a mark, and on to an end after it."""
-    written = ""
-    while mark not in written or end not in written.partition(mark)[2]:
+    output = ""
+    while mark not in output or end not in output.partition(mark)[2]:
         try:
             chunk = os.read(leader, 65536)
         except OSError:
             chunk = b""
-        assert chunk, written
-        written += chunk.decode(errors="replace")
-    return written
+        assert chunk, output
+        output += chunk.decode(errors="replace")
+    return output
 
 
 @pytest.mark.parametrize(("typed", "word"), WORDS)
 def test_a_word_is_completed(shell, home, typed, word):
-    assert completed(shell, home, typed) == word
+    assert complete(shell, home, typed) == word

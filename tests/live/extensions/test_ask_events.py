@@ -35,9 +35,9 @@ def ask(service, *words):
 
 
 def test_a_follower_prints_each_event_once_although_the_service_is_restarted(service):
-    first = create(service, "first")
+    earlier = create(service, "first")
     with following(service, "events", "--kind", "provider", "--since", "1h") as follower:
-        assert json.loads(follower.stdout.readline())["uuid"] == first
+        assert json.loads(follower.stdout.readline())["uuid"] == earlier
         service.kill()
         assert "Retrying" in follower.stderr.readline()
         service.start()

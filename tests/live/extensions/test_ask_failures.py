@@ -1,4 +1,4 @@
-"""placement-ask if a service refuses, is of another kind or unreachable: a sentence on stderr, and an exit code."""
+"""placement-ask reports a service that refuses, is of another kind or unreachable: one sentence, and an exit code."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ NOBODY = b'{"consumers": [], "next": null}'
 @pytest.fixture
 def environment():
     """An environment without settings of a client or a proxy, with buffered output."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "PYTHONUNBUFFERED"))}
-    return {name: value for name, value in kept.items() if not name.lower().endswith("_proxy")}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "PYTHONUNBUFFERED"))}
+    return {name: value for name, value in variables.items() if not name.lower().endswith("_proxy")}
 
 
 @pytest.fixture
 def ask(environment):
-    """Return a function that lists the consumers of a service: exit code, stdout and stderr."""
+    """Return a function that lists the consumers of a service, and returns the completed process."""
 
     def run(url, *words, **variables):
         return preloaded.service().run([*ASK, "consumers", "--url", url, *words], environment | variables)
@@ -48,16 +48,16 @@ def ask(environment):
 @contextlib.contextmanager
 def answering(status, *bodies, tls=None, **headers):
     """Yield the URL of a server with these responses, and the paths and headers that it received."""
-    got = []
+    received = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            got.append((self.path, dict(self.headers)))
+            received.append((self.path, dict(self.headers)))
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name.replace("_", "-"), value)
             self.end_headers()
-            self.wfile.write(bodies[len(got) - 1])
+            self.wfile.write(bodies[len(received) - 1])
 
         def do_POST(self):
             self.rfile.read(int(self.headers["Content-Length"]))
@@ -74,17 +74,17 @@ def answering(status, *bodies, tls=None, **headers):
         if tls is not None:
             server.socket = tls.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}", got
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}", received
         server.shutdown()
 
 
-def failed(done, sentence):
+def check_failure(done, sentence):
     """Check that the command exited with 3, and printed this sentence only."""
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1), done
     assert done.stderr.startswith(f"placement-ask: {sentence}"), done.stderr
 
 
-# --- replies ---------------------------------------------------------------------------------------------------------
+# --- responses -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def failed(done, sentence):
         (403, b"", "403 Forbidden."),
     ],
 )
-def test_a_response_that_is_not_a_document(ask, status, body, sentence):
+def test_a_response_that_is_not_a_document_is_reported(ask, status, body, sentence):
     with answering(status, body) as (url, _):
-        failed(ask(url), sentence.format(url=url))
+        check_failure(ask(url), sentence.format(url=url))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_the_client_of_openstack_prints_a_sentence(openstack_command, status, bo
 
 def test_missing_credentials_are_named(ask):
     with answering(401, b"", WWW_Authenticate='Basic realm="placement"') as (url, _):
-        failed(ask(url), "401 Unauthorized. No credentials were sent: use --username.")
+        check_failure(ask(url), "401 Unauthorized. No credentials were sent: use --username.")
     with answering(401, b"") as (url, _):
         done = ask(url, "--token", "t")
         assert done.stderr == "placement-ask: 401 Unauthorized.\n"
@@ -144,9 +144,9 @@ def test_missing_credentials_are_named(ask):
 
 def test_no_redirect_is_followed(ask):
     """The token would go to the host that the redirect names."""
-    with answering(200, NOBODY) as (other, got), answering(302, b"", Location=other) as (url, _):
-        failed(ask(url, "--token", "t"), f"302 Found. {url} redirects to {other}")
-    assert got == []
+    with answering(200, NOBODY) as (other_url, received), answering(302, b"", Location=other_url) as (url, _):
+        check_failure(ask(url, "--token", "t"), f"302 Found. {url} redirects to {other_url}")
+    assert received == []
 
 
 def test_the_next_page_is_requested_from_the_same_service(ask):
@@ -159,7 +159,7 @@ def test_the_next_page_is_requested_from_the_same_service(ask):
     assert [headers["X-Auth-Token"] for _, headers in received] == ["admin", "admin"]
 
 
-def test_events_that_do_not_continue(environment):
+def test_events_that_do_not_continue_are_reported(environment):
     page = b'{"events": [{}], "position": "1-1"}'
     with answering(200, page, page) as (url, _):
         words = [*ASK, "events", "--json", "--after", "1-1", "--url", url]
@@ -188,7 +188,7 @@ UNKNOWN = (
 
 
 @pytest.mark.parametrize(
-    ("status", "more", "sentence"),
+    ("status", "options", "sentence"),
     [
         (502, [], f"502 Bad Gateway. {UNKNOWN}"),
         (502, ["--dry-run"], "502 Bad Gateway.\n"),
@@ -196,16 +196,20 @@ UNKNOWN = (
         (409, [], "409 Conflict.\n"),
     ],
 )
-def test_a_claim_without_a_response_explains_how_to_repeat_it(environment, openstack_command, status, more, sentence):
+def test_a_claim_without_a_response_explains_how_to_repeat_it(
+    environment, openstack_command, status, options, sentence
+):
     with answering(status, b"<html>", b"<html>") as (url, received):
-        done = preloaded.service().run([*ASK, *CLAIM, *more, "--url", url], environment)
-        by_openstack = openstack_command(["--os-auth-type", "none", "--os-endpoint", url, "allocation", *CLAIM, *more])
+        done = preloaded.service().run([*ASK, *CLAIM, *options, "--url", url], environment)
+        by_openstack = openstack_command(
+            ["--os-auth-type", "none", "--os-endpoint", url, "allocation", *CLAIM, *options]
+        )
     assert (done.returncode, done.stdout, done.stderr) == (3, "", f"placement-ask: {sentence}")
     assert (by_openstack.returncode, UNKNOWN in by_openstack.stderr) == (1, UNKNOWN in sentence)
     assert [path.partition("?")[0] for path, _ in received] == ["/v1/claims"] * 2
 
 
-def test_a_claim_at_an_unreachable_service(environment):
+def test_a_claim_at_an_unreachable_service_explains_how_to_repeat_it(environment):
     done = preloaded.service().run([*ASK, *CLAIM, "--url", closed.URL], environment)
     assert done.stderr.endswith(f"Connection refused. {UNKNOWN}")
 
@@ -228,12 +232,12 @@ def test_a_consumer_without_claims_is_distinguished_from_a_foreign_service(envir
 # --- unreachable -----------------------------------------------------------------------------------------------------
 
 
-def test_an_unreachable_service(ask):
-    failed(ask(closed.URL), f"{closed.URL} cannot be reached: Connection refused.")
+def test_an_unreachable_service_is_reported(ask):
+    check_failure(ask(closed.URL), f"{closed.URL} cannot be reached: Connection refused.")
 
 
 @pytest.mark.parametrize(
-    ("sent", "sentence"),
+    ("content", "sentence"),
     [
         (None, "did not respond within 0.3 seconds."),
         (b"", "did not send a valid HTTP response: Remote end closed connection without response."),
@@ -255,7 +259,7 @@ def test_an_unreachable_service(ask):
         ),
     ],
 )
-def test_a_server_of_another_kind(ask, sent, sentence):
+def test_a_server_of_another_kind_is_reported(ask, content, sentence):
     """None: the server accepts the connection, and sends nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -263,15 +267,15 @@ def test_a_server_of_another_kind(ask, sent, sentence):
             connection, _ = server.accept()
             with connection:
                 connection.recv(65536)
-                if sent is not None:
-                    connection.sendall(sent)
+                if content is not None:
+                    connection.sendall(content)
                     return
                 connection.recv(1)  # until the client gives up
 
         thread = threading.Thread(target=serve)
         thread.start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
-        failed(ask(url, *(["--timeout", "0.3"] if sent is None else [])), f"{url} {sentence}")
+        check_failure(ask(url, *(["--timeout", "0.3"] if content is None else [])), f"{url} {sentence}")
         thread.join()
 
 
@@ -308,7 +312,7 @@ def test_a_closed_pipe_is_not_a_failure(environment):
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_a_full_disk(environment):
+def test_a_full_disk_is_reported(environment):
     with answering(200, NOBODY) as (url, _), open("/dev/full", "w") as full:
         words = [*ASK, "consumers", "--url", url]
         done = subprocess.run(words, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -316,7 +320,7 @@ def test_a_full_disk(environment):
     assert done.stderr == "placement-ask: The output cannot be written: No space left on device.\n"
 
 
-def test_names_that_the_terminal_cannot_show(ask):
+def test_characters_that_the_terminal_cannot_show_are_replaced(ask):
     body = (
         '{"providers": [{"uuid": "u", "name": "r\u00e4ck", "parent": null, "traits": [], "inventories": {}}]}'.encode()
     )
@@ -330,7 +334,7 @@ def test_names_that_the_terminal_cannot_show(ask):
 # --- TLS -------------------------------------------------------------------------------------------------------------
 
 
-def issued(subject, issuer=None, **extensions):
+def issue(subject, issuer=None, **extensions):
     """Return a key, and a certificate signed by the issuer, or self-signed."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, subject)])
@@ -349,9 +353,9 @@ def issued(subject, issuer=None, **extensions):
 def private(tmp_path_factory):
     """The file of a private certificate authority, and a context with its certificate for a server at 127.0.0.1."""
     directory = tmp_path_factory.mktemp("tls")
-    authority = issued("authority")
+    authority = issue("authority")
     names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    key, certificate = issued("server", authority, names=names)
+    key, certificate = issue("server", authority, names=names)
     pem = serialization.Encoding.PEM
     cacert, chain, secret = directory / "ca.pem", directory / "server.pem", directory / "server.key"
     cacert.write_bytes(authority[1].public_bytes(pem))
@@ -368,7 +372,7 @@ def test_a_private_authority_is_trusted_if_it_is_named(ask, private):
     with answering(200, NOBODY, NOBODY, tls=context) as (url, received):
         assert ask(url, "--cacert", cacert).returncode == 0
         assert ask(url, OS_CACERT=cacert).returncode == 0
-        failed(ask(url), f"The certificate of {url} is not trusted: ")
+        check_failure(ask(url), f"The certificate of {url} is not trusted: ")
     assert len(received) == 2
 
 
@@ -376,7 +380,7 @@ def test_a_certificate_for_another_host_is_not_trusted(ask, private):
     cacert, context = private
     with answering(200, NOBODY, NOBODY, tls=context) as (url, received):
         url = url.replace("127.0.0.1", "localhost")
-        failed(ask(url, "--cacert", cacert), f"The certificate of {url} is not trusted: Hostname mismatch")
+        check_failure(ask(url, "--cacert", cacert), f"The certificate of {url} is not trusted: Hostname mismatch")
         assert received == []
         assert ask(url, "--insecure").returncode == 0
 
@@ -387,10 +391,10 @@ def test_insecure_trusts_any_certificate(ask, private):
         assert ask(url, "--insecure").returncode == 0
 
 
-def test_a_service_without_tls(ask):
+def test_a_service_without_tls_is_reported(ask):
     with answering(200) as (url, _):
         url = url.replace("http://", "https://")
-        failed(ask(url, "--timeout", "300"), f"{url} cannot be reached over TLS: ")
+        check_failure(ask(url, "--timeout", "300"), f"{url} cannot be reached over TLS: ")
 
 
 @pytest.mark.parametrize("content", [None, "no certificate"])

@@ -19,7 +19,7 @@ from tests.made import opened
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 HOST, CONSUMER = "c1000000-0000-4000-8000-000000000001", "e1000000-0000-4000-8000-000000000001"
 #: The period of the shares.
-THEN = ("--from", "4d", "--to", "2d")
+PERIOD = ("--from", "4d", "--to", "2d")
 
 
 @pytest.fixture
@@ -55,17 +55,17 @@ def ask(environment):
     return run
 
 
-def used(done):
+def used_amounts(done):
     assert done.returncode == 0, done.stderr
     return [line.split()[2] for line in done.stdout.splitlines()[1:]]
 
 
 def test_an_overview_of_a_date_shows_the_providers_of_that_time(client, ask):
     claim(client)
-    claimed = next(client.follow(consumer=CONSUMER))
+    event = next(client.follow(consumer=CONSUMER))
     client.release([CONSUMER])
-    assert used(ask("overview")) == ["0"]
-    assert used(ask("overview", "--at", claimed.at.isoformat().replace("+00:00", "Z"))) == ["4"]
+    assert used_amounts(ask("overview")) == ["0"]
+    assert used_amounts(ask("overview", "--at", event.at.isoformat().replace("+00:00", "Z"))) == ["4"]
 
 
 def test_an_overview_of_an_age_shows_the_providers_of_that_time(client, ask, database_url):
@@ -75,8 +75,8 @@ def test_an_overview_of_an_age_shows_the_providers_of_that_time(client, ask, dat
                 earlier = at - datetime.timedelta(hours=2)
                 connection.execute(sa.update(table).where(table.c.at == at).values(at=earlier))
     claim(client)
-    assert used(ask("overview")) == ["4"]
-    assert used(ask("overview", "--at", "1h")) == ["0"]
+    assert used_amounts(ask("overview")) == ["4"]
+    assert used_amounts(ask("overview", "--at", "1h")) == ["0"]
     unknown = ask("overview", "--at", "3h")
     assert (unknown.returncode, unknown.stdout) == (3, "")
     assert "410 Gone" in unknown.stderr
@@ -84,7 +84,7 @@ def test_an_overview_of_an_age_shows_the_providers_of_that_time(client, ask, dat
 
 @pytest.fixture
 def samples(client, database_url):
-    """Usage a day ago, in the hours since then, and at present: of an existing class, and of a deleted one."""
+    """Samples of the last 30 hours, of VCPU and of a deleted class, and a claim that holds 4 VCPU at present."""
     claim(client)
     now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
     rows = [("VCPU", 30, 16, 1), ("VCPU", 23, 16, 16), ("VCPU", 12, 16, 8), ("VCPU", 1, 16, 2), ("OLD", 2, 4, 5)]
@@ -100,7 +100,7 @@ def rows(done):
     return [line.split() for line in done.stdout.splitlines()]
 
 
-def test_the_usage_of_each_class(samples, ask):
+def test_the_usage_of_each_class_is_printed(samples, ask):
     period, header, old, vcpu = rows(ask("usage", PYTHONIOENCODING="utf-8"))
     assert (period[0], period[2], len(period)) == ("From", "to", 4)
     assert header == ["class", "used", "capacity", "percent", "least", "most", "trend"]
@@ -111,13 +111,13 @@ def test_the_usage_of_each_class(samples, ask):
 
 
 def test_options_choose_the_usage(samples, ask):
-    def shown(*words):
+    def usage_rows(*words):
         _, _, *lines = rows(ask("usage", *words))
         return [row[:6] for row in lines]
 
-    assert shown("--class", "VCPU", "--from", "2d") == [["VCPU", "4", "16", "25", "1", "16"]]
-    assert shown("--from", "2d", "--to", "13h") == [["VCPU", "16", "16", "100", "1", "16"]]
-    assert shown("--class", "VCPU", "--limit", "1") == [["VCPU", "4", "16", "25", "2", "4"]]
+    assert usage_rows("--class", "VCPU", "--from", "2d") == [["VCPU", "4", "16", "25", "1", "16"]]
+    assert usage_rows("--from", "2d", "--to", "13h") == [["VCPU", "16", "16", "100", "1", "16"]]
+    assert usage_rows("--class", "VCPU", "--limit", "1") == [["VCPU", "4", "16", "25", "2", "4"]]
     assert len(json.loads(ask("usage", "--json", "--class", "VCPU").stdout)["classes"]["VCPU"]) == 4
     assert ask("usage", "--from", "3d", "--to", "2d").stdout == "No usage is known.\n"
     wrong = ask("usage", "--class", "NOTHING")
@@ -137,17 +137,17 @@ def shares(samples, database_url):
         connection.execute(sa.insert(usage_samples).values(sample))
 
 
-def test_the_usage_of_projects_and_of_aggregates(shares, ask):
-    def shown(by):
-        _, header, *lines = rows(ask("usage", "--by", by, *THEN))
+def test_the_usage_of_projects_and_of_aggregates_is_printed(shares, ask):
+    def usage_rows(by):
+        _, header, *lines = rows(ask("usage", "--by", by, *PERIOD))
         assert header == ["class", by, "used", "capacity", "percent", "least", "most", "trend"]
         return [row[:7] for row in lines]
 
-    assert shown("project") == [
+    assert usage_rows("project") == [
         ["VCPU", "red", "6", "16", "38", "6", "6"],
         ["VCPU", "blue", "2", "16", "12", "2", "2"],
     ]
-    assert shown("aggregate") == [["VCPU", HOST, "6", "8", "75", "6", "6"]]
+    assert usage_rows("aggregate") == [["VCPU", HOST, "6", "8", "75", "6", "6"]]
     assert ask("usage", "--by", "project", "--from", "1s").stdout == "No usage by project is known.\n"
     wrong = ask("usage", "--by", "user")
     assert (wrong.returncode, wrong.stdout) == (2, "")
@@ -156,7 +156,7 @@ def test_the_usage_of_projects_and_of_aggregates(shares, ask):
 def test_the_client_of_openstack_shows_the_usage_of_projects_too(shares, service, openstack_command):
     ask_process.require_command("resource usage history")
     identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
-    words = ["resource", "usage", "history", "--by", "project", *THEN, "-f", "csv", "-c", "project", "-c", "used"]
+    words = ["resource", "usage", "history", "--by", "project", *PERIOD, "-f", "csv", "-c", "project", "-c", "used"]
     assert openstack_command([*identity, *words]).stdout.split() == ['"project","used"', '"red",6', '"blue",2']
 
 

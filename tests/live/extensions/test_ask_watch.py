@@ -35,29 +35,29 @@ def create(service, name):
     clients.request(service, "POST", "/resource_providers", {"name": name})
 
 
-def test_answers_follow_each_other_even_after_an_outage_of_the_service(service, environment):
+def test_responses_are_printed_repeatedly_even_after_an_outage_of_the_service(service, environment):
     words = ("overview", "--watch", "0.1")
     with watching(environment, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         heading, empty, answer = (process.stdout.readline() for _ in range(3))
         assert HEADING.match(heading)[1] == "0.1"
         assert (empty, answer) == ("\n", "No providers.\n")
         create(service, "host1")
-        shown = until(process.stdout, "host1")
-        assert HEADING.match(shown[-4])
+        lines = until(process.stdout, "host1")
+        assert HEADING.match(lines[-4])
         service.kill()
         assert "Retrying." in process.stderr.readline()
         service.start()
         create(service, "host2")
-        shown += until(process.stdout, "host2")
+        lines += until(process.stdout, "host2")
         service.kill()
-        assert "Retrying." in process.stderr.readline(), "each time that it is away is said"
+        assert "Retrying." in process.stderr.readline(), "each outage is reported"
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 130
-        assert "\x1b" not in "".join(shown)
+        assert "\x1b" not in "".join(lines)
         assert process.stderr.read() == ""
 
 
-def test_a_terminal_is_cleared_for_each_answer(service, environment):
+def test_a_terminal_is_cleared_for_each_response(service, environment):
     create(service, "host1")
     leader, follower = pty.openpty()
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), follower)
@@ -65,13 +65,13 @@ def test_a_terminal_is_cleared_for_each_answer(service, environment):
         {**environment, "TERM": "xterm", "NO_COLOR": "1"}, "overview", "--watch", "0.1", **streams
     ) as process:
         os.close(follower)
-        written = ""
-        while written.count("until Ctrl-C") < 3:
-            written += os.read(leader, 65536).decode()
+        output = ""
+        while output.count("until Ctrl-C") < 3:
+            output += os.read(leader, 65536).decode()
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 130
         os.close(leader)
-    empty, *screens = written.split(CLEAR)
+    empty, *screens = output.split(CLEAR)
     assert (empty, len(screens) >= 3) == ("", True)
     for screen in screens[:2]:
         heading, _, header, row, *_ = screen.splitlines()

@@ -23,48 +23,48 @@ def openstack(clients):
     return clients.openstack
 
 
-def test_create_with_wait(openstack, clients):
+def test_create_waits_for_a_node(openstack, clients):
     kind, name = unique("gpu"), unique("job")
     node = clients.available_node(kind, ("CUSTOM_FAST", "HW_CPU_X86_AVX2"), owner="lab")
     clients.available_node(kind, owner="lab")
-    made = openstack.show(
+    allocation = openstack.show(
         f"allocation create --resource-class {kind} --trait CUSTOM_FAST --trait HW_CPU_X86_AVX2 --name {name} "
         "--owner lab --extra ticket=17 --wait 60"
     )
-    assert (made["state"], made["node_uuid"], made["last_error"]) == ("active", node.id, None)
-    assert (made["name"], made["resource_class"], made["owner"]) == (name, kind, "lab")
-    assert (made["traits"], made["candidate_nodes"]) == (["CUSTOM_FAST", "HW_CPU_X86_AVX2"], [])
-    assert made["extra"] == {"ticket": 17}
-    assert made["updated_at"] >= made["created_at"]
+    assert (allocation["state"], allocation["node_uuid"], allocation["last_error"]) == ("active", node.id, None)
+    assert (allocation["name"], allocation["resource_class"], allocation["owner"]) == (name, kind, "lab")
+    assert (allocation["traits"], allocation["candidate_nodes"]) == (["CUSTOM_FAST", "HW_CPU_X86_AVX2"], [])
+    assert allocation["extra"] == {"ticket": 17}
+    assert allocation["updated_at"] >= allocation["created_at"]
     assert openstack.show(f"node show {node.id} --fields instance_uuid allocation_uuid") == {
-        "instance_uuid": made["uuid"],
-        "allocation_uuid": made["uuid"],
+        "instance_uuid": allocation["uuid"],
+        "allocation_uuid": allocation["uuid"],
     }
-    shown = openstack.show(f"allocation show {name}")
-    assert shown == {key: made[key] for key in shown}
-    assert openstack.show(f"allocation show {made['uuid']}") == shown
+    fields = openstack.show(f"allocation show {name}")
+    assert fields == {key: allocation[key] for key in fields}
+    assert openstack.show(f"allocation show {allocation['uuid']}") == fields
 
 
 @ONE_DATABASE
-def test_create_replies_at_once(openstack, clients):
+def test_create_returns_at_once(openstack, clients):
     kind, chosen = unique("gpu"), str(uuid.uuid4())
     node = clients.available_node(kind)
-    made = openstack.show(f"allocation create --resource-class {kind} --uuid {chosen}")
-    assert (made["uuid"], made["state"], made["node_uuid"]) == (chosen, "allocating", None)
+    allocation = openstack.show(f"allocation create --resource-class {kind} --uuid {chosen}")
+    assert (allocation["uuid"], allocation["state"], allocation["node_uuid"]) == (chosen, "allocating", None)
     clients.baremetal.wait_for_allocation(chosen, timeout=PATIENCE)
     assert openstack.show(f"allocation show {chosen}")["node_uuid"] == node.id
 
 
-def test_create_among_candidates(openstack, clients):
+def test_create_chooses_among_candidate_nodes(openstack, clients):
     kind = unique("gpu")
     nodes = [clients.available_node(kind, name=unique("web")) for _ in range(3)]
     create = (
         f"allocation create --resource-class {kind} --candidate-node {nodes[1].name} --candidate-node {nodes[2].id} "
         "--wait 60"
     )
-    made = [openstack.show(create) for _ in range(2)]
-    assert {tuple(shown["candidate_nodes"]) for shown in made} == {(nodes[1].id, nodes[2].id)}
-    assert {shown["node_uuid"] for shown in made} == {nodes[1].id, nodes[2].id}
+    allocations = [openstack.show(create) for _ in range(2)]
+    assert {tuple(allocation["candidate_nodes"]) for allocation in allocations} == {(nodes[1].id, nodes[2].id)}
+    assert {allocation["node_uuid"] for allocation in allocations} == {nodes[1].id, nodes[2].id}
     reason = f"none of the requested nodes are available and match the resource class {kind}"
     assert reason in openstack.error_of(create)
 
@@ -73,16 +73,16 @@ def test_create_prefers_the_node_of_the_same_name(openstack, clients):
     kind = unique("gpu")
     nodes = [clients.available_node(kind, name=unique("web")) for _ in range(4)]
     for node in nodes[2], nodes[0]:
-        made = openstack.show(f"allocation create --resource-class {kind} --name {node.name} --wait 60")
-        assert made["node_uuid"] == node.id
+        allocation = openstack.show(f"allocation create --resource-class {kind} --name {node.name} --wait 60")
+        assert allocation["node_uuid"] == node.id
 
 
-def test_create_for_a_node_in_use(openstack, clients):
+def test_create_accepts_a_node_in_use(openstack, clients):
     kind = unique("old")
     node = clients.deployed_node(kind, name=unique("web"))
-    made = openstack.show(f"allocation create --node {node.name}")
-    assert (made["state"], made["node_uuid"], made["resource_class"]) == ("active", node.id, kind)
-    assert openstack.show(f"node show {node.id} --fields instance_uuid") == {"instance_uuid": made["uuid"]}
+    allocation = openstack.show(f"allocation create --node {node.name}")
+    assert (allocation["state"], allocation["node_uuid"], allocation["resource_class"]) == ("active", node.id, kind)
+    assert openstack.show(f"node show {node.id} --fields instance_uuid") == {"instance_uuid": allocation["uuid"]}
 
 
 def test_wait_ends_with_the_reason(openstack, clients):
@@ -101,7 +101,7 @@ def test_wait_ends_with_the_reason(openstack, clients):
 
 
 @ONE_DATABASE
-def test_create_is_refused(openstack):
+def test_create_refuses_an_invalid_allocation(openstack):
     assert "--resource-class" in openstack.error_of("allocation create --name alone")
     kind, nowhere = unique("gpu"), str(uuid.uuid4())
     create = f"allocation create --resource-class {kind}"
@@ -117,17 +117,17 @@ def test_create_is_refused(openstack):
     assert openstack.show(f"allocation list --resource-class {kind}") == []
 
 
-def test_lists(openstack, clients):
-    kind, other = unique("gpu"), unique("cpu")
+def test_lists_of_allocations_are_filtered_and_sorted(openstack, clients):
+    kind, other_kind = unique("gpu"), unique("cpu")
     nodes = [clients.available_node(kind, name=unique("web"), owner="lab") for _ in range(2)]
     first = clients.active_allocation(kind, name=unique("b"), owner="lab", candidate_nodes=[nodes[0].id])
     second = clients.active_allocation(kind, name=unique("a"), candidate_nodes=[nodes[1].id])
     third = clients.baremetal.create_allocation(resource_class=kind, name=unique("c"))
     clients.baremetal.wait_for_allocation(third, timeout=PATIENCE, ignore_error=True)
-    clients.baremetal.create_allocation(resource_class=other, name=unique("d"))
+    clients.baremetal.create_allocation(resource_class=other_kind, name=unique("d"))
 
-    def listed(options):
-        return [shown["uuid"] for shown in openstack.show(f"allocation list {options}")]
+    def uuids_listed(options):
+        return [allocation["uuid"] for allocation in openstack.show(f"allocation list {options}")]
 
     of_kind = f"--resource-class {kind}"
     [row, *_] = openstack.show(f"allocation list {of_kind}")
@@ -138,13 +138,13 @@ def test_lists(openstack, clients):
         "state": "active",
         "node_uuid": nodes[0].id,
     }
-    assert listed(of_kind) == [first.id, second.id, third.id]
-    assert listed(f"{of_kind} --sort name") == [second.id, first.id, third.id]
-    assert listed(f"{of_kind} --state active") == [first.id, second.id]
-    assert listed(f"{of_kind} --state error") == [third.id]
-    assert listed(f"{of_kind} --owner lab") == [first.id]
-    assert listed(f"--node {nodes[1].name}") == listed(f"--node {nodes[1].id}") == [second.id]
-    assert set(listed("")) >= {first.id, second.id, third.id}
+    assert uuids_listed(of_kind) == [first.id, second.id, third.id]
+    assert uuids_listed(f"{of_kind} --sort name") == [second.id, first.id, third.id]
+    assert uuids_listed(f"{of_kind} --state active") == [first.id, second.id]
+    assert uuids_listed(f"{of_kind} --state error") == [third.id]
+    assert uuids_listed(f"{of_kind} --owner lab") == [first.id]
+    assert uuids_listed(f"--node {nodes[1].name}") == uuids_listed(f"--node {nodes[1].id}") == [second.id]
+    assert set(uuids_listed("")) >= {first.id, second.id, third.id}
     assert "(HTTP 400)" in openstack.error_of(f"allocation list --node {unique('nobody')}")
 
     [long, *_] = openstack.show(f"allocation list {of_kind} --long")
@@ -154,28 +154,28 @@ def test_lists(openstack, clients):
     assert kind in chosen[2]["last_error"]
 
 
-def test_pages(openstack, clients):
+def test_lists_of_allocations_have_pages(openstack, clients):
     kind = unique("gpu")
-    made = [clients.baremetal.create_allocation(resource_class=kind).id for _ in range(5)]
+    uuids = [clients.baremetal.create_allocation(resource_class=kind).id for _ in range(5)]
 
-    def listed(options):
-        return [shown["uuid"] for shown in openstack.show(f"allocation list --resource-class {kind} {options}")]
+    def uuids_listed(options):
+        return [row["uuid"] for row in openstack.show(f"allocation list --resource-class {kind} {options}")]
 
-    assert listed("--limit 2") == made[:2]
-    assert listed(f"--limit 2 --marker {made[1]}") == made[2:4]
-    assert listed(f"--marker {made[3]}") == made[4:]
-    assert listed("--limit 0") == made
+    assert uuids_listed("--limit 2") == uuids[:2]
+    assert uuids_listed(f"--limit 2 --marker {uuids[1]}") == uuids[2:4]
+    assert uuids_listed(f"--marker {uuids[3]}") == uuids[4:]
+    assert uuids_listed("--limit 0") == uuids
     assert "(HTTP 404)" in openstack.error_of(f"allocation list --marker {uuid.uuid4()}")
 
 
 @ONE_DATABASE
-def test_lists_longer_than_a_page(openstack, clients):
+def test_lists_longer_than_a_page_are_complete(openstack, clients):
     """Both clients follow the links, which keep the filters, to the end."""
     if clients.database is None:
         pytest.skip("the database is not known")
-    kind, other = unique("gpu"), unique("cpu")
+    kind, other_kind = unique("gpu"), unique("cpu")
     rows = [
-        {"uuid": str(uuid.uuid4()), "resource_class": kind if number % 500 else other, "last_error": "no node"}
+        {"uuid": str(uuid.uuid4()), "resource_class": kind if number % 500 else other_kind, "last_error": "no node"}
         | {"traits": [], "candidate_nodes": [], "extra": {}}
         for number in range(2, 1004)
     ]
@@ -187,31 +187,35 @@ def test_lists_longer_than_a_page(openstack, clients):
     assert len(expected) == 1000
     expected.append(openstack.show(f"allocation create --resource-class {kind}")["uuid"])
 
-    def listed(options):
-        return [shown["uuid"] for shown in openstack.show(f"allocation list --resource-class {kind} {options}")]
+    def uuids_listed(options):
+        return [
+            allocation["uuid"] for allocation in openstack.show(f"allocation list --resource-class {kind} {options}")
+        ]
 
-    assert listed("") == listed("--limit 1000") == expected[:1000]
-    assert listed("--limit 0") == listed("--limit 1001") == expected
-    assert listed("--limit 0 --fields uuid state") == expected
-    assert [shown.id for shown in clients.baremetal.allocations(resource_class=kind)] == expected
-    assert [shown.id for shown in clients.baremetal.allocations(resource_class=kind, limit=400)] == expected
+    assert uuids_listed("") == uuids_listed("--limit 1000") == expected[:1000]
+    assert uuids_listed("--limit 0") == uuids_listed("--limit 1001") == expected
+    assert uuids_listed("--limit 0 --fields uuid state") == expected
+    assert [allocation.id for allocation in clients.baremetal.allocations(resource_class=kind)] == expected
+    assert [allocation.id for allocation in clients.baremetal.allocations(resource_class=kind, limit=400)] == expected
 
 
-def test_set_and_unset(openstack, clients):
+def test_set_and_unset_change_fields_of_an_allocation(openstack, clients):
     name, renamed = unique("job"), unique("job")
-    made = openstack.show(f"allocation create --resource-class {unique('gpu')} --name {name} --extra a=1 --extra b=2")
+    allocation = openstack.show(
+        f"allocation create --resource-class {unique('gpu')} --name {name} --extra a=1 --extra b=2"
+    )
     openstack.do(f"allocation set {name} --name {renamed} --extra 'c={{\"deep\": [1, 2]}}' --extra a=3")
-    shown = openstack.show(f"allocation show {made['uuid']}")
-    assert (shown["name"], shown["extra"]) == (renamed, {"a": 3, "b": 2, "c": {"deep": [1, 2]}})
+    fields = openstack.show(f"allocation show {allocation['uuid']}")
+    assert (fields["name"], fields["extra"]) == (renamed, {"a": 3, "b": 2, "c": {"deep": [1, 2]}})
     openstack.do(f"allocation unset {renamed} --name --extra a --extra c")
-    shown = openstack.show(f"allocation show {made['uuid']}")
-    assert (shown["name"], shown["extra"]) == (None, {"b": 2})
-    assert "(HTTP 400)" in openstack.error_of(f"allocation unset {made['uuid']} --extra missing")
+    fields = openstack.show(f"allocation show {allocation['uuid']}")
+    assert (fields["name"], fields["extra"]) == (None, {"b": 2})
+    assert "(HTTP 400)" in openstack.error_of(f"allocation unset {allocation['uuid']} --extra missing")
     gone = openstack.error_of(f"allocation show {renamed}")
     assert gone.startswith(f"Allocation {renamed} could not be found. (HTTP 404)")
 
 
-def test_delete(openstack, clients):
+def test_delete_frees_the_node_of_an_allocation(openstack, clients):
     kind = unique("gpu")
     node = clients.available_node(kind)
     first = openstack.show(f"allocation create --resource-class {kind} --wait 60")
@@ -220,19 +224,19 @@ def test_delete(openstack, clients):
     openstack.do(f"allocation delete {first['uuid']} {second['name']}")
     for uuid_ in (first["uuid"], second["uuid"]):
         assert "(HTTP 404)" in openstack.error_of(f"allocation show {uuid_}")
-    freed = openstack.show(f"node show {node.id} --fields instance_uuid allocation_uuid provision_state")
-    assert freed == {"instance_uuid": None, "allocation_uuid": None, "provision_state": "available"}
+    node_after = openstack.show(f"node show {node.id} --fields instance_uuid allocation_uuid provision_state")
+    assert node_after == {"instance_uuid": None, "allocation_uuid": None, "provision_state": "available"}
     assert "could not be found" in openstack.error_of(f"allocation delete {first['uuid']}")
     assert openstack.show(f"allocation create --resource-class {kind} --wait 60")["node_uuid"] == node.id
 
 
-def test_a_lease_from_its_request_to_its_end(openstack, clients):
-    """Allocate, deploy, undeploy: the end of the deployment ends the allocation."""
+def test_a_lease_ends_with_its_deployment(openstack, clients):
+    """Undeploying the node deletes its allocation."""
     kind = unique("gpu")
     node = clients.available_node(kind)
-    made = openstack.show(f"allocation create --resource-class {kind} --wait 60")
+    allocation = openstack.show(f"allocation create --resource-class {kind} --wait 60")
     openstack.do(f"node deploy {node.id} --wait 60")
     openstack.do(f"node undeploy {node.id} --wait 60")
-    assert "could not be found. (HTTP 404)" in openstack.error_of(f"allocation show {made['uuid']}")
+    assert "could not be found. (HTTP 404)" in openstack.error_of(f"allocation show {allocation['uuid']}")
     freed = openstack.show(f"node show {node.id} --fields instance_uuid allocation_uuid provision_state")
     assert freed == {"instance_uuid": None, "allocation_uuid": None, "provision_state": "available"}

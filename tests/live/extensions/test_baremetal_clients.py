@@ -30,31 +30,33 @@ ENDINGS = ["", "/", "/v1", "/v1/"]
 
 @pytest.fixture
 def node(clients):
-    """The name of a node."""
+    """An enrolled node with a name."""
     return clients.enrolled_node(unique("pointed"), name=unique("web"))
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_endpoints_with_and_without_version_and_slash(clients, node, ending):
-    pointed = Clients(f"{clients.url}{ending}")
-    assert pointed.openstack.show(f"node show {node.name} --fields uuid") == {"uuid": node.id}
-    assert pointed.baremetal.get_node(node.name).id == node.id
-    made = pointed.openstack.show(f"allocation create --resource-class {node.resource_class}")["uuid"]
-    assert [shown.id for shown in pointed.baremetal.allocations(resource_class=node.resource_class, limit=1)] == [made]
+def test_endpoints_may_end_with_a_version_or_a_slash(clients, node, ending):
+    clients_ = Clients(f"{clients.url}{ending}")
+    assert clients_.openstack.show(f"node show {node.name} --fields uuid") == {"uuid": node.id}
+    assert clients_.baremetal.get_node(node.name).id == node.id
+    uuid_ = clients_.openstack.show(f"allocation create --resource-class {node.resource_class}")["uuid"]
+    assert [
+        allocation.id for allocation in clients_.baremetal.allocations(resource_class=node.resource_class, limit=1)
+    ] == [uuid_]
 
 
-def test_the_standalone_command(clients, node):
+def test_the_standalone_command_shows_a_node(clients, node):
     commands = Commands(*clients.openstack.options, program="baremetal")
     assert commands.show(f"node show {node.name}")["uuid"] == node.id
 
 
 @pytest.mark.parametrize("program", ["openstack", "baremetal"])
-def test_environment_variables(clients, node, program):
+def test_environment_variables_configure_the_commands(clients, node, program):
     commands = Commands(program=program, OS_AUTH_TYPE="none", OS_ENDPOINT=clients.url)
     assert commands.show(f"node show {node.name}")["uuid"] == node.id
 
 
-def test_clouds_yaml(clients, node, tmp_path, monkeypatch):
+def test_clouds_yaml_configures_the_command_and_the_sdk(clients, node, tmp_path, monkeypatch):
     file = tmp_path / "clouds.yaml"
     file.write_text(json.dumps({"clouds": {"lab": {"auth_type": "none", "auth": {"endpoint": clients.url}}}}))
     commands = Commands(OS_CLIENT_CONFIG_FILE=str(file), OS_CLOUD="lab")
@@ -66,7 +68,7 @@ def test_clouds_yaml(clients, node, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def guarded(backend):
+def protected_url(backend):
     """The URL of a service that requires a password."""
     file = children.run_directory() / "htpasswd-baremetal"
     file.write_text(f"lab:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
@@ -81,19 +83,19 @@ def guarded(backend):
     backend.drop_database(url)
 
 
-def test_http_basic(guarded):
+def test_clients_send_the_password_of_http_basic(protected_url):
     def commands(password):
         identity = ("--os-username", "lab", "--os-password", password)
-        return Commands("--os-auth-type", "http_basic", "--os-endpoint", guarded, *identity)
+        return Commands("--os-auth-type", "http_basic", "--os-endpoint", protected_url, *identity)
 
-    lab = Clients(guarded).connect(auth_type="http_basic", username="lab", password="s3cret").baremetal
+    lab = Clients(protected_url).connect(auth_type="http_basic", username="lab", password="s3cret").baremetal
     name = unique("web")
-    made = commands("s3cret").show(f"node create --driver {DRIVER} --name {name}")
-    assert lab.get_node(name).id == made["uuid"]
+    node_ = commands("s3cret").show(f"node create --driver {DRIVER} --name {name}")
+    assert lab.get_node(name).id == node_["uuid"]
     assert "(HTTP 401)" in commands("wrong").error_of("node list")
-    assert "(HTTP 401)" in Clients(guarded).openstack.error_of("node list")
+    assert "(HTTP 401)" in Clients(protected_url).openstack.error_of("node list")
     with pytest.raises(Exception, match="has no credentials"):
-        Clients(guarded).baremetal.get_node(name)
+        Clients(protected_url).baremetal.get_node(name)
 
 
 # --- versions --------------------------------------------------------------------------------------------------------
@@ -107,20 +109,20 @@ plugin.LATEST_VERSION = "1.999"
 """
 
 
-def test_a_client_that_is_newer_than_the_server(clients, node):
+def test_a_client_newer_than_the_server_negotiates_a_version(clients, node):
     """It sends its newest version, reads the range from /v1, and repeats the request."""
     newer = Commands(*clients.openstack.options, first=NEWER)
     assert newer.show(f"node show {node.name} --fields uuid") == {"uuid": node.id}
 
 
-def test_a_version_that_the_server_lacks(clients):
+def test_a_version_unknown_to_the_server_is_refused(clients):
     newer = Commands(*clients.openstack.options, "--os-baremetal-api-version", "1.999", first=NEWER)
     refused = newer.error_of("node list")
     assert "1.999" in refused
     assert re.search(r"Supported version range is 1\.1 to 1\.\d{3}\b", refused)
 
 
-def test_versions_that_the_user_chooses(clients, node):
+def test_the_user_can_choose_the_version(clients, node):
     def at(version):
         return Commands(*clients.openstack.options, "--os-baremetal-api-version", version)
 
@@ -128,10 +130,10 @@ def test_versions_that_the_user_chooses(clients, node):
     assert "(HTTP 404)" in at("1.51").error_of("allocation list")
     assert "(HTTP 405)" in at("1.51").error_of("allocation create --resource-class gpu")
     assert "allocation_uuid" not in at("1.51").show(f"node show {node.id}")
-    made = at("1.52").show(f"allocation create --resource-class {node.resource_class}")["uuid"]
-    assert "owner" not in at("1.59").show(f"allocation show {made}")
-    assert "(HTTP 405)" in at("1.56").error_of(f"allocation set {made} --extra a=1")
-    at("1.57").do(f"allocation set {made} --extra a=1")
+    uuid_ = at("1.52").show(f"allocation create --resource-class {node.resource_class}")["uuid"]
+    assert "owner" not in at("1.59").show(f"allocation show {uuid_}")
+    assert "(HTTP 405)" in at("1.56").error_of(f"allocation set {uuid_} --extra a=1")
+    at("1.57").do(f"allocation set {uuid_} --extra a=1")
     assert "(HTTP 404)" in at("1.1").error_of(f"node show {node.name}")
     assert at("1.5").show(f"node show {node.name}")["uuid"] == node.id
 
@@ -140,7 +142,7 @@ def test_versions_that_the_user_chooses(clients, node):
 
 
 def test_the_command_repeats_a_refused_request(clients):
-    """It retries five times, after two seconds each."""
+    """It sends the request again up to five times, two seconds apart."""
     create = f"allocation create --resource-class {unique('gpu')} --name {unique('job')}"
     clients.openstack.do(create)
     impatient = "import sys, time\ntime.sleep = lambda seconds: print('waits', seconds, file=sys.stderr)"
@@ -151,23 +153,23 @@ def test_the_command_repeats_a_refused_request(clients):
 
 
 def test_the_sdk_repeats_a_refused_request(clients, monkeypatch):
-    """It retries as often as configured."""
+    """It sends the request again as often as configured."""
     from openstack import exceptions
 
     kind, name = unique("gpu"), unique("job")
-    first = clients.baremetal.create_allocation(resource_class=kind, name=name)
+    existing = clients.baremetal.create_allocation(resource_class=kind, name=name)
     waited = []
     monkeypatch.setattr(time, "sleep", waited.append)
-    patient, less = clients.connect(), clients.connect(baremetal_status_code_retries=2)
-    for connection, expected in ((patient, [0.5, 1.0, 2.0, 4.0, 8.0]), (less, [0.5, 1.0])):
+    patient, impatient = clients.connect(), clients.connect(baremetal_status_code_retries=2)
+    for connection, expected in ((patient, [0.5, 1.0, 2.0, 4.0, 8.0]), (impatient, [0.5, 1.0])):
         with pytest.raises(exceptions.ConflictException, match=name):
             connection.baremetal.create_allocation(resource_class=kind, name=name)
         assert waited == expected
         waited.clear()
 
     # The cause of the conflict ends between two attempts.
-    monkeypatch.setattr(time, "sleep", lambda _: clients.baremetal.delete_allocation(first))
-    assert patient.baremetal.create_allocation(resource_class=kind, name=name).id != first.id
+    monkeypatch.setattr(time, "sleep", lambda _: clients.baremetal.delete_allocation(existing))
+    assert patient.baremetal.create_allocation(resource_class=kind, name=name).id != existing.id
 
 
 @pytest.mark.parametrize(

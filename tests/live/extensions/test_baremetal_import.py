@@ -36,8 +36,8 @@ def service(directory, **options):
 
 
 @pytest.fixture(scope="module")
-def there(tmp_path_factory):
-    """A service with four nodes: n1 allocated, n2 in use without an allocation, n3 free, n4 new."""
+def ironic_url(tmp_path_factory):
+    """The URL of a service with four nodes: n1 allocated, n2 in use without an allocation, n3 free, n4 new."""
     with service(tmp_path_factory.mktemp("there")) as source:
         url = f"{source.url}/baremetal"
         client = openstack.connect(auth_type="none", endpoint=url).baremetal
@@ -48,8 +48,8 @@ def there(tmp_path_factory):
             client.set_node_provision_state(name, "provide", wait=True)
             client.set_node_power_state(name, "power off")
         client.set_node_traits("n1", ["CUSTOM_RAID", "HW_CPU_X86_VMX"])
-        made = client.create_allocation(name="web", resource_class="bm.n1", traits=["CUSTOM_RAID"])
-        client.wait_for_allocation(made)
+        allocation = client.create_allocation(name="web", resource_class="bm.n1", traits=["CUSTOM_RAID"])
+        client.wait_for_allocation(allocation)
         client.create_allocation(name="none", resource_class="bm.none")
         client.patch_node("n2", [{"op": "add", "path": "/instance_uuid", "value": BUSY}])
         client.set_node_provision_state("n2", "active", wait=True)
@@ -57,7 +57,7 @@ def there(tmp_path_factory):
 
 
 @pytest.fixture
-def here(database_url, tmp_path, monkeypatch):
+def target(database_url, tmp_path, monkeypatch):
     """The target database of the import."""
     configuration = tmp_path / "placement.conf"
     configuration.write_text(f"[placement_database]\nconnection = {database_url}\nmax_retries = 0\n")
@@ -68,8 +68,8 @@ def here(database_url, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(here, in_process):
-    """Run the import."""
+def run(target, in_process):
+    """Return a function that runs the import with arguments."""
     return functools.partial(in_process, manage, "baremetal", "import")
 
 
@@ -78,44 +78,44 @@ def numbers(out):
     return {name: int(number) for name, number in re.findall(r"^\| +([\w, ]+?) +\| +(\d+) +\|$", out, flags=re.M)}
 
 
-def nodes(database):
+def imported_nodes(database):
     """Return all imported fields of the nodes, by name."""
     imported = database.read(lambda db: [Node.find(db, name) for name in ("n1", "n2", "n3", "n4")])
     return {node.name: node for node in imported if node is not None}
 
 
-def test_a_dry_run_previews_an_import_and_a_repeated_import_changes_nothing(there, here, run):
-    dry = run("--endpoint", there, "--dry-run")
-    assert dry.code == 0
-    assert dry.out.endswith("Dry run: nothing was written.\n")
+def test_a_dry_run_previews_an_import_and_a_repeated_import_changes_nothing(ironic_url, target, run):
+    dry_run = run("--endpoint", ironic_url, "--dry-run")
+    assert dry_run.code == 0
+    assert dry_run.out.endswith("Dry run: nothing was written.\n")
     expected = {"new": 4, "changed": 0, "unchanged": 0}
     expected |= {"in use in Ironic, claimed": 2, "left different": 0, "only here": 0}
-    assert numbers(dry.out) == expected
-    assert nodes(here) == {}
+    assert numbers(dry_run.out) == expected
+    assert imported_nodes(target) == {}
 
-    done = run("--endpoint", f"{there}/v1")
+    done = run("--endpoint", f"{ironic_url}/v1")
     assert done.code == 0
     assert numbers(done.out) == expected
     assert f"(n2): in use in Ironic by {BUSY}, not claimed here: claimed\n" in done.out
-    imported = nodes(here)
+    imported = imported_nodes(target)
     assert (imported["n1"].available, imported["n1"].details["extra"]) == (True, {"rack": "n1"})
     assert (imported["n2"].instance_uuid, imported["n2"].provision_state) == (BUSY, "active")
     assert (imported["n3"].instance_uuid, imported["n4"].provision_state) == (None, "enroll")
-    record = here.read(lambda db: Record.get(db, "web"))
+    record = target.read(lambda db: Record.get(db, "web"))
     assert (record.node_uuid, record.uuid) == (imported["n1"].uuid, imported["n1"].instance_uuid)
-    assert here.read(lambda db: Record.find(db, "none")) is None
+    assert target.read(lambda db: Record.find(db, "none")) is None
 
-    again = run("--endpoint", there)
-    assert again.code == 0
-    assert numbers(again.out) == {**dict.fromkeys(expected, 0), "unchanged": 4}
-    assert nodes(here) == imported
+    repeated = run("--endpoint", ironic_url)
+    assert repeated.code == 0
+    assert numbers(repeated.out) == {**dict.fromkeys(expected, 0), "unchanged": 4}
+    assert imported_nodes(target) == imported
 
 
-def test_differences_are_shown_and_written(there, here, run):
-    run("--endpoint", there)
-    uuid = nodes(here)["n3"].uuid
-    here.write(lambda db: LockedNode.lock(db, uuid).update(power_state="power on", details={"extra": None}))
-    done = run("--endpoint", there)
+def test_differences_are_shown_and_written(ironic_url, target, run):
+    run("--endpoint", ironic_url)
+    uuid = imported_nodes(target)["n3"].uuid
+    target.write(lambda db: LockedNode.lock(db, uuid).update(power_state="power on", details={"extra": None}))
+    done = run("--endpoint", ironic_url)
     assert done.code == 0
     assert [line for line in done.out.splitlines() if "n3" in line] == [
         f"{uuid} (n3): power_state: power on -> power off",
@@ -130,11 +130,11 @@ def shape(line):
     return re.sub(r"power (on|off)|\+[A-Z].*|\d+", "*", re.sub(" +", " ", line))
 
 
-def test_the_commands_of_the_page_print_the_output_shown(there, shell):
+def test_the_commands_of_the_page_print_the_output_shown(ironic_url, shell):
     cloud, endpoint = blocks_of(__file__, PAGE, "shell")
-    (shown,) = blocks_of(__file__, PAGE, "text")
+    (shown_block,) = blocks_of(__file__, PAGE, "text")
     (shell.directory / "clouds.yaml").write_text(
-        yaml.safe_dump({"clouds": {"production": {"auth_type": "none", "auth": {"endpoint": there}}}})
+        yaml.safe_dump({"clouds": {"production": {"auth_type": "none", "auth": {"endpoint": ironic_url}}}})
     )
     url = f"sqlite:///{shell.directory}/var/placement.sqlite"
     (shell.directory / "var").mkdir()
@@ -144,28 +144,28 @@ def test_the_commands_of_the_page_print_the_output_shown(there, shell):
     _, planned, done = shell.run(cloud.text)
     assert planned.out.endswith("Dry run: nothing was written.\n")
     with opened(url) as database:
-        imported = nodes(database)
+        imported = imported_nodes(database)
         database.write(lambda db: LockedProvider.lock(db, imported["n1"].uuid).replace_traits(()))
         database.write(lambda db: LockedNode.lock(db, imported["n3"].uuid).update(power_state="power on"))
-    *_, differs = shell.run(endpoint.text, {"http://ironic:6385": there})
+    *_, differs = shell.run(endpoint.text, {"http://ironic:6385": ironic_url})
     printed = {shape(line) for line in (done.out + differs.out).splitlines()}
-    assert {shape(line) for line in shown.text.splitlines() if "+--" not in line} <= printed
+    assert {shape(line) for line in shown_block.text.splitlines() if "+--" not in line} <= printed
 
 
-def test_a_holder_that_differs_is_reported(there, here, run):
-    run("--endpoint", there)
-    node = nodes(here)["n3"]
-    unit, owner = here.read(lambda db: Node.get(db, node.uuid).inventory_class), Owner("red", "ann", "INSTANCE")
-    here.write(lambda db: holding.assign(db, node.uuid, unit, OTHER, owner))
-    done = run("--endpoint", there)
+def test_a_holder_that_differs_is_reported(ironic_url, target, run):
+    run("--endpoint", ironic_url)
+    node = imported_nodes(target)["n3"]
+    unit, owner = target.read(lambda db: Node.get(db, node.uuid).inventory_class), Owner("red", "ann", "INSTANCE")
+    target.write(lambda db: holding.assign(db, node.uuid, unit, OTHER, owner))
+    done = run("--endpoint", ironic_url)
     assert done.code == 1
     assert f"{node.uuid} (n3): held here by {OTHER}, free in Ironic\n" in done.out
     assert numbers(done.out)["left different"] == 1
 
 
 @SQLITE
-def test_a_cloud_of_clouds_yaml(there, run, tmp_path, monkeypatch):
-    clouds = {"there": {"auth_type": "none", "auth": {"endpoint": there}}}
+def test_the_source_may_be_a_cloud_of_clouds_yaml(ironic_url, run, tmp_path, monkeypatch):
+    clouds = {"there": {"auth_type": "none", "auth": {"endpoint": ironic_url}}}
     (tmp_path / "clouds.yaml").write_text(yaml.safe_dump({"clouds": clouds}))
     monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(tmp_path / "clouds.yaml"))
     assert numbers(run("--os-cloud", "there", "--dry-run").out)["new"] == 4
@@ -174,7 +174,7 @@ def test_a_cloud_of_clouds_yaml(there, run, tmp_path, monkeypatch):
 
 
 @SQLITE
-def test_http_basic(run, tmp_path, monkeypatch):
+def test_the_password_of_http_basic_is_read_from_the_environment(run, tmp_path, monkeypatch):
     users = tmp_path / "htpasswd"
     users.write_text(f"ann:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
     options = {"api": {"auth_strategy": "http_basic"}, "oslo_middleware": {"http_basic_auth_user_file": users}}
@@ -192,7 +192,7 @@ def test_http_basic(run, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "url", [closed.URL, f"{closed.URL}/baremetal/v1", "nonsense"], ids=["nobody", "nobody below a prefix", "no URL"]
 )
-def test_an_ironic_that_cannot_be_read_is_one_line(run, url):
+def test_an_ironic_that_cannot_be_read_is_reported_in_one_line(run, url):
     done = run("--endpoint", url)
     assert done.code == 1
     assert re.fullmatch(r"placement-manage: Ironic cannot be read: .+\n", done.err)
@@ -200,14 +200,14 @@ def test_an_ironic_that_cannot_be_read_is_one_line(run, url):
 
 
 @SQLITE
-def test_a_service_of_another_kind_is_one_line(there, run):
-    done = run("--endpoint", there.removesuffix("/baremetal"))
+def test_a_service_of_another_kind_is_reported_in_one_line(ironic_url, run):
+    done = run("--endpoint", ironic_url.removesuffix("/baremetal"))
     assert (done.code, done.out) == (1, "")
     assert re.fullmatch(r"placement-manage: Ironic cannot be read: .+\n", done.err)
 
 
 @SQLITE
-def test_openstacksdk_may_be_missing(run, monkeypatch):
+def test_a_missing_openstacksdk_is_reported(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "openstack", None)
     done = run("--endpoint", closed.URL)
     assert (done.code, done.err) == (
@@ -217,8 +217,8 @@ def test_openstacksdk_may_be_missing(run, monkeypatch):
 
 
 @SQLITE
-def test_a_database_without_tables_is_refused(run, here):
-    with here.engine.begin() as connection:
+def test_a_database_without_tables_is_refused(run, target):
+    with target.engine.begin() as connection:
         connection.exec_driver_sql("DROP TABLE alembic_version")
     done = run("--endpoint", closed.URL)
     assert done.code == 1

@@ -21,56 +21,56 @@ def openstack(clients):
     return clients.openstack
 
 
-def test_create_and_show(openstack):
+def test_create_and_show_print_the_fields_of_a_node(openstack):
     name, kind = unique("web"), unique("compute.large")
-    made = openstack.show(
+    node = openstack.show(
         f"node create --driver {DRIVER} --name {name} --resource-class {kind} --lessee shop "
         "--property cpus=4 --property arch=x86_64 --extra rack=r7 --description 'the first'"
     )
-    assert (made["name"], made["driver"], made["resource_class"]) == (name, DRIVER, kind)
-    assert (made["properties"], made["extra"]) == ({"cpus": 4, "arch": "x86_64"}, {"rack": "r7"})
-    assert (made["owner"], made["lessee"], made["description"]) == (None, "shop", "the first")
-    assert (made["provision_state"], made["power_state"], made["maintenance"]) == ("enroll", None, False)
-    assert (made["instance_uuid"], made["allocation_uuid"], made["traits"]) == (None, None, [])
+    assert (node["name"], node["driver"], node["resource_class"]) == (name, DRIVER, kind)
+    assert (node["properties"], node["extra"]) == ({"cpus": 4, "arch": "x86_64"}, {"rack": "r7"})
+    assert (node["owner"], node["lessee"], node["description"]) == (None, "shop", "the first")
+    assert (node["provision_state"], node["power_state"], node["maintenance"]) == ("enroll", None, False)
+    assert (node["instance_uuid"], node["allocation_uuid"], node["traits"]) == (None, None, [])
 
-    shown = openstack.show(f"node show {name}")
-    assert shown["uuid"] == made["uuid"]
-    assert openstack.show(f"node show {made['uuid']}") == shown
+    fields = openstack.show(f"node show {name}")
+    assert fields["uuid"] == node["uuid"]
+    assert openstack.show(f"node show {node['uuid']}") == fields
     assert openstack.show(f"node show {name} --fields uuid resource_class") == {
-        "uuid": made["uuid"],
+        "uuid": node["uuid"],
         "resource_class": kind,
     }
 
 
 @ONE_DATABASE
-def test_create_with_an_owner(openstack, clients):
+def test_create_accepts_an_owner(openstack, clients):
     if clients.root is None:
         pytest.skip("without an Identity service the original refuses it")
-    made = openstack.show(f"node create --driver {DRIVER} --owner lab")
-    assert openstack.show(f"node show {made['uuid']} --fields owner") == {"owner": "lab"}
+    node = openstack.show(f"node create --driver {DRIVER} --owner lab")
+    assert openstack.show(f"node show {node['uuid']} --fields owner") == {"owner": "lab"}
 
 
-def test_create_with_a_uuid_and_without_a_name(openstack):
+def test_create_accepts_a_uuid_and_requires_no_name(openstack):
     chosen = str(uuid.uuid4())
     assert openstack.show(f"node create --driver {DRIVER} --uuid {chosen}")["uuid"] == chosen
     assert openstack.show(f"node show {chosen} --fields name resource_class") == {"name": None, "resource_class": None}
 
 
 @ONE_DATABASE
-def test_create_is_refused(openstack):
+def test_create_refuses_an_invalid_node(openstack):
     assert "(HTTP 400)" in openstack.error_of("node create --driver floppy")
     assert "(HTTP 400)" in openstack.error_of(f"node create --driver {DRIVER} --name 'two words'")
     assert "(HTTP 400)" in openstack.error_of(f"node create --driver {DRIVER} --name maintenance")
 
 
-def test_lists(openstack, clients):
+def test_lists_of_nodes_show_chosen_fields(openstack, clients):
     kind = unique("lists")
     names = [unique(word) for word in ("a", "b", "c")]
     uuids = [clients.enrolled_node(kind, name=name).id for name in names]
     of_kind = f"node list --resource-class {kind}"
-    listed = openstack.show(of_kind)
-    assert [shown["name"] for shown in listed] == names
-    assert listed[0] == {
+    rows = openstack.show(of_kind)
+    assert [row["name"] for row in rows] == names
+    assert rows[0] == {
         "uuid": uuids[0],
         "name": names[0],
         "instance_uuid": None,
@@ -79,44 +79,44 @@ def test_lists(openstack, clients):
         "maintenance": False,
     }
 
-    everything = openstack.show("node list --limit 0")
-    assert {shown["uuid"] for shown in everything} >= set(uuids)
-    detailed = {shown["uuid"]: shown for shown in openstack.show("node list --long --limit 0")}
+    all_rows = openstack.show("node list --limit 0")
+    assert {row["uuid"] for row in all_rows} >= set(uuids)
+    detailed = {row["uuid"]: row for row in openstack.show("node list --long --limit 0")}
     assert detailed[uuids[1]]["resource_class"] == kind
-    chosen = openstack.show(f"{of_kind} --fields uuid resource_class traits")
-    assert chosen[0] == {"uuid": uuids[0], "resource_class": kind, "traits": []}
+    chosen_fields = openstack.show(f"{of_kind} --fields uuid resource_class traits")
+    assert chosen_fields[0] == {"uuid": uuids[0], "resource_class": kind, "traits": []}
 
-    assert [shown["uuid"] for shown in openstack.show(f"{of_kind} --sort name:desc")] == uuids[::-1]
-    assert [shown["uuid"] for shown in openstack.show(f"{of_kind} --limit 2")] == uuids[:2]
-    assert [shown["uuid"] for shown in openstack.show(f"{of_kind} --limit 2 --marker {uuids[1]}")] == uuids[2:]
-    assert [shown["uuid"] for shown in openstack.show(f"{of_kind} --limit 0")] == uuids
+    assert [row["uuid"] for row in openstack.show(f"{of_kind} --sort name:desc")] == uuids[::-1]
+    assert [row["uuid"] for row in openstack.show(f"{of_kind} --limit 2")] == uuids[:2]
+    assert [row["uuid"] for row in openstack.show(f"{of_kind} --limit 2 --marker {uuids[1]}")] == uuids[2:]
+    assert [row["uuid"] for row in openstack.show(f"{of_kind} --limit 0")] == uuids
 
 
-def test_filters_of_the_list(openstack, clients):
+def test_lists_of_nodes_are_filtered(openstack, clients):
     kind = unique("filters")
     free = clients.available_node(kind, owner="lab")
-    held = clients.available_node(kind, lessee="shop")
-    clients.active_allocation(kind, candidate_nodes=[held.id])
+    allocated = clients.available_node(kind, lessee="shop")
+    clients.active_allocation(kind, candidate_nodes=[allocated.id])
     enrolled = clients.enrolled_node(kind, is_maintenance=True, description="a spare machine")
 
-    def listed(options):
-        return {shown["uuid"] for shown in openstack.show(f"node list --resource-class {kind} {options}")}
+    def uuids_listed(options):
+        return {row["uuid"] for row in openstack.show(f"node list --resource-class {kind} {options}")}
 
-    assert listed("--provision-state available --unassociated --no-maintenance --limit 5") == {free.id}
-    assert listed("--associated") == {held.id}
-    assert listed("--unassociated") == {free.id, enrolled.id}
-    assert listed("--maintenance") == {enrolled.id}
-    assert listed("--no-maintenance") == {free.id, held.id}
-    assert listed("--provision-state enroll") == {enrolled.id}
-    assert listed("--owner lab") == {free.id}
-    assert listed("--lessee shop") == {held.id}
-    assert listed(f"--driver {DRIVER}") == {free.id, held.id, enrolled.id}
-    assert listed("--driver floppy") == set()
-    assert listed("--description-contains spare") == {enrolled.id}
-    assert listed("--provision-state active") == set()
+    assert uuids_listed("--provision-state available --unassociated --no-maintenance --limit 5") == {free.id}
+    assert uuids_listed("--associated") == {allocated.id}
+    assert uuids_listed("--unassociated") == {free.id, enrolled.id}
+    assert uuids_listed("--maintenance") == {enrolled.id}
+    assert uuids_listed("--no-maintenance") == {free.id, allocated.id}
+    assert uuids_listed("--provision-state enroll") == {enrolled.id}
+    assert uuids_listed("--owner lab") == {free.id}
+    assert uuids_listed("--lessee shop") == {allocated.id}
+    assert uuids_listed(f"--driver {DRIVER}") == {free.id, allocated.id, enrolled.id}
+    assert uuids_listed("--driver floppy") == set()
+    assert uuids_listed("--description-contains spare") == {enrolled.id}
+    assert uuids_listed("--provision-state active") == set()
 
 
-def test_set_and_unset(openstack):
+def test_set_and_unset_change_fields_of_a_node(openstack):
     kind = unique("set")
     node = openstack.show(f"node create --driver {DRIVER} --extra rack=r7 --property cpus=4")["uuid"]
     name = unique("renamed")
@@ -124,29 +124,29 @@ def test_set_and_unset(openstack):
         f"node set {node} --name {name} --resource-class {kind} --owner lab --lessee shop --description spare "
         "--extra row=3 --extra 'position={\"unit\": 12}' --property cpus=8 --driver-info address=192.0.2.7"
     )
-    shown = openstack.show(f"node show {name}")
-    assert (shown["uuid"], shown["resource_class"], shown["owner"], shown["lessee"]) == (node, kind, "lab", "shop")
-    assert (shown["extra"], shown["properties"]) == ({"rack": "r7", "row": 3, "position": {"unit": 12}}, {"cpus": 8})
-    assert (shown["description"], shown["driver_info"]) == ("spare", {"address": "192.0.2.7"})
+    fields = openstack.show(f"node show {name}")
+    assert (fields["uuid"], fields["resource_class"], fields["owner"], fields["lessee"]) == (node, kind, "lab", "shop")
+    assert (fields["extra"], fields["properties"]) == ({"rack": "r7", "row": 3, "position": {"unit": 12}}, {"cpus": 8})
+    assert (fields["description"], fields["driver_info"]) == ("spare", {"address": "192.0.2.7"})
 
     openstack.do(f"node unset {name} --extra rack --extra row --property cpus --owner --lessee --description --name")
-    shown = openstack.show(f"node show {node}")
-    assert (shown["name"], shown["owner"], shown["lessee"], shown["description"]) == (None, None, None, None)
-    assert (shown["extra"], shown["properties"]) == ({"position": {"unit": 12}}, {})
+    fields = openstack.show(f"node show {node}")
+    assert (fields["name"], fields["owner"], fields["lessee"], fields["description"]) == (None, None, None, None)
+    assert (fields["extra"], fields["properties"]) == ({"position": {"unit": 12}}, {})
 
 
-def test_set_of_an_instance_by_hand(openstack, clients):
+def test_set_assigns_an_instance_by_hand(openstack, clients):
     instance = str(uuid.uuid4())
     node = clients.available_node(unique("byhand")).id
     openstack.do(f"node set {node} --instance-uuid {instance}")
-    shown = openstack.show(f"node show --instance {instance}")
-    assert (shown["uuid"], shown["instance_uuid"], shown["allocation_uuid"]) == (node, instance, None)
+    fields = openstack.show(f"node show --instance {instance}")
+    assert (fields["uuid"], fields["instance_uuid"], fields["allocation_uuid"]) == (node, instance, None)
     openstack.do(f"node unset {node} --instance-uuid")
     assert openstack.show(f"node show {node} --fields instance_uuid") == {"instance_uuid": None}
     assert "(HTTP 404)" in openstack.error_of(f"node show --instance {instance}")
 
 
-def test_traits(openstack, clients):
+def test_trait_commands_change_the_traits(openstack, clients):
     node = clients.enrolled_node(unique("traits")).id
 
     def traits():
@@ -155,7 +155,7 @@ def test_traits(openstack, clients):
     openstack.do(f"node add trait {node} CUSTOM_RACK_7 HW_CPU_X86_AVX2 CUSTOM_GPU")
     openstack.do(f"node add trait {node} CUSTOM_GPU")
     assert traits() == {"CUSTOM_RACK_7", "HW_CPU_X86_AVX2", "CUSTOM_GPU"}
-    assert {shown["traits"] for shown in openstack.show(f"node trait list {node}")} == traits()
+    assert {row["traits"] for row in openstack.show(f"node trait list {node}")} == traits()
     assert set(openstack.show(f"node show {node} --fields traits")["traits"]) == traits()
     openstack.do(f"node remove trait {node} CUSTOM_RACK_7")
     assert traits() == {"HW_CPU_X86_AVX2", "CUSTOM_GPU"}
@@ -165,22 +165,22 @@ def test_traits(openstack, clients):
     assert "bad-trait" in openstack.error_of(f"node add trait {node} bad-trait")
 
 
-def test_maintenance(openstack, clients):
+def test_maintenance_commands_change_the_maintenance(openstack, clients):
     node = clients.enrolled_node(unique("maintained")).id
 
-    def shown():
+    def maintenance():
         node_ = clients.baremetal.get_node(node)
         return node_.is_maintenance, node_.maintenance_reason
 
     openstack.do(f"node maintenance set {node} --reason 'a fan is loud'")
-    assert shown() == (True, "a fan is loud")
+    assert maintenance() == (True, "a fan is loud")
     openstack.do(f"node maintenance unset {node}")
-    assert shown() == (False, None)
+    assert maintenance() == (False, None)
     openstack.do(f"node maintenance set {node}")
-    assert shown() == (True, None)
+    assert maintenance() == (True, None)
 
 
-def test_the_states_of_a_node_with_wait(openstack, clients):
+def test_commands_wait_for_the_state_of_a_node(openstack, clients):
     node = clients.enrolled_node(unique("states")).id
     for command, state in (
         ("manage", "manageable"),
@@ -190,14 +190,14 @@ def test_the_states_of_a_node_with_wait(openstack, clients):
         ("manage", "manageable"),
     ):
         openstack.do(f"node {command} {node} --wait 60")
-        shown = clients.baremetal.get_node(node)
-        assert (shown.provision_state, shown.target_provision_state, shown.last_error) == (state, None, None)
+        node_ = clients.baremetal.get_node(node)
+        assert (node_.provision_state, node_.target_provision_state, node_.last_error) == (state, None, None)
     refused = openstack.error_of(f"node deploy {node} --wait 60")
     assert "manageable" in refused
     assert "(HTTP 400)" in refused
 
 
-def test_power(openstack, clients):
+def test_power_commands_change_the_power_state(openstack, clients):
     node = clients.available_node(unique("power")).id
     for command, state in (("power off", "power off"), ("power on", "power on"), ("reboot", "power on")):
         openstack.do(f"node {command} {node}")
@@ -205,22 +205,22 @@ def test_power(openstack, clients):
 
 
 @ONE_DATABASE
-def test_validate_and_drivers(openstack):
+def test_validate_and_driver_list_print_rows(openstack):
     node = openstack.show(f"node create --driver {DRIVER}")["uuid"]
-    interfaces = {shown["Interface"]: shown["Result"] for shown in openstack.show(f"node validate {node}")}
+    interfaces = {row["Interface"]: row["Result"] for row in openstack.show(f"node validate {node}")}
     assert {"deploy", "power", "management"} <= set(interfaces)
-    drivers = {shown["name"]: shown for shown in openstack.show("driver list")}
+    drivers = {row["name"]: row for row in openstack.show("driver list")}
     assert DRIVER in drivers
 
 
-def test_delete(openstack, clients):
-    gone = [clients.enrolled_node(unique("gone"), name=unique("web")) for _ in range(2)]
-    openstack.do(f"node delete {gone[0].name} {gone[1].id}")
-    for node in gone:
+def test_delete_removes_nodes(openstack, clients):
+    nodes = [clients.enrolled_node(unique("gone"), name=unique("web")) for _ in range(2)]
+    openstack.do(f"node delete {nodes[0].name} {nodes[1].id}")
+    for node in nodes:
         refused = openstack.error_of(f"node show {node.id}")
         assert refused.startswith(f"Node {node.id} could not be found. (HTTP 404) (Request-ID: req-")
-    refused = openstack.error_of(f"node delete {gone[0].id}")
-    assert gone[0].id in refused
+    refused = openstack.error_of(f"node delete {nodes[0].id}")
+    assert nodes[0].id in refused
     assert "could not be found" in refused
 
 
@@ -237,5 +237,5 @@ def test_delete(openstack, clients):
         "validate {}",
     ],
 )
-def test_commands_on_an_unknown_node(openstack, command):
+def test_commands_on_an_unknown_node_are_refused(openstack, command):
     assert "could not be found" in openstack.error_of(f"node {command.format(unique('nobody'))}")

@@ -76,26 +76,26 @@ def resource_class():
     return word, "CUSTOM_" + word.upper().replace(".", "_").replace("-", "_")
 
 
-def test_an_instance_from_its_claim_to_its_end(clients, placement, baremetal):
+def test_an_instance_is_claimed_deployed_and_undeployed(clients, placement, baremetal):
     kind, name = resource_class()
     node = clients.available_node(kind, ("CUSTOM_FAST", "HW_CPU_X86_AVX2"))
     clients.available_node(kind)
     instance = str(uuid.uuid4())
     assert placement.candidates(f"{name}:1", "CUSTOM_FAST,HW_CPU_X86_AVX2") == [node.id]
     assert placement.claim(instance, node.id, name) == 204
-    seen = baremetal.get_node(node.id)
-    assert (seen.instance_id, seen.allocation_id) == (instance, None)
+    claimed_node = baremetal.get_node(node.id)
+    assert (claimed_node.instance_id, claimed_node.allocation_id) == (instance, None)
 
     # The driver associates them, although the node already has the instance.
     baremetal.patch_node(node.id, [{"op": "add", "path": "/instance_uuid", "value": instance}])
     baremetal.update_node(node, instance_info={"image_source": "http://192.0.2.1/image"})
     node = baremetal.set_node_provision_state(node, "active", wait=True, timeout=PATIENCE)
     assert (node.provision_state, node.instance_id) == ("active", instance)
-    assert [each.id for each in baremetal.nodes(instance_id=instance)] == [node.id]
+    assert [listed_node.id for listed_node in baremetal.nodes(instance_id=instance)] == [node.id]
     assert placement.inventory(node.id)[name]["reserved"] == 1
-    held = placement.get(f"/allocations/{instance}")
-    assert held["allocations"][node.id]["resources"] == {name: 1}
-    assert (held["project_id"], held["user_id"], held["consumer_type"]) == ("demo", "alice", "INSTANCE")
+    claim = placement.get(f"/allocations/{instance}")
+    assert claim["allocations"][node.id]["resources"] == {name: 1}
+    assert (claim["project_id"], claim["user_id"], claim["consumer_type"]) == ("demo", "alice", "INSTANCE")
     assert placement.candidates(f"{name}:1", "CUSTOM_FAST") == []
 
     node = baremetal.set_node_provision_state(node, "deleted", wait=True, timeout=PATIENCE)
@@ -111,8 +111,8 @@ def test_a_node_allocated_by_one_api_is_not_allocated_by_the_other(clients, plac
     node = clients.available_node(kind)
     instance = str(uuid.uuid4())
     assert placement.claim(instance, node.id, name) == 204
-    lost = baremetal.wait_for_allocation(baremetal.create_allocation(resource_class=kind), ignore_error=True)
-    assert lost.state == "error"
+    failed = baremetal.wait_for_allocation(baremetal.create_allocation(resource_class=kind), ignore_error=True)
+    assert failed.state == "error"
     with pytest.raises(Exception, match=instance):
         baremetal.update_node(node.id, instance_id=str(uuid.uuid4()))
     assert placement.send("DELETE", f"/allocations/{instance}")[0] == 204
@@ -121,27 +121,27 @@ def test_a_node_allocated_by_one_api_is_not_allocated_by_the_other(clients, plac
     lease = clients.active_allocation(kind)
     assert placement.candidates(f"{name}:1") == []
     assert placement.claim(instance, node.id, name) == 409
-    shown = placement.get(f"/allocations/{lease.id}")
-    assert shown["allocations"][node.id]["resources"] == {name: 1}
+    allocations = placement.get(f"/allocations/{lease.id}")
+    assert allocations["allocations"][node.id]["resources"] == {name: 1}
     baremetal.delete_allocation(lease, ignore_missing=False)
     assert placement.get(f"/allocations/{lease.id}") == {"allocations": {}}
     assert placement.claim(instance, node.id, name) == 204
 
 
-def test_the_end_of_a_lease_by_placement(clients, placement, baremetal):
+def test_a_lease_ends_with_the_deletion_of_its_allocations_in_placement(clients, placement, baremetal):
     kind, _ = resource_class()
     node = clients.available_node(kind)
     lease = clients.active_allocation(kind, name=unique("job"))
     assert placement.send("DELETE", f"/allocations/{lease.id}")[0] == 204
     assert "could not be found" in clients.openstack.error_of(f"allocation show {lease.name}")
     assert list(baremetal.allocations(resource_class=kind)) == []
-    seen = baremetal.get_node(node.id)
-    assert (seen.instance_id, seen.allocation_id) == (None, None)
-    again = clients.active_allocation(kind, name=lease.name)
-    assert again.node_id == node.id
+    freed_node = baremetal.get_node(node.id)
+    assert (freed_node.instance_id, freed_node.allocation_id) == (None, None)
+    next_lease = clients.active_allocation(kind, name=lease.name)
+    assert next_lease.node_id == node.id
 
 
-def test_a_provider_created_by_nova_first(clients, placement, baremetal):
+def test_a_node_can_be_created_for_a_provider_of_nova(clients, placement, baremetal):
     kind, name = resource_class()
     node, instance = str(uuid.uuid4()), str(uuid.uuid4())
     assert placement.send("POST", "/resource_providers", uuid=node, name=node)[0] == 200
@@ -153,23 +153,23 @@ def test_a_provider_created_by_nova_first(clients, placement, baremetal):
     assert placement.send("PUT", f"/resource_providers/{node}/traits", **traits)[0] == 200
     assert placement.claim(instance, node, name) == 204
 
-    made = baremetal.create_node(driver=DRIVER, id=node, resource_class=kind)
-    assert (made.id, made.instance_id, made.traits) == (node, instance, ["CUSTOM_FAST"])
+    created = baremetal.create_node(driver=DRIVER, id=node, resource_class=kind)
+    assert (created.id, created.instance_id, created.traits) == (node, instance, ["CUSTOM_FAST"])
     assert placement.get(f"/resource_providers/{node}")["name"] == node
     assert placement.inventory(node)[name] == UNIT | {"reserved": 1}
 
 
-def test_the_periodic_update_of_nova(clients, placement, baremetal):
+def test_the_periodic_update_of_nova_changes_nothing(clients, placement, baremetal):
     """It writes the inventory and traits derived from the node; afterwards both APIs work as before."""
     kind, name = resource_class()
     node = clients.available_node(kind, ("CUSTOM_FAST",))
     assert placement.inventory(node.id) == {name: UNIT | {"reserved": 0}}
-    shown = placement.get(f"/resource_providers/{node.id}/traits")
-    assert shown["traits"] == ["CUSTOM_FAST"]
-    unit = {"resource_provider_generation": shown["resource_provider_generation"], "inventories": {name: UNIT}}
-    status, written = placement.send("PUT", f"/resource_providers/{node.id}/inventories", **unit)
+    document = placement.get(f"/resource_providers/{node.id}/traits")
+    assert document["traits"] == ["CUSTOM_FAST"]
+    unit = {"resource_provider_generation": document["resource_provider_generation"], "inventories": {name: UNIT}}
+    status, inventories = placement.send("PUT", f"/resource_providers/{node.id}/inventories", **unit)
     assert status == 200
-    traits = {"traits": ["CUSTOM_FAST"], "resource_provider_generation": written["resource_provider_generation"]}
+    traits = {"traits": ["CUSTOM_FAST"], "resource_provider_generation": inventories["resource_provider_generation"]}
     assert placement.send("PUT", f"/resource_providers/{node.id}/traits", **traits)[0] == 200
     lease = clients.active_allocation(kind, traits=["CUSTOM_FAST"])
     assert lease.node_id == node.id

@@ -45,7 +45,7 @@ def headers(roles, place):
 
 @pytest.fixture(scope="module")
 def port(module_database_url):
-    """A service with noauth2, which accepts any roles."""
+    """The port of a service with noauth2, which accepts any roles."""
     with running.embedded(module_database_url, {"baremetal": BAREMETAL}) as service:
         yield service.port
 
@@ -57,7 +57,7 @@ def world(port):
 
 
 @pytest.mark.parametrize("name", CALLERS)
-def test_each_caller_gets_the_result_in_the_table(world, port, name):
+def test_each_caller_gets_the_result_in_the_table_of_owners(world, port, name):
     world.put_back()
     with owner_rules.calling(port, headers(*CALLERS[name])) as caller:
         owner_rules.check(world, caller, name)
@@ -69,20 +69,20 @@ def test_a_request_without_a_token_has_administrator_rights(world, port):
         owner_rules.check(world, caller, "admin")
 
 
-def created(world, port, caller, **document):
-    """Return the owner of the allocation that the caller creates."""
+def create(world, port, caller, **document):
+    """Create an allocation, and return its document; both requests are the caller's."""
     with owner_rules.calling(port, headers(*CALLERS[caller])) as sender:
-        status, made = sender.ask("POST", "/v1/allocations", {"resource_class": "box", **document})
+        status, allocation = sender.ask("POST", "/v1/allocations", {"resource_class": "box", **document})
         assert status == 201
-        return sender.ask("GET", f"/v1/allocations/{made['uuid']}")[1]
+        return sender.ask("GET", f"/v1/allocations/{allocation['uuid']}")[1]
 
 
 def test_an_allocation_belongs_to_the_project_of_its_creator(world, port):
     world.put_back()
-    assert created(world, port, "member")["owner"] == owner_rules.MINE
-    assert created(world, port, "member", owner=owner_rules.MINE)["owner"] == owner_rules.MINE
-    assert created(world, port, "system-member")["owner"] is None
-    assert created(world, port, "system-member", owner=owner_rules.MINE)["owner"] == owner_rules.MINE
+    assert create(world, port, "member")["owner"] == owner_rules.MINE
+    assert create(world, port, "member", owner=owner_rules.MINE)["owner"] == owner_rules.MINE
+    assert create(world, port, "system-member")["owner"] is None
+    assert create(world, port, "system-member", owner=owner_rules.MINE)["owner"] == owner_rules.MINE
 
 
 def test_an_allocation_of_a_project_gets_only_nodes_that_the_project_owns_or_leases(world, port):
@@ -90,14 +90,14 @@ def test_an_allocation_of_a_project_gets_only_nodes_that_the_project_owns_or_lea
     world.put_back()
     with owner_rules.calling(port, {}) as admin:
         assert admin.ask("DELETE", "/v1/allocations/mine")[0] == 204
-    assert created(world, port, "stranger")["state"] == "error"
-    assert created(world, port, "admin", owner=owner_rules.YOURS)["state"] == "error"
-    assert created(world, port, "member")["state"] == "active"
+    assert create(world, port, "stranger")["state"] == "error"
+    assert create(world, port, "admin", owner=owner_rules.YOURS)["state"] == "error"
+    assert create(world, port, "member")["state"] == "active"
 
 
 @pytest.fixture(scope="module")
-def passwords(module_database_url, port):
-    """A service on the same database whose users have passwords; the first two user names are project names."""
+def password_port(module_database_url, port):
+    """The port of a service on the same database with HTTP Basic, whose user names are those of two projects."""
     file = children.run_directory() / "owners"
     digest = bcrypt.hashpw(b"p", bcrypt.gensalt(4)).decode()
     file.write_text("".join(f"{name}:{digest}\n" for name in (owner_rules.MINE, owner_rules.YOURS)))
@@ -111,27 +111,27 @@ def passwords(module_database_url, port):
 
 
 @pytest.mark.parametrize(("user", "kind"), [(owner_rules.MINE, "member"), (owner_rules.YOURS, "stranger")])
-def test_a_user_of_http_basic_is_a_project(world, passwords, user, kind):
+def test_a_user_of_http_basic_is_a_project(world, password_port, user, kind):
     world.put_back()
     credentials = {"Authorization": "Basic " + base64.b64encode(f"{user}:p".encode()).decode()}
-    with owner_rules.calling(passwords, credentials) as caller:
+    with owner_rules.calling(password_port, credentials) as caller:
         owner_rules.check(world, caller, kind)
-    with owner_rules.calling(passwords, {"X-Roles": "admin", "X-Project-Id": user}) as caller:
+    with owner_rules.calling(password_port, {"X-Roles": "admin", "X-Project-Id": user}) as caller:
         assert caller.ask("GET", "/v1/nodes")[0] == 401
 
 
 def test_the_table_lists_every_route(backend):
     """The rules of the routes are compared in tests/unit/extensions/baremetal/test_routes.py."""
-    listed = {(row.method, _template(row.path)) for row in owner_rules.ROWS}
-    served = {(method, path) for path, methods in TABLE.items() for method in methods}
-    assert listed == served - {("GET", "/"), ("GET", "/v1")}
+    rows_of_table = {(row.method, _template(row.path)) for row in owner_rules.ROWS}
+    routes = {(method, path) for path, methods in TABLE.items() for method in methods}
+    assert rows_of_table == routes - {("GET", "/"), ("GET", "/v1")}
     documented = {
         (operation["method"], operation["path"])
         for rule in policy.RULES
         if isinstance(rule, DocumentedRuleDefault)
         for operation in rule.operations
     }
-    assert listed == documented
+    assert rows_of_table == documented
 
 
 def _template(path):

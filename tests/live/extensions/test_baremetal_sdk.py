@@ -1,4 +1,4 @@
-"""The Bare Metal API by openstacksdk: each method of its proxy listed in 7.2, at the version that it chooses."""
+"""The Bare Metal API by openstacksdk: the methods of its proxy, each at the version that the SDK chooses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def exceptions(clients):
     return exceptions
 
 
-def test_create_find_and_delete_a_node(baremetal, exceptions):
+def test_the_sdk_creates_finds_and_deletes_a_node(baremetal, exceptions):
     name, kind = unique("web"), unique("compute.large")
     node = baremetal.create_node(
         driver=DRIVER, name=name, resource_class=kind, properties={"cpus": 4}, extra={"rack": "r7"}
@@ -49,7 +49,7 @@ def test_create_find_and_delete_a_node(baremetal, exceptions):
         baremetal.get_node(node.id)
 
 
-def test_create_a_node_in_a_later_state(baremetal, exceptions):
+def test_the_sdk_creates_a_node_in_a_later_state(baremetal, exceptions):
     """The SDK requests `available` at 1.10, the last version that creates such nodes, and manages others itself."""
     node = baremetal.create_node(driver=DRIVER, resource_class=unique("gpu"), provision_state="manageable")
     assert node.provision_state == "manageable"
@@ -59,32 +59,32 @@ def test_create_a_node_in_a_later_state(baremetal, exceptions):
         baremetal.create_node(driver=DRIVER, resource_class=unique("gpu"), provision_state="available")
 
 
-def test_lists_of_nodes(clients, baremetal):
+def test_the_sdk_filters_lists_of_nodes(clients, baremetal):
     kind = unique("gpu")
     free = clients.available_node(kind, name=unique("web"), owner="lab")
-    held = clients.available_node(kind, name=unique("web"))
-    lease = clients.active_allocation(kind, candidate_nodes=[held.id])
+    allocated = clients.available_node(kind, name=unique("web"))
+    lease = clients.active_allocation(kind, candidate_nodes=[allocated.id])
     broken = clients.enrolled_node(kind, is_maintenance=True)
 
-    def listed(**filters):
+    def ids_listed(**filters):
         return {node.id for node in baremetal.nodes(resource_class=kind, **filters)}
 
-    assert listed() == {free.id, held.id, broken.id}
-    assert listed(provision_state="available", associated=False, is_maintenance=False) == {free.id}
-    assert listed(associated=True) == listed(instance_id=lease.id) == {held.id}
-    assert listed(is_maintenance=True) == {broken.id}
-    assert listed(owner="lab", details=True) == {free.id}  # the SDK itself applies this filter
-    assert listed(driver=DRIVER, provision_state="enroll") == {broken.id}
-    assert [node.id for node in baremetal.nodes(resource_class=kind, limit=2)] == [free.id, held.id, broken.id]
+    assert ids_listed() == {free.id, allocated.id, broken.id}
+    assert ids_listed(provision_state="available", associated=False, is_maintenance=False) == {free.id}
+    assert ids_listed(associated=True) == ids_listed(instance_id=lease.id) == {allocated.id}
+    assert ids_listed(is_maintenance=True) == {broken.id}
+    assert ids_listed(owner="lab", details=True) == {free.id}  # the SDK itself applies this filter
+    assert ids_listed(driver=DRIVER, provision_state="enroll") == {broken.id}
+    assert [node.id for node in baremetal.nodes(resource_class=kind, limit=2)] == [free.id, allocated.id, broken.id]
 
     details = {node.id: node for node in baremetal.nodes(details=True)}
-    assert (details[held.id].resource_class, details[held.id].allocation_id) == (kind, lease.id)
+    assert (details[allocated.id].resource_class, details[allocated.id].allocation_id) == (kind, lease.id)
     chosen = list(baremetal.nodes(resource_class=kind, fields=["uuid", "instance_uuid", "traits"]))
-    assert {node.id: node.instance_id for node in chosen} == {free.id: None, held.id: lease.id, broken.id: None}
+    assert {node.id: node.instance_id for node in chosen} == {free.id: None, allocated.id: lease.id, broken.id: None}
     assert chosen[0].resource_class is None
 
 
-def test_update_a_node(baremetal, exceptions):
+def test_the_sdk_updates_a_node(baremetal, exceptions):
     node = baremetal.create_node(driver=DRIVER, extra={"rack": "r7"})
     name, kind, instance = unique("web"), unique("gpu"), str(uuid.uuid4())
     node = baremetal.update_node(node, name=name, resource_class=kind, owner="lab", extra={"row": 3})
@@ -108,7 +108,7 @@ def test_update_a_node(baremetal, exceptions):
     assert baremetal.update_node(node, instance_id=None).instance_id is None
 
 
-def test_traits(baremetal, exceptions):
+def test_the_sdk_changes_traits(baremetal, exceptions):
     node = baremetal.create_node(driver=DRIVER)
     baremetal.set_node_traits(node, ["CUSTOM_RACK_7", "HW_CPU_X86_AVX2"])
     baremetal.add_node_trait(node, "CUSTOM_GPU")
@@ -124,7 +124,7 @@ def test_traits(baremetal, exceptions):
     assert baremetal.get_node(node.id).traits == []
 
 
-def test_maintenance(baremetal):
+def test_the_sdk_changes_maintenance(baremetal):
     node = baremetal.create_node(driver=DRIVER)
     node = baremetal.set_node_maintenance(node, "a fan is loud")
     assert (node.is_maintenance, node.maintenance_reason) == (True, "a fan is loud")
@@ -134,7 +134,7 @@ def test_maintenance(baremetal):
     assert baremetal.update_node(node, is_maintenance=False).is_maintenance is False
 
 
-def test_states_and_power(baremetal, exceptions):
+def test_the_sdk_changes_states_and_power(baremetal, exceptions):
     node = baremetal.create_node(driver=DRIVER, resource_class=unique("gpu"))
     for target, state in (
         ("manage", "manageable"),
@@ -152,31 +152,31 @@ def test_states_and_power(baremetal, exceptions):
     assert baremetal.validate_node(node, required=("power", "management"))["power"].result
 
 
-def test_waiting_for_several_nodes(clients, baremetal):
+def test_the_sdk_waits_for_several_nodes(clients, baremetal):
     kind = unique("gpu")
     nodes = [clients.enrolled_node(kind) for _ in range(2)]
     for node in nodes:
         baremetal.set_node_provision_state(node, "manage")
-    done = baremetal.wait_for_nodes_provision_state(nodes, "manageable", timeout=PATIENCE)
-    assert [node.provision_state for node in done] == ["manageable", "manageable"]
+    nodes_ = baremetal.wait_for_nodes_provision_state(nodes, "manageable", timeout=PATIENCE)
+    assert [node.provision_state for node in nodes_] == ["manageable", "manageable"]
 
 
-def test_drivers(baremetal):
+def test_the_sdk_lists_drivers(baremetal):
     assert DRIVER in {driver.name for driver in baremetal.drivers()}
 
 
-def test_create_and_delete_an_allocation(clients, baremetal, exceptions):
+def test_the_sdk_creates_and_deletes_an_allocation(clients, baremetal, exceptions):
     kind, name = unique("gpu"), unique("job")
     node = clients.available_node(kind, ("CUSTOM_FAST",), owner="lab")
-    made = baremetal.create_allocation(
+    requested = baremetal.create_allocation(
         resource_class=kind, traits=["CUSTOM_FAST"], candidate_nodes=[node.id], name=name, owner="lab", extra={"a": 1}
     )
-    assert (made.state, made.node_id) == ("allocating", None)
-    lease = baremetal.wait_for_allocation(made, timeout=PATIENCE)
-    assert (lease.id, lease.state, lease.node_id, lease.owner) == (made.id, "active", node.id, "lab")
+    assert (requested.state, requested.node_id) == ("allocating", None)
+    lease = baremetal.wait_for_allocation(requested, timeout=PATIENCE)
+    assert (lease.id, lease.state, lease.node_id, lease.owner) == (requested.id, "active", node.id, "lab")
     assert (lease.traits, lease.candidate_nodes, lease.extra) == (["CUSTOM_FAST"], [node.id], {"a": 1})
-    held = baremetal.get_node(node.id)
-    assert (held.instance_id, held.allocation_id) == (lease.id, lease.id)
+    node_ = baremetal.get_node(node.id)
+    assert (node_.instance_id, node_.allocation_id) == (lease.id, lease.id)
     assert baremetal.get_allocation(name).id == baremetal.get_allocation(lease.id).id == lease.id
     assert baremetal.get_allocation(name, fields=["node_uuid"]).node_id == node.id
     with pytest.raises(exceptions.ConflictException, match=name):
@@ -193,48 +193,53 @@ def test_create_and_delete_an_allocation(clients, baremetal, exceptions):
     assert baremetal.get_node(node.id).instance_id is None
 
 
-def test_an_allocation_that_fails(baremetal, exceptions):
+def test_the_sdk_reports_why_an_allocation_failed(baremetal, exceptions):
     kind = unique("gpu")
-    made = baremetal.create_allocation(resource_class=kind)
+    requested = baremetal.create_allocation(resource_class=kind)
     with pytest.raises(exceptions.ResourceFailure, match=f"no available nodes match the resource class {kind}"):
-        baremetal.wait_for_allocation(made, timeout=PATIENCE)
-    failed = baremetal.wait_for_allocation(made, timeout=PATIENCE, ignore_error=True)
+        baremetal.wait_for_allocation(requested, timeout=PATIENCE)
+    failed = baremetal.wait_for_allocation(requested, timeout=PATIENCE, ignore_error=True)
     assert (failed.state, failed.node_id) == ("error", None)
 
 
-def test_lists_of_allocations(clients, baremetal):
+def test_the_sdk_filters_lists_of_allocations(clients, baremetal):
     kind = unique("gpu")
     node = clients.available_node(kind, name=unique("web"), owner="lab")
     first = clients.active_allocation(kind, owner="lab")
     failed = [baremetal.create_allocation(resource_class=kind).id for _ in range(3)]
-    for other in failed:
-        baremetal.wait_for_allocation(other, timeout=PATIENCE, ignore_error=True)
+    for failed_id in failed:
+        baremetal.wait_for_allocation(failed_id, timeout=PATIENCE, ignore_error=True)
 
-    def listed(**filters):
+    def ids_listed(**filters):
         return [allocation.id for allocation in baremetal.allocations(**filters)]
 
-    assert listed(resource_class=kind) == [first.id, *failed]
-    assert listed(resource_class=kind, limit=2) == listed(resource_class=kind, limit=3) == [first.id, *failed]
-    assert listed(resource_class=kind, state="active") == listed(node=node.name) == listed(node=node.id) == [first.id]
-    assert listed(resource_class=kind, owner="lab") == [first.id]
-    [shown] = baremetal.allocations(node=node.id, fields=["uuid", "state"])
-    assert (shown.id, shown.state, shown.node_id) == (first.id, "active", None)
+    assert ids_listed(resource_class=kind) == [first.id, *failed]
+    assert ids_listed(resource_class=kind, limit=2) == ids_listed(resource_class=kind, limit=3) == [first.id, *failed]
+    assert (
+        ids_listed(resource_class=kind, state="active")
+        == ids_listed(node=node.name)
+        == ids_listed(node=node.id)
+        == [first.id]
+    )
+    assert ids_listed(resource_class=kind, owner="lab") == [first.id]
+    [allocation_] = baremetal.allocations(node=node.id, fields=["uuid", "state"])
+    assert (allocation_.id, allocation_.state, allocation_.node_id) == (first.id, "active", None)
 
 
-def test_update_an_allocation(baremetal, exceptions):
-    made = baremetal.create_allocation(resource_class=unique("gpu"), extra={"a": 1})
+def test_the_sdk_updates_an_allocation(baremetal, exceptions):
+    created = baremetal.create_allocation(resource_class=unique("gpu"), extra={"a": 1})
     name = unique("job")
-    changed = baremetal.update_allocation(made, name=name, extra={"b": 2})
-    assert (changed.id, changed.name, changed.extra) == (made.id, name, {"b": 2})
+    changed = baremetal.update_allocation(created, name=name, extra={"b": 2})
+    assert (changed.id, changed.name, changed.extra) == (created.id, name, {"b": 2})
     changed = baremetal.patch_allocation(name, [{"op": "add", "path": "/extra/c", "value": {"d": [1]}}])
     assert changed.extra == {"b": 2, "c": {"d": [1]}}
-    changed = baremetal.patch_allocation(made.id, [{"op": "remove", "path": "/name"}])
+    changed = baremetal.patch_allocation(created.id, [{"op": "remove", "path": "/name"}])
     assert changed.name is None
     with pytest.raises(exceptions.BadRequestException, match="Only the following can be updated"):
-        baremetal.patch_allocation(made.id, [{"op": "replace", "path": "/owner", "value": "lab"}])
+        baremetal.patch_allocation(created.id, [{"op": "replace", "path": "/owner", "value": "lab"}])
 
 
-def test_an_allocation_for_a_node_in_use(clients, baremetal, exceptions):
+def test_the_sdk_allocates_a_node_in_use(clients, baremetal, exceptions):
     node = clients.deployed_node(unique("old"))
     lease = baremetal.create_allocation(node=node.id, resource_class=node.resource_class)
     assert (lease.state, lease.node_id) == ("active", node.id)

@@ -82,10 +82,10 @@ def connect(kind):
     with contextlib.ExitStack() as stack:
 
         def make(url, token="admin", **options):
-            made = {"sync": Client, "async": asynchronous.blocking}[kind](
+            client_ = {"sync": Client, "async": asynchronous.blocking}[kind](
                 url, Token(token), **{**clients.PATIENT, **options}
             )
-            return stack.enter_context(made)
+            return stack.enter_context(client_)
 
         yield make
 
@@ -120,7 +120,7 @@ class Answers(Manner):
 
     def __init__(self, *replies):
         self._replies = [*replies]
-        #: The response that replaces the one to the client's last request; then none.
+        #: By connection, the response that replaces the service's; empty once it has been sent.
         self._instead = {}
         self.requests = []
 
@@ -145,7 +145,7 @@ LOST = None
 
 
 class Drips(Manner):
-    """A proxy that answers extensions itself, byte by byte until ``ended`` is set.
+    """A proxy that answers requests to extend a lease itself, byte by byte until ``ended`` is set.
 
     Attributes:
         begun: Set with the first such response.
@@ -164,15 +164,15 @@ class Drips(Manner):
         raise Reset
 
 
-def said(status, body, *headers):
+def response(status, body, *headers):
     """Return a response that a proxy or the service might send."""
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *headers]
     return ("\r\n".join(lines) + "\r\n\r\n" + body).encode()
 
 
 #: The responses of HAProxy for a missing service, and of this service if a COMMIT may have succeeded.
-AWAY = said("503 Service Unavailable", "<html>No server</html>", "Content-Type: text/html")
-BUSY = said("503 Service Unavailable", "{}", "Content-Type: application/json", "Retry-After: 1")
+AWAY = response("503 Service Unavailable", "<html>No server</html>", "Content-Type: text/html")
+BUSY = response("503 Service Unavailable", "{}", "Content-Type: application/json", "Retry-After: 1")
 
 
 # --- claims ----------------------------------------------------------------------------------------------------------
@@ -212,24 +212,26 @@ def test_a_batch_returns_the_result_of_each_request(client):
 
 def test_a_consumer_is_moved(client):
     request = Request(new(), "resources=VCPU:1", **OWNER)
-    [before] = client.claims([request])
+    [claim] = client.claims([request])
     move = Request(request.consumer, "resources=VCPU:1", **OWNER, keep=False, consumer_generation=1)
     [moved] = client.claims([move], apart_from=[request.consumer])
     assert (moved.outcome, moved.consumer_generation) == ("moved", 2)
-    assert moved.allocations.keys() != before.allocations.keys()
+    assert moved.allocations.keys() != claim.allocations.keys()
     [stale] = client.claims([Request(request.consumer, "resources=VCPU:2", **OWNER, keep=False, consumer_generation=1)])
     assert stale.code == "placement.concurrent_update"
 
 
-@pytest.mark.parametrize("first", [(LOST,), (LOST, LOST), (AWAY,), (BUSY, LOST)], ids=["lost", "twice", "503", "both"])
-def test_a_claim_with_a_lost_response_is_made_once(client, afar, proxy, first):
+@pytest.mark.parametrize(
+    "replies", [(LOST,), (LOST, LOST), (AWAY,), (BUSY, LOST)], ids=["lost", "twice", "503", "both"]
+)
+def test_a_claim_with_a_lost_response_is_made_once(client, afar, proxy, replies):
     consumer = new()
-    with proxy.behaving(manner := Answers(*first)):
+    with proxy.behaving(manner := Answers(*replies)):
         claim = afar.claim(consumer, GPU, **OWNER)
-    assert manner.requests == ["POST /v1/claims HTTP/1.1"] * (len(first) + 1)
+    assert manner.requests == ["POST /v1/claims HTTP/1.1"] * (len(replies) + 1)
     assert claim.outcome == "held"
     assert client.show(consumer).allocations == claim.allocations
-    assert [each.uuid for each in client.consumers(project="ml")] == [consumer]
+    assert [holder.uuid for holder in client.consumers(project="ml")] == [consumer]
 
 
 def test_a_refusal_is_not_a_lost_response(afar, proxy, client):
@@ -245,7 +247,7 @@ def test_a_refusal_is_not_a_lost_response(afar, proxy, client):
     assert manner.requests == ["POST /v1/claims HTTP/1.1"] * 3
     explanation = refused.value.explanation
     assert (explanation.rule, explanation.group) == ("resources", "")
-    assert "resources=VCPU:8" in [each.query for each in explanation.relaxations]
+    assert "resources=VCPU:8" in [relaxation.query for relaxation in explanation.relaxations]
     assert malformed.value.field == "requests[0].consumer"
     assert malformed.value.expected in malformed.value.detail
     assert malformed.value.request_id in str(malformed.value)
@@ -261,7 +263,7 @@ def test_retries_end_with_a_timeout(connect, proxy, client):
     assert client.show(consumer)
 
 
-def test_other_releases_and_extensions_are_retried(client, afar, proxy):
+def test_releases_and_extensions_are_retried_too(client, afar, proxy):
     consumer = new()
     ends = client.claim(consumer, GPU, **OWNER, expires_in=60).expires_at
     with proxy.behaving(manner := Answers(LOST, AWAY)):
@@ -284,7 +286,7 @@ def test_more_consumers_are_released_than_one_query_can_name(client):
 def test_an_incomplete_release_is_repeated(afar, proxy):
     consumer = new()
     afar.claim(consumer, GPU, **OWNER)
-    cut = said("200 OK", f'{{"released": ["{consumer}"], "missing": [], "complete": false}}')
+    cut = response("200 OK", f'{{"released": ["{consumer}"], "missing": [], "complete": false}}')
     with proxy.behaving(manner := Answers(cut)):
         released = afar.release([consumer])
     assert (released.released, released.missing) == ([consumer], [])
@@ -300,8 +302,8 @@ def test_a_candidate_is_claimed_once(client, afar, proxy):
     with proxy.behaving(manner := Answers(LOST)):
         afar.take(first, consumer, **OWNER)
     assert [request.split(" ")[0] for request in manner.requests] == ["PUT", "PUT", "GET"]
-    held = {provider: each.resources for provider, each in client.show(consumer).allocations.items()}
-    assert held == first.allocations
+    allocations = {provider: allocation.resources for provider, allocation in client.show(consumer).allocations.items()}
+    assert allocations == first.allocations
     with pytest.raises(Conflict):
         client.take(first, new(), **OWNER)
     with pytest.raises(Conflict, match="generation"):
@@ -314,7 +316,7 @@ def test_a_candidate_is_claimed_once(client, afar, proxy):
 
 
 @pytest.fixture
-def often(monkeypatch):
+def frequent_extensions(monkeypatch):
     """Leases are extended every tenth of a second."""
     monkeypatch.setattr(lease, "PER_LENGTH", 36000)
 
@@ -322,29 +324,29 @@ def often(monkeypatch):
 @pytest.fixture
 def clock(monkeypatch):
     """The clock of leases, which a test advances, so that the duration of a claim does not matter."""
-    made = Clock(time.monotonic())
-    monkeypatch.setattr(lease, "time", made)
-    return made
+    clock_ = Clock(time.monotonic())
+    monkeypatch.setattr(lease, "time", clock_)
+    return clock_
 
 
-def test_a_lease_is_extended_until_its_block_ends(client, often):
+def test_a_lease_is_extended_until_its_block_ends(client, frequent_extensions):
     consumer = new()
-    with client.lease(consumer, GPU, **OWNER, expires_in=3600) as held:
-        first = held.expires_at
-        children.until(lambda: client.show(consumer).expires_at > first)
-        assert held.remaining > 0
-        held.check()
+    with client.lease(consumer, GPU, **OWNER, expires_in=3600) as lease_:
+        first_expiry = lease_.expires_at
+        children.until(lambda: client.show(consumer).expires_at > first_expiry)
+        assert lease_.remaining > 0
+        lease_.check()
     with pytest.raises(NothingHeld):
         client.show(consumer)
-    assert not held.lost
+    assert not lease_.lost
 
 
 def test_a_lease_continues_a_claim_of_another_process(client):
     consumer = new()
-    first = client.claim(consumer, GPU, **OWNER, expires_in=60).expires_at
-    with client.lease(consumer, GPU, **OWNER, expires_in=3600) as held:
-        assert held.expires_at > first
-        assert held.claim.consumer_generation == 1
+    first_expiry = client.claim(consumer, GPU, **OWNER, expires_in=60).expires_at
+    with client.lease(consumer, GPU, **OWNER, expires_in=3600) as lease_:
+        assert lease_.expires_at > first_expiry
+        assert lease_.claim.consumer_generation == 1
     with pytest.raises(NothingHeld):
         client.show(consumer)
 
@@ -362,19 +364,19 @@ def test_the_block_of_a_lease_without_a_place_does_not_run(client):
         pytest.fail("the block was entered")
 
 
-def test_a_lease_that_another_client_ends_is_lost(client, often):
+def test_a_lease_that_another_client_ends_is_lost(client, frequent_extensions):
     consumer, losses = new(), []
 
     def work():
-        with client.lease(consumer, GPU, **OWNER, expires_in=3600, on_lost=losses.append) as held:
+        with client.lease(consumer, GPU, **OWNER, expires_in=3600, on_lost=losses.append) as lease_:
             client.release([consumer])
             children.until(lambda: losses)
-            assert held.lost
+            assert lease_.lost
             client.claim(consumer, "resources=VCPU:1", **OWNER)  # by the next process of the job
 
     with pytest.raises(LeaseLost, match=consumer) as raised:
         work()
-    assert [str(each) for each in losses] == [str(raised.value)]
+    assert [str(loss) for loss in losses] == [str(raised.value)]
     assert isinstance(raised.value.__cause__, NothingHeld)
     assert client.show(consumer)
 
@@ -383,12 +385,12 @@ def test_a_lease_that_cannot_be_extended_is_lost_at_its_expiry(client, afar, pro
     losses = []
 
     def work():
-        with afar.lease(new(), GPU, **OWNER, expires_in=1, on_lost=losses.append) as held, proxy.silent():
+        with afar.lease(new(), GPU, **OWNER, expires_in=1, on_lost=losses.append) as lease_, proxy.silent():
             clock.sleep(3600)
             children.until(lambda: losses)
-            assert held.lost
+            assert lease_.lost
             with pytest.raises(LeaseLost):
-                held.check()
+                lease_.check()
 
     with proxy.behaving(manner := Answers()), pytest.raises(LeaseLost):
         work()
@@ -399,9 +401,9 @@ def test_a_lease_that_cannot_be_extended_is_lost_at_its_expiry(client, afar, pro
 @pytest.fixture
 def drips(proxy):
     """A proxy whose endless responses end before it stops."""
-    made = Drips()
-    yield made
-    made.ended.set()
+    drips_ = Drips()
+    yield drips_
+    drips_.ended.set()
 
 
 def test_a_lease_is_lost_at_its_expiry_while_an_extension_waits(afar, proxy, drips, clock):
@@ -420,24 +422,24 @@ def test_a_lease_is_lost_at_its_expiry_while_an_extension_waits(afar, proxy, dri
     assert len(losses) == 1
 
 
-def test_temporarily_failing_extensions_lose_no_lease(client, afar, proxy, often):
+def test_temporarily_failing_extensions_lose_no_lease(client, afar, proxy, frequent_extensions):
     consumer = new()
-    with afar.lease(consumer, GPU, **OWNER, expires_in=3600) as held:
-        with proxy.behaving(manner := Answers(*[AWAY, LOST, said("401 Unauthorized", "{}")] * 2)):
+    with afar.lease(consumer, GPU, **OWNER, expires_in=3600) as lease_:
+        with proxy.behaving(manner := Answers(*[AWAY, LOST, response("401 Unauthorized", "{}")] * 2)):
             children.until(lambda: len(manner.requests) > 6)
-        before = held.expires_at
-        children.until(lambda: held.expires_at > before)
-        assert not held.lost
+        expiry = lease_.expires_at
+        children.until(lambda: lease_.expires_at > expiry)
+        assert not lease_.lost
 
 
 def test_an_unreachable_service_at_the_end_of_a_block_is_not_awaited(client, afar, proxy, monkeypatch, caplog):
     monkeypatch.setattr(lease, "RELEASE", 0.1)
     consumer = new()
     caplog.set_level(logging.WARNING)
-    with contextlib.ExitStack() as stack, afar.lease(consumer, GPU, **OWNER, expires_in=3600) as held:
+    with contextlib.ExitStack() as stack, afar.lease(consumer, GPU, **OWNER, expires_in=3600) as lease_:
         stack.enter_context(proxy.silent())
-    assert f"{consumer} was not released; its lease expires at {held.expires_at}" in caplog.text
-    assert client.show(consumer).expires_at == held.expires_at
+    assert f"{consumer} was not released; its lease expires at {lease_.expires_at}" in caplog.text
+    assert client.show(consumer).expires_at == lease_.expires_at
 
 
 # --- queries and errors ----------------------------------------------------------------------------------------------
@@ -449,16 +451,16 @@ def test_possible_placements_are_counted_and_explained(client):
     assert client.capacity(GPU, count=2).count == 2
     assert client.capacity(GPU, until=3).limiting is None
     assert client.explain("resources=VCPU:8").found == 4
-    nothing = client.explain("resources=VCPU:12")
-    assert (nothing.found, nothing.rule) == (0, "resources")
-    assert "8" in nothing.summary
-    assert nothing.document["near_misses"]
+    refusal = client.explain("resources=VCPU:12")
+    assert (refusal.found, refusal.rule) == (0, "resources")
+    assert "8" in refusal.summary
+    assert refusal.document["near_misses"]
 
 
 def test_any_other_request_is_sent(client):
     name = new()
-    made = client.request("POST", "/resource_providers", {"name": name})
-    assert made["name"] == name
+    created = client.request("POST", "/resource_providers", {"name": name})
+    assert created["name"] == name
     [provider] = client.request("GET", "/resource_providers", query={"name": name})["resource_providers"]
     assert "root_provider_uuid" in provider
     [old] = client.request("GET", "/resource_providers", query={"name": name}, version="1.0")["resource_providers"]
@@ -472,7 +474,7 @@ def test_any_other_request_is_sent(client):
 
 def test_a_foreign_response_is_shown(connect, proxy):
     client = connect(f"http://127.0.0.1:{proxy.port}")
-    with proxy.behaving(Answers(said("200 OK", "<html>Welcome</html>"))), pytest.raises(Exception, match="Welcome"):
+    with proxy.behaving(Answers(response("200 OK", "<html>Welcome</html>"))), pytest.raises(Exception, match="Welcome"):
         client.capacity(GPU)
     with proxy.behaving(manner := Answers(AWAY)), pytest.raises(Unavailable, match="No server"):
         client.request("POST", "/resource_providers", {"name": new()})

@@ -19,8 +19,8 @@ from tests.docs.run_by import blocks_of
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
 PAGE, README = "docs/client.rst", "client/README.rst"
-#: The address of the service on the page.
-SHOWN = "http://127.0.0.1:8778"
+#: The service's URL on the page.
+PAGE_URL = "http://127.0.0.1:8778"
 
 
 @pytest.fixture
@@ -40,10 +40,10 @@ class Prompt(code.InteractiveConsole):
 
 
 def run(blocks, url):
-    """Run programs one after the other, as a reader does at the prompt; return their names and values."""
+    """Run programs one after another, as a reader does at the prompt; return their variables by name."""
     prompt = Prompt()
     for block in blocks:
-        for line in [*block.text.replace(SHOWN, url).splitlines(), ""]:
+        for line in [*block.text.replace(PAGE_URL, url).splitlines(), ""]:
             prompt.push(line)
     prompt.locals["client"].close()
     return prompt.locals
@@ -72,11 +72,11 @@ def test_the_programs_work_as_the_page_says(service, capsys):
 
 def test_events_can_be_followed_after_the_first_program_alone(service):
     blocks = [programs(PAGE)[0], *programs(PAGE, "client.position()")]
-    ended = []
-    reader = threading.Thread(target=lambda: ended.append(run(blocks, service.url)), daemon=True)
+    results = []
+    reader = threading.Thread(target=lambda: results.append(run(blocks, service.url)), daemon=True)
     reader.start()
     reader.join(children.PATIENCE)
-    assert ended
+    assert results
 
 
 def test_the_program_of_the_readme_finds_a_place_in_the_demonstration(backend, tmp_path, capsys):
@@ -91,20 +91,25 @@ def test_the_program_of_the_readme_finds_a_place_in_the_demonstration(backend, t
 
 def test_a_generated_client_for_go_is_compiled_and_called(service, tmp_path):
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    for program, how in (
+    for program, remedy in (
         ("go", "`make servers` installs golang-go"),
         ("java", "`make servers` installs default-jre-headless"),
         ("openapi-generator-cli", "pip install openapi-generator-cli"),
     ):
         if shutil.which(program, path=path) is None:
-            raise servers.Missing(f"{program} is not installed: {how}")
-    run(programs(PAGE), service.url)  # which add another host to the cluster
+            raise servers.Missing(f"{program} is not installed: {remedy}")
+    run(programs(PAGE), service.url)  # they add another host to the cluster
     (tmp_path / "job").mkdir()
     (tmp_path / "job" / "main.go").write_text(text_of(PAGE, "main.go"))
     steps = [step for block in blocks_of(__file__, PAGE, "console") for step in transcripts.steps(block.text)]
     # The build stays in the directory, and downloads nothing.
-    of_go = {"GOCACHE": str(tmp_path / "cache"), "GOPATH": str(tmp_path / "path"), "GOPROXY": "off", "PATH": path}
-    commands = [command.replace(SHOWN, service.url) for command, _ in steps]
-    printed, errors = transcripts.run(commands, tmp_path, transcripts.environment() | of_go)
-    for (command, shown), output in zip(steps, printed, strict=True):
-        assert transcripts.pattern(shown).fullmatch(output.strip("\n")), f"$ {command}\n{output}\n{errors}"
+    go_variables = {
+        "GOCACHE": str(tmp_path / "cache"),
+        "GOPATH": str(tmp_path / "path"),
+        "GOPROXY": "off",
+        "PATH": path,
+    }
+    commands = [command.replace(PAGE_URL, service.url) for command, _ in steps]
+    printed, errors = transcripts.run(commands, tmp_path, transcripts.environment() | go_variables)
+    for (command, expected), output in zip(steps, printed, strict=True):
+        assert transcripts.pattern(expected).fullmatch(output.strip("\n")), f"$ {command}\n{output}\n{errors}"

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests import children, running
 from tests.docs.blocks import text_of
-from tests.live.test_metrics import Shown
+from tests.live.test_metrics import MetricsPage
 from tests.load.storm import Call, Storm, claim, new
 from tests.promql import Malformed, reads
 
@@ -27,7 +27,7 @@ ALERTS = [(rule["alert"], rule["expr"]) for group in yaml.safe_load(RULES)["grou
 ADDED = {"instance", "job"}
 
 
-def rendered(expression: str) -> str:
+def render(expression: str) -> str:
     """Return the query that Grafana sends if all machines are selected."""
     return expression.replace("$__rate_interval", "5m").replace("$instance", ".*")
 
@@ -43,10 +43,10 @@ def lease_and_wait_for_its_expiry(storm):
 
 @pytest.fixture(scope="module")
 def labels():
-    """The values of each label of each metric, on the page of a service after some of every operation."""
+    """The values of each label of each metric, on the page of a service after operations of every kind."""
     directory = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
     database = children.run_directory() / f"dashboard-{secrets.token_hex(4)}.sqlite"
-    page = Shown(directory)
+    page = MetricsPage(directory)
     options = {"metrics": {"directory": directory}, "baremetal": {"enabled": True}}
     with running.embedded(f"sqlite:///{database}", options, module="tests.eager_maintenance") as service:
         storm = Storm(service.url)
@@ -70,7 +70,7 @@ def labels():
 
 @pytest.mark.parametrize(("title", "expression"), QUERIES)
 def test_a_query_reads_metrics_and_labels_that_exist(labels, title, expression):
-    metrics = reads(rendered(expression))
+    metrics = reads(render(expression))
     assert metrics, title
     for metric, needed, values in metrics:
         assert metric in labels, title
@@ -80,7 +80,7 @@ def test_a_query_reads_metrics_and_labels_that_exist(labels, title, expression):
 
 @pytest.mark.parametrize(("alert", "expression"), ALERTS)
 def test_an_alert_of_the_documentation_reads_metrics_and_labels_that_exist(labels, alert, expression):
-    """The values it compares with may not have occurred."""
+    """A label value that it compares with may not have occurred."""
     metrics = reads(expression)
     assert metrics, alert
     for metric, needed, _ in metrics:
@@ -95,8 +95,8 @@ def test_the_dashboard_has_queries_and_the_page_has_alerts():
 def test_legends_name_labels_that_the_query_keeps():
     for panel in PANELS:
         for target in panel["targets"]:
-            shown = {part.partition("}}")[0] for part in target["legendFormat"].split("{{")[1:]}
-            assert reads(rendered(target["expr"]), shown), panel["title"]
+            legend_labels = {part.partition("}}")[0] for part in target["legendFormat"].split("{{")[1:]}
+            assert reads(render(target["expr"]), legend_labels), panel["title"]
 
 
 def test_a_legend_that_names_a_dropped_label_is_found():

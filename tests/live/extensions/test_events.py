@@ -16,7 +16,7 @@ import uuid
 import pytest
 
 from tests import children, running, servers, web_servers
-from tests.live.test_metrics import Shown
+from tests.live.test_metrics import MetricsPage
 
 # Waiting does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
@@ -29,9 +29,10 @@ patiently = functools.partial(running.embedded, module="tests.patient")
 
 @pytest.fixture
 def serve(database_url):
-    """Return a function that starts placement-serve, with eight threads; two may wait.  Several share one database.
+    """Return a function that starts a service, by default with eight threads, two for requests that wait.
 
-    A request with ``wait=60`` waits for ten minutes, so that it does not time out before a test continues.
+    All services of a test share one database.  A request with ``wait=60`` waits for ten minutes, so that it does not
+    time out before a test continues.
     """
     with contextlib.ExitStack() as stack:
 
@@ -42,21 +43,21 @@ def serve(database_url):
 
 
 @pytest.fixture
-def observed(serve):
+def observed_service(serve):
     """A service, and the page of its metrics, which show the number of waiting requests."""
     directory = children.run_directory() / f"metrics-{secrets.token_hex(4)}"
-    page = Shown(directory)
+    page = MetricsPage(directory)
     yield serve(metrics={"directory": directory}), page
     page.child.stop()
 
 
-def connected(service):
+def connection_to(service):
     return contextlib.closing(http.client.HTTPConnection("127.0.0.1", service.port, timeout=children.PATIENCE))
 
 
 def ask(service, method, path, body=None, **headers):
     """Return status and JSON of the response."""
-    with connected(service) as connection:
+    with connection_to(service) as connection:
         connection.request(method, service.prefix + path, body and json.dumps(body), HEADERS | headers)
         reply = connection.getresponse()
         return reply.status, json.loads(reply.read() or "null")
@@ -69,12 +70,12 @@ def create(service):
     return provider
 
 
-def now(service):
+def newest_position(service):
     return ask(service, "GET", "/v1/events?after=now")[1]["position"]
 
 
 class Waiters:
-    """Requests that wait, each in a thread; ``answers`` receives status and document of each."""
+    """Requests that wait, each in a thread; ``answers`` receives the status and the document of each response."""
 
     def __init__(self, service, number, path):
         self.answers = queue.Queue()
@@ -85,8 +86,8 @@ class Waiters:
     def _ask(self, service, path):
         self.answers.put(ask(service, "GET", path))
 
-    def rest(self):
-        """Return the remaining answers, once all have arrived."""
+    def remaining(self):
+        """Return the remaining responses, once all have arrived."""
         for thread in self._threads:
             thread.join()
         return [self.answers.get_nowait() for _ in range(self.answers.qsize())]
@@ -97,19 +98,19 @@ def until_it_waits(service, metrics, waiters):
     service.wait_until(lambda: metrics.sum("waiting_requests") == 1 or waiters.answers.qsize())
 
 
-def test_a_waiting_request_is_answered_by_a_write_of_another_process(serve, observed):
-    (service, metrics), other = observed, serve()
-    waiters = Waiters(service, 1, f"/v1/events?after={now(service)}&wait=60")
+def test_a_waiting_request_is_answered_by_a_write_of_another_process(serve, observed_service):
+    (service, metrics), other_service = observed_service, serve()
+    waiters = Waiters(service, 1, f"/v1/events?after={newest_position(service)}&wait=60")
     until_it_waits(service, metrics, waiters)
-    created = create(other)
-    [(status, document)] = waiters.rest()
+    created = create(other_service)
+    [(status, document)] = waiters.remaining()
     assert (status, [event["uuid"] for event in document["events"]]) == (200, [created])
 
 
-def test_others_are_answered_while_the_maximum_of_requests_wait(serve):
+def test_other_requests_are_answered_while_the_maximum_number_waits(serve):
     """Two of eight threads may wait: further waiting requests get an empty response at once, and others are served."""
     service = serve()
-    position = now(service)
+    position = newest_position(service)
     waiters = Waiters(service, 8, f"/v1/events?after={position}&wait=60")
     at_once = [waiters.answers.get(timeout=children.PATIENCE) for _ in range(6)]
     assert at_once == [(200, {"events": [], "position": position})] * 6
@@ -117,39 +118,39 @@ def test_others_are_answered_while_the_maximum_of_requests_wait(serve):
         assert ask(service, "GET", "/v1/overview")[0] == 200
     assert waiters.answers.empty()
     created = create(service)
-    rest = waiters.rest()
-    assert [[event["uuid"] for event in document["events"]] for _, document in rest] == [[created]] * 2
+    answers = waiters.remaining()
+    assert [[event["uuid"] for event in document["events"]] for _, document in answers] == [[created]] * 2
 
 
-@pytest.mark.parametrize("most", [0, 3])
-def test_an_operator_sets_how_many_requests_may_wait(serve, most):
-    service = serve(history={"max_waiting_requests": most})
-    waiters = Waiters(service, 6, f"/v1/events?after={now(service)}&wait=60")
-    for _ in range(6 - most):
+@pytest.mark.parametrize("limit", [0, 3])
+def test_an_operator_sets_how_many_requests_may_wait(serve, limit):
+    service = serve(history={"max_waiting_requests": limit})
+    waiters = Waiters(service, 6, f"/v1/events?after={newest_position(service)}&wait=60")
+    for _ in range(6 - limit):
         assert waiters.answers.get(timeout=children.PATIENCE)[1]["events"] == []
     assert waiters.answers.empty()
     create(service)
-    assert [len(document["events"]) for _, document in waiters.rest()] == [1] * most
+    assert [len(document["events"]) for _, document in waiters.remaining()] == [1] * limit
 
 
-def create_and_have_it_seen(service, metrics, waiters):
+def create_and_wait_until_seen(service, metrics, waiters):
     """Create a provider; wait until its event has a position, which only the waiting request assigns."""
     before = metrics.sum("transactions_ordered_total")
     create(service)
     service.wait_until(lambda: metrics.sum("transactions_ordered_total") > before or waiters.answers.qsize())
 
 
-def test_a_wait_continues_past_other_events(observed):
+def test_a_wait_continues_past_other_events(observed_service):
     """Each other event wakes the request, which finds no match, before the next one is written."""
-    service, metrics = observed
-    wanted = str(uuid.uuid4())
-    waiters = Waiters(service, 1, f"/v1/events?after={now(service)}&provider={wanted}&wait=60")
+    service, metrics = observed_service
+    provider = str(uuid.uuid4())
+    waiters = Waiters(service, 1, f"/v1/events?after={newest_position(service)}&provider={provider}&wait=60")
     until_it_waits(service, metrics, waiters)
     for _ in range(3):
-        create_and_have_it_seen(service, metrics, waiters)
-    assert ask(service, "POST", "/resource_providers", {"uuid": wanted, "name": wanted})[0] == 200
-    [(_, document)] = waiters.rest()
-    assert [event["uuid"] for event in document["events"]] == [wanted]
+        create_and_wait_until_seen(service, metrics, waiters)
+    assert ask(service, "POST", "/resource_providers", {"uuid": provider, "name": provider})[0] == 200
+    [(_, document)] = waiters.remaining()
+    assert [event["uuid"] for event in document["events"]] == [provider]
 
 
 # --- streams ---------------------------------------------------------------------------------------------------------
@@ -237,7 +238,7 @@ def test_a_proxy_forwards_each_event(serve):
 
 def test_streams_beyond_the_bound_send_existing_events_and_end(serve):
     service = serve(history={"max_waiting_requests": 1})
-    position = now(service)
+    position = newest_position(service)
     with EventSource(service, f"/v1/events?after={position}") as first:
         created = create(service)
         assert first.next()[1]["uuid"] == created
@@ -245,10 +246,10 @@ def test_streams_beyond_the_bound_send_existing_events_and_end(serve):
             assert second.next()[1]["uuid"] == created
             assert second.next() is None
             assert second.reached == first.reached
-        again = create(service)
-        assert first.next()[1]["uuid"] == again
+        later = create(service)
+        assert first.next()[1]["uuid"] == later
         with EventSource(service, "/v1/events", **{"Last-Event-ID": second.reached}) as third:
-            assert third.next()[1]["uuid"] == again
+            assert third.next()[1]["uuid"] == later
 
 
 def test_the_slot_of_a_disconnected_client_is_freed(serve, monkeypatch):

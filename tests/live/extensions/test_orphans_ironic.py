@@ -1,4 +1,4 @@
-"""placement-manage consumers --ironic: a service with the Bare Metal API replaces Ironic, as for imports."""
+"""placement-manage consumers --ironic, with a service with the Bare Metal API in place of Ironic, as for imports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import openstack
 import pytest
 
-from placement.extensions.orphans import command as command
+from placement.extensions.orphans import command
 from tests import closed, running
 from tests.db.cloud import Cloud, uuids
 from tests.nova import fake
@@ -22,7 +22,7 @@ RELEASE = ("--release", "--older-than", "1d", "--yes", "--force")
 
 @pytest.fixture(scope="module")
 def ironic(tmp_path_factory):
-    """A service with an allocated node, and another node in use: its URL, and the two consumers."""
+    """The URL of a service with an allocated node and a node in use without an allocation, and the two consumers."""
     database = f"sqlite:///{tmp_path_factory.mktemp('there')}/there.sqlite"
     with running.embedded(database, {"baremetal": {"enabled": True}}) as embedded:
         url = f"{embedded.url}/baremetal"
@@ -60,7 +60,7 @@ def test_a_consumer_without_a_node_is_an_orphan(cloud, ironic):
     assert cloud.consumers() == {allocated, server}
 
 
-def test_nova_and_ironic_together(cloud, ironic):
+def test_consumers_are_compared_with_nova_and_ironic_together(cloud, ironic):
     url, allocated, instance = ironic
     with fake.serve() as nova:
         cloud.connect(there=url, here=nova.url)
@@ -76,7 +76,7 @@ def test_nova_and_ironic_together(cloud, ironic):
 
 def test_an_ironic_that_cannot_be_read_releases_nothing(cloud):
     cloud.connect(there=closed.URL)
-    made = cloud.claim(kind="BAREMETAL")
+    consumer = cloud.claim(kind="BAREMETAL")
     ran = cloud.run("--ironic", "there", *RELEASE)
-    assert (ran.code, ran.out, cloud.consumers()) == (1, "", {made})
+    assert (ran.code, ran.out, cloud.consumers()) == (1, "", {consumer})
     assert "Ironic cannot be read" in ran.err

@@ -35,7 +35,7 @@ HEIGHTS = {"full": 510, "claim": 520, "changed": 480, "wrong": 390, "past": 480,
 #: The picture of the README, and its page.
 README_PICTURE, OVERVIEW, README_SIZE = "console.png", "/console/", (1440, 900)
 #: Maximum bytes of a picture.
-MOST = 120_000
+MAX_SIZE = 120_000
 _FIGURE = re.compile(
     r"^\.\. figure:: images/(?P<file>\S+)\n   :alt: .+\n\n"
     r"   ``(?P<path>[^`]+)``(?:, \*(?P<button>[^*]+)\*)?: (?P<text>.+)\n",
@@ -48,7 +48,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
 class Figure(NamedTuple):
-    """A picture: its file, the page, the button to press there, and the expected content."""
+    """A picture: its file, the path of its page, the button to press there, and the texts visible on it."""
 
     file: str
     path: str
@@ -102,13 +102,13 @@ def url(directory):
     """The demonstration, started by the command of the page, on a free port."""
     (block,) = blocks_of(__file__, "docs/questions.rst", "shell")
     port = children.free_port()
-    with transcripts.run_make(f"{block.text.strip()} ARGS='--port {port}'", directory, port) as served:
-        yield served
+    with transcripts.run_make(f"{block.text.strip()} ARGS='--port {port}'", directory, port) as demonstration_url:
+        yield demonstration_url
 
 
 @pytest.fixture(scope="module")
 def browser():
-    with chromium.launched() as chromium_:
+    with chromium.launch() as chromium_:
         yield chromium_
 
 
@@ -119,7 +119,7 @@ def draw(url, browser):
 
     problems, contexts = [], []
 
-    def drawn(path, size, button=None, seen=()):
+    def draw_page(path, size, button=None, seen=()):
         width, height = size
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme="light", reduced_motion="reduce"
@@ -137,12 +137,12 @@ def draw(url, browser):
         page.wait_for_load_state("networkidle")
         for text in seen:
             place = page.locator("main").get_by_text(text).locator("visible=true").first
-            # In a picture; otherwise texts may be higher, as fonts differ.
-            seen_how = expect(place, text).to_be_in_viewport if SCREENSHOTS else expect(place, text).to_be_visible
-            seen_how(timeout=1000 * children.PATIENCE)
+            # A new picture must show the text; another machine's fonts may move it out of the window.
+            assertion = expect(place, text).to_be_in_viewport if SCREENSHOTS else expect(place, text).to_be_visible
+            assertion(timeout=1000 * children.PATIENCE)
         return page.screenshot()
 
-    yield drawn
+    yield draw_page
     for context in contexts:
         context.close()
     assert problems == []
@@ -157,45 +157,45 @@ def compare(png, file, browser):
     assert pictures.size(png) == pictures.size((IMAGES / file).read_bytes()), file
 
 
-def test_the_picture_of_the_readme(draw, browser):
+def test_the_picture_of_the_readme_is_drawn(draw, browser):
     compare(draw(OVERVIEW, README_SIZE, seen=["compute-03-numa0"]), README_PICTURE, browser)
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: Path(FIGURES[question].file).stem)
 def test_a_question_has_the_answer_shown(question, url, directory, draw, browser):
     """All questions depend on the commands before the first one."""
-    before, _, _ = PAGE.partition(next(iter(QUESTIONS)))
-    prepared = [command for command, _ in commands_of(before)]
+    introduction, _, _ = PAGE.partition(next(iter(QUESTIONS)))
+    preparation = [command for command, _ in commands_of(introduction)]
     pairs = commands_of(QUESTIONS[question])
-    commands = [*prepared, *(command for command, _ in pairs)]
+    commands = [*preparation, *(command for command, _ in pairs)]
     printed, errors = transcripts.run(commands, directory, transcripts.environment() | {"PYTHONIOENCODING": "utf-8"})
-    for (command, shown), output in zip(pairs, printed[len(prepared) :], strict=True):
-        assert is_shown(shown, output), f"$ {command}\n{output}\n{errors}"
+    for (command, expected), output in zip(pairs, printed[len(preparation) :], strict=True):
+        assert is_shown(expected, output), f"$ {command}\n{output}\n{errors}"
     assert errors == ""
     figure = FIGURES[question]
     compare(draw(figure.path, figure.size, figure.button, figure.seen), figure.file, browser)
 
 
-def is_shown(shown, output):
+def is_shown(expected, output):
     """Whether a page shows this output; in a document ``"..."`` matches anything."""
-    if shown.startswith("{"):
-        return examples.matches(json.loads(shown), json.loads(output))
-    shown, output = (_DATE.sub("date", _TREND.sub("  trend", text)) for text in (shown, output.strip("\n")))
-    return transcripts.pattern(shown).fullmatch(output) is not None
+    if expected.startswith("{"):
+        return examples.matches(json.loads(expected), json.loads(output))
+    expected, output = (_DATE.sub("date", _TREND.sub("  trend", text)) for text in (expected, output.strip("\n")))
+    return transcripts.pattern(expected).fullmatch(output) is not None
 
 
 def test_every_picture_of_the_documents_is_drawn_here_and_is_small():
-    drawn = {README_PICTURE, *(figure.file for figure in FIGURES.values())}
+    files_drawn = {README_PICTURE, *(figure.file for figure in FIGURES.values())}
     files = {str(path.relative_to(IMAGES)): path for path in IMAGES.rglob("*.*")}
-    assert files.keys() == drawn
-    assert {name: length for name, path in files.items() if (length := path.stat().st_size) > MOST} == {}
+    assert files.keys() == files_drawn
+    assert {name: length for name, path in files.items() if (length := path.stat().st_size) > MAX_SIZE} == {}
     assert f".. image:: docs/images/{README_PICTURE}\n" in PAGES["README.rst"]
 
 
 # --- the comparisons themselves ---------------------------------------------------------------------------------------
 
 
-def test_the_comparison_detects_differences():
+def test_the_comparison_of_an_answer_detects_differences():
     assert is_shown('{"a": [1, "..."], "...": "..."}', '{"a": [1, 2], "b": 3}\n')
     assert not is_shown('{"a": [2, "..."], "...": "..."}', '{"a": [1, 2], "b": 3}\n')
     assert is_shown("VCPU  4  ▁ ▂\nPGPU  5  ▂▂▂", "VCPU  4   ▂▁\nPGPU  5  ▂▃▂\n")
@@ -206,7 +206,7 @@ def test_the_comparison_detects_differences():
 
 
 #: The largest difference of a channel between the two pictures of a page.
-FARTHEST = """() => {
+LARGEST_DIFFERENCE = """() => {
   const [one, other] = [...document.images].map((image) => {
     const pen = new OffscreenCanvas(image.width, image.height).getContext("2d");
     pen.drawImage(image, 0, 0);
@@ -225,9 +225,9 @@ def test_a_small_picture_has_the_pixels_of_the_large_one(browser):
     assert pictures.size(small) == pictures.size(large) == (300, 20)
     page.set_content(
         "<body style='margin: 0'>"
-        + "".join(f"<img src='data:image/png;base64,{base64.b64encode(each).decode()}'>" for each in (large, small))
+        + "".join(f"<img src='data:image/png;base64,{base64.b64encode(png).decode()}'>" for png in (large, small))
     )
     page.wait_for_function("[...document.images].every((image) => image.complete && image.naturalWidth)")
-    far = page.evaluate(FARTHEST)
+    difference = page.evaluate(LARGEST_DIFFERENCE)
     page.close()
-    assert far < 16
+    assert difference < 16

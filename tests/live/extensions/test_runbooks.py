@@ -44,12 +44,12 @@ def servers_of(text):
 
 def request(text, application):
     """Send the requests of part of a page, and compare the responses with those shown."""
-    none = "" if re.search(r"^ *\.\. code-block:: http$", text, re.MULTILINE) else "\n.. example-none: only commands\n"
-    examples.run(examples.parse(text + none), application)
+    note = "" if re.search(r"^ *\.\. code-block:: http$", text, re.MULTILINE) else "\n.. example-none: only commands\n"
+    examples.run(examples.parse(text + note), application)
 
 
 def age(database, since=_AGE, *which):
-    """Set the age of the creation and the last change of consumers."""
+    """Set the age of the creation and the last change of the consumers that meet conditions."""
     at = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - since
     with database.engine.begin() as connection:
         connection.execute(sa.update(consumers).where(*which).values(created_at=at, updated_at=at))
@@ -70,7 +70,7 @@ def url():
 
 @pytest.fixture
 def operator(url, nova, shell, tmp_path):
-    """The shell of an operator with the database, the service and nova."""
+    """An operator's shell, configured for the database, the service and nova."""
     with running.embedded(url) as service:
         shell.variables |= {
             "OS_PLACEMENT_DATABASE__CONNECTION": url,
@@ -82,7 +82,7 @@ def operator(url, nova, shell, tmp_path):
         yield shell
 
 
-def known(value):
+def without_dates(value):
     """Return a text with a constant instead of each date."""
     return _DATE.sub("DATE", value)
 
@@ -93,36 +93,36 @@ def test_the_commands_and_requests_of_a_runbook_have_the_results_shown(name, ope
     for uuid, host, vcpus, memory in servers_of(text):
         nova.add(uuid, host, {"vcpus": vcpus, "ram": memory, "disk": 0})
     # Up to the next block of commands: the commands, and the requests after them.
-    first, *others = re.split(r"^(?= *\.\. code-block:: console$)", text, flags=re.MULTILINE)
-    assert others
+    preparation, *pieces = re.split(r"^(?= *\.\. code-block:: console$)", text, flags=re.MULTILINE)
+    assert pieces
     with opened(url) as database:
         application = deploy.loadapp(web.configuration(), database)
-        request(first, application)
+        request(preparation, application)
         age(database)
-        for piece in others:
+        for piece in pieces:
             [block] = (block for block in blocks(piece) if block.kind == "console")
-            for command, shown in transcripts.steps(block.text):
+            for command, expected in transcripts.steps(block.text):
                 (done,) = operator.run(command, codes=(0, 1, 3))
-                assert pattern(known(shown)).fullmatch(known(done.out.strip("\n"))), done
+                assert pattern(without_dates(expected)).fullmatch(without_dates(done.out.strip("\n"))), done
             request(piece, application)
     assert nova.invalid == []
 
 
 #: The consumers of the page: VCPU and MEMORY_MB by provider; the project, and days since the last change.
-HELD = {
+CONSUMERS = {
     "8f2c1d8e-5f1c-4a0f-9d6e-2b7a0e4d9c11": ({"17": {"VCPU": 8, "MEMORY_MB": 16384}}, "5d1f", 41),
     "1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed": ({"17": {"VCPU": 2}, "04": {"VCPU": 2}}, "77aa", 3),
 }
 
 
-def test_the_commands_of_the_page_of_orphans(url, nova, shell, tmp_path):
+def test_the_commands_of_the_page_of_orphans_print_the_output_shown(url, nova, shell, tmp_path):
     def ask(method, path, body):
         headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
         headers["Content-Type"] = "application/json"
         assert web.ask(application, method, path, headers, json.dumps(body).encode()).status_int in (200, 204)
 
     ids = {number: f"c1000000-0000-4000-8000-0000000000{number}" for number in ("17", "04")}
-    orphan, double = HELD
+    orphan, double = CONSUMERS
     nova.add(double, "compute-4", {"vcpus": 2})
     shell.variables |= {
         "OS_PLACEMENT_DATABASE__CONNECTION": url,
@@ -137,20 +137,22 @@ def test_the_commands_of_the_page_of_orphans(url, nova, shell, tmp_path):
             inventories = {"VCPU": {"total": 16}, "MEMORY_MB": {"total": 32768}}
             path = f"/resource_providers/{uuid}/inventories"
             ask("PUT", path, {"resource_provider_generation": 0, "inventories": inventories})
-        for consumer, (held, project, days) in HELD.items():
-            allocations = {ids[number]: {"resources": resources} for number, resources in held.items()}
+        for consumer, (amounts, project, days) in CONSUMERS.items():
+            allocations = {ids[number]: {"resources": resources} for number, resources in amounts.items()}
             owner = {"project_id": project, "user_id": "ann", "consumer_type": "INSTANCE", "consumer_generation": None}
             ask("PUT", f"/allocations/{consumer}", {"allocations": allocations, **owner})
             age(database, datetime.timedelta(days=days), consumers.c.uuid == consumer)
-        shown, *others = blocks_of(__file__, "docs/extensions/orphans.rst")
-        ((_, text),) = transcripts.steps(shown.text)
-        (report,) = shell.run(shown.text, codes=(3,))
+        shown_block, *other_blocks = blocks_of(__file__, "docs/extensions/orphans.rst")
+        ((_, text),) = transcripts.steps(shown_block.text)
+        (report,) = shell.run(shown_block.text, codes=(3,))
         assert pattern(text).fullmatch(report.out.strip("\n")), report.out
-        planned, released, named, *rest = (done for block in others for done in shell.run(block.text, codes=(0, 3)))
+        planned, released, compared, *last = (
+            done for block in other_blocks for done in shell.run(block.text, codes=(0, 3))
+        )
         assert planned.out.endswith("Dry run: nothing was released.  --yes releases 1 consumers.\n")
         assert released.out.endswith("1 of 1 consumers were released.\n")
-        assert (named.code, orphan in named.out) == (0, False), named
-        assert [done.code for done in rest] == [0, 0]
+        assert (compared.code, orphan in compared.out) == (0, False), compared
+        assert [done.code for done in last] == [0, 0]
     assert double in (shell.directory / "consumers.csv").read_text()
     assert nova.invalid == []
 

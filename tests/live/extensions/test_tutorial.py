@@ -23,7 +23,7 @@ def directory(tmp_path):
 
 
 @pytest.fixture
-def served(directory):
+def service_url(directory):
     """The service of the tutorial, on a free port."""
     (block,) = blocks_of(__file__, "docs/tutorial.rst", "shell")
     port = children.free_port()
@@ -31,18 +31,18 @@ def served(directory):
         yield url
 
 
-def test_every_command_prints_the_output_shown(served, directory):
-    walked = [step for block in TUTORIAL if block.kind == "console" for step in transcripts.steps(block.text)]
-    assert len(walked) == 21
-    printed, errors = transcripts.run([command for command, _ in walked], directory, transcripts.environment())
-    for (command, shown), output in zip(walked, printed, strict=True):
-        assert pattern(shown).fullmatch(output.strip("\n")), f"$ {command}\n{output}\n{errors}"
+def test_every_command_prints_the_output_shown(service_url, directory):
+    pairs = [step for block in TUTORIAL if block.kind == "console" for step in transcripts.steps(block.text)]
+    assert len(pairs) == 21
+    printed, errors = transcripts.run([command for command, _ in pairs], directory, transcripts.environment())
+    for (command, expected), output in zip(pairs, printed, strict=True):
+        assert pattern(expected).fullmatch(output.strip("\n")), f"$ {command}\n{output}\n{errors}"
     # On a busy machine the load command reports its progress.
     lines = [line for line in errors.splitlines() if not line.startswith("load: ")]
     assert lines == ["Nothing fits job-7."]
 
 
-def test_the_comparison_detects_differences():
+def test_the_comparison_of_the_output_detects_differences():
     """A different, missing or additional line is detected."""
     assert pattern("a\n...\nb").fullmatch("a\nx\ny\nb")
     assert pattern("a  ...  b").fullmatch("a  2026  b")

@@ -89,7 +89,7 @@ REQUESTS = [(method, path, query) for path in TABLE for method in TABLE[path] fo
 
 @pytest.fixture(scope="module")
 def port(module_database_url):
-    """A service with noauth2, which accepts any roles, and a provider."""
+    """The port of a service with a provider, and with noauth2, which accepts any roles."""
     with running.embedded(module_database_url) as service:
         body = json.dumps({"name": "host", "uuid": PROVIDER})
         status, _ = send(service.port, "POST", "/resource_providers", headers(ADMIN, MINE), body)
@@ -99,7 +99,7 @@ def port(module_database_url):
 
 @pytest.fixture(scope="module")
 def open_port(module_database_url, port):
-    """A service on the same database that lets readers list the consumers and the events of their project."""
+    """The port of a service on the same database that lets readers list their project's consumers and events."""
     file = children.run_directory() / "v1-policy.yaml"
     rules = ("placement:v1:consumers:list", "placement:v1:events:list")
     file.write_text("".join(f'"{rule}": "rule:admin_or_project_reader_or_service_api"\n' for rule in rules))
@@ -107,15 +107,15 @@ def open_port(module_database_url, port):
         yield service.port
 
 
-def headers(roles, project, **more):
-    return {"X-Auth-Token": f"user:{project}", "X-Roles": roles, **more}
+def headers(roles, project, **other_headers):
+    return {"X-Auth-Token": f"user:{project}", "X-Roles": roles, **other_headers}
 
 
-def send(port, method, path, sent, body=None):
+def send(port, method, path, request_headers, body=None):
     """Return the status, and the message of a refusal."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     try:
-        connection.request(method, path, body, {"Content-Type": "application/json"} | sent)
+        connection.request(method, path, body, {"Content-Type": "application/json"} | request_headers)
         answer = connection.getresponse()
         content = answer.read().decode()
     finally:
@@ -130,7 +130,7 @@ def url(path, query):
     return f"/v1{path.format(provider='host', object='host', consumer=PROVIDER)}" + (f"?{query}" if query else "")
 
 
-def answered(method, path, query):
+def permitted_status(method, path, query):
     """Return the status for a permitted caller."""
     return 400 if query in WRONG else ANSWERED.get((method, path), 200)
 
@@ -140,12 +140,12 @@ each_request = pytest.mark.parametrize(("method", "path", "query"), REQUESTS)
 
 @each_request
 @pytest.mark.parametrize("name", CALLERS)
-def test_each_caller_gets_the_result_in_the_table(port, name, method, path, query):
+def test_each_caller_gets_the_result_in_the_table_of_rules(port, name, method, path, query):
     roles, project = CALLERS[name]
     answer = send(port, method, url(path, query), headers(roles, project))
     rule = RULES.get((method, path))
     if rule is None or ALLOWED[rule] & {*roles.split(",")}:
-        assert answer[0] == answered(method, path, query), answer
+        assert answer[0] == permitted_status(method, path, query), answer
     else:
         assert answer == (403, f"Policy does not allow {rule} to be performed.")
 
@@ -172,68 +172,68 @@ def test_a_reader_of_events_sees_nothing_of_the_project_that_owned_a_consumer_be
     """Neither its ids, nor the allocations of its users; a caller with access to all projects sees everything."""
     move(port, MOVED, OTHER)
 
-    def events(roles, project, **more):
-        return of_consumer(open_port, headers(roles, project, **more), MOVED)
+    def events(roles, project, **other_headers):
+        return events_of_consumer(open_port, headers(roles, project, **other_headers), MOVED)
 
-    [begun, ended] = events("reader", MINE)
-    assert begun["generation"] == [None, 2]
-    assert begun["changes"] == {
+    [first, last] = events("reader", MINE)
+    assert first["generation"] == [None, 2]
+    assert first["changes"] == {
         "project": [None, MINE],
         "user": [None, "ann"],
         "allocations": {PROVIDER: {"VCPU": [None, 2]}},
     }
-    assert begun["request"].keys() >= {"request_id", "client", "route"}
-    assert begun["request"].keys().isdisjoint({"user", "project"})
-    assert (ended["generation"], ended["changes"]["project"]) == ([2, None], [MINE, None])
+    assert first["request"].keys() >= {"request_id", "client", "route"}
+    assert first["request"].keys().isdisjoint({"user", "project"})
+    assert (last["generation"], last["changes"]["project"]) == ([2, None], [MINE, None])
     assert [event["changes"] for event in events("reader", MINE, Accept="text/event-stream")] == [
-        begun["changes"],
-        ended["changes"],
+        first["changes"],
+        last["changes"],
     ]
-    [of_yours] = events("reader", YOURS)
-    assert MINE not in json.dumps(of_yours["changes"])
+    [event_of_yours] = events("reader", YOURS)
+    assert MINE not in json.dumps(event_of_yours["changes"])
     for all_projects in (ADMIN, "service"):
-        [seen, _] = events(all_projects, MINE)
-        assert seen["generation"] == [1, 2]
-        assert seen["changes"] == {
+        [moved_event, _] = events(all_projects, MINE)
+        assert moved_event["generation"] == [1, 2]
+        assert moved_event["changes"] == {
             "project": [YOURS, MINE],
             "user": ["bob", "ann"],
             "allocations": {PROVIDER: {"VCPU": [1, 2]}, OTHER: {"VCPU": [3, None]}},
         }
-        assert (seen["request"]["user"], seen["request"]["project"]) == ("bob", YOURS)
+        assert (moved_event["request"]["user"], moved_event["request"]["project"]) == ("bob", YOURS)
 
 
 def move(port, consumer, spare):
-    """Move a consumer to another project as the user bob of the first one, and then delete it."""
+    """Move a consumer from one project to another as bob, a user of the first, and then delete it as ann."""
 
-    def sent(method, path, body=None, token=f"bob:{YOURS}"):
+    def send_as(method, path, body=None, token=f"bob:{YOURS}"):
         identity = {"X-Auth-Token": token, "X-Roles": ADMIN, "OpenStack-API-Version": "placement 1.39"}
         assert send(port, method, path, identity, body and json.dumps(body))[0] < 300
 
-    sent("POST", "/resource_providers", {"name": "spare", "uuid": spare})
+    send_as("POST", "/resource_providers", {"name": "spare", "uuid": spare})
     for uuid in (PROVIDER, spare):
         stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}}
-        sent("PUT", f"/resource_providers/{uuid}/inventories", stock)
+        send_as("PUT", f"/resource_providers/{uuid}/inventories", stock)
 
     def claim(project, user, generation, **amounts):
         places = {uuid: {"resources": {"VCPU": amount}} for uuid, amount in amounts.items()}
         owner = {"project_id": project, "user_id": user, "consumer_type": "INSTANCE"}
         body = {"allocations": places, "consumer_generation": generation, **owner}
-        sent("PUT", f"/allocations/{consumer}", body)
+        send_as("PUT", f"/allocations/{consumer}", body)
 
     claim(YOURS, "bob", None, **{PROVIDER: 1, spare: 3})
     claim(MINE, "ann", 1, **{PROVIDER: 2})
-    sent("DELETE", f"/allocations/{consumer}", token=f"ann:{MINE}")
+    send_as("DELETE", f"/allocations/{consumer}", token=f"ann:{MINE}")
 
 
-def of_consumer(port, sent, consumer):
-    """Return the events of a consumer that the caller's project may see; of a stream the first two."""
-    _, project = sent["X-Auth-Token"].split(":")
+def events_of_consumer(port, request_headers, consumer):
+    """Return the events of a consumer that the caller's project may see; only the first two of a stream."""
+    _, project = request_headers["X-Auth-Token"].split(":")
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     try:
-        connection.request("GET", f"/v1/events?project={project}&consumer={consumer}", headers=sent)
+        connection.request("GET", f"/v1/events?project={project}&consumer={consumer}", headers=request_headers)
         answer = connection.getresponse()
         assert answer.status == 200
-        if "Accept" not in sent:
+        if "Accept" not in request_headers:
             return json.loads(answer.read())["events"]
         lines = [answer.readline() for _ in range(2 + 2 * 4)]
         return [json.loads(line.removeprefix(b"data: ")) for line in lines if line.startswith(b"data: ")]
@@ -243,14 +243,14 @@ def of_consumer(port, sent, consumer):
 
 @each_request
 def test_a_system_scoped_token_is_refused(port, method, path, query):
-    sent = headers(ADMIN, MINE, **{"OpenStack-System-Scope": "all"})
-    assert send(port, method, url(path, query), sent)[0] == (403 if (method, path) in RULES else 200)
+    request_headers = headers(ADMIN, MINE, **{"OpenStack-System-Scope": "all"})
+    assert send(port, method, url(path, query), request_headers)[0] == (403 if (method, path) in RULES else 200)
 
 
 @each_request
 def test_noauth2_treats_a_request_without_a_token_as_an_administrators(port, method, path, query):
-    """keystoneauth sends a token with the auth type "none", too.  A page of another origin is not an administrator."""
-    status = answered(method, path, query)
+    """Nor does keystoneauth's "notused" token matter.  A page of another origin does not get these rights."""
+    status = permitted_status(method, path, query)
     assert send(port, method, url(path, query), {})[0] == status
     assert send(port, method, url(path, query), {"X-Auth-Token": "notused"})[0] == status
     page = {"Origin": "https://example.net"}
@@ -258,7 +258,7 @@ def test_noauth2_treats_a_request_without_a_token_as_an_administrators(port, met
 
 
 def test_every_rule_belongs_to_a_route(backend):
-    served = {
+    routes = {
         (endpoint.policy, method, V1.prefix + path)
         for path, methods in TABLE.items()
         for method, endpoint in methods.items()
@@ -270,6 +270,6 @@ def test_every_rule_belongs_to_a_route(backend):
         if isinstance(rule, DocumentedRuleDefault)
         for operation in rule.operations
     }
-    assert served == documented
-    assert served == {(rule, method, V1.prefix + path) for (method, path), rule in RULES.items()}
+    assert routes == documented
+    assert routes == {(rule, method, V1.prefix + path) for (method, path), rule in RULES.items()}
     assert {"/", "/openapi.json", "/openapi-placement.json"} == OPEN

@@ -15,10 +15,10 @@ from tests.docs import distribution
 from tests.docs.blocks import PAGES, ROOT, blocks, text_of
 
 PAGE = "docs/whole-extension.rst"
-SHOWN = [*blocks(PAGES[PAGE])]
-COMMANDS = [step for block in SHOWN if block.kind == "console" for step in transcripts.steps(block.text)]
+BLOCKS = [*blocks(PAGES[PAGE])]
+COMMANDS = [step for block in BLOCKS if block.kind == "console" for step in transcripts.steps(block.text)]
 #: A program that sends the requests of the page, compares the responses, and prints the metrics.
-SERVED = f"""
+PROGRAM = f"""
 from pathlib import Path
 from placement import conf, deploy
 from placement.metrics.directory import Directory
@@ -48,7 +48,7 @@ class Host:
         }
 
     def run(self, *commands: str) -> tuple[list[str], str]:
-        """Return the output of each command, and the stderr of all."""
+        """Return the output of each command, and the stderr of all commands together."""
         return transcripts.run([*commands], self.directory, self._environment)
 
     def python(self, program: str) -> str:
@@ -70,20 +70,20 @@ def host(tmp_path):
 
 
 def test_its_table_api_option_command_check_and_metric_work_as_shown(host):
-    (sync, _), *others = COMMANDS
+    (sync, _), *other_commands = COMMANDS
     _, log = host.run(sync)
     assert re.search(r"Adding tables, columns or indexes of extensions: .*\bnotes\b", log)
     assert "notes" in host.tables
-    metrics = host.python(SERVED)
-    (sample,) = (block.text for block in SHOWN if block.kind == "text")
+    metrics = host.python(PROGRAM)
+    (sample,) = (block.text for block in BLOCKS if block.kind == "text")
     assert sample in metrics
-    assert [command.split()[1] for command, _ in others] == ["note", "doctor"]
-    printed, _ = host.run(*(command for command, _ in others))
-    for (command, shown), output in zip(others, printed, strict=True):
-        assert transcripts.pattern(shown).fullmatch(output.strip("\n")), f"$ {command}\n{output}"
+    assert [command.split()[1] for command, _ in other_commands] == ["note", "doctor"]
+    printed, _ = host.run(*(command for command, _ in other_commands))
+    for (command, expected), output in zip(other_commands, printed, strict=True):
+        assert transcripts.pattern(expected).fullmatch(output.strip("\n")), f"$ {command}\n{output}"
 
 
-def test_a_command_without_its_table_or_its_note_ends_with_a_line(host):
+def test_a_command_without_its_table_or_its_note_fails_with_one_line(host):
     note = "placement-manage note 00000000-0000-4000-8000-000000000000; echo $?"
     printed, errors = host.run(note, "placement-manage db sync 2>&1", note)
     assert (printed[0], printed[2]) == ("1\n", "1\n")
@@ -95,7 +95,7 @@ def test_a_command_without_its_table_or_its_note_ends_with_a_line(host):
 
 def test_notes_are_not_lost_by_mistake(host):
     host.run("placement-manage db sync")
-    host.python(SERVED)
+    host.python(PROGRAM)
     _, errors = host.run("placement-manage db release --force")
     assert errors.splitlines()[-1].endswith('There are 1 notes: "db release" drops them with --discard-notes.')
     assert "notes" in host.tables

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Make the database and its users, as the image of MariaDB does with these variables.
+# Create the database and its users from the variables that MariaDB's own image reads.
 set -eu
 data=/var/lib/mysql
 if [ ! -d $data/mysql ]; then

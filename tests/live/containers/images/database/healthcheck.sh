@@ -1,3 +1,3 @@
 #!/bin/sh
-# Whether the server answers; the options are those of the image of MariaDB.
+# Exit with 0 if the server responds.  The options, which MariaDB's own healthcheck.sh requires, are ignored.
 exec mariadb-admin --user="$MARIADB_USER" --password="$MARIADB_PASSWORD" ping
