@@ -56,14 +56,21 @@ LAYERS: Layers = (
 
 def apis(conf: cfg.ConfigOpts) -> tuple[Api, ...]:
     """Return the APIs that the configuration enables; raises cfg.Error."""
-    return (routes.PLACEMENT, *(each.api() for each in extension.enabled(conf) if each.api and each.is_served(conf)))
+    return (
+        routes.PLACEMENT,
+        *(
+            declaration.api()
+            for declaration in extension.enabled(conf)
+            if declaration.api and declaration.is_served(conf)
+        ),
+    )
 
 
 def assemble(service: Service, layers: Layers = LAYERS) -> WSGIApplication:
     """Return the application of the service: each API in its own layers, all of them in the shared layers."""
     applications = {api.prefix: _layered(Application(api, service), api.layers, service) for api in service.apis}
     sweeps = LeaseSweeps(service.database, service.conf.placement.lease_sweep_interval)
-    added = (layer for each in extension.enabled(service.conf) for layer in each.layers())
+    added = (layer for declaration in extension.enabled(service.conf) for layer in declaration.layers())
     return _layered(Dispatch(applications, sweeps), (*layers, *added), service)
 
 
@@ -103,7 +110,7 @@ def loadapp(
     _observe(database, conf)
     index = LiveIndex(database, conf.placement.index_verify_interval)
     application = assemble(Service(conf, database, _policy(conf), index, apis(conf)), layers)
-    names = ", ".join(each.name for each in extension.enabled(conf)) or "none"
+    names = ", ".join(declaration.name for declaration in extension.enabled(conf)) or "none"
     LOG.info("Placement %s starts with Python %s; extensions: %s.", package.version(), platform.python_version(), names)
     return application
 
@@ -135,7 +142,10 @@ def _policy(conf: cfg.ConfigOpts) -> Policy:
 
 def rules_of(extensions: Iterable[Extension]) -> list[RuleDefault]:
     """Return the policy rules of Placement and of these extensions, even if their APIs are not served."""
-    return [*routes.PLACEMENT.rules, *(rule for each in extensions if each.api for rule in each.api().rules)]
+    return [
+        *routes.PLACEMENT.rules,
+        *(rule for declaration in extensions if declaration.api for rule in declaration.api().rules),
+    ]
 
 
 def list_rules() -> list[RuleDefault]:

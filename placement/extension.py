@@ -123,22 +123,22 @@ def enabled(conf: cfg.ConfigOpts) -> tuple[Extension, ...]:
     if missing := sorted(set(names) - installed().keys()):
         present = ", ".join(installed()) or "none"
         raise cfg.Error(f"[extensions]enabled: not installed: {', '.join(missing)}; installed: {present}.")
-    chosen = tuple(each for name, each in installed().items() if name in names)
-    for each in chosen:
-        if lacking := sorted(set(each.requires) - set(names)):
-            raise cfg.Error(f"[extensions]enabled: {each.name} needs {', '.join(lacking)}.")
+    chosen = tuple(extension for name, extension in installed().items() if name in names)
+    for extension in chosen:
+        if lacking := sorted(set(extension.requires) - set(names)):
+            raise cfg.Error(f"[extensions]enabled: {extension.name} needs {', '.join(lacking)}.")
     return chosen
 
 
 def options_of(extensions: Iterable[Extension]) -> Iterator[tuple[str, Sequence[cfg.Opt]]]:
     """Yield groups with options of the extensions; a group may occur more than once."""
-    for each in extensions:
-        yield from each.options.items()
+    for extension in extensions:
+        yield from extension.options.items()
 
 
 def additions_of(extensions: Iterable[Extension]) -> tuple[Addition, ...]:
     """Return the tables of the extensions."""
-    return tuple(_addition(each.schema) for each in extensions if each.schema)
+    return tuple(_addition(extension.schema) for extension in extensions if extension.schema)
 
 
 # Cached because additions are compared by identity, for example the discarded ones with the dropped ones.
@@ -154,9 +154,9 @@ def additions(conf: cfg.ConfigOpts) -> tuple[Addition, ...]:
 
 def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None = None) -> None:
     """Attach the enabled extensions to an opened database; raises cfg.Error."""
-    for each in enabled(conf):
-        if each.attach:
-            each.attach(database, conf, threads)
+    for extension in enabled(conf):
+        if extension.attach:
+            extension.attach(database, conf, threads)
 
 
 def forget_others(conf: cfg.ConfigOpts) -> tuple[Extension, ...] | None:
@@ -171,10 +171,10 @@ def forget_others(conf: cfg.ConfigOpts) -> tuple[Extension, ...] | None:
     """
     if "extensions" not in conf:  # the tools of oslo.policy read our files with their own options
         return None
-    kept = enabled(conf)
-    disabled = [each for each in installed().values() if each not in kept]
+    active = enabled(conf)
+    disabled = [extension for extension in installed().values() if extension not in active]
     if disabled:
         conf.clear()
     for group, options in options_of(disabled):
         conf.unregister_opts(options, group=group)
-    return kept if disabled else None
+    return active if disabled else None

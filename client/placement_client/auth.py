@@ -108,4 +108,4 @@ def _may_pass(error: BaseException | None) -> bool:
 
 def _is_named(error: BaseException | None, name: str) -> bool:
     """Whether an error belongs to a class of keystoneauth; compared by name, since keystoneauth is no dependency."""
-    return any(each.__name__ == name for each in type(error).__mro__)
+    return any(base.__name__ == name for base in type(error).__mro__)

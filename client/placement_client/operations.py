@@ -181,8 +181,8 @@ class Operations:
             document_of((yield from self._retried(Call("PUT", path, body, MICROVERSION))))
         except Conflict:
             # An earlier attempt of this request may have succeeded, with a lost response.
-            held = document_of((yield from self._retried(Call("GET", path, version=MICROVERSION))))["allocations"]
-            if {provider: each["resources"] for provider, each in held.items()} != candidate.allocations:
+            present = document_of((yield from self._retried(Call("GET", path, version=MICROVERSION))))["allocations"]
+            if {provider: allocation["resources"] for provider, allocation in present.items()} != candidate.allocations:
                 raise
 
     def show(self, consumer: str | uuid.UUID) -> Steps[Claim]:
@@ -212,7 +212,7 @@ class Operations:
         """Return the candidates of a query, at most ``limit``."""
         path = f"/allocation_candidates?{queries.text(query, [('limit', limit)])}"
         document = document_of((yield from self._retried(Call("GET", path, version=MICROVERSION))))
-        return [Candidate.of(each) for each in document["allocation_requests"]]
+        return [Candidate.of(candidate) for candidate in document["allocation_requests"]]
 
     def capacity(self, query: str | Query, *, count: int | None = None, until: int | None = None) -> Steps[Capacity]:
         """Count how many times a query fits.
@@ -235,7 +235,7 @@ class Operations:
         matches = []
         while query is not None:
             document = document_of((yield from self._retried(Call("GET", f"/v1/consumers?{query}"))))
-            matches += [Consumer.of(each) for each in document["consumers"]]
+            matches += [Consumer.of(consumer) for consumer in document["consumers"]]
             # Only the query of the next URL is used: the service may not know its own address.
             query = urllib.parse.urlsplit(document["next"]).query if document["next"] else None
         return matches
@@ -267,7 +267,7 @@ class Operations:
         document = reply.document
         if not isinstance(document, dict) or "results" not in document:
             raise errors.of_reply(reply)
-        return [_result(each, reply) for each in document["results"]]
+        return [_result(result, reply) for result in document["results"]]
 
     def _retried(self, call: Call) -> Steps[Reply]:
         return retried_call(call, self.patience)
@@ -292,7 +292,7 @@ class Following:
         while not self._events:
             reply = yield from retried_call(self._call(), self._operations.patience)
             document = document_of(reply)
-            self._events = [Event.of(each) for each in reversed(document["events"])]
+            self._events = [Event.of(event) for event in reversed(document["events"])]
             moved, self._reached = self._reached != document["position"], document["position"]
             if not self._events:
                 self.position = self._reached
@@ -341,7 +341,7 @@ def extension(consumer: str | uuid.UUID, expires_in: int | None, timeout: float 
 
 def releasing(consumers: Iterable[str], patience: float, timeout: float | None = None) -> Steps[Released]:
     """Release consumers, whose number must fit in one query."""
-    path = "/v1/claims?" + urllib.parse.urlencode([("consumer", each) for each in consumers])
+    path = "/v1/claims?" + urllib.parse.urlencode([("consumer", consumer) for consumer in consumers])
     released: dict[str, None] = {}
     deadline = time.monotonic() + patience
     for pause in steps.pauses():
@@ -349,7 +349,7 @@ def releasing(consumers: Iterable[str], patience: float, timeout: float | None =
         document = document_of((yield from retried_call(call, deadline - time.monotonic())))
         released |= dict.fromkeys(document["released"])
         if document["complete"]:
-            return Released([*released], [each for each in document["missing"] if each not in released])
+            return Released([*released], [consumer for consumer in document["missing"] if consumer not in released])
         if not (yield from _pause(pause, deadline)):
             raise NoReply("the service did not release all of these consumers in time")
     raise AssertionError  # pauses() does not end

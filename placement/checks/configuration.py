@@ -55,9 +55,9 @@ def policy_mistakes(subject: Subject) -> Iterator[Finding]:
     refusing = tuple(mistake.sentence for mistake in mistakes if mistake.refuses)
     if refusing:
         yield error("Rules of the policy cannot be parsed, and refuse every caller.", refusing, command)
-    others = tuple(mistake.sentence for mistake in mistakes if not mistake.refuses)
-    if others:
-        yield warning("The policy probably contains mistakes.", others, command)
+    probable = tuple(mistake.sentence for mistake in mistakes if not mistake.refuses)
+    if probable:
+        yield warning("The policy probably contains mistakes.", probable, command)
 
 
 def identity_service(subject: Subject) -> Iterator[Finding]:

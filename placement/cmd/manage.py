@@ -120,9 +120,9 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     _add_leases(commands)
     for declaration in extension.installed().values():
         if declaration.commands:
-            known = {*commands.choices}
+            earlier = {*commands.choices}
             declaration.commands(commands)
-            for name in {*commands.choices} - known:
+            for name in {*commands.choices} - earlier:
                 commands.choices[name].set_defaults(extension=declaration)
 
 

@@ -116,17 +116,17 @@ def _assign_slots(edited: Snapshot, snapshot: Snapshot, ids: Collection[int], pr
 
     Some databases reuse the id of a deleted provider, so a known id may have another uuid.
     """
-    known = {id_: snapshot.provider(snapshot.by_id[id_]).uuid for id_ in ids if id_ in snapshot.by_id}
-    if known == present:
+    indexed = {id_: snapshot.provider(snapshot.by_id[id_]).uuid for id_ in ids if id_ in snapshot.by_id}
+    if indexed == present:
         return
     by_id, by_uuid, free = dict(snapshot.by_id), dict(snapshot.by_uuid), list(snapshot.free_slots)
-    for provider_id, uuid in known.items():
+    for provider_id, uuid in indexed.items():
         del by_uuid[uuid]
         if provider_id not in present:
             free.append(by_id.pop(provider_id))
     top = len(snapshot.providers)
     for provider_id, uuid in present.items():
-        if provider_id not in known:
+        if provider_id not in indexed:
             slot, top = (free.pop(), top) if free else (top, top + 1)
             by_id[provider_id] = slot
         by_uuid[uuid] = by_id[provider_id]

@@ -198,7 +198,7 @@ class LockedProvider:
         """
         class_ids = ResourceClass.ids(self._db, [record.resource_class])
         present = Inventory.of_provider(self._db, self.record)
-        if any(other.resource_class == record.resource_class for other in present):
+        if any(inventory.resource_class == record.resource_class for inventory in present):
             raise errors.InventoryPresent(resource_class=record.resource_class, uuid=self.record.uuid)
         self._insert_inventories({record.resource_class: record}, class_ids)
         self._advance()

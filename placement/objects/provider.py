@@ -126,8 +126,8 @@ GENERATION = sa.func.coalesce(_P.c.generation, 0)
 
 
 def _uuid_of(column: sa.Column[Any]) -> sa.ScalarSelect[str]:
-    other = resource_providers.alias()
-    return sa.select(other.c.uuid).where(other.c.id == column).scalar_subquery()
+    referenced = resource_providers.alias()
+    return sa.select(referenced.c.uuid).where(referenced.c.id == column).scalar_subquery()
 
 
 #: The fields of ``ResourceProvider``, in order.  Subqueries instead of joins, so that a lock covers only one row.

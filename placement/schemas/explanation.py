@@ -164,13 +164,13 @@ def _pattern(_validator: Any, expression: str, instance: Any, _schema: JSONSchem
         yield jsonschema.ValidationError(f"{instance!r} does not match {expression!r}")
 
 
-def _additional_properties(validator: Any, others: Any, instance: Any, schema: JSONSchema) -> ValidationErrors:
+def _additional_properties(validator: Any, rule: Any, instance: Any, schema: JSONSchema) -> ValidationErrors:
     if not isinstance(instance, dict):
         return
     extras = _extras(instance, schema)
-    if others is not False:
+    if rule is not False:
         for name in extras:
-            yield from validator.descend(instance[name], others, path=name)
+            yield from validator.descend(instance[name], rule, path=name)
     elif extras:
         yield jsonschema.ValidationError(_unexpected(sorted(extras), sorted(schema.get("patternProperties", ()))))
 

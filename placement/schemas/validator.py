@@ -120,16 +120,16 @@ def _properties_conversion(schema: JSONSchema) -> Conversion | None:
         (pattern(expression).search, _conversion(inner))
         for expression, inner in schema.get("patternProperties", {}).items()
     ]
-    other = _conversion(schema.get("additionalProperties") or {})
-    if not any([*named.values(), *(conversion for _, conversion in matching), other]):
+    additional = _conversion(schema.get("additionalProperties") or {})
+    if not any([*named.values(), *(conversion for _, conversion in matching), additional]):
         return None
 
     # In a valid value, all remaining names match the only pattern.
     if len(matching) == 1 and schema.get("additionalProperties") is False:
-        matching, other = [], matching[0][1]
+        matching, additional = [], matching[0][1]
 
     def find(name: str) -> Conversion | None:
-        return next((conversion for matches, conversion in matching if matches(name)), other)
+        return next((conversion for matches, conversion in matching if matches(name)), additional)
 
     def convert(properties: dict[str, Any]) -> dict[str, Any]:
         for name, value in properties.items():

@@ -173,8 +173,8 @@ def _combines_inserts(dialect: Dialect) -> bool:
 
 def _combined(dialect: Dialect, inserts: Sequence[str]) -> str:
     if dialect.name == "postgresql":
-        *others, last = inserts
-        return "WITH " + ", ".join(f"insert_{number} AS ({text})" for number, text in enumerate(others)) + f" {last}"
+        *preceding, last = inserts
+        return "WITH " + ", ".join(f"insert_{number} AS ({text})" for number, text in enumerate(preceding)) + f" {last}"
     return "BEGIN NOT ATOMIC " + "; ".join(inserts) + "; END"
 
 
@@ -189,7 +189,9 @@ class _Text:
         expanded = compiled.construct_expanded_state(dict(parameters))
         self.sql: str = expanded.statement
         lists = expanded.parameter_expansion
-        list_of = {name: (given, place) for given, elements in lists.items() for place, name in enumerate(elements)}
+        list_of = {
+            name: (parameter, place) for parameter, elements in lists.items() for place, name in enumerate(elements)
+        }
         names = [name for name in expanded.positiontup or expanded.parameters if name not in lists]
         #: The names in the text; None if its parameters are positional.
         self._names = None if compiled.positional else names
@@ -197,8 +199,8 @@ class _Text:
         self._sources = [list_of.get(name, (name, None)) for name in names]
         #: Values that are part of the statement itself.
         self._constants = {name: expanded.parameters[name] for name, _ in self._sources if name not in parameters}
-        given_types = [compiled.binds[name].type.dialect_impl(dialect) for name, _ in self._sources]
-        self._convert = _converter([each.bind_processor(dialect) for each in given_types])
+        parameter_types = [compiled.binds[name].type.dialect_impl(dialect) for name, _ in self._sources]
+        self._convert = _converter([type_.bind_processor(dialect) for type_ in parameter_types])
         columns = [*statement.selected_columns] if isinstance(statement, sa.SelectBase) else []
         self._types = [column.type.dialect_impl(dialect) for column in columns]
         self._row: Any = collections.namedtuple("Row", [column.key for column in columns])  # type: ignore[misc]
@@ -206,8 +208,8 @@ class _Text:
 
     def values(self, parameters: Row) -> list[Any]:
         """Return the values, converted by the types of the parameters."""
-        given = {**self._constants, **parameters} if self._constants else parameters
-        return self._convert([given[name] if at is None else given[name][at] for name, at in self._sources])
+        arguments = {**self._constants, **parameters} if self._constants else parameters
+        return self._convert([arguments[name] if at is None else arguments[name][at] for name, at in self._sources])
 
     def arranged(self, values: Sequence[Any]) -> Any:
         """Return the values by name or by position, as the text refers to them."""

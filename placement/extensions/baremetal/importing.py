@@ -164,9 +164,9 @@ def _compared(local: _LocalState, uuid: str, document: Document, active: Mapping
 
 def _obstacles(local: _LocalState, uuid: str, document: Document) -> Iterator[str]:
     name = document.get("name")
-    other = None if name is None else local.names.get(name)
-    if other is not None and other != uuid and not local.is_renamed(other):
-        yield f"the name is taken by another node here, {other}"
+    owner = None if name is None else local.names.get(name)
+    if owner is not None and owner != uuid and not local.is_renamed(owner):
+        yield f"the name is taken by another node here, {owner}"
     for trait in sorted(local.unknown_traits & set(document.get("traits") or ())):
         yield f"trait {trait} is unknown here: upgrade os-traits"
 

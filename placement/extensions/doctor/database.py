@@ -79,12 +79,12 @@ def engine_of_tables(subject: Subject) -> Iterator[Finding]:
     """Find tables whose storage engine has no transactions."""
     if dialect(subject) != "mysql":
         raise NotMadeError("Only MariaDB and MySQL have several storage engines.")
-    others = [row for row in subject.rows(_ENGINES) if row.engine.upper() != "INNODB"]
-    if others:
+    rows = [row for row in subject.rows(_ENGINES) if row.engine.upper() != "INNODB"]
+    if rows:
         yield error(
             "Tables have a storage engine without transactions or row locks.",
-            tuple(f"{row.name}: {row.engine}" for row in others),
-            "; ".join(f"ALTER TABLE {row.name} ENGINE=InnoDB" for row in others),
+            tuple(f"{row.name}: {row.engine}" for row in rows),
+            "; ".join(f"ALTER TABLE {row.name} ENGINE=InnoDB" for row in rows),
         )
 
 
@@ -100,11 +100,11 @@ def foreign_keys(subject: Subject) -> Iterator[Finding]:
             ours,
             "Add them by ALTER TABLE, as docs/database.rst describes.",
         )
-    others = tuple(text for table, text in missing if table not in tables.OURS)
-    if others:
+    of_operators = tuple(text for table, text in missing if table not in tables.OURS)
+    if of_operators:
         yield warning(
             "Foreign keys are missing: rows may refer to rows that do not exist.",
-            others,
+            of_operators,
             "Add them by ALTER TABLE, as docs/database.rst describes.",
         )
     if dialect(subject) == "sqlite":

@@ -162,9 +162,9 @@ class _Reader:
         stated = []
         for key, value in node.value:
             if key.tag == _MERGE:
-                for other in self._objects(value):
-                    self._merge(other)
-                    merged = {entry[0].value: entry for entry in other.value} | merged
+                for source in self._objects(value):
+                    self._merge(source)
+                    merged = {entry[0].value: entry for entry in source.value} | merged
             elif isinstance(key, yaml.ScalarNode):
                 stated.append((key, value))
         self._merged_keys += len(merged)

@@ -292,6 +292,6 @@ def _release(database: Database, arguments: argparse.Namespace, review: Review) 
         )
         return 1
     settled = (DiscrepancyKind.ORPHAN, *comparison.HARMLESS)
-    others = any(discrepancy.kind not in settled for discrepancy in review.discrepancies)
-    remaining = held_back or others or review.doubtful or len(release.released) < len(chosen)
+    unsettled = any(discrepancy.kind not in settled for discrepancy in review.discrepancies)
+    remaining = held_back or unsettled or review.doubtful or len(release.released) < len(chosen)
     return DISCREPANCIES if remaining else 0

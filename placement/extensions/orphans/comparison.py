@@ -155,7 +155,7 @@ def leave_out_changed(review: Review, expected: Expected, changed: Collection[st
     uuids = {discrepancy.uuid: canonical(discrepancy.uuid) or discrepancy.uuid for discrepancy in review.discrepancies}
     outdated = {uuid for uuid, spelled in uuids.items() if spelled in expected.servers and spelled in changed}
     review.changed = len(outdated)
-    review.discrepancies = [each for each in review.discrepancies if each.uuid not in outdated]
+    review.discrepancies = [discrepancy for discrepancy in review.discrepancies if discrepancy.uuid not in outdated]
 
 
 def hold_back_migrations(review: Review) -> None:
@@ -185,7 +185,7 @@ def _compare_with_nova(consumer: AgedHolder, server: NovaServer) -> Iterator[Dis
         return Discrepancy(kind, consumer.holder.uuid, consumer.holder.project, reason, hint, consumer)
 
     uuid, trees = consumer.holder.uuid, [*consumer.hosts.values()]
-    others = [tree for tree in trees if tree.name != server.host]
+    other_hosts = [tree for tree in trees if tree.name != server.host]
     heal = f"nova-manage placement heal_allocations --force --instance {uuid}"
     if server.host is None:
         if any(consumer.amounts.values()):
@@ -195,10 +195,10 @@ def _compare_with_nova(consumer: AgedHolder, server: NovaServer) -> Iterator[Dis
         hosts = " and ".join(sorted(_name(tree) for tree in trees))
         reason = f"holds resources on {hosts}; nova runs it on {server.host}, without a migration"
         # The allocations on its own host are kept, if there are any.
-        hint = _unset(consumer, others) if len(others) < len(trees) else heal
+        hint = _unset(consumer, other_hosts) if len(other_hosts) < len(trees) else heal
         yield discrepancy(DiscrepancyKind.DOUBLE, reason, hint)
-    elif others or not trees:
-        host = _name(others[0]) if others else "no host"
+    elif other_hosts or not trees:
+        host = _name(other_hosts[0]) if other_hosts else "no host"
         reason = f"holds resources on {host}; nova runs it on {server.host}"
         yield discrepancy(DiscrepancyKind.WRONG_HOST, reason, heal)
     elif server.demand is not None:

@@ -26,19 +26,19 @@ class FlavorDemand:
     #: Minimum amounts, to which ports and device profiles may add.
     minimum: Mapping[str, int]
 
-    def differences(self, held: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
+    def differences(self, allocated: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
         """Yield the class, the demanded amount and the held amount of each difference.
 
         Args:
-            held: Amounts by class.
+            allocated: Amounts by class.
         """
-        held = summed(held)
+        allocated = summed(allocated)
         for name, amount in self.exact.items():
-            if held.get(name, 0) != amount:
-                yield name, amount, held.get(name, 0)
+            if allocated.get(name, 0) != amount:
+                yield name, amount, allocated.get(name, 0)
         for name, amount in self.minimum.items():
-            if held.get(name, 0) < amount:
-                yield name, amount, held.get(name, 0)
+            if allocated.get(name, 0) < amount:
+                yield name, amount, allocated.get(name, 0)
 
 
 def summed(amounts: Mapping[str, int]) -> dict[str, int]:

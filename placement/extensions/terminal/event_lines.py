@@ -84,8 +84,8 @@ def _changes(event: Document) -> Iterator[str]:
         if name == "allocations":
             side = "for" if event["kind"] == "provider" else "on"
             for uuid, amounts in value.items():
-                other = _named(event, uuid)
-                yield from (f"{class_} {_pair(pair)} {side} {other}" for class_, pair in amounts.items())
+                object_name = _named(event, uuid)
+                yield from (f"{class_} {_pair(pair)} {side} {object_name}" for class_, pair in amounts.items())
         elif name in ("traits", "aggregates"):
             yield from (f"{name} +{member}" for member in value.get("added", ()))
             yield from (f"{name} -{member}" for member in value.get("removed", ()))

@@ -377,7 +377,7 @@ class ClaimSet:
         """Mark the claim as refused for this reason, unless it is refused already; in ``place``, raise the failure."""
         if self._refused is None:
             raise failure
-        self._open = [other for other in self._open if other is not claim]
+        self._open = [open_claim for open_claim in self._open if open_claim is not claim]
         self._refused.setdefault(claim.consumer, failure)
 
     def _is_new(self, claim: Claim) -> bool:

@@ -99,7 +99,7 @@ class Holding:
     @property
     def resources(self) -> dict[str, dict[str, int]]:
         """Amounts by provider uuid and class name."""
-        return {uuid: held.resources for uuid, held in self.held.items()}
+        return {uuid: allocation.resources for uuid, allocation in self.held.items()}
 
     @property
     def exists(self) -> bool:

@@ -167,8 +167,10 @@ def _check_subtrees(groups: Mapping[str, Group], subtrees: Iterable[frozenset[st
         raise kind(suffixes=outside, named=", ".join(outside))
     if unknown := sorted(named - groups.keys()):
         suffixes = ", ".join(filter(None, groups))
-        known = f"suffixes among {suffixes}" if suffixes else "suffixes of groups in the query, which has none"
-        raise errors.UnknownSuffixes(suffixes=unknown, groups=list(groups), unknown=", ".join(unknown), known=known)
+        valid_suffixes = f"suffixes among {suffixes}" if suffixes else "suffixes of groups in the query, which has none"
+        raise errors.UnknownSuffixes(
+            suffixes=unknown, groups=list(groups), unknown=", ".join(unknown), known=valid_suffixes
+        )
 
 
 def _check_conflicts(groups: Mapping[str, Group]) -> None:

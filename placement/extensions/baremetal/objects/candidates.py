@@ -135,10 +135,10 @@ class Choice:
         positions = generator.sample(range(len(self._free)), min(len(self._free), SAMPLE_SIZE))
         yield self._fitting_slots(db, self._free[positions].tolist())
         if len(self._free) <= MAX_SAMPLED:
-            others = np.delete(self._free, positions).tolist()
-            generator.shuffle(others)
-            yield self._fitting_slots(db, others[:LARGER_SAMPLE_SIZE])
-            yield self._fitting_slots(db, others[LARGER_SAMPLE_SIZE:])
+            unsampled = np.delete(self._free, positions).tolist()
+            generator.shuffle(unsampled)
+            yield self._fitting_slots(db, unsampled[:LARGER_SAMPLE_SIZE])
+            yield self._fitting_slots(db, unsampled[LARGER_SAMPLE_SIZE:])
             return
         parameters = {"resource_class": self._requested.resource_class, "owner": self._requested.owner}
         queries = [_BY_CLASS] if self._requested.owner is None else [_BY_OWNER, _BY_LESSEE]

@@ -101,8 +101,8 @@ def of_tree(snapshot: Snapshot, root: int) -> list[ClassLevel]:
     for slot in snapshot.forest.tree(root):
         for level in levels_of(snapshot, slot):
             amounts = (level.total, level.reserved, level.capacity, level.used)
-            known = sums.setdefault(level.resource_class, [0] * len(amounts))
-            sums[level.resource_class] = [left + right for left, right in zip(known, amounts, strict=True)]
+            sums_of_class = sums.setdefault(level.resource_class, [0] * len(amounts))
+            sums[level.resource_class] = [left + right for left, right in zip(sums_of_class, amounts, strict=True)]
     return [ClassLevel(name, *amounts) for name, amounts in sorted(sums.items())]
 
 

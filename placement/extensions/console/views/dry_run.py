@@ -54,8 +54,8 @@ def _sentence(reply: JSONObject) -> str:
         return ""
     detail: str = reply["body"]["errors"][0]["detail"]
     # In the Placement API, the first paragraph only repeats the status (docs: api-errors).
-    first, _, others = detail.partition("\n\n")
-    return (others or first).strip()
+    first, _, explanation = detail.partition("\n\n")
+    return (explanation or first).strip()
 
 
 def _trees(reply: JSONObject, snapshot: Snapshot) -> tuple[DrawnTree, ...]:

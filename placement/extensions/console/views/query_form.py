@@ -96,12 +96,14 @@ class QueryForm:
                 suffixes[parameter[2]] = None
         spare = next(str(number) for number in range(1, len(suffixes) + 1) if str(number) not in suffixes)
         fields = tuple(_field(name, label, hint, values) for name, (label, hint) in _COMMON.items())
-        known = {*_COMMON, "group_policy"}
+        form_fields = {*_COMMON, "group_policy"}
         return cls(
             groups=(*(_group(suffix, False, values) for suffix in suffixes), _group(spare, True, values)),
             common=fields,
             group_policy=values.get("group_policy", [""])[0],
-            others=tuple((name, value) for name, value in pairs if name not in known and not GROUP.fullmatch(name)),
+            others=tuple(
+                (name, value) for name, value in pairs if name not in form_fields and not GROUP.fullmatch(name)
+            ),
             text=query_text.text(pairs).replace("&", "\n&"),
         )
 

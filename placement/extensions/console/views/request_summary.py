@@ -109,13 +109,13 @@ def _key(event: Event) -> str:
 
 def _spaced(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Return a sentence with spaces and an initial capital; the name of a provider is not capitalized."""
-    first, *others = parts
+    first, *following = parts
     if isinstance(first, ObjectLink):
         first = first if first.section == "providers" else first._replace(name=_capital(first.name))
     else:
         first = _capital(first)
     spaced: list[Part] = [first]
-    for part in others:
+    for part in following:
         spaced += [part] if part == "," else [" ", part]
     return tuple(spaced)
 
@@ -132,13 +132,13 @@ def _predicate(entry: EventText) -> Iterator[Part]:
     if not entry.lines:
         yield "changed: only its generation"
         return
-    first, others = entry.lines[0], len(entry.lines) + entry.more - 1
+    first, more_changes = entry.lines[0], len(entry.lines) + entry.more - 1
     yield f"changed: {first.label[:1].lower()}{first.label[1:]}"
     if first.link:
         yield first.link
     yield ", ".join([*first.names, *(_change(pair, first.resource_class) for pair in first.pairs)][:_MAX_VALUES])
-    if others:
-        yield f"and {others} more"
+    if more_changes:
+        yield f"and {more_changes} more"
 
 
 def _change(pair: ValueChange, resource_class: str) -> str:

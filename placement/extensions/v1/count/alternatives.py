@@ -64,9 +64,9 @@ def connected_components(keys: Sequence[Collection[Hashable]]) -> list[list[int]
     components: list[tuple[set[Hashable], list[int]]] = []
     for position, own in enumerate(keys):
         joined, positions = set(own), [position]
-        for other in [other for other in components if not other[0].isdisjoint(own)]:
-            components.remove(other)
-            joined, positions = joined | other[0], other[1] + positions
+        for component in [component for component in components if not component[0].isdisjoint(own)]:
+            components.remove(component)
+            joined, positions = joined | component[0], component[1] + positions
         components.append((joined, positions))
     return [positions for _, positions in components]
 
@@ -181,7 +181,7 @@ def _undominated(alternatives: Iterator[_Domains]) -> list[_Domains] | None:
     return [
         domains
         for domains, sets in distinct.items()
-        if not any(other is not sets and all(map(set.issubset, sets, other)) for other in distinct.values())
+        if not any(larger is not sets and all(map(set.issubset, sets, larger)) for larger in distinct.values())
     ]
 
 

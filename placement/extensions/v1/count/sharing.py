@@ -63,11 +63,11 @@ class SharingProviders:
         """
         slots, roots = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
         for slot in kind.eligible.sharing.slots().tolist():
-            others = (self._reached[slot] & tree_roots).slots()
-            self._inputs.budget.spend(1 + len(others) // _PAIRS_PER_OPERATION)
-            others = others[others != self._snapshot.provider(slot).root]
-            slots.append(np.full(len(others), slot))
-            roots.append(others)
+            reached = (self._reached[slot] & tree_roots).slots()
+            self._inputs.budget.spend(1 + len(reached) // _PAIRS_PER_OPERATION)
+            reached = reached[reached != self._snapshot.provider(slot).root]
+            slots.append(np.full(len(reached), slot))
+            roots.append(reached)
         return np.concatenate(slots), np.concatenate(roots)
 
     def connected(self) -> Iterator[tuple[Slots, Slots]]:

@@ -53,10 +53,10 @@ def is_separable(inputs: CountInputs) -> bool:
     requirements = inputs.requirements
     if requirements.same_subtrees or requirements.required or not requirements.nested:
         return False
-    if any(kind.amounts.keys() & other.amounts.keys() for kind, other in combinations(inputs.kinds, 2)):
+    if any(first.amounts.keys() & second.amounts.keys() for first, second in combinations(inputs.kinds, 2)):
         return False
     isolated = [kind.eligible.local for kind in inputs.kinds if kind.isolated]
-    return not any(slots & others for slots, others in combinations(isolated, 2))
+    return not any(first & second for first, second in combinations(isolated, 2))
 
 
 def single_provider_counts(inputs: CountInputs, roots: Slots) -> TightestBound:

@@ -77,9 +77,9 @@ class _ConditionSets:
         amounts = [condition for condition in self._variations.ordered(together) if condition.kind == "amount"]
         for number in range(len(amounts) + 1):
             for dropped in itertools.combinations(reversed(amounts), number):
-                kept = [condition for condition in amounts if condition not in dropped]
-                for amounts_kept in itertools.product(*map(self._amount_search.smallest, kept)):
-                    changes = dict.fromkeys(together, 0) | dict(zip(kept, amounts_kept, strict=True))
+                lowered = [condition for condition in amounts if condition not in dropped]
+                for new_amounts in itertools.product(*map(self._amount_search.smallest, lowered)):
+                    changes = dict.fromkeys(together, 0) | dict(zip(lowered, new_amounts, strict=True))
                     variation = self._variations.variation(changes)
                     if variation is not None:
                         yield variation

@@ -183,7 +183,7 @@ def spread(query: SearchQuery, condition: Condition) -> Iterator[tuple[int, Sear
     # In the unsuffixed group, the aggregates of the root count too: a suffixed group would have another meaning.
     if len(group.resources) > 1 or (group.suffix == UNSUFFIXED and group.aggregates.names):
         return
-    used_suffixes = {other.suffix for other in query.groups}
+    used_suffixes = {existing_group.suffix for existing_group in query.groups}
     free = (suffix for number in itertools.count(1) if (suffix := f"{group.suffix}_{number}") not in used_suffixes)
     names = [*itertools.islice(free, _MAX_GROUPS)]
     for number in range(2, _MAX_GROUPS + 1):
@@ -192,7 +192,11 @@ def spread(query: SearchQuery, condition: Condition) -> Iterator[tuple[int, Sear
             continue
         resources = {condition.resource_class: condition.amount // number}
         parts = tuple(replace(group, suffix=suffix, resources=resources) for suffix in suffixes)
-        groups = tuple(part for other in query.groups for part in (parts if other is group else (other,)))
+        groups = tuple(
+            part
+            for existing_group in query.groups
+            for part in (parts if existing_group is group else (existing_group,))
+        )
         subtrees = (
             (subtree - {group.suffix}).union(suffixes) if group.suffix in subtree else subtree
             for subtree in query.same_subtrees

@@ -45,9 +45,9 @@ class TreeClasses(NamedTuple):
 
     def others(self, classes: Collection[int]) -> SlotSet:
         """Return the roots of the trees in all other classes, except the first root of each."""
-        others = ~self._mask(classes)
-        others[np.searchsorted(self.roots, self.first)] = False
-        return SlotSet.sparse(self.roots[others])
+        mask = ~self._mask(classes)
+        mask[np.searchsorted(self.roots, self.first)] = False
+        return SlotSet.sparse(self.roots[mask])
 
     def _mask(self, classes: Collection[int]) -> Mask:
         chosen = np.zeros(len(self.first), np.bool_)
@@ -64,8 +64,8 @@ def small_trees(roots: SlotSet, forest: Forest) -> SlotSet:
     """Return the roots of the trees small enough to be compared."""
     if not roots:
         return roots
-    others = np.bincount(forest.roots(forest.children), minlength=forest.size)
-    return roots & SlotSet.dense(others < MAX_PROVIDERS)
+    descendants = np.bincount(forest.roots(forest.children), minlength=forest.size)
+    return roots & SlotSet.dense(descendants < MAX_PROVIDERS)
 
 
 def equivalent_trees(narrowed: Narrowed, trees: SlotSet, budget: Budget) -> TreeClasses:

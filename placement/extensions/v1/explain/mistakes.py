@@ -65,8 +65,10 @@ def _similar(name: str, candidates: Collection[str]) -> str | None:
     if len(name) > _MAX_LENGTH:
         return None
     pairs = {*pairwise(name)}
-    near = (other for other in islice(candidates, _MAX_KNOWN) if abs(len(other) - len(name)) <= _MAX_DIFFERENCE)
-    compared = heapq.nlargest(_MAX_COMPARED, near, lambda other: len(pairs.intersection(pairwise(other))))
+    near = (
+        candidate for candidate in islice(candidates, _MAX_KNOWN) if abs(len(candidate) - len(name)) <= _MAX_DIFFERENCE
+    )
+    compared = heapq.nlargest(_MAX_COMPARED, near, lambda candidate: len(pairs.intersection(pairwise(candidate))))
     return ", ".join(difflib.get_close_matches(name, compared, _MAX_SUGGESTIONS)) or None
 
 

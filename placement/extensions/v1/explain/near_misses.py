@@ -145,10 +145,12 @@ class _Lacks:
         if not amount:
             return None, 0
         for slot in self._used(condition):
-            others = (
-                other for suffix, other in by_suffix.items() if suffix and slot in self._candidate.mappings[suffix]
+            other_amounts = (
+                amount_of_group
+                for suffix, amount_of_group in by_suffix.items()
+                if suffix and slot in self._candidate.mappings[suffix]
             )
-            if condition.suffix or self._candidate.amounts.get(slot, {}).get(name, 0) - sum(others) == amount:
+            if condition.suffix or self._candidate.amounts.get(slot, {}).get(name, 0) - sum(other_amounts) == amount:
                 return slot, amount
         return None, 0
 
@@ -184,10 +186,10 @@ class _Lacks:
         members = [slot for slot in concerned if condition.names & provider(slot).aggregates]
         if condition.forbidden and members:
             return _only(members), f"{self._names(members)} {'is' if len(members) == 1 else 'are'} in {names}"
-        others = [slot for slot in used if slot not in members]
-        if not others:
+        outsiders = [slot for slot in used if slot not in members]
+        if not outsiders:
             return None, f"neither {self._names(used)} nor the root is in all of the aggregates by itself"
-        return _only(others), self._none_of(others, f"is in {names}", f"is not in {names}")
+        return _only(outsiders), self._none_of(outsiders, f"is in {names}", f"is not in {names}")
 
     def _of_removed_group(self, condition: Condition, part: str) -> str:
         """Return the reason why no provider meets a condition of a removed group."""

@@ -85,8 +85,8 @@ class RelaxationSearch:
             roots = {provider(slot).root for slot in used} if suffix == UNSUFFIXED else set()
             counts.update(frozenset().union(*(provider(slot).aggregates for slot in {*used, *roots})))
         required = frozenset().union(*group_of(self._query, suffix).aggregates.any_of)
-        others = sorted(counts.keys() - required, key=lambda name: (-counts[name], name))
-        for aggregate in others[:_OTHER_AGGREGATES]:
+        alternatives = sorted(counts.keys() - required, key=lambda name: (-counts[name], name))
+        for aggregate in alternatives[:_OTHER_AGGREGATES]:
             query = self._variations.without_unknown_traits(with_aggregate(self._query, condition, aggregate))
             outcome = self._variations.search(query)
             if outcome.candidates:

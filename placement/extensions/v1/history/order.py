@@ -172,9 +172,9 @@ def _present_lifetime_last(chain: list[_Step]) -> list[_Step]:
     """
     ended = {step[0][:2] for step in chain if step[0][3] == math.inf}
     present = [step for step in chain if step[0][:2] not in ended]
-    others = [step for step in chain if step[0][:2] in ended]
-    is_later = present and others and min(rank for _, rank in present) > max(rank for _, rank in others)
-    return others + present if is_later else chain
+    past = [step for step in chain if step[0][:2] in ended]
+    is_later = present and past and min(rank for _, rank in present) > max(rank for _, rank in past)
+    return past + present if is_later else chain
 
 
 # --- transactions without a position ---------------------------------------------------------------------------------
@@ -234,13 +234,13 @@ def _transactions(db: Connection, behind: Sequence[tuple[int, int]]) -> Iterator
         .order_by(events.c.writer_id, events.c.seq, events.c.ordinal)
     )
     for (writer, seq), rows in itertools.groupby(db.execute(query), lambda row: (row.writer_id, row.seq)):
-        first, *others = rows
+        first, *following = rows
         steps: dict[tuple[Any, ...], GenerationStep] = {}
-        for row in () if is_sqlite else (first, *others):
+        for row in () if is_sqlite else (first, *following):
             if row.before_generation is not None or row.generation is not None:
                 object_ = row.kind, row.uuid
                 steps[*object_, row.row_id] = GenerationStep(object_, row.row_id, row.before_generation, row.generation)
-        yield UnorderedTransaction(writer, seq, first.at, tuple(steps.values()), first.event_rowid, 1 + len(others))
+        yield UnorderedTransaction(writer, seq, first.at, tuple(steps.values()), first.event_rowid, 1 + len(following))
 
 
 _WRITER = sa.func.abs(change_writers.c.id)

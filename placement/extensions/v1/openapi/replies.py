@@ -59,8 +59,8 @@ def succeeding(
         if success.exists_at(version):
             schema = _schema(api, version, success, f"{name}Reply", components)
             by_status[success.status] = _response(api, version, success, schema, examples)
-            for other in endpoint.other_types:
-                by_status[success.status]["content"][other] = _TEXT
+            for media_type in endpoint.other_types:
+                by_status[success.status]["content"][media_type] = _TEXT
     if endpoint.dry_run is not None:
         success = Success(200, DRY_RUN)
         of_dry_run = _response(api, version, success, _schema(api, version, success, "DryRun", components), ())
