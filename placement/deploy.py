@@ -68,13 +68,13 @@ def apis(conf: cfg.ConfigOpts) -> tuple[Api, ...]:
 
 def assemble(service: Service, layers: Layers = LAYERS) -> WSGIApplication:
     """Return the application of the service: each API in its own layers, all of them in the shared layers."""
-    applications = {api.prefix: _layered(Application(api, service), api.layers, service) for api in service.apis}
+    applications = {api.prefix: _add_layers(Application(api, service), api.layers, service) for api in service.apis}
     sweeps = LeaseSweeps(service.database, service.conf.placement.lease_sweep_interval)
     added = (layer for declaration in extension.enabled(service.conf) for layer in declaration.layers())
-    return _layered(Dispatch(applications, sweeps), (*layers, *added), service)
+    return _add_layers(Dispatch(applications, sweeps), (*layers, *added), service)
 
 
-def _layered(application: WSGIApplication, layers: Iterable[Layer], service: Service) -> WSGIApplication:
+def _add_layers(application: WSGIApplication, layers: Iterable[Layer], service: Service) -> WSGIApplication:
     for layer in reversed(tuple(layers)):
         application = layer(application, service)
     return application

@@ -53,25 +53,25 @@ DEMO_GOODBYE = "This is a demonstration. Press Ctrl-C to stop; the data is disca
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until a signal; return the exit code."""
-    return run(_parser(), _configured, argv)
+    return run(_parser(), _configuration, argv)
 
 
 def run(
     parser: argparse.ArgumentParser,
-    configured: Callable[[argparse.Namespace], cfg.ConfigOpts],
+    read_configuration: Callable[[argparse.Namespace], cfg.ConfigOpts],
     argv: Sequence[str] | None,
 ) -> int:
     """Serve until a signal; return the exit code.
 
     Args:
         parser: A parser with the arguments of ``add_arguments``.
-        configured: Returns the configuration for the parsed arguments.
+        read_configuration: Returns the configuration for the parsed arguments.
         argv: The command line; None for sys.argv.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         arguments = parser.parse_args(argv)
-        conf = configured(arguments)
+        conf = read_configuration(arguments)
         unauthenticated = conf.api.auth_strategy == "noauth2" and not arguments.anywhere
         layers = _for_this_machine(arguments.host) if unauthenticated else deploy.LAYERS
         with _listening(arguments.host, arguments.port, loopback_only=unauthenticated) as listening:
@@ -123,15 +123,15 @@ def files(arguments: argparse.Namespace) -> list[str]:
     return words + [f"--config-dir={path}" for path in arguments.config_dir or ()]
 
 
-def _configured(arguments: argparse.Namespace) -> cfg.ConfigOpts:
+def _configuration(arguments: argparse.Namespace) -> cfg.ConfigOpts:
     """Return the configuration named by the arguments or the environment, or the built-in one."""
     named = files(arguments)
     if arguments.demo and (arguments.database or named):
         raise StartError(f"{DEMO} cannot be combined with a database or a configuration.")
     if arguments.demo:
-        conf = _embedded(IN_MEMORY)
+        conf = _built_in_configuration(IN_MEMORY)
     elif not named and not os.environ.get(options.CONFIG_DIR_VARIABLE):
-        conf = _embedded(arguments.database)
+        conf = _built_in_configuration(arguments.database)
     elif arguments.database:
         raise StartError("--database cannot be combined with a configuration: set [placement_database]connection.")
     else:
@@ -140,7 +140,7 @@ def _configured(arguments: argparse.Namespace) -> cfg.ConfigOpts:
     return conf
 
 
-def _embedded(database: str | None) -> cfg.ConfigOpts:
+def _built_in_configuration(database: str | None) -> cfg.ConfigOpts:
     """Return the built-in configuration; only the environment can change it (OS_<GROUP>__<OPTION>)."""
     conf = cfg.ConfigOpts()
     options.register(conf)

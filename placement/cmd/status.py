@@ -75,12 +75,12 @@ def _run(argv: Sequence[str]) -> int:
         if schema.state(database.reading_engine) is schema.State.MISSING:
             raise errors.SchemaError(str(schema.finding(database.reading_engine)))
         rules = deploy.rules_of(extension.enabled(conf))
-        results = {name: _first(name, Subject(conf, database, rules)) for name in CHECKS}
+        results = {name: _first_finding(name, Subject(conf, database, rules)) for name in CHECKS}
     print(_as_json(results) if conf.command.json else _as_table(results))
     return max((finding.severity for finding in results.values() if finding), default=0)
 
 
-def _first(name: str, subject: Subject) -> Finding | None:
+def _first_finding(name: str, subject: Subject) -> Finding | None:
     counted = ("providers", subject.database.read(ResourceProvider.count)) if name == USED_ABOVE_CAPACITY else ()
     with Progress(name, *counted) as progress:
         subject.on_rows = progress.advance

@@ -96,7 +96,7 @@ def present(result: SearchResult, version: Version) -> PresentedCandidates:
     It shows only the first candidates if the summaries of all exceed the memory that the search left.
     """
     content, shortage = Content.of(version), result.shortage
-    slots = _summarized(result, content, result.remaining_memory)
+    slots = _summarized_slots(result, content, result.remaining_memory)
     if slots is None:
         shortage = shortage or "memory"
         result = _affordable(result, content)
@@ -105,7 +105,7 @@ def present(result: SearchResult, version: Version) -> PresentedCandidates:
             "[placement]max_search_memory.",
             len(result.candidates),
         )
-        slots = _summarized(result, content, None) or []
+        slots = _summarized_slots(result, content, None) or []
     document = {
         "allocation_requests": list(_allocation_requests(result, content)),
         "provider_summaries": dict(_summaries(result.snapshot, slots, content, result.query.resource_classes)),
@@ -168,7 +168,7 @@ def _providers(snapshot: Snapshot) -> Sequence[Provider]:
     return cast("Sequence[Provider]", snapshot.providers)
 
 
-def _summarized(result: SearchResult, content: Content, memory: int | None) -> list[int] | None:
+def _summarized_slots(result: SearchResult, content: Content, memory: int | None) -> list[int] | None:
     """Return the slots of the providers that have a summary, in order; None if the summaries exceed the memory.
 
     Args:

@@ -134,7 +134,7 @@ class Column:
         """Return the number of rows."""
         return len(self._arrays[0])
 
-    def _copied(self, arrays: Arrays, slots: Slots | None, has_steps: bool) -> Column:
+    def _copy(self, arrays: Arrays, slots: Slots | None, has_steps: bool) -> Column:
         column = Column.__new__(Column)
         column._arrays, column._slots, column._has_steps, column._totals = arrays, slots, has_steps, None
         return column
@@ -261,11 +261,11 @@ class Column:
             row = self._row(slot)
             if row is not None:
                 usage[row] = amount
-        return self._copied((self._arrays[0], usage, *self._arrays[2:]), self._slots, self._has_steps)
+        return self._copy((self._arrays[0], usage, *self._arrays[2:]), self._slots, self._has_steps)
 
     def with_inventories(self, inventories: Mapping[int, Amounts], size: int) -> Column:
         """Return the column with these inventories, by slot; ABSENT removes an inventory."""
-        column = self._copied(self._arrays, self._slots, self._has_steps)
+        column = self._copy(self._arrays, self._slots, self._has_steps)
         if column._slots is None:
             column._make_dense(size)
         else:

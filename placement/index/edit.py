@@ -105,7 +105,7 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
         edited.trait_ids = {**snapshot.trait_ids, **rows.trait_ids}
     traits, aggregates = snapshot.traits, snapshot.aggregates
     if size != snapshot.size:
-        traits, aggregates = _resized(traits, size), _resized(aggregates, size)
+        traits, aggregates = _resize(traits, size), _resize(aggregates, size)
     edited.traits = _sets(traits, before, after, lambda provider: provider.traits, size)
     edited.aggregates = _sets(aggregates, before, after, lambda provider: provider.aggregates, size)
     return edited
@@ -218,7 +218,7 @@ def _columns(
     return edited
 
 
-def _resized(sets: Mapping[str, SlotSet], size: int) -> Mapping[str, SlotSet]:
+def _resize(sets: Mapping[str, SlotSet], size: int) -> Mapping[str, SlotSet]:
     """Return the sets for a snapshot with more slots."""
     return {name: members.resized(size) for name, members in sets.items()}
 

@@ -98,12 +98,12 @@ class LiveIndex:
     def _refresh(self) -> None:
         current_at = time.monotonic()
         began, before = time.perf_counter(), self._indexed
-        self._indexed = self._refreshed()
+        self._indexed = self._refreshed_index()
         if self._indexed.position.instance is None and self._restore_identity():
-            self._indexed = self._refreshed()
+            self._indexed = self._refreshed_index()
         is_behind = False
         if self._indexed.position.has_expired_leases and self._leases.sweep():
-            self._indexed = self._refreshed()
+            self._indexed = self._refreshed_index()
             is_behind = self._leases.is_behind
         self.has_leases_left = is_behind
         self._current_at = current_at
@@ -123,7 +123,7 @@ class LiveIndex:
             return False
         return True
 
-    def _refreshed(self) -> Indexed:
+    def _refreshed_index(self) -> Indexed:
         indexed = self._indexed
         if indexed is None:
             self._verified = time.monotonic()

@@ -39,8 +39,8 @@ def all_rows(db: Connection) -> Rows:
     trait_names = _names(db, trait_pairs, _TRAIT_NAMES)
     return Rows(
         providers=_plain(db, _PROVIDERS.all),
-        inventories=_packed(db, _INVENTORIES),
-        usages=_packed(db, _USAGES),
+        inventories=_read_matrix(db, _INVENTORIES),
+        usages=_read_matrix(db, _USAGES),
         traits=inconsistent.with_names(trait_pairs, trait_names, "trait"),
         aggregates=inconsistent.with_names(aggregate_pairs, _names(db, aggregate_pairs, _AGGREGATE_NAMES), "aggregate"),
         trait_ids={name: id_ for id_, name in trait_names.items() if name is not None},
@@ -139,7 +139,7 @@ def _batches(ids: Iterable[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _packed(db: Connection, query: _Query) -> Matrix:
+def _read_matrix(db: Connection, query: _Query) -> Matrix:
     """Return all rows of a query that selects only numbers.
 
     PyMySQL is written in Python, and spends most of its time reading rows.  So MySQL sends the rows of many providers
@@ -164,7 +164,7 @@ def _packed(db: Connection, query: _Query) -> Matrix:
 
 
 def _pairs(db: Connection, query: _Query) -> list[tuple[int, int]]:
-    return [(provider_id, named_id) for provider_id, named_id in _packed(db, query).astype(np.int64).tolist()]
+    return [(provider_id, named_id) for provider_id, named_id in _read_matrix(db, query).astype(np.int64).tolist()]
 
 
 def _names(db: Connection, pairs: Iterable[tuple[Any, ...]], names: _Query) -> dict[int, str | None]:

@@ -67,7 +67,7 @@ class Passwords:
         """
         contents = self._current()
         digest, expiry = contents.verified.get(name, (b"", 0.0))
-        hashed = self._hashed(password)
+        hashed = self._hash(password)
         if not hmac.compare_digest(digest, hashed) or expiry < time.monotonic():
             return False
         contents.verified[name] = hashed, time.monotonic() + REMEMBER_SECONDS
@@ -87,7 +87,7 @@ class Passwords:
             bcrypt.checkpw(password, _decoy(contents.cost))
             return False
         if bcrypt.checkpw(password, digest):
-            contents.verified[name] = self._hashed(password), time.monotonic() + REMEMBER_SECONDS
+            contents.verified[name] = self._hash(password), time.monotonic() + REMEMBER_SECONDS
             return True
         # Each cost takes twice the time of the next lower one, so these checks add up to one of the highest cost.
         for cost in range(_cost(digest), contents.cost):
@@ -101,7 +101,7 @@ class Passwords:
                 contents = self._contents = _read(file)
         return contents
 
-    def _hashed(self, password: bytes) -> bytes:
+    def _hash(self, password: bytes) -> bytes:
         return hashlib.blake2b(password, key=self._key).digest()
 
 

@@ -53,7 +53,7 @@ class Validator:
         self.schema = schema
         self.formats = formats
         self._validator = jsonschema_rs.Draft7Validator(
-            _bounded(schema),
+            _bound_numbers(schema),
             formats=dict(formats),
             validate_formats=True,
             # An engine without backtracking, which takes linear time for every text.
@@ -86,10 +86,10 @@ class Validator:
         return value if self._conversion is None else self._conversion(value)
 
 
-def _bounded(schema: JSONSchema) -> JSONSchema:
+def _bound_numbers(schema: JSONSchema) -> JSONSchema:
     """Return the schema with every number limited to the range of a double."""
     bounds = _DOUBLE if schema.get("type") == "number" else {}
-    return bounds | {key: _bounded(inner) if isinstance(inner, dict) else inner for key, inner in schema.items()}
+    return bounds | {key: _bound_numbers(inner) if isinstance(inner, dict) else inner for key, inner in schema.items()}
 
 
 # --- integers --------------------------------------------------------------------------------------------------------

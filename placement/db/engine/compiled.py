@@ -104,7 +104,7 @@ class CompiledInsert:
         if len(inserts) > 1 and are_few and _combines_inserts(dialect):
             texts, values = zip(*[insert._form(dialect)(rows) for insert, rows in inserts], strict=True)
             parameters = {name: value for named in values for name, value in named.items()}
-            connection.exec_driver_sql(_combined(dialect, texts), parameters)
+            connection.exec_driver_sql(_combine(dialect, texts), parameters)
         else:
             for insert, rows in inserts:
                 insert.execute(connection, rows)
@@ -171,7 +171,7 @@ def _combines_inserts(dialect: Dialect) -> bool:
     return dialect.name == "postgresql" or getattr(dialect, "is_mariadb", False)
 
 
-def _combined(dialect: Dialect, inserts: Sequence[str]) -> str:
+def _combine(dialect: Dialect, inserts: Sequence[str]) -> str:
     if dialect.name == "postgresql":
         *preceding, last = inserts
         return "WITH " + ", ".join(f"insert_{number} AS ({text})" for number, text in enumerate(preceding)) + f" {last}"

@@ -80,7 +80,7 @@ def sync(engine: Engine, revision: str = "head", additions: Sequence[Addition] =
         UnknownRevision: This release does not know the revision of the database.
         SchemaError: The tables belong to another application, or a revision refuses rows of the database.
     """
-    with _exclusively(engine) as connection:
+    with _exclusive_connection(engine) as connection:
         _refuse_unversioned(connection)
         current = _version(connection)
         if _state(current) is State.UNKNOWN:
@@ -121,7 +121,7 @@ def release(
     """
     from placement.db.schema import revisions
 
-    with _exclusively(engine) as connection:
+    with _exclusive_connection(engine) as connection:
         current = _version(connection)
         if _state(current) in (State.MISSING, State.UNKNOWN):
             raise errors.SchemaError(_FINDINGS[_state(current)] % {"version": current})
@@ -156,7 +156,7 @@ def stamp(engine: Engine, revision: str) -> None:
     from placement.db.schema import revisions
 
     revisions.check(revision)  # before the old one is deleted, which MySQL does not roll back
-    with _exclusively(engine) as connection:
+    with _exclusive_connection(engine) as connection:
         revisions.stamp(connection, revision)
 
 
@@ -280,7 +280,7 @@ def rows(connection: Connection, table: sa.Table, *conditions: sa.ColumnElement[
 
 
 @contextlib.contextmanager
-def _exclusively(engine: Engine) -> Iterator[Connection]:
+def _exclusive_connection(engine: Engine) -> Iterator[Connection]:
     """Provide a connection for changes of the schema, locked against other processes; commit after the block."""
     backend = engine.dialect.name
     with engine.connect() as connection:

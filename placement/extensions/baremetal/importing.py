@@ -107,7 +107,7 @@ def compare(db: Reading, nodes: Iterable[Document], ironic_allocations: Iterable
     active = {record["uuid"]: record for record in map(_canonical, ironic_allocations) if record["state"] == ACTIVE}
     names = {node["name"] for node in documents.values() if node.get("name")}
     return Comparison(
-        nodes=[_compared(local, uuid, node, active) for uuid, node in documents.items()],
+        nodes=[_compare(local, uuid, node, active) for uuid, node in documents.items()],
         renamed=[uuid for name, uuid in local.names.items() if name in names and local.is_renamed(uuid)],
         only_here=len(set(local.names_of) - set(documents)),
     )
@@ -143,7 +143,7 @@ class _LocalState:
         return uuid in self.documents and self.documents[uuid].get("name") != self.names_of[uuid]
 
 
-def _compared(local: _LocalState, uuid: str, document: Document, active: Mapping[str, Document]) -> NodeImport:
+def _compare(local: _LocalState, uuid: str, document: Document, active: Mapping[str, Document]) -> NodeImport:
     present = local.nodes.get(uuid)
     instance, holder = document.get("instance_uuid"), local.holders.get(uuid)
     finding = _holder_finding(local, uuid, instance)
@@ -206,11 +206,11 @@ def _differences(present: Node | None, document: Document, traits: Iterable[str]
     for name in _COLUMNS:
         old, new = getattr(present, name), _column(document, name)
         if old != new:
-            yield f"{name}: {_shown(old)} -> {_shown(new)}"
+            yield f"{name}: {_text(old)} -> {_text(new)}"
     for name in _DETAILS:
         old, new = present.details.get(name) or None, document.get(name) or None
         if old != new:
-            yield f"{name}: {_shown(old)} -> {_shown(new)}" if not isinstance(old or new, Mapping) else name
+            yield f"{name}: {_text(old)} -> {_text(new)}" if not isinstance(old or new, Mapping) else name
     old_traits, new_traits = set(traits), _traits(document, traits)
     if old_traits != new_traits:
         signs = [f"+{name}" for name in sorted(new_traits - old_traits)]
@@ -218,7 +218,7 @@ def _differences(present: Node | None, document: Document, traits: Iterable[str]
         yield f"traits: {' '.join(signs)}"
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 

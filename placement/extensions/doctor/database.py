@@ -108,7 +108,7 @@ def foreign_keys(subject: Subject) -> Iterator[Finding]:
             "Add them by ALTER TABLE, as docs/database.rst describes.",
         )
     if dialect(subject) == "sqlite":
-        yield from _unchecked(subject)
+        yield from _unchecked_keys(subject)
 
 
 def _missing_keys(connection: Connection, required: Sequence[sa.Table]) -> list[tuple[sa.Table, str]]:
@@ -137,7 +137,7 @@ def _declared_key(constraint: sa.ForeignKeyConstraint) -> _Key:
     return tuple(constraint.column_keys), constraint.referred_table.name, columns, constraint.ondelete == "CASCADE"
 
 
-def _unchecked(subject: Subject) -> Iterator[Finding]:
+def _unchecked_keys(subject: Subject) -> Iterator[Finding]:
     database = subject.database
     with database.direct():
         engines = {"reads": database.reading_engine, "writes": database.engine}

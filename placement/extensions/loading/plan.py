@@ -103,11 +103,11 @@ class _Comparison:
         classes = {record.name for record in ResourceClass.all(db)}
         traits = {record.name for record in Trait.all(db)}
         self.new_names = (
-            self._new("resource class", [(entry.line, entry.inventories or {}) for entry in entries], classes),
-            self._new("trait", [(entry.line, entry.traits or ()) for entry in entries], traits),
+            self._new_names("resource class", [(entry.line, entry.inventories or {}) for entry in entries], classes),
+            self._new_names("trait", [(entry.line, entry.traits or ()) for entry in entries], traits),
         )
 
-    def _new(
+    def _new_names(
         self, kind: str, by_line: Iterable[tuple[int, Iterable[str]]], existing: Collection[str]
     ) -> tuple[str, ...]:
         """Return the unknown names that can be created, and report the others."""

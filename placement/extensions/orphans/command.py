@@ -137,7 +137,7 @@ def _from_files(arguments: argparse.Namespace) -> Expected:
     """Return the consumers named in files, and the types to compare."""
     expected = Expected()
     for file in arguments.not_in:
-        with _opened(file) as lines:
+        with _open(file) as lines:
             expected.named |= read_uuids(lines, file, may_be_empty=arguments.allow_empty)
     if arguments.type:
         expected.types = frozenset(arguments.type)
@@ -153,7 +153,7 @@ def _from_files(arguments: argparse.Namespace) -> Expected:
 
 
 @contextlib.contextmanager
-def _opened(file: str) -> Iterator[Iterable[str]]:
+def _open(file: str) -> Iterator[Iterable[str]]:
     try:
         if file == "-":
             yield sys.stdin

@@ -64,7 +64,7 @@ def demand(flavor: Mapping[str, Any], *, boots_from_volume: bool) -> FlavorDeman
         MEMORY_MB: int(flavor["ram"]),
         DISK_GB: root + int(flavor["ephemeral"]) + -(-int(flavor["swap"] or 0) // _MB_PER_GB),
     }
-    stated = _stated(specs)
+    stated = _stated_amounts(specs)
     if VCPU in stated or PCPU in stated:
         exact[PROCESSORS] = stated.pop(VCPU, 0) + stated.pop(PCPU, 0)
     exact |= {name: stated.pop(name) for name in (MEMORY_MB, DISK_GB) if name in stated}
@@ -81,7 +81,7 @@ def _processors(flavor: Mapping[str, Any], specs: Mapping[str, str]) -> int:
     return int(flavor["vcpus"]) + isolated
 
 
-def _stated(specs: Mapping[str, str]) -> dict[str, int]:
+def _stated_amounts(specs: Mapping[str, str]) -> dict[str, int]:
     """Return the amounts of ``resources:CLASS``, which replace the flavor's own amounts."""
     matches = ((_UNNUMBERED.fullmatch(key), value) for key, value in specs.items())
     return {match[1]: int(value) for match, value in matches if match and value.strip().isdecimal()}

@@ -273,13 +273,13 @@ def _print_outcome(release: Release) -> None:
         print(f"Dry run: nothing was released.  --yes releases {len(release.chosen):,} consumers.")
         return
     print(f"{len(release.released):,} of {len(release.chosen):,} consumers were released.")
-    for uuid in _kept(release):
+    for uuid in _not_released(release):
         print(f"kept {uuid}: it has changed or been released since it was read")
     if not_reached := _not_reached(release):
         print(f"{len(not_reached):,} consumers were not reached: the command ended early.")
 
 
-def _kept(release: Release) -> list[str]:
+def _not_released(release: Release) -> list[str]:
     unreleased = release.tried.difference(release.released)
     return [consumer.holder.uuid for consumer in release.chosen if consumer.holder.uuid in unreleased]
 
@@ -301,6 +301,6 @@ def _release_document(release: Release, freed: FreedAmounts) -> dict[str, Any]:
         "amounts": dict(freed.amounts),
         "consumers_by_provider": dict(freed.providers),
         "released": release.released,
-        "kept": _kept(release),
+        "kept": _not_released(release),
         "not_reached": [] if release.dry_run else _not_reached(release),
     }

@@ -37,7 +37,7 @@ def table(
     cells = [[plain("" if cell is None else cell) for cell in row] for row in rows]
     columns = list(zip(header, *cells, strict=True))
     whole = [all(map(_is_whole, column)) for column in zip(*rows, strict=True)]
-    widths = _fitted([max(map(width, column)) for column in columns], whole, style.width)
+    widths = _fit([max(map(width, column)) for column in columns], whole, style.width)
     if widths is None:
         yield from _records(header, cells, style)
         return
@@ -80,7 +80,7 @@ def _is_whole(cell: object) -> bool:
     return isinstance(cell, int | float) or {*text} <= {*BLOCKS, UNKNOWN} or _UUID.fullmatch(text) is not None
 
 
-def _fitted(widths: Sequence[int], whole: Sequence[bool], available: int | None) -> list[int] | None:
+def _fit(widths: Sequence[int], whole: Sequence[bool], available: int | None) -> list[int] | None:
     """Return the widths, with the widest columns reduced until the line fits; None if that is impossible.
 
     Args:

@@ -82,7 +82,7 @@ class EventReader:
         Raises:
             PositionLost: As for ``page``.
         """
-        page = self._shared(after, time.monotonic() + INTERVAL) if self.watch.is_full else None
+        page = self._shared_page(after, time.monotonic() + INTERVAL) if self.watch.is_full else None
         return page or self.page(after)
 
     def next(self, page: EventPage, until: float) -> EventPage:
@@ -94,9 +94,9 @@ class EventReader:
         Raises:
             PositionLost: As for ``page``.
         """
-        return self._shared(page.mark, until) or page._replace(events=[])
+        return self._shared_page(page.mark, until) or page._replace(events=[])
 
-    def _shared(self, after: str | None, until: float) -> EventPage | None:
+    def _shared_page(self, after: str | None, until: float) -> EventPage | None:
         return self.watch.page((self.event_filter, self.limit, after), lambda: self.page(after), until)
 
     @property

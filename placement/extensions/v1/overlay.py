@@ -75,11 +75,11 @@ class UsageOverlay:
         """Return the snapshot at the current usage, minus the amounts that a consumer releases."""
         if self._unmerged:
             keys = [(slot, name) for slot in self._unmerged for name in self._taken[slot]]
-            self._current = with_usage_by_slot(self._current, self._used(keys, {}))
+            self._current = with_usage_by_slot(self._current, self._usage(keys, {}))
             self._unmerged.clear()
-        return with_usage_by_slot(self._current, self._used(released, released)) if released else self._current
+        return with_usage_by_slot(self._current, self._usage(released, released)) if released else self._current
 
-    def _used(self, keys: Iterable[tuple[int, str]], released: ReleasedAmounts) -> dict[int, dict[int, int]]:
+    def _usage(self, keys: Iterable[tuple[int, str]], released: ReleasedAmounts) -> dict[int, dict[int, int]]:
         """Return the usage of inventories, minus the amounts that a consumer releases, by class id and slot."""
         used: dict[int, dict[int, int]] = defaultdict(dict)
         for slot, name in keys:

@@ -33,14 +33,14 @@ NodeAndTraits = tuple[Node, list[str]]
 def list_nodes(req: Request) -> Reply:
     """List the nodes that match every filter, page by page."""
     arguments = Arguments(req.pairs(), node_list.LIST)
-    return _listed(req, "/v1/nodes", arguments, node_list.listed_fields(arguments, req.version))
+    return _list_nodes(req, "/v1/nodes", arguments, node_list.listed_fields(arguments, req.version))
 
 
 @endpoint(policy="baremetal:node:list")
 def list_details(req: Request) -> Reply:
     """List the nodes that match every filter with all their fields, page by page."""
     arguments = Arguments(req.pairs(), node_list.LIST_DETAIL)
-    return _listed(req, "/v1/nodes/detail", arguments, visible(req.version))
+    return _list_nodes(req, "/v1/nodes/detail", arguments, visible(req.version))
 
 
 @endpoint(policy="baremetal:node:create", body=schema.CREATE)
@@ -80,7 +80,7 @@ def update(req: Request, node: str) -> Reply:
     Arguments(req.pairs())
     changes_of = schema.changes(req.document, req.version)
 
-    def permitted(present: Node) -> dict[str, Any]:
+    def permitted_values(present: Node) -> dict[str, Any]:
         access.check_node(req, "baremetal:node:update", present, node)
         values = changes_of(present)
         if not values.keys().isdisjoint(("owner", "lessee")):
@@ -91,7 +91,7 @@ def update(req: Request, node: str) -> Reply:
 
     def work(db: Transaction) -> NodeAndTraits:
         present = access.find_node(req, db, node, "baremetal:node:update")
-        return _with_traits(db, node_update.change(db, present, permitted, _caller(req)))
+        return _with_traits(db, node_update.change(db, present, permitted_values, _caller(req)))
 
     return ok(_present(req, *req.write(work)))
 
@@ -111,7 +111,7 @@ def delete(req: Request, node: str) -> Reply:
     return no_content()
 
 
-def _listed(req: Request, path: str, arguments: Arguments, names: Sequence[str]) -> Reply:
+def _list_nodes(req: Request, path: str, arguments: Arguments, names: Sequence[str]) -> Reply:
     paging = node_list.paging(arguments, req.version)
     node_filter = node_list.node_filter(arguments, access.project_of_nodes(req))
     columns, present = node_list.columns_of(names), NodePresentation(req, names)

@@ -79,7 +79,7 @@ class Choice:
 
     def candidate(self, db: Reading) -> CandidateNode | None:
         """Return a node that fits: the node with the name of the request, or a random one; None if no node fits."""
-        uuid = self._chosen(db) if len(self._free) else None
+        uuid = self._choose(db) if len(self._free) else None
         return None if uuid is None else self._candidate(uuid)
 
     def sampled_candidate(self, db: Reading) -> CandidateNode | None:
@@ -116,13 +116,13 @@ class Choice:
 
     # --- by rows ---
 
-    def _chosen(self, db: Reading) -> str | None:
-        preferred = self._preferred(db)
+    def _choose(self, db: Reading) -> str | None:
+        preferred = self._node_by_name(db)
         if preferred is not None:
             return preferred
         return next((_random().choice(fitting) for fitting in self._fitting(db) if fitting), None)
 
-    def _preferred(self, db: Reading) -> str | None:
+    def _node_by_name(self, db: Reading) -> str | None:
         """Return the uuid of the node with the name of the request, if it is free and fits."""
         if self._requested.name is None:
             return None

@@ -61,7 +61,7 @@ def show(req: Request) -> Reply:
     at = past.requested_time(req)
     snapshot = named_snapshot(req) if at is None else past.state_of(req, at).snapshot
     totals = cloud.by_pressure(cloud.totals(snapshot))
-    chosen = _chosen(req, [level.resource_class for level in totals])
+    chosen = _chosen_class(req, [level.resource_class for level in totals])
     levels = cloud.host_levels(snapshot, chosen)
     return pages.show(
         req,
@@ -93,7 +93,7 @@ def list_hosts(req: Request) -> Reply:
     at = past.requested_time(req)
     snapshot = named_snapshot(req) if at is None else past.state_of(req, at).snapshot
     grouping = req.parameters.get("group", "")
-    levels = cloud.host_levels(snapshot, _chosen(req, cloud.class_names(snapshot)), grouping)
+    levels = cloud.host_levels(snapshot, _chosen_class(req, cloud.class_names(snapshot)), grouping)
     return ok({
         "resource_class": levels.resource_class,
         "uuids": [host.uuid for host in levels.hosts],
@@ -115,7 +115,7 @@ def show_findings(req: Request) -> Reply:
     return pages.show(req, "findings.html", count=len(errors))
 
 
-def _chosen(req: Request, classes: list[str]) -> str:
+def _chosen_class(req: Request, classes: list[str]) -> str:
     """Return the class in the query, or else the default class if it exists, or else the first class."""
     name: str | None = req.parameters.get("class")
     return name or (_DEFAULT_CLASS if _DEFAULT_CLASS in classes or not classes else classes[0])

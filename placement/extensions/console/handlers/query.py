@@ -99,13 +99,13 @@ def _page(req: Request, tried: DryRunResult | None = None, choice: ChoiceForm | 
         query = request_query.from_parameters(req.parameters, snapshot, nodes, req.conf)
         existence.check(query, snapshot, req.database)
     except errors.BadRequest as failure:
-        explained = None if query is None else _explained(req, query, snapshot)
+        explained = None if query is None else _explanation_document(req, query, snapshot)
         sentence = failure.line
         return pages.show(req, "query.html", 400, sentence=sentence, result=None, explained=explained, **variables)
     limit, copies = min(query.limit or _CANDIDATES, _MAX_CANDIDATES), int(req.parameters.get("count", "1"))
     result = find(dataclasses.replace(query, limit=limit), snapshot, Settings.of(req.conf))
     req.log_search(len(result.candidates), result.obstacle)
-    counted = _counted(req, query, snapshot, copies) if result.candidates else None
+    counted = _capacity_document(req, query, snapshot, copies) if result.candidates else None
     access = dry_runs.access_of(req)
     return pages.show(
         req,
@@ -115,7 +115,7 @@ def _page(req: Request, tried: DryRunResult | None = None, choice: ChoiceForm | 
         cards=[*candidates.cards(snapshot, _in_order(req, query, result, limit))],
         counted=counted,
         copies=copies,
-        explained=None if result.candidates else _explained(req, query, snapshot),
+        explained=None if result.candidates else _explanation_document(req, query, snapshot),
         curl=commands.curl(access, _with_uuids(of_search(pairs), query)),
         openstack=commands.openstack(access, query),
         questions=commands.questions(access, pairs),
@@ -159,7 +159,7 @@ def _pairs(req: Request) -> Pairs:
     return without_blanks(pairs if text is None else parse_text(text))
 
 
-def _counted(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) -> dict[str, Any] | None:
+def _capacity_document(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) -> dict[str, Any] | None:
     """Return the capacity for jobs of ``copies`` copies as a document; None if the caller may not see counts."""
     if not req.may("placement:v1:capacity:show"):
         return None
@@ -167,7 +167,7 @@ def _counted(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) 
     return capacity.document(count(query, snapshot, Settings.of(req.conf), copies=copies), _PLACES)
 
 
-def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
+def _explanation_document(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
     """Explain why the query has no candidates, with relaxations; None if the caller may not see explanations."""
     if not req.may("placement:v1:explain"):
         return None

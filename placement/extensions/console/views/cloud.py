@@ -54,11 +54,11 @@ class HostLevels:
 
     def fullest(self, count: int) -> list[tuple[ProviderName, ClassLevel, bool]]:
         """Return the hosts with the highest used share, highest first, each with whether it is disabled."""
-        return self._at(heapq.nlargest(count, range(len(self.hosts)), key=self._used_share))
+        return self._levels_at(heapq.nlargest(count, range(len(self.hosts)), key=self._used_share))
 
     def emptiest(self, count: int) -> list[tuple[ProviderName, ClassLevel, bool]]:
         """Return the hosts with the lowest used share, lowest first; disabled hosts follow the others."""
-        return self._at(
+        return self._levels_at(
             heapq.nsmallest(count, range(len(self.hosts)), key=lambda at: (self.is_disabled[at], self._used_share(at)))
         )
 
@@ -71,7 +71,7 @@ class HostLevels:
     def _used_share(self, position: int) -> float:
         return float(self.used[position] / max(self.capacity[position], 1))
 
-    def _at(self, positions: Iterable[int]) -> list[tuple[ProviderName, ClassLevel, bool]]:
+    def _levels_at(self, positions: Iterable[int]) -> list[tuple[ProviderName, ClassLevel, bool]]:
         return [(self.hosts[at], self._level(at), self.is_disabled[at]) for at in positions]
 
     def _level(self, position: int) -> ClassLevel:

@@ -99,7 +99,9 @@ def _summary(
         pairs = zip(events, entries, strict=True)
         main = next((entry for event, entry in pairs if not _belongs_to_claim(event)), first)
         sentence, folds_events = (main.kind, main.link or main.name, *_predicate(main)), len(first.lines) < 2
-    return RequestSummary(_key(events[0]), first.at, first.ago, _spaced(sentence), entries, folds_events, first.request)
+    return RequestSummary(
+        _key(events[0]), first.at, first.ago, _sentence(sentence), entries, folds_events, first.request
+    )
 
 
 def _key(event: Event) -> str:
@@ -107,7 +109,7 @@ def _key(event: Event) -> str:
     return (event.request or {}).get("request_id") or f"event-{event.number}"
 
 
-def _spaced(parts: Iterable[Part]) -> tuple[Part, ...]:
+def _sentence(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Return a sentence with spaces and an initial capital; the name of a provider is not capitalized."""
     first, *following = parts
     if isinstance(first, ObjectLink):
@@ -202,7 +204,7 @@ class _Claims:
             for pair in amounts.values()
         ]
         claimed, released = self._amounts(1), self._amounts(0)
-        trees = [*_enumerated([*self._trees(formatter, snapshot)])]
+        trees = [*_enumerate_links([*self._trees(formatter, snapshot)])]
         consumers = self._consumers()
         if all(before is None for before, _ in pairs):
             return (*consumers, "claimed", claimed, "on", *trees)
@@ -241,7 +243,7 @@ class _Claims:
         return (ObjectLink("consumers", uuid, f"{self.types.get(uuid, _UNTYPED).lower()} {uuid[:_SHORT_UUID]}"),)
 
 
-def _enumerated(links: Sequence[ObjectLink]) -> Iterator[Part]:
+def _enumerate_links(links: Sequence[ObjectLink]) -> Iterator[Part]:
     """Yield the first links with "and" or commas between them, and the number of others."""
     for number, link in enumerate(links[:_MAX_TREES], 1):
         if number > 1:

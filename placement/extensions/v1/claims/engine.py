@@ -186,7 +186,7 @@ class Claiming:
     def _read_holdings(self) -> None:
         """Read the holdings of moved, dry-run and named consumers, and finish the requests that they decide."""
         consumers = [request.consumer for request in self._open.values() if not request.keep or request.dry_run]
-        self._own = self._held(consumers) if consumers else {}
+        self._own = self._holdings(consumers) if consumers else {}
         for consumer in consumers:
             if consumer in self._open:
                 self._finish_if_decided(self._open[consumer], self._own.get(consumer))
@@ -264,7 +264,7 @@ class Claiming:
 
     def _finish_held(self, consumers: Collection[str]) -> bool:
         """Finish the requests that the consumers' holdings decide; return whether any was finished."""
-        holdings = self._held(consumers)
+        holdings = self._holdings(consumers)
         before = len(self._open)
         for consumer in list(consumers):
             if consumer in self._open:
@@ -285,7 +285,7 @@ class Claiming:
             conflict = errors.ConsumerGenerationConflict(expected=expected, given=request.generation)
             self._refuse([request.consumer], conflict)
 
-    def _held(self, consumers: Collection[str]) -> Mapping[str, Holding]:
+    def _holdings(self, consumers: Collection[str]) -> Mapping[str, Holding]:
         return self._database.read(lambda db: held_claims(db, consumers))
 
     # --- results ---

@@ -113,10 +113,10 @@ class _Program:
         return np.zeros(1, np.bool_)
 
     def _all_fit(self, times: Sequence[Integers]) -> Bools:
-        enough: Bools = np.all([self._supplied(members, times) for members in self._tied], axis=0)
+        enough: Bools = np.all([self._supplied_trees(members, times) for members in self._tied], axis=0)
         return enough
 
-    def _supplied(self, members: Sequence[_Member], times: Sequence[Integers]) -> Bools:
+    def _supplied_trees(self, members: Sequence[_Member], times: Sequence[Integers]) -> Bools:
         """Return the trees whose providers can supply the items for ``times`` placements of each alternative."""
         placed = {numbers: np.sum([times[number] for number in numbers], axis=0) for _, numbers in members}
         # The item with the largest number comes last, since the last item adds nothing to the size of the table.

@@ -76,13 +76,15 @@ class AmountSearch:
         inventories = self.inventories(condition)
         if inventories is None or reachable is None:
             return None
-        return self._of(inventories, reachable if tree_roots is None else reachable & self._usable(tree_roots))
+        return self._inventories_of(
+            inventories, reachable if tree_roots is None else reachable & self._usable(tree_roots)
+        )
 
     def _usable(self, roots: SlotSet) -> SlotSet:
         """Return the providers of the trees, and all sharing providers."""
         return self._snapshot.forest.trees_of(roots) | self._snapshot.with_trait(SHARES)
 
-    def _of(self, inventories: ClassInventories, providers: SlotSet) -> ClassInventories:
+    def _inventories_of(self, inventories: ClassInventories, providers: SlotSet) -> ClassInventories:
         """Return the inventories of these providers."""
         return inventories.of(providers.mask(self._snapshot.size)[inventories.slots])
 
@@ -92,7 +94,7 @@ class AmountSearch:
         if inventories is not None and variation.outcome.narrowed is not None and inventories.uniform:
             # A tree without room for the smallest amount has no room for a larger one.
             tree_roots = variation.outcome.narrowed.roots.compact()
-            inventories = self._of(inventories, self._usable(tree_roots))
+            inventories = self._inventories_of(inventories, self._usable(tree_roots))
         return (
             variation
             if inventories is None
@@ -122,10 +124,10 @@ class AmountSearch:
             if number == MAX_UNITS:
                 self._searches.complete = False
                 break
-            best = self._within(units, changes, condition, tree_roots, best)
+            best = self._largest_within(units, changes, condition, tree_roots, best)
         return best
 
-    def _within(
+    def _largest_within(
         self,
         units: AllowedAmounts,
         changes: Changes,

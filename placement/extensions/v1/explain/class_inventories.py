@@ -103,7 +103,7 @@ class ClassInventories:
         return self._whole_steps(self._bound)
 
     @cached_property
-    def _least(self) -> _Units:
+    def _least_units(self) -> _Units:
         return np.maximum(self.min_unit, 1)
 
     @cached_property
@@ -113,7 +113,7 @@ class ClassInventories:
     def _whole_steps(self, bound: _Floats) -> _Floats:
         """Return the largest amount up to each bound that the units allow, or 0; bounds are whole numbers."""
         amounts = np.floor(bound / self.step_size) * self.step_size if self._has_steps else bound
-        return np.where(amounts >= self._least, amounts, 0.0)
+        return np.where(amounts >= self._least_units, amounts, 0.0)
 
     def allowed_amounts(self, amount: int) -> Iterator[AllowedAmounts]:
         """Yield the allowed amounts up to ``amount`` for each combination of units, the largest amount first."""
@@ -121,15 +121,15 @@ class ClassInventories:
         remaining = rooms > 0
         while remaining.any():
             first = int(np.where(remaining, rooms, 0).argmax())
-            step, least = int(self.step_size[first]), int(self._least[first])
-            same = remaining & (self.step_size == step) & (self._least == least)
+            step, least = int(self.step_size[first]), int(self._least_units[first])
+            same = remaining & (self.step_size == step) & (self._least_units == least)
             yield AllowedAmounts(step, -(-least // step) * step, int(rooms[first]), rooms[same])
             remaining &= ~same
 
     @property
     def uniform(self) -> bool:
         """Whether all inventories have the same units."""
-        return bool(np.ptp(self.step_size) == 0 and np.ptp(self._least) == 0)
+        return bool(np.ptp(self.step_size) == 0 and np.ptp(self._least_units) == 0)
 
     def may_add_up(self, amount: int, snapshot: Snapshot, tree_roots: SlotSet | None) -> bool:
         """Whether several providers of a tree may supply an amount together.

@@ -54,7 +54,7 @@ class _ConditionSets:
                 break
             loosest = [*self._loosest(together)]
             if any(variation.outcome.candidates for variation in loosest):
-                variations = (*self._lowered(together), *loosest)
+                variations = (*self._lowering_changes(together), *loosest)
                 successful.append(next(variation for variation in variations if variation.outcome.candidates))
             else:
                 still_failed += loosest
@@ -66,9 +66,9 @@ class _ConditionSets:
         if dropped is not None and all(map(self._amount_search.dropping_is_loosest, together)):
             yield dropped
         else:
-            yield from self._lowered(together)
+            yield from self._lowering_changes(together)
 
-    def _lowered(self, together: frozenset[Condition]) -> Iterator[Variation]:
+    def _lowering_changes(self, together: frozenset[Condition]) -> Iterator[Variation]:
         """Yield the changes of conditions that lower amounts as far as possible.
 
         Changes that drop fewer classes come first.  Of changes that drop the same number, changes that keep the

@@ -144,7 +144,7 @@ class _Lacks:
         amount = by_suffix.pop(condition.suffix or "", 0)
         if not amount:
             return None, 0
-        for slot in self._used(condition):
+        for slot in self._used_slots(condition):
             other_amounts = (
                 amount_of_group
                 for suffix, amount_of_group in by_suffix.items()
@@ -154,7 +154,7 @@ class _Lacks:
                 return slot, amount
         return None, 0
 
-    def _used(self, condition: Condition) -> tuple[int, ...]:
+    def _used_slots(self, condition: Condition) -> tuple[int, ...]:
         return self._candidate.mappings.get(condition.suffix or "", ())
 
     def _of_rule(self, condition: Condition, part: str) -> tuple[int | None, str]:
@@ -172,24 +172,24 @@ class _Lacks:
                 None,
                 "no provider that serves one of these groups is at or above the providers that serve the others",
             )
-        used, provider = self._used(condition), self._snapshot.provider
+        used, provider = self._used_slots(condition), self._snapshot.provider
         if not used:  # the group was removed with its last condition
             return None, self._of_removed_group(condition, part)
         if condition.kind == "in_tree":
-            return _only(used), f"{self._names(used)} {'is' if len(used) == 1 else 'are'} in another tree"
+            return _only_slot(used), f"{self._names(used)} {'is' if len(used) == 1 else 'are'} in another tree"
         if condition.kind == "trait":
             holders = [slot for slot in used if condition.names & provider(slot).traits]
             if condition.forbidden and holders:
-                return _only(holders), f"{self._names(holders)} {'has' if len(holders) == 1 else 'have'} {names}"
-            return _only(used), self._none_of(used, f"has {names}", f"does not have {names}")
+                return _only_slot(holders), f"{self._names(holders)} {'has' if len(holders) == 1 else 'have'} {names}"
+            return _only_slot(used), self._none_of(used, f"has {names}", f"does not have {names}")
         concerned = used if condition.suffix else dict.fromkeys((*used, self._root))
         members = [slot for slot in concerned if condition.names & provider(slot).aggregates]
         if condition.forbidden and members:
-            return _only(members), f"{self._names(members)} {'is' if len(members) == 1 else 'are'} in {names}"
+            return _only_slot(members), f"{self._names(members)} {'is' if len(members) == 1 else 'are'} in {names}"
         outsiders = [slot for slot in used if slot not in members]
         if not outsiders:
             return None, f"neither {self._names(used)} nor the root is in all of the aggregates by itself"
-        return _only(outsiders), self._none_of(outsiders, f"is in {names}", f"is not in {names}")
+        return _only_slot(outsiders), self._none_of(outsiders, f"is in {names}", f"is not in {names}")
 
     def _of_removed_group(self, condition: Condition, part: str) -> str:
         """Return the reason why no provider meets a condition of a removed group."""
@@ -211,6 +211,6 @@ class _Lacks:
         return f"none of {self._names(slots)} {positive}"
 
 
-def _only(slots: Sequence[int]) -> int | None:
+def _only_slot(slots: Sequence[int]) -> int | None:
     """Return the only slot; None if there are several."""
     return slots[0] if len(slots) == 1 else None

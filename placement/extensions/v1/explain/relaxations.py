@@ -46,7 +46,7 @@ class RelaxationSearch:
         ``searches.complete`` records whether all conditions were tried.
         """
         promising = self._variations.promising(Variation({}, self._query, self._variations.outcome))
-        changes = [change for condition in promising for change in self._of(condition)]
+        changes = [change for condition in promising for change in self._changes_of(condition)]
         # If the budget ran out, an untried change of a single condition may be enough.
         if not changes and self._searches.complete:
             changes = combined_changes(self._variations, self._amount_search)
@@ -56,7 +56,7 @@ class RelaxationSearch:
         positions = self._variations.positions
         return sorted(different.values(), key=lambda change: (change.size, positions(change.conditions)))
 
-    def _of(self, condition: Condition) -> Iterator[QueryChange]:
+    def _changes_of(self, condition: Condition) -> Iterator[QueryChange]:
         """Yield the changes of one condition that give candidates."""
         if condition.kind == "amount":
             yield from self._of_amount(condition)

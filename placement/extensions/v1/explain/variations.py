@@ -48,7 +48,7 @@ class QueryChange:
         count = min(len(self.outcome.candidates), self.query.limit or MAX_CANDIDATES)
         limited = count == self.query.limit or self.outcome.limited or not self.outcome.complete
         parameters = "&".join(dict.fromkeys(self.parameters))
-        return Relaxation(self.kind, _joined(self.texts), parameters, self.query, count, limited, self.size)
+        return Relaxation(self.kind, _join(self.texts), parameters, self.query, count, limited, self.size)
 
 
 class Variation(NamedTuple):
@@ -138,7 +138,7 @@ class Variations:
         return self.ordered(sorted(promising, key=lambda condition: condition.kind == "amount")[:_MAX_TRIED])
 
 
-def _joined(texts: Sequence[str]) -> str:
+def _join(texts: Sequence[str]) -> str:
     """Return change texts joined into one: "with A and B, without C"."""
     parts = []
     for preposition in ("with ", "without "):
@@ -200,7 +200,7 @@ def _may_matter(
         group_of(query, suffix).resources for suffix in concerned
     )
     if may_be_removed:
-        return combined or any(first[suffix] in narrowing for suffix in _tied(query, concerned))
+        return combined or any(first[suffix] in narrowing for suffix in _tied_suffixes(query, concerned))
     if condition.suffix == UNSUFFIXED and condition.kind in ("trait", "aggregate"):
         # These conditions also decide which sharing providers and which combinations are usable.
         return True
@@ -208,7 +208,7 @@ def _may_matter(
     return (rule, first[condition.suffix or ""]) in removed
 
 
-def _tied(query: SearchQuery, suffixes: frozenset[str]) -> frozenset[str]:
+def _tied_suffixes(query: SearchQuery, suffixes: frozenset[str]) -> frozenset[str]:
     """Return the suffixes and all others that a same_subtree connects to them, directly or indirectly."""
     tied = suffixes.union(*(names for names in query.same_subtrees if names & suffixes))
-    return tied if tied == suffixes else _tied(query, tied)
+    return tied if tied == suffixes else _tied_suffixes(query, tied)

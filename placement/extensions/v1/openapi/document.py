@@ -53,13 +53,13 @@ def describe(api: Api, version: Version, *, label: str) -> JSONObject:
             paths.setdefault(path, {})[method.lower()] = operation
     return {
         "openapi": "3.1.0",
-        "info": {"title": api.name, "version": label, "description": _about(api, version)},
+        "info": {"title": api.name, "version": label, "description": _introduction(api, version)},
         "paths": paths,
         "components": {"securitySchemes": _SECURITY, **components.rendered()},
     }
 
 
-def _about(api: Api, version: Version) -> str:
+def _introduction(api: Api, version: Version) -> str:
     if not api.versioning.headers(version):
         return "This API has no versions: routes, parameters and fields may be added, but keep their meaning."
     return f"Version {version}.  Requests select it by a header; other versions have their own documents."

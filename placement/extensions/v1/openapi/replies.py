@@ -64,7 +64,7 @@ def succeeding(
     if endpoint.dry_run is not None:
         success = Success(200, DRY_RUN)
         of_dry_run = _response(api, version, success, _schema(api, version, success, "DryRun", components), ())
-        by_status[200] = _either(by_status[200], of_dry_run) if 200 in by_status else of_dry_run
+        by_status[200] = _either_response(by_status[200], of_dry_run) if 200 in by_status else of_dry_run
     return {str(status): response for status, response in sorted(by_status.items())}
 
 
@@ -142,15 +142,15 @@ def _extensible(api: Api, version: Version, schema: JSONSchema) -> JSONSchema:
     """
     if api.versioning.headers(version):
         return schema
-    return cast(JSONSchema, _opened(schema))
+    return cast(JSONSchema, _allow_additions(schema))
 
 
-def _opened(schema: Any) -> Any:
+def _allow_additions(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_opened(item) for item in schema]
+        return [_allow_additions(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    opened = {keyword: _opened(value) for keyword, value in schema.items()}
+    opened = {keyword: _allow_additions(value) for keyword, value in schema.items()}
     if "properties" in schema and schema.get("additionalProperties") is False:
         opened["additionalProperties"] = True
     return opened
@@ -174,7 +174,7 @@ def _response(
     return response
 
 
-def _either(of_write: dict[str, Any], of_dry_run: dict[str, Any]) -> dict[str, Any]:
+def _either_response(of_write: dict[str, Any], of_dry_run: dict[str, Any]) -> dict[str, Any]:
     """Return the response of a write that may be a dry run.
 
     Headers of the write that the dry run does not have are optional.

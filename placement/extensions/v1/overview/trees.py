@@ -127,7 +127,7 @@ def shared_by(snapshot: Snapshot, root: int) -> list[int]:
     members = snapshot.forest.tree(root)
     aggregates = frozenset().union(*(snapshot.provider(slot).aggregates for slot in members))
     sharing = snapshot.with_trait(SHARES) & _in_one_of(snapshot, aggregates)
-    return _listed(sharing - SlotSet.sparse(np.array(members, dtype=np.intp)))
+    return _slots(sharing - SlotSet.sparse(np.array(members, dtype=np.intp)))
 
 
 def shares_with(snapshot: Snapshot, root: int) -> list[int]:
@@ -135,10 +135,10 @@ def shares_with(snapshot: Snapshot, root: int) -> list[int]:
     sharing = [slot for slot in snapshot.forest.tree(root) if SHARES in snapshot.provider(slot).traits]
     aggregates = frozenset().union(*(snapshot.provider(slot).aggregates for slot in sharing))
     roots = snapshot.forest.roots_of(_in_one_of(snapshot, aggregates))
-    return _listed(roots - SlotSet.sparse(np.array([root], dtype=np.intp)))
+    return _slots(roots - SlotSet.sparse(np.array([root], dtype=np.intp)))
 
 
-def _listed(members: SlotSet) -> list[int]:
+def _slots(members: SlotSet) -> list[int]:
     slots: list[int] = members.slots().tolist()
     return slots
 

@@ -50,14 +50,14 @@ class Area(NamedTuple):
     @property
     def all(self) -> SlotSet | None:
         """The roots in ``within``; None for all trees."""
-        return None if self.within is None else _sorted(self.within)
+        return None if self.within is None else _sorted_set(self.within)
 
     def of(self, roots: SlotSet) -> SlotSet:
         """Return the roots that may currently be picked; ``roots`` must be a subset of ``all``."""
-        return roots - _sorted(self.avoid) if self.avoid else roots
+        return roots - _sorted_set(self.avoid) if self.avoid else roots
 
 
-def _sorted(slots: Collection[int]) -> SlotSet:
+def _sorted_set(slots: Collection[int]) -> SlotSet:
     return SlotSet.sparse(np.array(sorted(slots), np.intp))
 
 
@@ -132,7 +132,7 @@ class PlaceSearch:
         self.snapshot = self._overlay.snapshot(self._released)
         self._changes = self._overlay.changes
         narrowed = self._narrowed = narrow(self._query, self.snapshot, self.budget, Refusals(), tree_roots)
-        self.roots = self._area.of(narrowed.roots) - _sorted(self._refused) if narrowed.eligible else EMPTY
+        self.roots = self._area.of(narrowed.roots) - _sorted_set(self._refused) if narrowed.eligible else EMPTY
         self._problems = TreeProblems(narrowed, None, self.budget)
         demanded = zip(Requirements.of(self._query).demands, narrowed.eligible, strict=True)
         #: Demands that sharing providers can supply, each with these providers and the number of trees that do not need

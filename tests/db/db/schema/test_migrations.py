@@ -245,7 +245,11 @@ def test_a_failed_sync_rolls_back_every_revision_and_addition(engine):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_sync_that_waits_too_long_fails_with_the_reason(database_url, engine, monkeypatch):
     monkeypatch.setattr(schema, "SCHEMA_LOCK_TIMEOUT", 1)
-    with schema._exclusively(engine), opened(database_url) as other, pytest.raises(SchemaError, match="for 1 seconds"):
+    with (
+        schema._exclusive_connection(engine),
+        opened(database_url) as other,
+        pytest.raises(SchemaError, match="for 1 seconds"),
+    ):
         made.sync(other.engine)
     made.sync(engine)
 

@@ -770,7 +770,7 @@ def run(database, *statements):
         reason_without_tables,
         lambda subject: [*database_checks.revision(subject)],
         # In foreign_keys it follows another read.
-        lambda subject: [*database_checks._unchecked(subject)],
+        lambda subject: [*database_checks._unchecked_keys(subject)],
     ],
     ids=["lacking", "revision", "foreign_keys"],
 )
