@@ -36,11 +36,11 @@ def chosen_node_not_rechecked() -> None:
         return claimed(self, candidate)
 
     def claim(self: NodeRequest, db: Transaction, candidate: CandidateNode) -> None:
-        wanted = self._wanted
-        unit = {candidate.uuid: {inventory_class(wanted.resource_class): 1}}
-        _Unchecked(db, [Claim(wanted.uuid, unit, self._owner, generation=None)]).place()
-        placing._note_traits(LockedNode.of_claim(db, candidate.uuid), wanted)
-        replace(wanted, node_uuid=candidate.uuid, updated_at=utcnow()).insert(db)
+        request = self._request
+        unit = {candidate.uuid: {inventory_class(request.resource_class): 1}}
+        _Unchecked(db, [Claim(request.uuid, unit, self._owner, generation=None)]).place()
+        placing._note_traits(LockedNode.of_claim(db, candidate.uuid), request)
+        replace(request, node_uuid=candidate.uuid, updated_at=utcnow()).insert(db)
 
     NodeRequest._try_claim, NodeRequest._claim = claimed_late, claim
 
@@ -61,8 +61,8 @@ def no_retry_on_other_nodes() -> None:
         time.sleep(PAUSE)
         outcome = claimed(self, candidate)
         if outcome is None:
-            reason = placing._NO_NODES % {"resource_class": self._wanted.resource_class}
-            return self._record_failure("no_nodes", placing._FAILED % {"uuid": self._wanted.uuid, "reason": reason})
+            reason = placing._NO_NODES % {"resource_class": self._request.resource_class}
+            return self._record_failure("no_nodes", placing._FAILED % {"uuid": self._request.uuid, "reason": reason})
         return outcome
 
     NodeRequest._try_claim = claimed_or_failed
