@@ -30,7 +30,7 @@ from placement.middleware.authentication import Authentication
 from placement.middleware.lease_sweeps import LeaseSweeps
 from placement.middleware.libraries import cross_origin, proxy_headers
 from placement.middleware.mount import Dispatch, Mount
-from placement.middleware.profiler import profiled, traced
+from placement.middleware.profiler import add_profiling, add_tracing
 from placement.middleware.request_log import RequestLog
 from placement.policy import Policy
 from placement.tracing import with_spans
@@ -41,9 +41,9 @@ LOG = log.getLogger(__name__)
 
 Layers = tuple[Layer, ...]
 LAYERS: Layers = (
-    profiled,
+    add_profiling,
     with_spans,
-    traced,
+    add_tracing,
     proxy_headers,  # before Mount: the prefix of an API is appended to the prefix of the proxy
     RequestLog,
     Mount,  # inner layers render failures in the form of the API
@@ -150,7 +150,7 @@ def rules_of(extensions: Iterable[Extension]) -> list[RuleDefault]:
 
 def list_rules() -> list[RuleDefault]:
     """Return the policy rules of Placement and all installed extensions, for the oslopolicy tools."""
-    return rules_of(extension.installed().values())
+    return rules_of(extension.installed_extensions().values())
 
 
 def get_enforcer() -> Enforcer:

@@ -95,7 +95,7 @@ class Extension:
 
 
 @functools.cache
-def installed() -> Mapping[str, Extension]:
+def installed_extensions() -> Mapping[str, Extension]:
     """Return all installed extensions by name, sorted; raises cfg.Error if one cannot be loaded."""
     entries = sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
     return {entry.name: _load(entry) for entry in entries}
@@ -119,11 +119,11 @@ def enabled(conf: cfg.ConfigOpts) -> tuple[Extension, ...]:
     """
     names = conf.extensions.enabled
     if names is None:
-        names = [*installed()]
-    if missing := sorted(set(names) - installed().keys()):
-        present = ", ".join(installed()) or "none"
+        names = [*installed_extensions()]
+    if missing := sorted(set(names) - installed_extensions().keys()):
+        present = ", ".join(installed_extensions()) or "none"
         raise cfg.Error(f"[extensions]enabled: not installed: {', '.join(missing)}; installed: {present}.")
-    chosen = tuple(extension for name, extension in installed().items() if name in names)
+    chosen = tuple(extension for name, extension in installed_extensions().items() if name in names)
     for extension in chosen:
         if lacking := sorted(set(extension.requires) - set(names)):
             raise cfg.Error(f"[extensions]enabled: {extension.name} needs {', '.join(lacking)}.")
@@ -172,7 +172,7 @@ def forget_others(conf: cfg.ConfigOpts) -> tuple[Extension, ...] | None:
     if "extensions" not in conf:  # the tools of oslo.policy read our files with their own options
         return None
     active = enabled(conf)
-    disabled = [extension for extension in installed().values() if extension not in active]
+    disabled = [extension for extension in installed_extensions().values() if extension not in active]
     if disabled:
         conf.clear()
     for group, options in options_of(disabled):

@@ -100,9 +100,9 @@ def earlier_refresh_shared() -> None:
 @fault
 def usage_not_applied() -> None:
     """An index does not apply the usage of some providers."""
-    applied = refresh.applied
+    applied = refresh.apply_changes
 
     def applied_to_others(db: Any, snapshot: Any, changes: Mapping[int, str]) -> Any:
         return applied(db, snapshot, {id_: kind for id_, kind in changes.items() if kind != feed.USAGE or id_ % 3})
 
-    refresh.applied = applied_to_others
+    refresh.apply_changes = applied_to_others

@@ -10,7 +10,7 @@ from oslo_utils import fileutils
 from placement import conf as options
 from placement import package, policy
 from placement.checks.check import NotMadeError, Subject
-from placement.checks.finding import Finding, counted, error, warning
+from placement.checks.finding import Finding, count_phrase, error, warning
 from placement.conf import spelling
 
 
@@ -18,7 +18,7 @@ def unknown_options(subject: Subject) -> Iterator[Finding]:
     """Find options that the service does not define."""
     if unknown := options.unknown(subject.conf):
         sentence = (
-            counted(len(unknown), "option of the configuration is", "options of the configuration are")
+            count_phrase(len(unknown), "option of the configuration is", "options of the configuration are")
             + " unknown and have no effect."
         )
         yield warning(sentence, tuple(map(str, unknown)), "Correct the names, or remove the lines.")
@@ -84,4 +84,4 @@ def identity_service(subject: Subject) -> Iterator[Finding]:
 
 def _has_section(conf: cfg.ConfigOpts, name: str) -> bool:
     """Whether a file or the environment sets an option of a section, even if its options are not registered."""
-    return any(section == name for _, section, _ in spelling.written(conf))
+    return any(section == name for _, section, _ in spelling.written_options(conf))

@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--database", metavar="URL", help=f"the database (default: {DATABASE}, that is ./var/placement.sqlite)"
     )
-    if any(declaration.demonstration for declaration in extension.installed().values()):
+    if any(declaration.demonstration for declaration in extension.installed_extensions().values()):
         parser.add_argument(
             DEMO,
             action="store_true",
@@ -147,7 +147,7 @@ def _built_in_configuration(database: str | None) -> cfg.ConfigOpts:
     oslo_log.register_options(conf)
     conf.set_default("default_log_levels", [*oslo_log.get_default_log_levels(), "alembic=WARN"])
     conf.set_default("auth_strategy", "noauth2", group="api")
-    for declaration in extension.installed().values():
+    for declaration in extension.installed_extensions().values():
         if declaration.is_optional:
             conf.set_default("enabled", True, group=declaration.name)
     conf.set_default("connection", DATABASE, group="placement_database")

@@ -15,7 +15,7 @@ from placement.checks.check import NotMadeError, Subject
 from placement.checks.finding import Finding, Severity, error, warning
 from placement.cmd import program
 from placement.cmd.progress import Progress
-from placement.cmd.text_table import stacked
+from placement.cmd.text_table import stack
 from placement.db.schema import schema
 from placement.db.upkeep import online
 from placement.objects.provider import ResourceProvider
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    conf = program.configured(PROG, argv, _add_commands)
+    conf = program.read_configuration(PROG, argv, _add_commands)
     with program.connected(conf) as database:
         if schema.state(database.reading_engine) is schema.State.MISSING:
             raise errors.SchemaError(str(schema.finding(database.reading_engine)))
@@ -99,7 +99,7 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 
 def _as_table(results: Results) -> str:
     blocks = [[f"Check: {name}", f"Result: {_level(finding)}", *_details(finding)] for name, finding in results.items()]
-    return stacked([TITLE], *blocks)
+    return stack([TITLE], *blocks)
 
 
 def _level(finding: Finding | None) -> str:

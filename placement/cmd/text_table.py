@@ -25,7 +25,7 @@ def framed(*rows: Sequence[object]) -> str:
     return "\n".join([rule, lines[0], rule, *lines[1:], rule])
 
 
-def stacked(*blocks: Sequence[str]) -> str:
+def stack(*blocks: Sequence[str]) -> str:
     """Return blocks of lines in one frame, separated by rules.
 
     >>> print(stacked(["Results"], ["Check: roots", "Result: Success"]))

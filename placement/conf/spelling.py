@@ -52,7 +52,7 @@ def unknown_options(conf: cfg.ConfigOpts, own: Collection[str]) -> list[UnknownO
     names_by_section: dict[str, set[str]] = {}
     for group, name in reading.names(conf):
         names_by_section.setdefault(group or "DEFAULT", set()).add(name)
-    checked = (_check(where, section, name, names_by_section, own) for where, section, name in written(conf))
+    checked = (_check(where, section, name, names_by_section, own) for where, section, name in written_options(conf))
     return [option for option in checked if option]
 
 
@@ -75,7 +75,7 @@ def _nearest(name: str, names: Collection[str]) -> str | None:
     return by_lower_case[matches[0]] if matches else None
 
 
-def written(conf: cfg.ConfigOpts) -> Iterator[tuple[str, str, str]]:
+def written_options(conf: cfg.ConfigOpts) -> Iterator[tuple[str, str, str]]:
     """Yield file or variable, section and name of each option that is set; the name is "" for an empty section."""
     for path in reading.files(conf):
         sections: dict[str, dict[str, object]] = {}

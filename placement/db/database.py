@@ -282,7 +282,7 @@ class Database:
 
 
 @contextlib.contextmanager
-def opened(url: str | sa.URL, **options: Any) -> Iterator[Database]:
+def open_database(url: str | sa.URL, **options: Any) -> Iterator[Database]:
     """Provide a database for a block, then close its connections."""
     database = Database(url, **options)
     try:

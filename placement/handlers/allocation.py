@@ -43,7 +43,7 @@ def replace(req: Request, consumer_uuid: str) -> Reply:
     """Replace the allocations of the consumer."""
     consumer = canonical_uuid(consumer_uuid)
     requested = claims({consumer: req.document}, req.conf.placement)
-    with errors.prefixed(f"Unable to allocate inventory for consumer {consumer}: ", errors.UnknownResourceClass):
+    with errors.prefix_failures(f"Unable to allocate inventory for consumer {consumer}: ", errors.UnknownResourceClass):
         joint_claims.place(req.writes_to, requested, attempts=req.conf.placement.allocation_conflict_retry_count)
     return no_content()
 
@@ -57,7 +57,7 @@ def replace(req: Request, consumer_uuid: str) -> Reply:
 )
 def create(req: Request) -> Reply:
     """Replace the allocations of several consumers, all or nothing."""
-    with errors.prefixed("Unable to allocate inventory ", errors.UnknownResourceClass):
+    with errors.prefix_failures("Unable to allocate inventory ", errors.UnknownResourceClass):
         requested = claims(req.document, req.conf.placement)
         joint_claims.place(req.writes_to, requested, attempts=req.conf.placement.allocation_conflict_retry_count)
     return no_content()

@@ -38,9 +38,11 @@ def create(req: Request, uuid: str) -> Reply:
     def work(db: Transaction) -> tuple[ResourceProvider, Inventory]:
         provider = LockedProvider.lock(db, uuid)
         record = Inventory.of_body(req.document["resource_class"], req.document)
-        with errors.prefixed(f"Unable to create inventory for resource provider {uuid}: "):
+        with errors.prefix_failures(f"Unable to create inventory for resource provider {uuid}: "):
             _check(req, uuid, [record])
-        with errors.prefixed(f"Unable to create inventory for resource provider {uuid}: ", errors.UnknownResourceClass):
+        with errors.prefix_failures(
+            f"Unable to create inventory for resource provider {uuid}: ", errors.UnknownResourceClass
+        ):
             provider.add_inventory(record)
         return provider.record, record
 
@@ -63,12 +65,12 @@ def replace(req: Request, uuid: str) -> Reply:
     def work(db: Transaction) -> tuple[ResourceProvider, Iterable[Inventory]]:
         provider = LockedProvider.lock(db, uuid, req.document["resource_provider_generation"])
         records = [Inventory.of_body(name, body) for name, body in req.document["inventories"].items()]
-        with errors.prefixed(f"Unable to update inventory for resource provider {uuid}: "):
+        with errors.prefix_failures(f"Unable to update inventory for resource provider {uuid}: "):
             _check(req, uuid, records)
         unknown = f"Unknown resource class in inventory for resource provider {uuid}: "
         with (
-            errors.prefixed(unknown, errors.UnknownResourceClass),
-            errors.prefixed("update conflict: ", errors.InventoryInUse),
+            errors.prefix_failures(unknown, errors.UnknownResourceClass),
+            errors.prefix_failures("update conflict: ", errors.InventoryInUse),
         ):
             provider.replace_inventories(records)
         return provider.record, records
@@ -111,7 +113,7 @@ def update(req: Request, uuid: str, resource_class: str) -> Reply:
     def work(db: Transaction) -> tuple[ResourceProvider, Inventory]:
         provider = LockedProvider.lock(db, uuid, req.document["resource_provider_generation"])
         record = Inventory.of_body(resource_class, req.document)
-        with errors.prefixed(f"Unable to update inventory for resource provider {uuid}: "):
+        with errors.prefix_failures(f"Unable to update inventory for resource provider {uuid}: "):
             _check(req, uuid, [record])
         provider.update_inventory(record)
         return provider.record, record

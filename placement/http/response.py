@@ -91,7 +91,7 @@ def no_content(location: str | None = None, modified: datetime | Age | None = No
     return _reply(204, [b""], None, modified, location)
 
 
-def listed(name: str, items: Iterable[Any], modified: datetime | Age | None = None) -> Reply:
+def json_list(name: str, items: Iterable[Any], modified: datetime | Age | None = None) -> Reply:
     """Return 200 with a JSON document that contains one list, ``name``.
 
     The list is encoded in batches, so that memory holds the encoded text and not all items.

@@ -8,7 +8,7 @@ from copy import copy
 
 import numpy as np
 
-from placement.index.build import grouped, name_classes, slots_for
+from placement.index.build import group, name_classes, slots_for
 from placement.index.column import ABSENT, Amounts, Column
 from placement.index.records import Rows
 from placement.index.slots import EMPTY, SlotSet
@@ -139,8 +139,8 @@ def _provider_at(snapshot: Snapshot, slot: int) -> Provider | None:
 
 def _providers(rows: Rows, snapshot: Snapshot, by_id: Mapping[int, int]) -> dict[int, Provider | None]:
     """Return the providers of the rows by slot; an unchanged provider is the same object as before."""
-    traits, aggregates = grouped(rows.traits), grouped(rows.aggregates)
-    classes = grouped((row[0], row[1]) for row in rows.inventories)
+    traits, aggregates = group(rows.traits), group(rows.aggregates)
+    classes = group((row[0], row[1]) for row in rows.inventories)
     providers: dict[int, Provider | None] = {}
     try:
         parents = {by_id[row[0]]: None if row[4] is None else by_id[row[4]] for row in rows.providers}

@@ -23,7 +23,7 @@ from jsonschema import exceptions, validators
 from placement.errors import Violation
 from placement.schemas.declarations import JSONSchema
 from placement.schemas.validator import Formats, Validator, pattern
-from placement.schemas.violation import unexplained, violation
+from placement.schemas.violation import unexplained_violation, violation
 
 #: Maximum number of validation errors from which the one to explain is chosen.
 _MAX_ERRORS = 1_000
@@ -60,7 +60,7 @@ def explain(value: Any, validator: Validator) -> RefusedValue:
             return RefusedValue(_layout(chosen, part), violation(chosen, part.path))
     except (RecursionError, ValueError):  # the library and repr() do not support all depths and integers
         pass
-    return RefusedValue(_UNEXPLAINED % _cut(_subscripts(part.path)), unexplained(part.path, part.schema))
+    return RefusedValue(_UNEXPLAINED % _cut(_subscripts(part.path)), unexplained_violation(part.path, part.schema))
 
 
 def _error_to_explain(part: _Part, formats: Formats) -> jsonschema.ValidationError | None:

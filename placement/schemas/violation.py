@@ -33,7 +33,7 @@ def violation(error: Any, above: Sequence[Any] = ()) -> Violation:
     match error.validator:
         case "required":
             missing = next(name for name in error.validator_value if name not in value)
-            return Violation(name([*path, missing]), "is missing", expected(schema["properties"][missing]))
+            return Violation(name([*path, missing]), "is missing", describe_valid(schema["properties"][missing]))
         case "additionalProperties":
             unknown = next(key for key in sorted(value) if not _is_known(key, schema))
             return Violation(name([*path, unknown]), "is unknown", _suggestion(unknown, schema))
@@ -45,12 +45,12 @@ def violation(error: Any, above: Sequence[Any] = ()) -> Violation:
             problem = f"has {len(value)} characters"
         case _:
             problem = f"is {_json_text(value)}"
-    return Violation(name(path), problem, expected(schema))
+    return Violation(name(path), problem, describe_valid(schema))
 
 
-def unexplained(path: Iterable[Any], schema: JSONSchema) -> Violation:
+def unexplained_violation(path: Iterable[Any], schema: JSONSchema) -> Violation:
     """Return the description of a value that is too large or too deep to be explained."""
-    return Violation(name(path), "is invalid, and too large or too deep to say more", expected(schema))
+    return Violation(name(path), "is invalid, and too large or too deep to say more", describe_valid(schema))
 
 
 def name(path: Iterable[Any]) -> str:
@@ -64,14 +64,14 @@ def name(path: Iterable[Any]) -> str:
     return words
 
 
-def expected(schema: JSONSchema) -> str:
+def describe_valid(schema: JSONSchema) -> str:
     """Return a description of the values that conform to a schema: its ``description``, if it has one."""
     if "description" in schema:
         return str(schema["description"])
     if "enum" in schema:
         return f"one of {_enumerate(schema['enum'])}"
     if "anyOf" in schema:
-        return ", or ".join(dict.fromkeys(expected(option) for option in _null_first(schema["anyOf"])))
+        return ", or ".join(dict.fromkeys(describe_valid(option) for option in _null_first(schema["anyOf"])))
     kinds = schema["type"] if isinstance(schema.get("type"), list) else [schema.get("type")]
     return " or ".join(_KINDS[kind](schema) for kind in sorted(kinds, key=lambda kind: kind != "null"))
 
@@ -103,7 +103,7 @@ def _range(kind: str, schema: JSONSchema) -> str:
 
 def _items(schema: JSONSchema) -> str:
     kind = "a non-empty list" if schema.get("minItems") else "a list"
-    return f"{kind}, each item {expected(schema['items'])}"
+    return f"{kind}, each item {describe_valid(schema['items'])}"
 
 
 def _members(schema: JSONSchema) -> str:

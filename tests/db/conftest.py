@@ -47,7 +47,7 @@ def patient_database(monkeypatch):
 @pytest.fixture
 def own_insert(backend):
     """Return the number of statements that a transaction's events add: only SQLite inserts them separately."""
-    return int(backend.kind == "sqlite" and "v1" in extension.installed())
+    return int(backend.kind == "sqlite" and "v1" in extension.installed_extensions())
 
 
 @pytest.fixture

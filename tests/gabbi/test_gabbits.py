@@ -79,7 +79,7 @@ def enabled(gabbit):
     redirect browsers from /; only their own gabbits enable them."""
     return tuple(
         each.name
-        for each in extension.installed().values()
+        for each in extension.installed_extensions().values()
         if each.is_optional
         and (not each.api().has_pages or gabbit.is_relative_to(DIRECTORY / "extensions" / each.name))
     )

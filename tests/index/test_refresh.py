@@ -27,7 +27,7 @@ from placement.db.schema.tables import (
     resource_providers,
 )
 from placement.db.writes.transaction import Transaction
-from placement.index.refresh import agrees, loaded, refreshed
+from placement.index.refresh import agrees, load_index, refresh_index
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.resource_class import ResourceClass
 from tests.children import PATIENCE
@@ -217,7 +217,7 @@ def test_only_providers_named_in_the_feed_are_read_again(reader):
     by_hand(reader, RENAME)
     rename(reader, "renamed")
     before = reader.indexed.snapshot
-    after = reader.database.snapshot(lambda db: refreshed(db, reader.indexed)).snapshot
+    after = reader.database.snapshot(lambda db: refresh_index(db, reader.indexed)).snapshot
     names = [after.provider(after.by_uuid[uuid]).name for uuid in ("root", "child", "other")]
     assert names == ["renamed", "child", "other"]
     assert after.provider(after.by_uuid["child"]) is before.provider(before.by_uuid["child"])
@@ -370,7 +370,7 @@ def test_too_many_changes_are_not_looked_up(reader):
         rename(reader, name)
 
     def changes(db, max_changes):
-        fresh = loaded(db)
+        fresh = load_index(db)
         return fresh.position.changes_since(db, reader.indexed.position, max_changes)
 
     assert reader.database.snapshot(lambda db: changes(db, 0)) is None
@@ -388,7 +388,7 @@ def test_usage_beyond_32_bits_is_compared_in_full(reader):
     amounts = dict.fromkeys(("total", "min_unit", "max_unit", "step_size", "allocation_ratio"), 1)
     held = [{"consumer_id": f"consumer {number}", "used": 2**31 - 1, **place} for number in range(5)]
     by_hand(reader, sa.insert(inventories).values(reserved=0, **amounts, **place), sa.insert(allocations).values(held))
-    assert reader.database.snapshot(lambda db: agrees(db, loaded(db), 0, 1))
+    assert reader.database.snapshot(lambda db: agrees(db, load_index(db), 0, 1))
 
 
 def test_a_new_class_is_known(reader):
@@ -461,11 +461,11 @@ def test_loading_restores_the_state_of_the_cycle_collector(reader, collecting):
     before = gc.isenabled()
     try:
         gc.enable() if collecting else gc.disable()
-        reader.database.snapshot(loaded)
+        reader.database.snapshot(load_index)
         assert gc.isenabled() is collecting
     finally:
         gc.enable() if before else gc.disable()
 
 
 def test_a_second_load_equals_the_first(reader):
-    assert meaning(reader.indexed.snapshot) == meaning(reader.database.snapshot(loaded).snapshot)
+    assert meaning(reader.indexed.snapshot) == meaning(reader.database.snapshot(load_index).snapshot)

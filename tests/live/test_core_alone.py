@@ -128,7 +128,7 @@ def test_its_commands_are_those_of_the_core(core, tmp_path):
 def commands_of_extensions():
     """Return the commands that extensions add to placement-manage."""
     commands = argparse.ArgumentParser().add_subparsers()
-    for each in extension.installed().values():
+    for each in extension.installed_extensions().values():
         if each.commands:
             each.commands(commands)
     return {*commands.choices}

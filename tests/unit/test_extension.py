@@ -26,7 +26,7 @@ def extensions(monkeypatch):
         ),
         "second": Extension(name="second", requires=("first",)),
     }
-    monkeypatch.setattr(extension, "installed", lambda: declared)
+    monkeypatch.setattr(extension, "installed_extensions", lambda: declared)
     return declared
 
 
@@ -118,4 +118,4 @@ def test_an_extension_that_cannot_be_loaded_is_named(monkeypatch, value, reason)
     wrong = metadata.EntryPoint("wrong", value, extension.ENTRY_POINTS)
     monkeypatch.setattr(metadata, "entry_points", lambda **_: [wrong])
     with pytest.raises(cfg.Error, match=reason):
-        extension.installed.__wrapped__()
+        extension.installed_extensions.__wrapped__()

@@ -97,7 +97,7 @@ def test_a_policy_file_may_override_its_rule(run, tmp_path):
     assert refused["status"] == 403
 
 
-@pytest.mark.parametrize("enabled", sorted({"", ", ".join(extension.installed())}))
+@pytest.mark.parametrize("enabled", sorted({"", ", ".join(extension.installed_extensions())}))
 def test_a_disabled_extension_has_no_routes_options_or_rules(run, enabled):
     left_out = json.loads(run(CHILD, "[extensions]", f"enabled = {enabled}"))
     assert (left_out["status"], left_out["has option"], left_out["has rule"]) == (404, False, False)

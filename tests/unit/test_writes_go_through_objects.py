@@ -45,11 +45,11 @@ WRITERS = {
     *("consumer", "locked_provider", "provider_rows", "resource_class", "trait", "tree"),
 }
 #: The doctor's fixes, if installed, which lock and record like the objects.
-REPAIRS = {"extensions/doctor/repairs"} if "doctor" in extension.installed() else set()
+REPAIRS = {"extensions/doctor/repairs"} if "doctor" in extension.installed_extensions() else set()
 #: The module that writes the records of claims, under the locks of their consumers.
-RECORDS = {"extensions/v1/claims/claim_record"} if "v1" in extension.installed() else set()
+RECORDS = {"extensions/v1/claims/claim_record"} if "v1" in extension.installed_extensions() else set()
 #: The module that shifts the dates of the demonstration, and deletes present samples, before the service starts.
-DEMO = {"extensions/loading/demo/past"} if "loading" in extension.installed() else set()
+DEMO = {"extensions/loading/demo/past"} if "loading" in extension.installed_extensions() else set()
 #: The modules of placement/db that write: generic statements, the feed, names, and upkeep.
 BELOW = {
     *("engine/compiled", "feed", "writes/expired_writers", "writes/names"),
@@ -116,7 +116,7 @@ def test_only_objects_and_the_database_record_in_the_feed():
 
 def test_only_the_listed_modules_write_to_tables_of_the_core():
     """A table that is not named counts as one of the core."""
-    additions = extension.additions_of(extension.installed().values())
+    additions = extension.additions_of(extension.installed_extensions().values())
     of_extensions = {table.name for each in additions for table in each.tables}
     writing = {
         path

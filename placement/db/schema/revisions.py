@@ -88,7 +88,7 @@ def check(revision: str) -> None:
         _scripts().get_revisions(revision)
 
 
-def known() -> set[str]:
+def revision_ids() -> set[str]:
     """Return the ids of all revisions."""
     with _refusals():
         return {script.revision for script in _scripts().walk_revisions()}

@@ -222,7 +222,7 @@ def _state(revision: str | None) -> State:
         return State.CURRENT
     from placement.db.schema import revisions
 
-    return State.OLDER if revision in revisions.known() else State.UNKNOWN
+    return State.OLDER if revision in revisions.revision_ids() else State.UNKNOWN
 
 
 def _version(connection: Connection) -> str | None:

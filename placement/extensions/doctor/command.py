@@ -15,7 +15,7 @@ from placement.checks.check import Check, Subject
 from placement.checks.finding import Finding, Severity
 from placement.cmd import program
 from placement.cmd.progress import Progress
-from placement.cmd.text_table import stacked
+from placement.cmd.text_table import stack
 from placement.db.connect import connect
 from placement.db.database import Database
 from placement.extensions.doctor import checks
@@ -138,7 +138,7 @@ def _as_table(examination: Examination, fixes: Sequence[AppliedFix] | None) -> s
     if fixes is not None:
         blocks += [[*_fix(*entry)] for entry in fixes] or [["Nothing to fix."]]
     blocks += [[*_skipped_lines(reason, names)] for reason, names in _incomplete(examination).items()]
-    return stacked(["Doctor"], *blocks)
+    return stack(["Doctor"], *blocks)
 
 
 def _incomplete(examination: Examination) -> dict[str, list[str]]:

@@ -10,7 +10,7 @@ import os_traits
 import sqlalchemy as sa
 
 from placement.checks.check import Subject, within
-from placement.checks.finding import Finding, counted, info, warning
+from placement.checks.finding import Finding, count_phrase, info, warning
 from placement.db.schema.tables import (
     allocations,
     claims,
@@ -41,7 +41,7 @@ def without_consumer(subject: Subject) -> Iterator[Finding]:
         uuids[row.consumer_id] = None
     if uuids:
         yield warning(
-            counted(len(uuids), "consumer has allocations", "consumers have allocations")
+            count_phrase(len(uuids), "consumer has allocations", "consumers have allocations")
             + " but no row, and so no project and no user: the usage of projects does not include these allocations.",
             tuple(uuids),
             "placement-manage db online_data_migrations",
@@ -83,7 +83,7 @@ def idle_consumers(subject: Subject) -> Iterator[Finding]:
     uuids = [row.uuid for row in subject.batched(HOLDS_NOTHING, _K.id)]
     if uuids:
         sentence = (
-            counted(len(uuids), "consumer has a row", "consumers have a row")
+            count_phrase(len(uuids), "consumer has a row", "consumers have a row")
             + " but no allocations: a process other than this service left it behind."
         )
         yield info(sentence, tuple(uuids), FIX, fixable=True)
@@ -97,7 +97,7 @@ def without_owner(subject: Subject) -> Iterator[Finding]:
         places.append(f"consumer {row.uuid}: {', '.join(missing)}")
     if places:
         yield warning(
-            counted(len(places), "consumer refers", "consumers refer")
+            count_phrase(len(places), "consumer refers", "consumers refer")
             + " to a project, a user or a consumer type without a row: the usage of projects does not include it.",
             tuple(places),
             "PUT /allocations/<consumer> by the client that owns it, with project_id and user_id; if it has no owner: "
@@ -110,7 +110,7 @@ def overdue_leases(subject: Subject) -> Iterator[Finding]:
     rows = subject.database.read(_overdue)
     if rows:
         yield warning(
-            counted(len(rows), "lease has", "leases have")
+            count_phrase(len(rows), "lease has", "leases have")
             + f" not been released, more than {_OVERDUE} minutes after expiry: there was no request, the database "
             "takes no writes, or consumers are locked.",
             tuple(f"consumer {row.uuid}: since {row.expires_at:%Y-%m-%dT%H:%M:%SZ}" for row in rows),
@@ -131,22 +131,22 @@ def same_names(subject: Subject) -> Iterator[Finding]:
         providers.setdefault(row.lower, []).append(f"{row.name} ({row.uuid})")
     if providers:
         yield warning(
-            counted(len(providers), "name belongs", "names belong")
+            count_phrase(len(providers), "name belongs", "names belong")
             + " to several providers, ignoring case: usually one host that is registered twice.",
             tuple(", ".join(names) for names in providers.values()),
             "openstack resource provider delete <the provider that no host uses>, or rename it by set --name.",
         )
 
 
-def disabled(subject: Subject) -> Iterator[Finding]:
+def disabled_providers(subject: Subject) -> Iterator[Finding]:
     """Find disabled providers on which consumers hold resources."""
     places = [
-        f"{row.uuid} ({row.name or row.uuid}): {counted(row.consumers, 'consumer', 'consumers')}"
+        f"{row.uuid} ({row.name or row.uuid}): {count_phrase(row.consumers, 'consumer', 'consumers')}"
         for row in subject.batched(_DISABLED, _P.id)
     ]
     if places:
         yield info(
-            counted(len(places), "provider is", "providers are")
+            count_phrase(len(places), "provider is", "providers are")
             + f" disabled ({os_traits.COMPUTE_STATUS_DISABLED}) while consumers hold resources there.",
             tuple(places),
             "openstack compute service set --enable <host> nova-compute; or move the consumers, which placement-ask "
@@ -155,7 +155,7 @@ def disabled(subject: Subject) -> Iterator[Finding]:
 
 
 def _places(places: Collection[str]) -> str:
-    return counted(len(places), "place", "places")
+    return count_phrase(len(places), "place", "places")
 
 
 def _no(table: sa.Table, *conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 import sqlalchemy as sa
 
 from placement.checks.check import Subject
-from placement.checks.finding import Finding, counted, error
+from placement.checks.finding import Finding, count_phrase, error
 from placement.db import batches
 from placement.db.schema.tables import resource_providers
 from placement.extensions.doctor.examination import FIX
@@ -27,13 +27,13 @@ def roots(subject: Subject) -> Iterator[Finding]:
     lineage = _read_lineage(subject)
     if lineage.rootless:
         sentence = (
-            counted(len(lineage.rootless), "provider has", "providers have")
+            count_phrase(len(lineage.rootless), "provider has", "providers have")
             + " no root: queries about trees leave such providers out."
         )
         yield error(sentence, _providers_by_id(subject, lineage.rootless), FIX, fixable=True)
     if lineage.wrong:
         sentence = (
-            counted(len(lineage.wrong), "provider has", "providers have")
+            count_phrase(len(lineage.wrong), "provider has", "providers have")
             + " a root other than the parent's: moves lock the wrong tree."
         )
         yield error(sentence, _providers_by_id(subject, lineage.wrong), FIX, fixable=True)
@@ -44,14 +44,14 @@ def parents(subject: Subject) -> Iterator[Finding]:
     lineage = _read_lineage(subject)
     if lineage.orphans:
         sentence = (
-            counted(len(lineage.orphans), "provider has", "providers have")
+            count_phrase(len(lineage.orphans), "provider has", "providers have")
             + " a parent that does not exist: no request can change that; searches treat such a provider as a root."
         )
         yield error(sentence, _providers_by_id(subject, lineage.orphans), FIX, fixable=True)
     if lineage.loops:
         names = tuple(" below ".join(_providers_by_id(subject, [*loop, loop[0]])) for loop in lineage.loops)
         sentence = (
-            counted(len(names), "loop", "loops")
+            count_phrase(len(names), "loop", "loops")
             + " of providers that are their own ancestors; searches treat one provider of each loop as a root."
         )
         yield error(sentence, names, _MOVE)

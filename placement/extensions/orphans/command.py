@@ -280,7 +280,7 @@ def _release(database: Database, arguments: argparse.Namespace, review: Review) 
         chosen = [consumer for consumer in chosen if consumer.holder.consumer_type != UNKNOWN_TYPE]
     too_many = releasing.is_suspicious(review, chosen) and not arguments.force
     release = Release(chosen, held_back, too_many=too_many, review=review, dry_run=not arguments.yes or too_many)
-    with consumer_reports.reported(release, _form(arguments)):
+    with consumer_reports.report_release(release, _form(arguments)):
         if not release.dry_run:
             with Progress(_TITLE, "consumers released", len(chosen)) as progress:
                 releasing.release_orphans(database, chosen, release.released, release.tried, progress.advance)

@@ -32,7 +32,7 @@ class FlavorDemand:
         Args:
             allocated: Amounts by class.
         """
-        allocated = summed(allocated)
+        allocated = sum_processors(allocated)
         for name, amount in self.exact.items():
             if allocated.get(name, 0) != amount:
                 yield name, amount, allocated.get(name, 0)
@@ -41,7 +41,7 @@ class FlavorDemand:
                 yield name, amount, allocated.get(name, 0)
 
 
-def summed(amounts: Mapping[str, int]) -> dict[str, int]:
+def sum_processors(amounts: Mapping[str, int]) -> dict[str, int]:
     """Return the amounts with VCPU and PCPU summed as ``PROCESSORS``."""
     others = {name: amount for name, amount in amounts.items() if name not in (VCPU, PCPU)}
     return {PROCESSORS: amounts.get(VCPU, 0) + amounts.get(PCPU, 0), **others}

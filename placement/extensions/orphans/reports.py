@@ -226,7 +226,7 @@ def _print_rows(review: Review) -> None:
 
 
 @contextlib.contextmanager
-def reported(release: Release, form: str) -> Iterator[None]:
+def report_release(release: Release, form: str) -> Iterator[None]:
     """Print the plan of a release before the block, and the outcome after it, even if it fails."""
     freed = FreedAmounts.of(release.chosen)
     if form != "json":

@@ -7,7 +7,7 @@ from typing import Any
 
 from placement.cmd.text_table import plain
 from placement.extensions.terminal.style import Style
-from placement.extensions.terminal.tables import folded, seconds, width
+from placement.extensions.terminal.tables import fold, seconds, width
 
 Document = Mapping[str, Any]
 #: Columns of an event, in rows and lines.
@@ -37,7 +37,7 @@ def _lines(cells: Sequence[str], style: Style) -> Iterator[str]:
         return
     yield _GAP.join(parts)
     for text, render in ((changes, str), (request, style.dim)):
-        yield from map(render, folded(_INDENT + text, style.width or 0) if text else ())
+        yield from map(render, fold(_INDENT + text, style.width or 0) if text else ())
 
 
 def rows(events: Iterator[Document]) -> Iterator[tuple[object, ...]]:

@@ -45,7 +45,7 @@ def table(
     align: list[Callable[[str, int], str]] = [_at_right if number else _at_left for number in numbers]
 
     def lines(texts: Sequence[str]) -> Iterator[str]:
-        pieces = [folded(text, wide) for text, wide in zip(texts, widths, strict=True)]
+        pieces = [fold(text, wide) for text, wide in zip(texts, widths, strict=True)]
         for parts in itertools.zip_longest(*pieces, fillvalue=""):
             yield _GAP.join(align[at](part, widths[at]) for at, part in enumerate(parts)).rstrip()
 
@@ -109,10 +109,10 @@ def _records(header: Sequence[str], rows: Sequence[Sequence[str]], style: Style)
             yield ""
         for name, text in zip(header, row, strict=True):
             if text:
-                yield from folded(f"{name}: {text.strip()}", max(style.width or 0, _MIN_WIDTH))
+                yield from fold(f"{name}: {text.strip()}", max(style.width or 0, _MIN_WIDTH))
 
 
-def folded(text: str, max_width: int) -> list[str]:
+def fold(text: str, max_width: int) -> list[str]:
     """Return the text in lines of at most this width, each with the indentation of the first."""
     if width(text) <= max_width:
         return [text]

@@ -41,7 +41,7 @@ class EventReader:
 
     def start(self, after: str | None) -> str | None:
         """Return the position to start after; the parameter value ``now`` stands for the newest."""
-        return recorder.of(self.database).read(event.newest)[1] if after == schema.NOW else after
+        return recorder.history_of(self.database).read(event.newest)[1] if after == schema.NOW else after
 
     def page(self, after: str | None, *, newest_first: bool = False) -> EventPage:
         """Return the next committed events, with the names of the objects they mention.
@@ -53,11 +53,11 @@ class EventReader:
             event.page, event_filter=self.event_filter, limit=self.limit, after=after, newest_first=newest_first
         )
         try:
-            page = recorder.of(self.database).read(work)
+            page = recorder.history_of(self.database).read(work)
         except PositionLost:
             signals.position_lost()
             raise
-        known_names = names.known(self.database, self.index.current(), page.events) if page.events else {}
+        known_names = names.known_names(self.database, self.index.current(), page.events) if page.events else {}
         return page._replace(names=known_names)
 
     def wait(self, after: str | None, seconds: float) -> EventPage:
@@ -102,7 +102,7 @@ class EventReader:
     @property
     def watch(self) -> EventWatch:
         """The watch that wakes the waiting requests of this process."""
-        return recorder.of(self.database).watch
+        return recorder.history_of(self.database).watch
 
 
 class EventStream:

@@ -44,7 +44,7 @@ def check_filter(provider_filter: ProviderFilter, snapshot: Snapshot, database: 
         errors.UnknownTraits: Traits do not exist; the failure names all of them.
     """
     _check_classes(provider_filter.group, snapshot)
-    with errors.prefixed(_TRAIT_PREFIX):
+    with errors.prefix_failures(_TRAIT_PREFIX):
         _refuse(unknown_traits(provider_filter.group.traits.names, snapshot, database), "required")
 
 

@@ -173,7 +173,7 @@ class TestRelease:
         execute(database.engine, sa.insert(tables.consumers).values(consumer), sa.insert(tables.claims).values(claim))
         ends = sa.update(tables.claims).values(expires_at=tables.utcnow())
         execute(database.engine, ends)
-        added = extension.installed().values()
+        added = extension.installed_extensions().values()
         discarding = [f"--discard-{each.name}" for each in added if each.schema and each.schema().losses]
         for words in ([], ["--force", *discarding]):
             ran = run("db", "release", *words)

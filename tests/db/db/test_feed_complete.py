@@ -15,7 +15,7 @@ from placement import microversion as mv
 from placement.db import feed
 from placement.db.writes.transaction import Transaction
 from placement.http.endpoint import Endpoint
-from placement.index.refresh import loaded
+from placement.index.refresh import load_index
 from tests import apis
 from tests.db import sql_hooks
 from tests.db.feed_audit import audited
@@ -116,7 +116,7 @@ def test_the_audit_compares_every_table_that_the_index_reads(database):
         assert service(*names.fill(call)).status < 300
     indexed, compared = [], []
     with sql_hooks.statements(database.reading_engine, indexed.append):
-        database.snapshot(loaded)
+        database.snapshot(load_index)
     with sql_hooks.statements(database.engine, compared.append), audited(database):
         pass
     others = {"feed_instance", "change_writers", "provider_changes", "claims", "consumers"}

@@ -921,7 +921,7 @@ def test_the_reference_shows_whole_examples(app, api, query):
     shown = 0
     for path, methods in api.routes.items():
         for method, served in endpoints_at(methods, version):
-            for each in examples.of(api, version, method, path, served):
+            for each in examples.examples_of(api, version, method, path, served):
                 if not (each.query or each.path or each.body or each.reply):
                     continue  # none of its parts is in the document
                 url = api.prefix + path.format(**each.path)

@@ -177,7 +177,7 @@ def test_every_option_is_listed_and_explained():
         "placement",
         "placement_database",
         "workarounds",
-        *(group for group, _ in extension.options_of(extension.installed().values())),
+        *(group for group, _ in extension.options_of(extension.installed_extensions().values())),
     }
     assert all(option.help for group in listed.values() for option in group)
     conf = cfg.ConfigOpts()

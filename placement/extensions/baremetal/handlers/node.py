@@ -48,7 +48,7 @@ def create(req: Request) -> Reply:
     """Create a node and its resource provider with one unit of its class; adopt the provider if it exists."""
     Arguments(req.pairs())
     schema.check_visible(req.document, req.version)
-    values = schema.stored(schema.written(req.document))
+    values = schema.without_defaults(schema.stored_form(req.document))
     _check_driver(req, values["driver"])
     uuid = values.pop("uuid", None) or str(uuid_module.uuid4())
     if req.version < versions.ENROLL:

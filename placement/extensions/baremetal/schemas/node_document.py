@@ -61,7 +61,7 @@ class NodePresentation:
         if "instance_name" in self._names:
             columns["instance_name"] = instance_name(details)
         for name in self._masked:
-            columns[name] = masked(columns[name])
+            columns[name] = mask(columns[name])
         if "traits" in self._names:
             columns["traits"] = traits
         if "states" in self._names:
@@ -70,7 +70,7 @@ class NodePresentation:
         return columns
 
 
-def masked(info: Mapping[str, Any]) -> Mapping[str, Any]:
+def mask(info: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the document with passwords, other secrets, the configdrive and the image URL masked."""
     if not info:
         return info

@@ -72,7 +72,7 @@ def show(req: Request, consumer: str) -> Reply:
     if uuid is None:
         raise NothingKnown(object=consumer)
     holding = req.read(lambda db: held_claim(db, consumer))
-    events = timeline.of(req, EventFilter(uuids=spellings(consumer), kinds=(CONSUMER,)))
+    events = timeline.requested_page(req, EventFilter(uuids=spellings(consumer), kinds=(CONSUMER,)))
     if holding is not None:
         names = _names(req, [holding])
         return pages.show(req, "consumer.html", page="consumers", held=holding, names=names, timeline=events)

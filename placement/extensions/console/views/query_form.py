@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from placement.extensions.v1 import query_text
-from placement.schemas.document import urlencoded
+from placement.schemas.document import parse_urlencoded
 from placement.search.query.parse import GROUP
 
 Pairs = Sequence[tuple[str, str]]
@@ -115,7 +115,7 @@ def parse_text(text: str) -> Pairs:
         InvalidQuery: The decoded text is not UTF-8 or contains NUL.
     """
     line = "".join(part.strip() for part in text.splitlines())
-    return urlencoded(line.rpartition("?")[2].encode(), "utf-8", "parameter")
+    return parse_urlencoded(line.rpartition("?")[2].encode(), "utf-8", "parameter")
 
 
 def of_search(pairs: Pairs) -> Pairs:

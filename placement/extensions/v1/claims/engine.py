@@ -22,7 +22,7 @@ from placement.db.writes import retry
 from placement.extensions.v1.claims.claim_record import held_claims
 from placement.extensions.v1.claims.conditions import Conditions, NoTreeError
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
-from placement.extensions.v1.claims.result import ClaimResult, Place, RequestOutcome, refused
+from placement.extensions.v1.claims.result import ClaimResult, Place, RequestOutcome, refused_result
 from placement.extensions.v1.claims.shared import Shared
 from placement.extensions.v1.claims.uncommitted import UncommittedUsage
 from placement.extensions.v1.claims.writing import ChosenPlace, Written, write
@@ -296,11 +296,13 @@ class Claiming:
 
     def _refuse(self, consumers: Iterable[str], failure: errors.Failure) -> None:
         for consumer in list(consumers):
-            self._finish(refused(consumer, failure))
+            self._finish(refused_result(consumer, failure))
         if self._call.all_or_nothing:
             # Include consumers that hold a place from an earlier call, so that the order of requests does not matter.
             holders = [result.consumer for result in self._results.values() if result.outcome is RequestOutcome.HELD]
-            self._results.update((consumer, refused(consumer, NothingPlaced())) for consumer in [*self._open, *holders])
+            self._results.update(
+                (consumer, refused_result(consumer, NothingPlaced())) for consumer in [*self._open, *holders]
+            )
             self._open.clear()
 
     def _refuse_unplaced(self, consumers: Collection[str], cut_short: Collection[str], snapshot: Snapshot) -> None:
@@ -315,7 +317,7 @@ class Claiming:
             LOG.warning("The search for places was cut short: %d requests without a place may have one.", undecided)
         for request in [request for request in self._open.values() if request.consumer in consumers]:
             if request.consumer in cut_short:
-                self._finish(refused(request.consumer, Undecided()))
+                self._finish(refused_result(request.consumer, Undecided()))
                 continue
             reason = None
             if request.query.canonical not in reasons and len(reasons) < MAX_EXPLAINED:
@@ -323,7 +325,7 @@ class Claiming:
                 if reason is not None:
                     reasons[request.query.canonical] = _BESIDE_OTHERS if reason.found else reason.clause
             text = reasons.get(request.query.canonical, _UNEXPLAINED)
-            self._finish(refused(request.consumer, NoRoom(reason=text), reason))
+            self._finish(refused_result(request.consumer, NoRoom(reason=text), reason))
         if self._call.all_or_nothing:
             self._refuse(list(self._open), NothingPlaced())
 

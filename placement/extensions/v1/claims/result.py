@@ -92,6 +92,6 @@ class ClaimResult:
     reason: Reason | None = None
 
 
-def refused(consumer: str, failure: errors.Failure, reason: Reason | None = None) -> ClaimResult:
+def refused_result(consumer: str, failure: errors.Failure, reason: Reason | None = None) -> ClaimResult:
     """Return the result of a refused request."""
     return ClaimResult(consumer, RequestOutcome.REFUSED, failure=failure, reason=reason)

@@ -210,7 +210,7 @@ class TotalCounter:
             if len(contending := np.intersect1d(roots, users, assume_unique=True))
         ]
 
-        def capped(per_tree: int) -> tuple[int, int]:
+        def count_copies(per_tree: int) -> tuple[int, int]:
             """Return the number of copies that fit with at most ``per_tree`` per tree, and an upper bound."""
             self._budget.spend(len(alone) // _TREES_PER_OPERATION + len(groups) * _AGGREGATE)
             pairs = [self._contending_count(contending, providers, per_tree) for contending, providers in groups]
@@ -218,10 +218,10 @@ class TotalCounter:
             return low, int(np.minimum(limits, per_tree).sum()) + sum(bound for _, bound in pairs)
 
         if self._copies == 1:
-            return capped(MAX_COPIES)
+            return count_copies(MAX_COPIES)
         return (
-            _different_trees(lambda per_tree: capped(per_tree)[0], self._copies),
-            _different_trees(lambda per_tree: capped(per_tree)[1], self._copies),
+            _different_trees(lambda per_tree: count_copies(per_tree)[0], self._copies),
+            _different_trees(lambda per_tree: count_copies(per_tree)[1], self._copies),
         )
 
     def trees(self) -> tuple[list[int], list[int], list[str]]:

@@ -85,7 +85,7 @@ def _pairs(condition: Condition, query: SearchQuery) -> list[write.Pair]:
         case "amount":
             return [write.resources(suffix, [(condition.resource_class, condition.amount)])]
         case "trait":
-            return [*write.required(suffix, any_of, none_of)]
+            return [*write.trait_parameters(suffix, any_of, none_of)]
         case "aggregate":
             return [*write.member_of(suffix, any_of, none_of)]
         case "root_required":
@@ -103,7 +103,7 @@ def group_of(query: SearchQuery, suffix: str) -> Group:
     return next(group for group in query.groups if group.suffix == suffix)
 
 
-def described(query: SearchQuery, changes: Changes, unknown: Collection[str]) -> Iterator[tuple[str, str]]:
+def describe(query: SearchQuery, changes: Changes, unknown: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield a text for each change, "with resources=VCPU:4", and the parts of the query that it changes.
 
     A change that removes a group names all parameters of the group.

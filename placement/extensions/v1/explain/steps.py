@@ -114,7 +114,7 @@ def _step_parameter(query: SearchQuery, refusal: Refusal) -> str:
         case "resources":
             pairs = [write.resources(suffix, [(resource_class, group_of(query, suffix).resources[resource_class])])]
         case "required":
-            pairs = [*write.required(suffix, any_of, none_of)]
+            pairs = [*write.trait_parameters(suffix, any_of, none_of)]
         case "root_required":
             pairs = [write.root_required(any_of, none_of)]
         case "member_of":
@@ -174,5 +174,5 @@ def _combination_parameter(query: SearchQuery, constraint: str) -> str:
         case "same_subtree":
             pairs = [*map(write.same_subtree, query.same_subtrees)]
         case "required":
-            pairs = [*write.required("", group_of(query, UNSUFFIXED).traits.any_of, ())]
+            pairs = [*write.trait_parameters("", group_of(query, UNSUFFIXED).traits.any_of, ())]
     return write.text(pairs)

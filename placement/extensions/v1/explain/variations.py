@@ -12,7 +12,7 @@ from placement.extensions.v1.explain.conditions import (
     Changes,
     Condition,
     conditions,
-    described,
+    describe,
     group_of,
     with_changes,
 )
@@ -116,7 +116,7 @@ class Variations:
     def change(self, kind: str, variation: Variation, size: float) -> QueryChange:
         """Return the change of a variation, with its texts."""
         changes = {condition: variation.changes[condition] for condition in self.ordered(variation.changes)}
-        texts, parts = zip(*described(self.query, changes, self.unknown_traits), strict=True)
+        texts, parts = zip(*describe(self.query, changes, self.unknown_traits), strict=True)
         return QueryChange(tuple(changes), kind, texts, parts, variation.query, size, variation.outcome)
 
     def promising(self, variation: Variation) -> list[Condition]:

@@ -54,7 +54,7 @@ def put_in_order(database: Database) -> None:
     """Assign a position to each committed transaction without one; raises like ``Database.write``."""
     pending: set[tuple[int, int]] | None = None
     for number in itertools.count(1):
-        rows = database.snapshot(unordered)
+        rows = database.snapshot(missing_rows)
         transactions = {(row["writer_id"], row["seq"]) for row in rows}
         # Ignore transactions that commit after the first attempt: otherwise the loop might never end.
         pending = transactions if pending is None else pending & transactions
@@ -188,7 +188,7 @@ def is_behind(db: Reading) -> bool:
     return db.execute(_BEHIND.limit(1)).first() is not None
 
 
-def unordered(db: Connection) -> list[dict[str, Any]]:
+def missing_rows(db: Connection) -> list[dict[str, Any]]:
     """Return rows of ``event_order`` for all transactions without a position, in order.
 
     Args:

@@ -51,7 +51,7 @@ class HistorySettings:
     max_undone_events: int = 100_000
 
 
-def of(database: Database) -> EventHistory:
+def history_of(database: Database) -> EventHistory:
     """Return the history that is attached to a database."""
     assert isinstance(database.recorder, EventHistory)
     return database.recorder
@@ -84,7 +84,7 @@ def _max_waiting(configured: int | None, threads: int | None) -> int:
 
 def swept(database: Database) -> list[Swept]:
     """Order the events, and remove the events that exceed the limits."""
-    history = of(database)
+    history = history_of(database)
     history.order()
     return [Swept(events.name, history.prune(), 0)]
 

@@ -77,7 +77,7 @@ def timestamps_per_class(limit: int, classes: int) -> int:
     return min(limit, max(2, _MAX_ROWS // (MAX_SHARES * max(classes, 1))))
 
 
-def between(
+def read_shares(
     db: Reading,
     dimension: Dimension,
     since: datetime.datetime,

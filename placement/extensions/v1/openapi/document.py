@@ -41,7 +41,7 @@ def describe(api: Api, version: Version, *, label: str) -> JSONObject:
     failure = functools.cache(functools.partial(replies.failure, api, version, components))
     for path, methods in api.routes.items():
         for method, endpoint in endpoints_at(methods, version):
-            relevant = examples.of(api, version, method, path, endpoint)
+            relevant = examples.examples_of(api, version, method, path, endpoint)
             operation = _operation(api, version, path, endpoint, relevant, components)
             name = _class_name(operation["operationId"])
             statuses = sorted(replies.failing(api, version, path, method, endpoint))

@@ -57,7 +57,7 @@ class Example:
         return [value for name, value in self.query if name == parameter]
 
 
-def of(api: Api, version: Version, method: str, route: str, endpoint: Endpoint) -> list[Example]:
+def examples_of(api: Api, version: Version, method: str, route: str, endpoint: Endpoint) -> list[Example]:
     """Return examples for the document of a version, preferably with a reply and of a version close to it."""
     key = api.name, method, route
     of_route = (example for example in _all_examples() if (example.api, example.method, example.route) == key)

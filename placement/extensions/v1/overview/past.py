@@ -66,7 +66,7 @@ def state_at(database: Database, at: datetime.datetime) -> PastState:
         TooManyChanges: More than ``[history]max_undone_events`` events have been recorded since.
         Failure: As for ``Database.read``.
     """
-    history = recorder.of(database)
+    history = recorder.history_of(database)
 
     def read(db: Connection) -> tuple[_State, datetime.datetime]:
         now: datetime.datetime = db.execute(sa.select(CLOCK)).scalar_one()
@@ -273,7 +273,7 @@ def _newest_first(db: Connection, first: int, end: int) -> Iterator[Any]:
         db: A connection that sees one committed state.
     """
     # Begin with the few events committed since the others were ordered.
-    positions = {(row["writer_id"], row["seq"]): row["position"] for row in order.unordered(db)}
+    positions = {(row["writer_id"], row["seq"]): row["position"] for row in order.missing_rows(db)}
     rows = db.execute(_OF_TRANSACTIONS, {"transactions": [*positions]}).all() if positions else []
     yield from sorted(rows, key=lambda row: (positions[row.writer_id, row.seq], row.ordinal), reverse=True)
     for window_end in range(end, first, -_WINDOW):

@@ -61,7 +61,7 @@ def shares_over_time(
         resource_class: Return only shares of this class.
     """
     limit = usage_shares.timestamps_per_class(limit, classes)
-    return req.read(lambda db: usage_shares.between(db, by, since, until, limit, resource_class))
+    return req.read(lambda db: usage_shares.read_shares(db, by, since, until, limit, resource_class))
 
 
 def _present(snapshot: Snapshot, resource_class: str | None, now: datetime.datetime) -> dict[str, UsageSample]:

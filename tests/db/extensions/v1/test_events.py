@@ -156,8 +156,8 @@ def test_a_deleted_provider_is_found_by_its_name(database):
     write(database, (key(1), None, 0))
     write(database, (key(1), 0, None))
     database.recorder.order()
-    assert database.read(lambda db: subject.named(db, f"n-{key(1)}")) == key(1)
-    assert database.read(lambda db: subject.named(db, "other")) is None
+    assert database.read(lambda db: subject.find_by_name(db, f"n-{key(1)}")) == key(1)
+    assert database.read(lambda db: subject.find_by_name(db, "other")) is None
 
 
 def named(database, uuid, new, generation):
@@ -171,11 +171,11 @@ def test_a_provider_is_found_by_its_former_name(database):
     named(database, key(1), "new", 4)
     [rename] = read(database).events
     assert (rename.name, rename.changes) == ("new", {"name": ["old", "new"]})
-    assert database.read(lambda db: subject.named(db, "old")) == key(1)
+    assert database.read(lambda db: subject.find_by_name(db, "old")) == key(1)
     write(database, (key(2), None, 0))
     named(database, key(2), "other", 0)
     database.recorder.order()
-    assert database.read(lambda db: subject.named(db, "old")) == key(2), "it had the name last"
+    assert database.read(lambda db: subject.find_by_name(db, "old")) == key(2), "it had the name last"
 
 
 def test_a_node_with_a_name_takes_precedence_over_former_names_of_providers(database):
@@ -184,7 +184,7 @@ def test_a_node_with_a_name_takes_precedence_over_former_names_of_providers(data
     write(database, (key(1), None, 0))
     database.write(lambda db: db.note(events_of.PROVIDER, key(1), {("name",): ("machine", "other")}))
     assert placement(database)("GET", "/v1/history/machine").body["uuid"] == node
-    assert database.read(lambda db: subject.named(db, "machine")) == key(1)
+    assert database.read(lambda db: subject.find_by_name(db, "machine")) == key(1)
 
 
 def test_events_of_a_machine_contain_the_name_of_its_node(database):
