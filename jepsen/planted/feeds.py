@@ -20,13 +20,13 @@ _MAX_AGE = 0.3
 @fault
 def usage_not_in_the_feed() -> None:
     """A claim writes no row to the change feed."""
-    changed = Transaction.changed
+    changed = Transaction.record_change
 
     def without_usage(self: Transaction, provider_id: int, kind: str) -> None:
         if kind != feed.USAGE:
             changed(self, provider_id, kind)
 
-    Transaction.changed = without_usage
+    Transaction.record_change = without_usage
 
 
 @fault

@@ -25,8 +25,8 @@ Resources = Mapping[str, Mapping[str, int]]
 
 def _change_places(change: Any) -> None:
     """Replace each chosen place by ``change(place)``."""
-    original = ChosenPlace.of.__func__
-    ChosenPlace.of = classmethod(lambda cls, *arguments: change(original(cls, *arguments)))
+    original = ChosenPlace.from_pick.__func__
+    ChosenPlace.from_pick = classmethod(lambda cls, *arguments: change(original(cls, *arguments)))
 
 
 @fault

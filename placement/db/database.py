@@ -55,10 +55,10 @@ class Database:
 
         Args:
             url: A SQLAlchemy URL.
-            options: Options of ``dialects.Setup.of`` and of ``sqlalchemy.create_engine``.
+            options: Options of ``dialects.Setup.from_options`` and of ``sqlalchemy.create_engine``.
         """
         self.url = dialects.normalise(url)
-        self._setup = dialects.Setup.of(self.url, **options)
+        self._setup = dialects.Setup.from_options(self.url, **options)
         self.engine = dialects.writing_engine(self._setup)
         self.reading_engine = dialects.reading_engine(self._setup, self.engine)
         self._probing_engine = dialects.probing_engine(self._setup, self.reading_engine)

@@ -44,7 +44,7 @@ def list_candidates(req: Request) -> Reply:
     existence.check_demands(query, req.conf)
     snapshot = req.index.current()
     existence.check(query, snapshot, req.database)
-    result = find(query, snapshot, Settings.of(req.conf))
+    result = find(query, snapshot, Settings.from_conf(req.conf))
     req.log_search(len(result.candidates), result.obstacle)
     presentation = present(result, req.version)
     response = ok(presentation.document, modified=NOW)
@@ -78,7 +78,7 @@ class Content:
 
     @classmethod
     @functools.cache
-    def of(cls, version: Version) -> Content:
+    def for_version(cls, version: Version) -> Content:
         """Return the content of this version."""
         return cls(
             listed=version < mv.ALLOCATIONS_BY_PROVIDER,
@@ -95,7 +95,7 @@ def present(result: SearchResult, version: Version) -> PresentedCandidates:
 
     It shows only the first candidates if the summaries of all exceed the memory that the search left.
     """
-    content, shortage = Content.of(version), result.shortage
+    content, shortage = Content.for_version(version), result.shortage
     slots = _summarized_slots(result, content, result.remaining_memory)
     if slots is None:
         shortage = shortage or "memory"

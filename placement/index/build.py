@@ -133,4 +133,4 @@ def _columns(
 
 def _sets(rows: Iterable[tuple[int, str]], by_id: Mapping[int, int], size: int) -> dict[str, SlotSet]:
     members = group((name, by_id[provider_id]) for provider_id, name in rows if provider_id in by_id)
-    return {name: SlotSet.of(np.sort(np.array(slots, dtype=np.intp)), size) for name, slots in members.items()}
+    return {name: SlotSet.from_slots(np.sort(np.array(slots, dtype=np.intp)), size) for name, slots in members.items()}

@@ -152,7 +152,7 @@ class Column:
             return SlotSet.sparse(self._slots[self._fits(amount, self._arrays)]) & slots
         fitting = self._fits(amount, self._arrays)
         # The snapshot may have more slots than the one for which the column was built.
-        return slots & SlotSet.dense(fitting).resized(slots.size)
+        return slots & SlotSet.dense(fitting).resize(slots.size)
 
     def _fitting_slots(self, amount: int, slots: Slots) -> Slots:
         rows, present = self._rows(slots)

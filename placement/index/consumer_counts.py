@@ -30,7 +30,7 @@ class ConsumerCounts:
         #: A snapshot, and counts by slot that were read after it.
         self._cached: tuple[Snapshot, Counts] | None = None
 
-    def of(self, snapshot: Snapshot) -> Counts:
+    def counts_of(self, snapshot: Snapshot) -> Counts:
         """Return the number of consumers of each slot, as of the snapshot or later.
 
         Raises:

@@ -99,7 +99,7 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
     for row in rows.providers:
         edited.generations[edited.by_id[row[0]]] = row[3] or 0
     if size != snapshot.size or _roots(before) != _roots(after):
-        edited.forest = snapshot.forest.changed(_roots(after), size)
+        edited.forest = snapshot.forest.with_roots(_roots(after), size)
     edited.columns = _columns(snapshot.columns, before, _inventories(rows, edited.by_id), size)
     if rows.trait_ids.items() - snapshot.trait_ids.items():
         edited.trait_ids = {**snapshot.trait_ids, **rows.trait_ids}
@@ -220,7 +220,7 @@ def _columns(
 
 def _resize(sets: Mapping[str, SlotSet], size: int) -> Mapping[str, SlotSet]:
     """Return the sets for a snapshot with more slots."""
-    return {name: members.resized(size) for name, members in sets.items()}
+    return {name: members.resize(size) for name, members in sets.items()}
 
 
 def _sets(
@@ -245,7 +245,7 @@ def _sets(
         return sets
     edited = dict(sets)
     for name in added.keys() | removed.keys():
-        changed = sets.get(name, EMPTY).edited(added[name], removed[name], size)
+        changed = sets.get(name, EMPTY).with_changes(added[name], removed[name], size)
         if changed.count:
             edited[name] = changed
         else:

@@ -116,7 +116,7 @@ class _Query(NamedTuple):
     by_id: sa.Select[Any]
 
     @classmethod
-    def of(cls, statement: sa.Select[Any]) -> _Query:
+    def from_select(cls, statement: sa.Select[Any]) -> _Query:
         return cls(statement, statement.where(statement.selected_columns[0].in_(_IDS)))
 
 
@@ -176,7 +176,7 @@ _P, _I, _A = resource_providers.c, inventories.c, allocations.c
 _HAS, _IN = resource_provider_traits.c, resource_provider_aggregates.c
 
 _IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True, literal_execute=True)
-_PROVIDERS = _Query.of(
+_PROVIDERS = _Query.from_select(
     sa.select(_P.id, _P.uuid, _P.name, _P.generation, _P.parent_provider_id, _P.root_provider_id),
 )
 _GENERATIONS_AND_USAGES = """
@@ -199,19 +199,19 @@ _WEIGHTED_USAGE = (
     .scalar_subquery()
 )
 _CHECKSUM = sa.select(sa.func.count(), sa.func.max(_P.id), sa.func.sum(_P.generation), _WEIGHTED_USAGE).where(_IN_RANGE)
-_INVENTORIES = _Query.of(
+_INVENTORIES = _Query.from_select(
     sa.select(
         *(_I.resource_provider_id, _I.resource_class_id, _I.total, _I.reserved),
         *(_I.min_unit, _I.max_unit, _I.step_size, _I.allocation_ratio),
     )
 )
 # Answered from allocations_resource_provider_class_used_idx alone (a covering index).
-_USAGES = _Query.of(
+_USAGES = _Query.from_select(
     sa.select(_A.resource_provider_id, _A.resource_class_id, sa.func.sum(_A.used).label("used")).group_by(
         _A.resource_provider_id, _A.resource_class_id
     )
 )
-_TRAITS = _Query.of(sa.select(_HAS.resource_provider_id, _HAS.trait_id))
-_AGGREGATES = _Query.of(sa.select(_IN.resource_provider_id, _IN.aggregate_id))
-_TRAIT_NAMES = _Query.of(sa.select(traits.c.id, traits.c.name))
-_AGGREGATE_NAMES = _Query.of(sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid))
+_TRAITS = _Query.from_select(sa.select(_HAS.resource_provider_id, _HAS.trait_id))
+_AGGREGATES = _Query.from_select(sa.select(_IN.resource_provider_id, _IN.aggregate_id))
+_TRAIT_NAMES = _Query.from_select(sa.select(traits.c.id, traits.c.name))
+_AGGREGATE_NAMES = _Query.from_select(sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid))

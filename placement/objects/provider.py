@@ -94,7 +94,7 @@ class ResourceProvider:
         return [cls(*row) for row in batches.rows(db, _BY_ID, "ids", sorted(ids))]
 
     @classmethod
-    def named(cls, db: Reading, uuids_or_names: Collection[str]) -> list[Self]:
+    def by_uuid_or_name(cls, db: Reading, uuids_or_names: Collection[str]) -> list[Self]:
         """Return the providers with one of these uuids or names; some collations also match other cases."""
         rows = batches.rows(db, _BY_UUID_OR_NAME, "texts", uuids_or_names)
         return list({row.id: cls(*row) for row in rows}.values())

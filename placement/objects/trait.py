@@ -131,7 +131,7 @@ class Trait:
         if not db.execute(_DELETE, {"trait": deleted.id}).rowcount:
             raise errors.TraitNotFound(name=name)  # another transaction has deleted it since
         db.note(TRAIT, name, {("name",): (name, None)})
-        db.changed(feed.NO_PROVIDER, feed.NAMES)
+        db.record_change(feed.NO_PROVIDER, feed.NAMES)
 
 
 _T, _ON = traits.c, resource_provider_traits.c

@@ -78,7 +78,7 @@ def _insert(db: Transaction, uuid: str, name: str, parent: ResourceProvider | No
     assert key is not None
     if parent is None:
         db.execute(_SET_ROOT, {"ids": [key[0]], "root": key[0]})
-    db.changed(key[0], feed.SHAPE)
+    db.record_change(key[0], feed.SHAPE)
     parent_uuid = None if parent is None else parent.uuid
     changes: Changes = {("name",): (None, name), ("parent",): (None, parent_uuid)}
     db.note(PROVIDER, uuid, changes, advance=Advance(key[0], None, 0))
@@ -121,7 +121,7 @@ def lock_and_move(
     db.execute(_SET_PARENT, {"id_": provider.id, "parent": None if parent is None else parent.id})
     db.execute(_SET_ROOT, {"ids": sorted(subtree), "root": root.id})
     for provider_id in subtree:
-        db.changed(provider_id, feed.SHAPE)
+        db.record_change(provider_id, feed.SHAPE)
     db.note(PROVIDER, provider.uuid, {("parent",): (provider.parent_uuid, parent_uuid)})
     return replace(
         provider,

@@ -41,7 +41,7 @@ def patient_database(monkeypatch):
     """Raise the lock timeouts of databases opened later, for a busy machine."""
     for limit in patient.LIMITS:
         monkeypatch.setattr(*limit)
-    monkeypatch.setitem(dialects.Setup.of.__kwdefaults__, "read_timeout", int(PATIENCE))
+    monkeypatch.setitem(dialects.Setup.from_options.__kwdefaults__, "read_timeout", int(PATIENCE))
 
 
 @pytest.fixture

@@ -228,7 +228,7 @@ def test_the_strongest_of_several_changes_of_a_provider_counts(reader, renamed_f
     root = _id(reader, "root")
     if renamed_first:
         rename(reader, "renamed")
-    reader.database.write(lambda db: db.changed(root, feed.USAGE))
+    reader.database.write(lambda db: db.record_change(root, feed.USAGE))
     if not renamed_first:
         rename(reader, "renamed")
     reader.look(must_follow=True)
@@ -413,7 +413,7 @@ def test_a_small_index_follows_hundreds_of_changes(reader):
 def test_a_change_of_an_unknown_provider_causes_no_failure(reader):
     by_hand(reader, sa.insert(resource_providers).values(uuid="by hand", name="by hand", generation=3))
     new = _id(reader, "by hand")
-    reader.database.write(lambda db: db.changed(new, feed.USAGE))
+    reader.database.write(lambda db: db.record_change(new, feed.USAGE))
     reader.look()
     assert "by hand" in reader.indexed.snapshot.by_uuid
 
@@ -422,7 +422,7 @@ def test_a_change_of_an_unknown_provider_causes_no_failure(reader):
 def test_a_provider_without_a_generation_causes_no_failure(reader, kind):
     other = _id(reader, "other")
     by_hand(reader, sa.update(resource_providers).where(resource_providers.c.id == other).values(generation=None))
-    reader.database.write(lambda db: db.changed(other, kind))
+    reader.database.write(lambda db: db.record_change(other, kind))
     reader.look(must_follow=True)
 
 
@@ -434,7 +434,7 @@ def test_a_move_recorded_in_part_causes_no_failure(reader):
         move.where(resource_providers.c.id == root).values(parent_provider_id=other),
         move.where(resource_providers.c.id == child),
     )
-    reader.database.write(lambda db: db.changed(root, feed.SHAPE))
+    reader.database.write(lambda db: db.record_change(root, feed.SHAPE))
     reader.look()
 
 
@@ -445,7 +445,7 @@ def test_a_provider_deleted_by_hand_causes_no_failure(reader):
         sa.update(resource_providers).where(resource_providers.c.id == gone).values(root_provider_id=None),
         sa.delete(resource_providers).where(resource_providers.c.id == gone),
     )
-    reader.database.write(lambda db: db.changed(gone, feed.USAGE))
+    reader.database.write(lambda db: db.record_change(gone, feed.USAGE))
     reader.look()
     assert "other" not in reader.indexed.snapshot.by_uuid
 

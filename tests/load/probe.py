@@ -50,7 +50,7 @@ class Probe:
         database, made = self._database, {}
 
         def write(db: Any) -> None:
-            db.changed(os.getpid(), feed.SHAPE)
+            db.record_change(os.getpid(), feed.SHAPE)
             made["writing"] = _made_here(db._connection)
 
         def read(db: Any) -> None:

@@ -103,7 +103,7 @@ def test_only_objects_and_the_database_record_in_the_feed():
         path
         for path, module in modules().items()
         for _, name, arguments in calls(module)
-        if name == "changed"
+        if name == "record_change"
         and any(getattr(getattr(argument, "value", None), "id", "") == "feed" for argument in arguments)
     }
     assert recording == REPAIRS | {
@@ -147,7 +147,7 @@ def test_a_provider_record_has_only_methods_that_read():
     methods = {name for name in vars(ResourceProvider) if not name.startswith("_")}
     fields = set(ResourceProvider.__dataclass_fields__)
     derived = {"tree_id", "modified"}
-    reads = {"find", "get", "get_with", "ids", "of_ids", "named", "count", "newest_change", "changed_last"}
+    reads = {"find", "get", "get_with", "ids", "of_ids", "by_uuid_or_name", "count", "newest_change", "changed_last"}
     assert methods - fields - derived == reads
     assert ResourceProvider.__dataclass_params__.frozen
 

@@ -51,7 +51,7 @@ class CompiledStatement:
         text = texts.get(lengths)
         if text is None:
             text = texts[lengths] = _Text(self._statement, connection.dialect, parameters)
-        result = connection.exec_driver_sql(text.sql, text.arranged(text.values(parameters)))
+        result = connection.exec_driver_sql(text.sql, text.arrange(text.values(parameters)))
         return text.rows(result) if result.returns_rows else result
 
 
@@ -123,7 +123,7 @@ class CompiledInsert:
         """Return the form for SQLite, whose driver executes a single-row statement for each row, or for MySQL."""
         insert = _Text(self._single_row_insert, dialect, dict.fromkeys(self._columns))
         if dialect.name == "sqlite":
-            return lambda rows: (insert.sql, [insert.arranged(insert.values(row)) for row in rows])
+            return lambda rows: (insert.sql, [insert.arrange(insert.values(row)) for row in rows])
         return _literal_form(insert, self._table.name)
 
     def _json_form(self, dialect: Dialect) -> _Form:
@@ -157,7 +157,7 @@ def _literal_form(insert: _Text, table: str) -> _Form:
             # With the table's name, because INSERTs into several tables may be sent together.
             return f"%({names.setdefault((type(value), value), f'{table}_{len(names)}')})s"
 
-        texts = [row_text % insert.arranged([literal(value) for value in insert.values(row)]) for row in rows]
+        texts = [row_text % insert.arrange([literal(value) for value in insert.values(row)]) for row in rows]
         return f"{before} VALUES {', '.join(texts)}", {name: value for (_, value), name in names.items()}
 
     return form
@@ -211,7 +211,7 @@ class _Text:
         arguments = {**self._constants, **parameters} if self._constants else parameters
         return self._convert([arguments[name] if at is None else arguments[name][at] for name, at in self._sources])
 
-    def arranged(self, values: Sequence[Any]) -> Any:
+    def arrange(self, values: Sequence[Any]) -> Any:
         """Return the values by name or by position, as the text refers to them."""
         return tuple(values) if self._names is None else dict(zip(self._names, values, strict=True))
 

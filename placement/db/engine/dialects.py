@@ -81,7 +81,9 @@ class Setup:
     sqlite_synchronous: bool = True
 
     @classmethod
-    def of(cls, url: sa.URL, *, connect_timeout: int = 5, read_timeout: int | None = 30, **options: Any) -> Setup:
+    def from_options(
+        cls, url: sa.URL, *, connect_timeout: int = 5, read_timeout: int | None = 30, **options: Any
+    ) -> Setup:
         """Return the setup for options of ``create_engine`` and session settings; times are in seconds."""
         session = {name: options[name] for name in _SESSION_SETTINGS if name in options}
         engine = {name: value for name, value in options.items() if name not in session}

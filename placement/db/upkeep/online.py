@@ -54,7 +54,7 @@ def set_root_provider_ids(database: Database, limit: int) -> Counts:
         own_root = sa.update(resource_providers).values(root_provider_id=resource_providers.c.id)
         completed = db.execute(own_root.where(resource_providers.c.id.in_(ids), _ROOTLESS)).rowcount if ids else 0
         for provider_id in ids:
-            db.changed(provider_id, feed.SHAPE)
+            db.record_change(provider_id, feed.SHAPE)
         return Counts(len(ids), completed)
 
     return _write(database, complete)

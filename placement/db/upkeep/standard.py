@@ -113,7 +113,7 @@ def _add(db: Transaction, *, noted: bool = False) -> None:
         rows = [{"id": number, "name": name} for name, number in classes.items()]
         with _literal_zero(db) if db.dialect in ("mysql", "mariadb") else contextlib.nullcontext():
             db.execute(sa.insert(resource_classes), rows)
-        db.changed(feed.NO_PROVIDER, feed.NAMES)
+        db.record_change(feed.NO_PROVIDER, feed.NAMES)
         _note(db, RESOURCE_CLASS, classes if noted else ())
     if names := _missing_traits(db):
         db.execute(sa.insert(traits), [{"name": name} for name in names])

@@ -95,7 +95,7 @@ class _Comparison:
         self.findings: list[FileFinding] = []
         self._in_file = {entry.name for entry in entries}
         names = {text for entry in entries for text in (entry.uuid, entry.name, entry.parent) if text is not None}
-        records = ResourceProvider.named(db, names)
+        records = ResourceProvider.by_uuid_or_name(db, names)
         self._by_uuid = {record.uuid: record for record in records}
         self._by_name = {record.name: record for record in records}
         self._contents = ProviderContents.of_ids(db, (record.id for record in records))

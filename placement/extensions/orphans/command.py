@@ -243,7 +243,7 @@ def _compare(database: Database, arguments: argparse.Namespace, expected: Expect
     _confirm(review, expected, novas)
     if not arguments.release:
         consumer_reports.print_review(review, _form(arguments))
-        if review.of(DiscrepancyKind.ORPHAN) and _form(arguments) == "text":
+        if review.of_kind(DiscrepancyKind.ORPHAN) and _form(arguments) == "text":
             print("To show what a release of the orphans would free, add --release --older-than <age>.")
         return DISCREPANCIES if review.needs_work else 0
     return _release(database, arguments, review)
@@ -253,7 +253,7 @@ def _confirm(review: Review, expected: Expected, novas: Sequence[Nova]) -> None:
     """Ask nova again about the discrepancies, and drop the outdated ones."""
     if not novas:
         return
-    with Progress(_TITLE, "orphans confirmed", len(review.of(DiscrepancyKind.ORPHAN))) as progress:
+    with Progress(_TITLE, "orphans confirmed", len(review.of_kind(DiscrepancyKind.ORPHAN))) as progress:
 
         def exists(uuid: str) -> bool:
             progress.advance(1)
@@ -263,7 +263,7 @@ def _confirm(review: Review, expected: Expected, novas: Sequence[Nova]) -> None:
     if not review.discrepancies:
         return
     with Progress(_TITLE):
-        changed = frozenset(itertools.chain.from_iterable(nova.changed() for nova in novas))
+        changed = frozenset(itertools.chain.from_iterable(nova.changed_servers() for nova in novas))
         comparison.leave_out_changed(review, expected, changed)
     if any(nova.is_partial(expected, changed) for nova in novas):
         comparison.hold_back_migrations(review)

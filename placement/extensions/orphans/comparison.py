@@ -69,7 +69,7 @@ class Review:
     #: Consumers left out because they may be migrations in a cell of nova that does not respond.
     doubtful: int = 0
 
-    def of(self, kind: DiscrepancyKind) -> list[Discrepancy]:
+    def of_kind(self, kind: DiscrepancyKind) -> list[Discrepancy]:
         """Return the discrepancies of one kind."""
         return [discrepancy for discrepancy in self.discrepancies if discrepancy.kind is kind]
 
@@ -162,7 +162,7 @@ def hold_back_migrations(review: Review) -> None:
     """Drop the orphans that may be migrations in a cell of nova that does not respond."""
     doubtful = {
         orphan.uuid
-        for orphan in review.of(DiscrepancyKind.ORPHAN)
+        for orphan in review.of_kind(DiscrepancyKind.ORPHAN)
         if orphan.consumer is None or orphan.consumer.holder.consumer_type != INSTANCE
     }
     review.doubtful = len(doubtful)
@@ -212,7 +212,7 @@ def _compare_with_nova(consumer: AgedHolder, server: NovaServer) -> Iterator[Dis
 def _missing(expected: Expected, holders: Collection[str], project: str | None) -> Iterator[Discrepancy]:
     if not (expected.covers(INSTANCE) or expected.covers(UNKNOWN_TYPE)):
         return
-    for server in expected.hosted():
+    for server in expected.hosted_servers():
         demanded = server.demand is None or any(server.demand.exact.values()) or any(server.demand.minimum.values())
         if server.uuid in holders or server.is_changing or not demanded or project not in (None, server.project):
             continue

@@ -58,7 +58,7 @@ class Nova:
     def read(self, expected: Expected, advance: Callable[[int], object]) -> None:
         """Add all servers and the migrations in progress to ``expected``.
 
-        Migrations are read first: a later migration changes its server, which ``changed`` then returns.
+        Migrations are read first: a later migration changes its server, which ``changed_servers`` then returns.
 
         Args:
             advance: Called with 1 for each server.
@@ -70,7 +70,7 @@ class Nova:
             expected.add_migrations(self._pages("/os-migrations", "migrations", "uuid", query))
         for document in self._pages("/servers/detail", "servers", "id", {"all_tenants": "1"}):
             try:
-                server = NovaServer.of(document)
+                server = NovaServer.from_document(document)
             except (KeyError, TypeError, ValueError) as error:
                 reason = f"{error} is missing" if isinstance(error, KeyError) else error
                 raise self._unreadable(f"a server lacks fields that an administrator sees: {reason}") from error
@@ -107,7 +107,7 @@ class Nova:
         moving = {server.uuid for server in expected.servers.values() if server.status in MOVING}
         return self._is_partial or not moving - expected.migrating <= {*changed}
 
-    def changed(self) -> set[str]:
+    def changed_servers(self) -> set[str]:
         """Return the uuids of the servers changed or deleted since the first request; raises Unreadable."""
         since = (self._began or datetime.datetime.now(datetime.UTC)) - _MARGIN
         query = {"all_tenants": "1", "changes-since": since.strftime("%Y-%m-%dT%H:%M:%SZ")}

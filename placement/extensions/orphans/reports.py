@@ -168,13 +168,13 @@ def _line(discrepancy: Discrepancy) -> str:
 def _numbers(review: Review) -> Mapping[str, int]:
     return {
         "compared": review.compared.total(),
-        "orphans": len(review.of(DiscrepancyKind.ORPHAN)),
-        "unknown but young": len(review.of(DiscrepancyKind.YOUNG)),
-        "on several hosts": len(review.of(DiscrepancyKind.DOUBLE)),
-        "on another host": len(review.of(DiscrepancyKind.WRONG_HOST)),
-        "on no host": len(review.of(DiscrepancyKind.NO_HOST)),
-        "wrong amounts": len(review.of(DiscrepancyKind.AMOUNTS)),
-        "missing": len(review.of(DiscrepancyKind.MISSING)),
+        "orphans": len(review.of_kind(DiscrepancyKind.ORPHAN)),
+        "unknown but young": len(review.of_kind(DiscrepancyKind.YOUNG)),
+        "on several hosts": len(review.of_kind(DiscrepancyKind.DOUBLE)),
+        "on another host": len(review.of_kind(DiscrepancyKind.WRONG_HOST)),
+        "on no host": len(review.of_kind(DiscrepancyKind.NO_HOST)),
+        "wrong amounts": len(review.of_kind(DiscrepancyKind.AMOUNTS)),
+        "missing": len(review.of_kind(DiscrepancyKind.MISSING)),
         "changed meanwhile": review.changed,
         "named but idle": review.named_only,
     }
@@ -185,7 +185,7 @@ def _review_document(review: Review) -> dict[str, Any]:
         "summary": {
             "compared": review.compared.total(),
             "not_compared": dict(review.left_out),
-            "found": {kind.value: len(review.of(kind)) for kind in DiscrepancyKind},
+            "found": {kind.value: len(review.of_kind(kind)) for kind in DiscrepancyKind},
             "changed_meanwhile": review.changed,
             "perhaps_migrations": review.doubtful,
             "named_and_hold_nothing": review.named_only,
@@ -228,7 +228,7 @@ def _print_rows(review: Review) -> None:
 @contextlib.contextmanager
 def report_release(release: Release, form: str) -> Iterator[None]:
     """Print the plan of a release before the block, and the outcome after it, even if it fails."""
-    freed = FreedAmounts.of(release.chosen)
+    freed = FreedAmounts.from_consumers(release.chosen)
     if form != "json":
         print_review(release.review, form)
         with contextlib.redirect_stdout(sys.stderr if form == "csv" else sys.stdout):

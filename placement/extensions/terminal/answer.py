@@ -33,7 +33,7 @@ class Answer(NamedTuple):
     code: int = DONE
 
     @classmethod
-    def of(cls, document: Any, lines: Callable[[Any, Style], Iterator[str]], code: int = DONE) -> Answer:
+    def from_document(cls, document: Any, lines: Callable[[Any, Style], Iterator[str]], code: int = DONE) -> Answer:
         """Return the output for one document.
 
         Args:
@@ -49,7 +49,7 @@ def show(answer: Answer, *, as_json: bool, follows: bool = False) -> int:
         as_json: Whether to print the JSON document.
         follows: Whether to flush each line, because lines arrive over time.
     """
-    for line in answer.json if as_json else answer.lines(Style.of(sys.stdout, os.environ)):
+    for line in answer.json if as_json else answer.lines(Style.for_stream(sys.stdout, os.environ)):
         print(line, flush=follows)
     sys.stdout.flush()
     return answer.code

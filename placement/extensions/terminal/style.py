@@ -28,7 +28,7 @@ class Style:
     blocks: bool = False
 
     @classmethod
-    def of(cls, stream: TextIO, environment: Mapping[str, str]) -> Self:
+    def for_stream(cls, stream: TextIO, environment: Mapping[str, str]) -> Self:
         """Return the style for a stream: for a terminal, its width, and colours unless $NO_COLOR is set."""
         blocks = _encodes(stream, BLOCKS)
         if not stream.isatty():

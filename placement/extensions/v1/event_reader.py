@@ -63,18 +63,18 @@ class EventReader:
     def wait(self, after: str | None, seconds: float) -> EventPage:
         """Return the next events; without any, wait for one unless too many requests are waiting."""
         until = time.monotonic() + seconds
-        page = self.first(after)
+        page = self.first_page(after)
         if page.events or not self.watch.enter():
             return page
         try:
             while not page.events and time.monotonic() < until:
                 if page.more or self.watch.wait(page.number, until):
-                    page = self.next(page, until)
+                    page = self.next_page(page, until)
         finally:
             self.watch.leave()
         return page
 
-    def first(self, after: str | None) -> EventPage:
+    def first_page(self, after: str | None) -> EventPage:
         """Return the page that a request reads before it waits.
 
         If too many requests are waiting, the page can be as old as their last poll.
@@ -85,7 +85,7 @@ class EventReader:
         page = self._shared_page(after, time.monotonic() + INTERVAL) if self.watch.is_full else None
         return page or self.page(after)
 
-    def next(self, page: EventPage, until: float) -> EventPage:
+    def next_page(self, page: EventPage, until: float) -> EventPage:
         """Return the next page for a request that was woken; without events if the deadline passes first.
 
         Args:
@@ -120,7 +120,7 @@ class EventStream:
         """
         self._reader = event_reader
         self._watch = event_reader.watch
-        self._page = event_reader.first(after)
+        self._page = event_reader.first_page(after)
         self._waits = self._watch.enter()
         self._chunks = self._generate()
 
@@ -151,7 +151,7 @@ class EventStream:
                     break
                 wake_at = min(until, last_sent + _HEARTBEAT)
                 if self._page.more or self._watch.wait(self._page.number, wake_at):
-                    self._page = self._reader.next(self._page, wake_at)
+                    self._page = self._reader.next_page(self._page, wake_at)
                 else:
                     self._page = self._page._replace(events=[])
         except errors.Failure:

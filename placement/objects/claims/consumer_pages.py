@@ -48,7 +48,7 @@ class ConsumerFilter:
     resource_class: int | None = None
 
     @property
-    def named(self) -> dict[str, str | None]:
+    def names(self) -> dict[str, str | None]:
         """The names of project, user and type to look up in other tables; None for no condition."""
         type_name = None if self.consumer_type == UNKNOWN_TYPE else self.consumer_type
         return {"project": self.project, "user": self.user, "consumer_type": type_name}
@@ -74,9 +74,9 @@ def page(db: Reading, consumer_filter: ConsumerFilter, limit: int, after: int = 
         after: The id after which the page begins.
     """
     # Names are looked up first: from the ids, the database can estimate the matching rows and choose an index.
-    ids = db.execute(_IDS, consumer_filter.named).one()._asdict()
+    ids = db.execute(_IDS, consumer_filter.names).one()._asdict()
     # Some collations also match a name in another case, or with trailing spaces.
-    if any(ids[f"{kind}_stored"] != name for kind, name in consumer_filter.named.items() if name is not None):
+    if any(ids[f"{kind}_stored"] != name for kind, name in consumer_filter.names.items() if name is not None):
         return ConsumerPage([], None)
     owned = [*_owner_conditions(consumer_filter, ids)]
     by_holding = consumer_filter.providers is not None and _has_few_rows(

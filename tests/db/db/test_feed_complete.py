@@ -62,7 +62,7 @@ def test_the_audit_sees_a_write_that_records_nothing(database, write):
 
 @each
 def test_the_audit_sees_a_record_that_is_too_weak(database, write):
-    request, changed = prepared(write, database), Transaction.changed
+    request, changed = prepared(write, database), Transaction.record_change
     with (
         audited(database) as commits,
         mock.patch.object(Transaction, "changed", lambda self, id_, _: changed(self, id_, feed.USAGE)),

@@ -66,7 +66,7 @@ def try_claim(req: Request) -> Reply:
         "consumer_type": "INSTANCE",
     }
     consumer = str(uuid.uuid4())
-    if choice := ChoiceForm.of(form):
+    if choice := ChoiceForm.from_fields(form):
         return _page(req, dry_runs.choice(req, choice.claims(_pairs(req), {"consumer": consumer, **owner})), choice)
     claim = parse_json(str(form.get("claim", "")).encode(), req.conf.api.max_request_body_values)
     if not isinstance(claim, dict):
@@ -84,7 +84,7 @@ def _page(req: Request, tried: DryRunResult | None = None, choice: ChoiceForm | 
     pairs = _pairs(req)
     variables: dict[str, Any] = {
         "page": "query",
-        "form": QueryForm.of(pairs),
+        "form": QueryForm.from_parameters(pairs),
         "tried": tried,
         "choice": choice or ChoiceForm(),
         "preferences": [*Preference],
@@ -103,7 +103,7 @@ def _page(req: Request, tried: DryRunResult | None = None, choice: ChoiceForm | 
         sentence = failure.line
         return pages.show(req, "query.html", 400, sentence=sentence, result=None, explained=explained, **variables)
     limit, copies = min(query.limit or _CANDIDATES, _MAX_CANDIDATES), int(req.parameters.get("count", "1"))
-    result = find(dataclasses.replace(query, limit=limit), snapshot, Settings.of(req.conf))
+    result = find(dataclasses.replace(query, limit=limit), snapshot, Settings.from_conf(req.conf))
     req.log_search(len(result.candidates), result.obstacle)
     counted = _capacity_document(req, query, snapshot, copies) if result.candidates else None
     access = dry_runs.access_of(req)
@@ -145,7 +145,7 @@ def suggest(req: Request) -> Reply:
 @endpoint(policy="placement:allocation_candidates:list", negotiates=False)
 def show_form(req: Request) -> Reply:
     """Show the form filled with a query whose text was edited on the page."""
-    return pages.show(req, "query_form.html", form=QueryForm.of(_pairs(req)))
+    return pages.show(req, "query_form.html", form=QueryForm.from_parameters(_pairs(req)))
 
 
 def _pairs(req: Request) -> Pairs:
@@ -164,7 +164,7 @@ def _capacity_document(req: Request, query: SearchQuery, snapshot: Snapshot, cop
     if not req.may("placement:v1:capacity:show"):
         return None
     query = request_query.with_avoided_traits(query, req.conf)
-    return capacity.document(count(query, snapshot, Settings.of(req.conf), copies=copies), _PLACES)
+    return capacity.document(count(query, snapshot, Settings.from_conf(req.conf), copies=copies), _PLACES)
 
 
 def _explanation_document(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
@@ -173,7 +173,7 @@ def _explanation_document(req: Request, query: SearchQuery, snapshot: Snapshot) 
         return None
     query = request_query.with_avoided_traits(query, req.conf)
     unknown = existence.unknown_traits(query.trait_names, snapshot, req.database)
-    return explanation.document(explain(query, snapshot, Settings.of(req.conf), unknown))
+    return explanation.document(explain(query, snapshot, Settings.from_conf(req.conf), unknown))
 
 
 def _in_order(req: Request, query: SearchQuery, result: SearchResult, limit: int) -> list[Candidate]:
@@ -182,7 +182,7 @@ def _in_order(req: Request, query: SearchQuery, result: SearchResult, limit: int
     Claims avoid some trees; candidates in these trees come last.
     """
     unlimited = dataclasses.replace(request_query.with_avoided_traits(query, req.conf), limit=None)
-    picker = Picker(result.snapshot, settings=Settings.of(req.conf), seed=1)
+    picker = Picker(result.snapshot, settings=Settings.from_conf(req.conf), seed=1)
     chosen: tuple[Candidate, ...] = ()
     trees = limit
     while trees and not chosen:

@@ -41,7 +41,7 @@ class DryRunResult:
         return self.status < HTTPStatus.BAD_REQUEST
 
     @classmethod
-    def of(cls, document: JSONObject, snapshot: Snapshot, command: str) -> Self:
+    def from_document(cls, document: JSONObject, snapshot: Snapshot, command: str) -> Self:
         """Return the result from the document of a dry run (docs: api-dry-run)."""
         reply = document["dry_run"]
         capacities = ((_name(snapshot, uuid), _levels(room)) for uuid, room in document["room"].items())

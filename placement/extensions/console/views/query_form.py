@@ -86,7 +86,7 @@ class QueryForm:
     text: str
 
     @classmethod
-    def of(cls, pairs: Pairs) -> QueryForm:
+    def from_parameters(cls, pairs: Pairs) -> QueryForm:
         """Return the form filled with these parameters."""
         values: dict[str, list[str]] = {}
         suffixes = {"": None}

@@ -92,7 +92,7 @@ def _summary(
 ) -> RequestSummary:
     entries = tuple(formatter.entry(event, now) for event in events)
     first = entries[0]
-    claims = _Claims.of(events) if all(_belongs_to_claim(event) for event in events) else None
+    claims = _Claims.from_events(events) if all(_belongs_to_claim(event) for event in events) else None
     if claims is not None and claims.allocations:
         sentence, folds_events = claims.sentence(formatter, snapshot), True
     else:
@@ -176,7 +176,7 @@ class _Claims:
     is_expiry: bool
 
     @classmethod
-    def of(cls, events: Iterable[Event]) -> _Claims:
+    def from_events(cls, events: Iterable[Event]) -> _Claims:
         allocations: dict[str, dict[str, Any]] = {}
         types, reasons = {}, set()
         for event in events:

@@ -65,7 +65,7 @@ class Claiming:
         self._call = call
         self._shared = shared
         self._database = database
-        self._settings = Settings.of(shared.conf)
+        self._settings = Settings.from_conf(shared.conf)
         #: Shared by all rounds.
         self._allowance = Allowance(self._settings.operations, len(call.requests))
         #: None after the first search.
@@ -216,7 +216,7 @@ class Claiming:
             ]
         )
         chosen = [
-            ChosenPlace.of(request, pick, snapshot)
+            ChosenPlace.from_pick(request, pick, snapshot)
             for request, pick in zip(requests, picks, strict=True)
             if pick is not None
         ]

@@ -75,7 +75,7 @@ class Reason:
         return self.summary[0].lower() + self.summary[1:]
 
     @classmethod
-    def of(cls, explanation: Explanation) -> Self:
+    def from_explanation(cls, explanation: Explanation) -> Self:
         """Return the reason from an explanation."""
         return cls(explanation.found, explanation.summary, explanation.obstacle, explanation.relaxations)
 

@@ -36,7 +36,7 @@ class ChosenPlace(NamedTuple):
     roots: Sequence[str]
 
     @classmethod
-    def of(cls, request: ClaimRequest, pick: Pick, snapshot: Snapshot) -> ChosenPlace:
+    def from_pick(cls, request: ClaimRequest, pick: Pick, snapshot: Snapshot) -> ChosenPlace:
         """Return the place of a pick, with the amounts of all copies on a provider added up."""
         resources: dict[str, dict[str, int]] = {}
         ids: dict[str, int] = {}

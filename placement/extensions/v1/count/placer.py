@@ -37,7 +37,7 @@ class Placer:
         """
         overlay, total = UsageOverlay(self._inputs.snapshot), 0
         for root in roots:
-            problem = self._problems.alone(root)
+            problem = self._problems.complete_problem(root)
             remaining = min(per_tree, enough - total)
             while remaining and (candidate := self._candidate(problem, overlay)):
                 times = min(remaining, *(overlay.times(slot, amounts) for slot, amounts in candidate.amounts.items()))

@@ -43,7 +43,9 @@ class SharingProviders:
             members = SlotSet.union([snapshot.in_aggregate(name) for name in aggregates], inputs.size)
             self._reached[slot] = eligible_roots & snapshot.forest.roots_of(members)
             self.roots |= self._reached[slot]
-        self.roots |= eligible_roots & SlotSet.of(np.unique(snapshot.forest.roots(self._providers)), inputs.size)
+        self.roots |= eligible_roots & SlotSet.from_slots(
+            np.unique(snapshot.forest.roots(self._providers)), inputs.size
+        )
 
     @property
     def trees_at_once(self) -> int:
@@ -70,7 +72,7 @@ class SharingProviders:
             roots.append(reached)
         return np.concatenate(slots), np.concatenate(roots)
 
-    def connected(self) -> Iterator[tuple[Slots, Slots]]:
+    def connected_components(self) -> Iterator[tuple[Slots, Slots]]:
         """Yield the connected components: sharing providers, and the roots of the trees that they connect.
 
         Raises:
@@ -110,7 +112,7 @@ class SharingProviders:
             providers: The sharing providers that reach the trees.
         """
         forest = self._snapshot.forest
-        trees = forest.trees_of(SlotSet.of(roots, self._inputs.size))
+        trees = forest.trees_of(SlotSet.from_slots(roots, self._inputs.size))
         shared = SlotSet.sparse(providers)
         supplies = []
         for kind in self._inputs.kinds:

@@ -140,7 +140,7 @@ class TotalCounter:
 
     def _count_separable(self, roots: Slots) -> None:
         """Count trees with separable demands, each with all the sharing providers that it uses."""
-        tree_roots = SlotSet.of(roots, self._snapshot.size)
+        tree_roots = SlotSet.from_slots(roots, self._snapshot.size)
         number = np.full(self._snapshot.size, -1, np.intp)
         number[roots] = np.arange(len(roots))
         domains = []
@@ -154,7 +154,7 @@ class TotalCounter:
     def _count_shapes(self, roots: Slots) -> None:
         """Count trees whose demands depend on each other."""
         for batch in self._batches(roots):
-            for shape in self._shapes.of(batch):
+            for shape in self._shapes.shapes_of(batch):
                 self._add_up()
                 if self.reached:
                     return
@@ -172,7 +172,7 @@ class TotalCounter:
 
     def _find_contentions(self) -> None:
         """Find the trees whose sharing providers lack the capacity for all of them."""
-        for providers, users in self._sharing.connected():
+        for providers, users in self._sharing.connected_components():
             if self._sharing.enough(int(self._counts[users].sum()), providers):
                 self._contending[users] = False
                 continue

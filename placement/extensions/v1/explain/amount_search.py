@@ -86,9 +86,9 @@ class AmountSearch:
 
     def _inventories_of(self, inventories: ClassInventories, providers: SlotSet) -> ClassInventories:
         """Return the inventories of these providers."""
-        return inventories.of(providers.mask(self._snapshot.size)[inventories.slots])
+        return inventories.select(providers.mask(self._snapshot.size)[inventories.slots])
 
-    def raised(self, variation: Variation, condition: Condition) -> Variation:
+    def raise_amount(self, variation: Variation, condition: Condition) -> Variation:
         """Return a variation with candidates whose amount is raised as far as possible."""
         inventories, tree_roots = self.inventories(condition), None
         if inventories is not None and variation.outcome.narrowed is not None and inventories.uniform:

@@ -50,13 +50,13 @@ class ClassInventories:
         """Return the number of inventories."""
         return len(self.slots)
 
-    def of(self, mask: Mask) -> ClassInventories:
+    def select(self, mask: Mask) -> ClassInventories:
         """Return the inventories selected by a mask over them."""
         if mask.all():
             return self
         return self._rows(np.flatnonzero(mask))
 
-    def at(self, slot: int) -> ClassInventories:
+    def of_provider(self, slot: int) -> ClassInventories:
         """Return the inventory of one provider; empty if it has none."""
         row = np.searchsorted(self.slots, slot)
         return self._rows(slice(row, row + int(row < len(self) and self.slots[row] == slot)))
@@ -214,8 +214,8 @@ class InventoriesByClass:
         if inventories is None:
             return Shortfall(resource_class, amount, {"absent": removed} if removed else {}, 0)
         size = self._snapshot.size
-        considered = inventories.of(before.mask(size)[inventories.slots])
-        refused = considered.of(~after.mask(size)[considered.slots])
+        considered = inventories.select(before.mask(size)[inventories.slots])
+        refused = considered.select(~after.mask(size)[considered.slots])
         counts = {"absent": removed - len(refused), **refused.blocking(amount)}
-        largest = int(considered.of(~avoided.mask(size)[considered.slots]).largest().max(initial=0))
+        largest = int(considered.select(~avoided.mask(size)[considered.slots]).largest().max(initial=0))
         return Shortfall(resource_class, amount, {name: count for name, count in counts.items() if count}, largest)

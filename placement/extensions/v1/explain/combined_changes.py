@@ -22,12 +22,12 @@ def combined_changes(variations: Variations, amount_search: AmountSearch) -> lis
     enumeration = _ConditionSets(variations, amount_search)
     failed = [Variation({}, variations.query, variations.outcome)]
     for _ in range(_MAX_CONDITIONS):
-        successful, failed = enumeration.extended(failed)
+        successful, failed = enumeration.extend(failed)
         if successful:
             # Of changes that become equal once raised, the first in query order is offered.
             successful.sort(key=lambda variation: variations.positions(variation.changes), reverse=True)
             different = {interchangeable(variation.query, _bounds(variation)): variation for variation in successful}
-            return [enumeration.raised(variation) for variation in different.values()]
+            return [enumeration.raise_amounts(variation) for variation in different.values()]
     return []
 
 
@@ -38,7 +38,7 @@ class _ConditionSets:
         self._variations = variations
         self._amount_search = amount_search
 
-    def extended(self, failed: Iterable[Variation]) -> tuple[list[Variation], list[Variation]]:
+    def extend(self, failed: Iterable[Variation]) -> tuple[list[Variation], list[Variation]]:
         """Return the changes with one more condition that give candidates, and the changes that do not."""
         successful: list[Variation] = []
         still_failed: list[Variation] = []
@@ -74,7 +74,7 @@ class _ConditionSets:
         Changes that drop fewer classes come first.  Of changes that drop the same number, changes that keep the
         earlier classes come first.
         """
-        amounts = [condition for condition in self._variations.ordered(together) if condition.kind == "amount"]
+        amounts = [condition for condition in self._variations.in_query_order(together) if condition.kind == "amount"]
         for number in range(len(amounts) + 1):
             for dropped in itertools.combinations(reversed(amounts), number):
                 lowered = [condition for condition in amounts if condition not in dropped]
@@ -84,11 +84,11 @@ class _ConditionSets:
                     if variation is not None:
                         yield variation
 
-    def raised(self, variation: Variation) -> QueryChange:
+    def raise_amounts(self, variation: Variation) -> QueryChange:
         """Return the change with each amount, in turn, raised as far as possible."""
-        for condition in self._variations.ordered(variation.changes):
+        for condition in self._variations.in_query_order(variation.changes):
             if variation.changes[condition]:
-                variation = self._amount_search.raised(variation, condition)
+                variation = self._amount_search.raise_amount(variation, condition)
         return self._variations.change("several", variation, len(variation.changes))
 
 

@@ -130,7 +130,7 @@ def _facts(
     narrowed: Narrowed, eligible: list[Mask], members: Slots, places: _Numbers
 ) -> Iterator[tuple[npt.NDArray[np.integer | np.bool_], int]]:
     """Yield facts about the members as columns of numbers, each with an exclusive upper bound."""
-    snapshot, requirements = narrowed.snapshot, Requirements.of(narrowed.query)
+    snapshot, requirements = narrowed.snapshot, Requirements.from_query(narrowed.query)
     for mask in eligible:
         yield mask[members], 2
     for name in requirements.summed_classes:

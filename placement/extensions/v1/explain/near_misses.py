@@ -47,11 +47,11 @@ def near_misses(
                     trees.setdefault(root, (change, candidate))
         for root in sorted(trees, key=lambda slot: snapshot.provider(slot).id)[: MAX_NEAR_MISSES - len(nearest)]:
             change, candidate = trees[root]
-            missing = tuple(_Lacks(snapshot, amounts, root, candidate).of(change))
+            missing = tuple(_Lacks(snapshot, amounts, root, candidate).missing_of(change))
             nearest.append(NearMiss(root, missing, change.query))
             chosen.add(root)
         if len(nearest) < MAX_NEAR_MISSES:
-            excluded = SlotSet.of(np.array(sorted(chosen), np.intp), snapshot.size)
+            excluded = SlotSet.from_slots(np.array(sorted(chosen), np.intp), snapshot.size)
             remaining += relaxation_search.in_other_trees(smallest, excluded)
     return tuple(nearest)
 
@@ -75,7 +75,7 @@ class _Lacks:
         self._root = root
         self._candidate = candidate
 
-    def of(self, change: QueryChange) -> Iterator[Missing]:
+    def missing_of(self, change: QueryChange) -> Iterator[Missing]:
         """Yield the missing amount or property for each changed condition."""
         for condition, part in zip(change.conditions, change.parameters, strict=True):
             if change.kind == "spread":
@@ -135,7 +135,7 @@ class _Lacks:
     def _room(self, slot: int, resource_class: str, amount: int) -> int:
         """Return the largest allocation up to an amount that a provider has room for."""
         inventories = self._amounts.of_class(resource_class)
-        return 0 if inventories is None else int(inventories.at(slot).largest(amount).max(initial=0))
+        return 0 if inventories is None else int(inventories.of_provider(slot).largest(amount).max(initial=0))
 
     def _supplying(self, condition: Condition, query: SearchQuery) -> tuple[int | None, int]:
         """Return the provider of an amount in the candidate, and the amount; None if the class was dropped."""

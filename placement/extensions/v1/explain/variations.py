@@ -84,7 +84,7 @@ class Variations:
         """Return the positions of conditions in the query, ascending."""
         return sorted(self._order[condition] for condition in changed)
 
-    def ordered(self, changed: Collection[Condition]) -> list[Condition]:
+    def in_query_order(self, changed: Collection[Condition]) -> list[Condition]:
         """Return conditions in query order."""
         return sorted(changed, key=self._order.__getitem__)
 
@@ -115,7 +115,7 @@ class Variations:
 
     def change(self, kind: str, variation: Variation, size: float) -> QueryChange:
         """Return the change of a variation, with its texts."""
-        changes = {condition: variation.changes[condition] for condition in self.ordered(variation.changes)}
+        changes = {condition: variation.changes[condition] for condition in self.in_query_order(variation.changes)}
         texts, parts = zip(*describe(self.query, changes, self.unknown_traits), strict=True)
         return QueryChange(tuple(changes), kind, texts, parts, variation.query, size, variation.outcome)
 
@@ -135,7 +135,7 @@ class Variations:
         ]
         self.searches.complete &= len(promising) <= _MAX_TRIED
         # Amounts take the most searches, so they come last.
-        return self.ordered(sorted(promising, key=lambda condition: condition.kind == "amount")[:_MAX_TRIED])
+        return self.in_query_order(sorted(promising, key=lambda condition: condition.kind == "amount")[:_MAX_TRIED])
 
 
 def _join(texts: Sequence[str]) -> str:

@@ -85,7 +85,7 @@ def read_shares(
     limit: int,
     resource_class: str | None = None,
 ) -> Shares:
-    """Return the shares of a period, at the timestamps and with the arguments of ``UsageSample.between``."""
+    """Return the shares of a period, at the timestamps and with the arguments of ``UsageSample.read``."""
     timestamps = timestamps_between(db, since, until, limit, resource_class)
     rows = db.execute(
         sa.select(_S.resource_class, _S.name, _S.at, _S.used, _S.capacity)

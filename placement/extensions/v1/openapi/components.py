@@ -12,7 +12,7 @@ class Components:
     def __init__(self) -> None:
         self._kinds: dict[str, dict[str, JSONSchema]] = {"responses": {}, "schemas": {}}
 
-    def rendered(self) -> dict[str, dict[str, JSONSchema]]:
+    def render(self) -> dict[str, dict[str, JSONSchema]]:
         """Return the components by kind and name."""
         return {kind: dict(sorted(parts.items())) for kind, parts in self._kinds.items()}
 

@@ -55,7 +55,7 @@ def describe(api: Api, version: Version, *, label: str) -> JSONObject:
         "openapi": "3.1.0",
         "info": {"title": api.name, "version": label, "description": _introduction(api, version)},
         "paths": paths,
-        "components": {"securitySchemes": _SECURITY, **components.rendered()},
+        "components": {"securitySchemes": _SECURITY, **components.render()},
     }
 
 

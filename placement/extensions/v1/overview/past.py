@@ -79,7 +79,7 @@ def state_at(database: Database, at: datetime.datetime) -> PastState:
         if at in recent:
             return recent[at]
         state, now = history.read(read)
-        built = state.built()
+        built = state.build()
         if now - at > _SETTLED:
             while len(recent) >= _MAX_RECENT:
                 del recent[next(iter(recent))]
@@ -195,7 +195,7 @@ class _State:
             self._class_ids[name] = next(self._ids)
         return self._class_ids[name]
 
-    def built(self) -> PastState:
+    def build(self) -> PastState:
         """Return the state.
 
         Providers are numbered by name.  The ids of the tables are unknown for deleted providers, and a provider may be

@@ -317,14 +317,14 @@ def test_a_new_event_seen_by_waiting_requests_is_shown_to_others_at_once(databas
 def test_requests_that_have_waited_read_in_turn(database):
     chain(database, key(1), 1)
     reader = EventReader(database, LiveIndex(database), ALL, 100)
-    page = reader.first(event.START_MARK)
+    page = reader.first_page(event.START_MARK)
     woken = page._replace(number=0, mark=event.START_MARK)
-    assert reader.next(woken, time.monotonic() + PATIENCE) == page
+    assert reader.next_page(woken, time.monotonic() + PATIENCE) == page
     with reader.watch._turn:
-        assert reader.next(woken, time.monotonic()).events == []
+        assert reader.next_page(woken, time.monotonic()).events == []
     with planted(database, Plan(1, [faults.lose], for_ever=True)), pytest.raises(errors.Failure):
-        reader.next(page, time.monotonic() + PATIENCE)
-    assert reader.next(woken, time.monotonic() + PATIENCE) == page, "the turn was released"
+        reader.next_page(page, time.monotonic() + PATIENCE)
+    assert reader.next_page(woken, time.monotonic() + PATIENCE) == page, "the turn was released"
 
 
 # --- lost positions --------------------------------------------------------------------------------------------------

@@ -80,10 +80,10 @@ def test_trees_are_equivalent_if_their_canonical_forms_are_equal(case: tuple[Wor
         return
     problems = TreeProblems(narrowed, None, Budget())
     # The problem of a single-provider tree omits the traits that narrowing has checked.
-    requirements = Requirements.of(query)
+    requirements = Requirements.from_query(query)
     forms: dict[object, list[int]] = {}
     for root in narrowed.roots.slots().tolist():
-        problem = problems.alone(root)._replace(requirements=requirements)
+        problem = problems.complete_problem(root)._replace(requirements=requirements)
         forms.setdefault(canonical_form(problem, Budget())[0], []).append(root)
     equal = equivalent_trees(narrowed, narrowed.roots, Budget())
     kinds = [equal.of_classes([kind]).slots().tolist() for kind in range(len(equal.first))]
