@@ -27,7 +27,7 @@ ROOT = Path(placement.__file__).parent
 PARTIAL_CHANGES = {
     "expect",
     "advance",
-    "changed",
+    "record_change",
     "touch",
     "hold",
     "check_generation",
@@ -55,8 +55,6 @@ BELOW = {
     *("engine/compiled", "feed", "writes/expired_writers", "writes/names"),
     *("upkeep/online", "upkeep/standard", "upkeep/sweep"),
 }
-#: Functions called by a parameter that is named like a partial change.
-PARAMETERS = {"extensions/baremetal/handlers/trait": {"changed"}}
 
 
 @functools.cache
@@ -90,7 +88,7 @@ def test_handlers_and_schemas_call_no_method_of_a_partial_change():
     # The class methods of LockedProvider and Consumer lock the rows.
     avoided = PARTIAL_CHANGES | {"LockedProvider", "Consumer"}
     called = {
-        path: {name for _, name, _ in calls(module)} & avoided - PARAMETERS.get(path, set())
+        path: {name for _, name, _ in calls(module)} & avoided
         for path, module in modules().items()
         if {"handlers", "schemas"} & {*path.split("/")}
     }
