@@ -55,7 +55,7 @@ def test_each_commit_records_its_changes(database, write):
 @each
 def test_the_audit_sees_a_write_that_records_nothing(database, write):
     request = prepared(write, database)
-    with audited(database) as commits, mock.patch.object(Transaction, "changed", autospec=True):
+    with audited(database) as commits, mock.patch.object(Transaction, "record_change", autospec=True):
         assert request().status == write.status
     assert any(commit.omissions for commit in commits) == bool(changed_of(commits))
 
@@ -65,7 +65,7 @@ def test_the_audit_sees_a_record_that_is_too_weak(database, write):
     request, changed = prepared(write, database), Transaction.record_change
     with (
         audited(database) as commits,
-        mock.patch.object(Transaction, "changed", lambda self, id_, _: changed(self, id_, feed.USAGE)),
+        mock.patch.object(Transaction, "record_change", lambda self, id_, _: changed(self, id_, feed.USAGE)),
     ):
         assert request().status == write.status
     assert any(commit.omissions for commit in commits) == bool(changed_of(commits) - {feed.USAGE})
