@@ -101,12 +101,12 @@ def held_for_any_request() -> None:
 @fault
 def place_of_another_consumer() -> None:
     """A repeated request returns the place of the first consumer with an equal request."""
-    of_held, known = Place.of_held.__func__, dict[str | None, Place]()
+    of_holding, known = Place.of_holding.__func__, dict[str | None, Place]()
 
     def of_first(cls: Any, held: Any) -> Place:
-        return known.setdefault(held.content, of_held(cls, held))
+        return known.setdefault(held.content, of_holding(cls, held))
 
-    Place.of_held = classmethod(of_first)
+    Place.of_holding = classmethod(of_first)
 
 
 def _change_calls(**changes: Any) -> None:
