@@ -43,8 +43,8 @@ class FlavorDemand:
 
 def sum_processors(amounts: Mapping[str, int]) -> dict[str, int]:
     """Return the amounts with VCPU and PCPU summed as ``PROCESSORS``."""
-    others = {name: amount for name, amount in amounts.items() if name not in (VCPU, PCPU)}
-    return {PROCESSORS: amounts.get(VCPU, 0) + amounts.get(PCPU, 0), **others}
+    unchanged = {name: amount for name, amount in amounts.items() if name not in (VCPU, PCPU)}
+    return {PROCESSORS: amounts.get(VCPU, 0) + amounts.get(PCPU, 0), **unchanged}
 
 
 def demand(flavor: Mapping[str, Any], *, boots_from_volume: bool) -> FlavorDemand | None:
