@@ -97,7 +97,7 @@ def loadapp(
     Raises:
         StartError: The configuration or the database cannot be used.
     """
-    for finding in options.unknown(conf):
+    for finding in options.find_unknown(conf):
         LOG.warning("%s", finding)
     if database is None:
         database = connected_database(conf)
@@ -225,7 +225,7 @@ def _serve_only_if_newer(database: Database, finding: str, additions: Sequence[s
     """
     if schema.state(database.engine) is not schema.State.UNKNOWN:
         raise StartError(finding)
-    lacking = schema.lacking(database.engine, additions)
+    lacking = schema.missing_columns(database.engine, additions)
     if lacking:
         raise StartError(f"{finding} It lacks {', '.join(lacking)}.")
     LOG.warning("%s It contains everything that this version needs, and is served unchanged.", finding)

@@ -85,7 +85,7 @@ def prefix_failures(prefix: str, *kinds: type[Failure]) -> Iterator[None]:
 
 
 @contextmanager
-def inside(field: str) -> Iterator[None]:
+def attribute_to_field(field: str) -> Iterator[None]:
     """Attribute failures raised in the block to a field of the request, and prefix their sentences with it."""
     with prefix_failures(f"{field}: "):
         try:

@@ -58,7 +58,7 @@ class Keystone(httpx.Auth):
 
     def endpoint(self) -> str:
         """Return the URL of the service; raises NoToken."""
-        with _reporting("catalog"):
+        with _report_errors("catalog"):
             url = self._session.get_endpoint(**self._selection)
         if not url:
             raise NoToken(f"The catalog has no such service: {self._selection}")
@@ -81,13 +81,13 @@ class Keystone(httpx.Auth):
             yield request
 
     def _sign(self, request: httpx.Request) -> None:
-        with _reporting("token"):
+        with _report_errors("token"):
             headers = self._session.get_auth_headers()
         request.headers.update(headers or {})
 
 
 @contextlib.contextmanager
-def _reporting(requested: str) -> Iterator[None]:
+def _report_errors(requested: str) -> Iterator[None]:
     """Raise NoToken for exceptions of keystoneauth; other exceptions are mistakes of the caller."""
     try:
         yield

@@ -203,7 +203,7 @@ class Operations:
         released: list[str] = []
         missing: list[str] = []
         for start in range(0, len(uuids), _RELEASE_BATCH):
-            part = yield from releasing(uuids[start : start + _RELEASE_BATCH], self.patience)
+            part = yield from release_consumers(uuids[start : start + _RELEASE_BATCH], self.patience)
             released += part.released
             missing += part.missing
         return Released(released, missing)
@@ -339,7 +339,7 @@ def extension(consumer: str | uuid.UUID, expires_in: int | None, timeout: float 
     return Call("POST", _path(consumer) + "/extend", {"expires_in": expires_in}, timeout=timeout)
 
 
-def releasing(consumers: Iterable[str], patience: float, timeout: float | None = None) -> Steps[Released]:
+def release_consumers(consumers: Iterable[str], patience: float, timeout: float | None = None) -> Steps[Released]:
     """Release consumers, whose number must fit in one query."""
     path = "/v1/claims?" + urllib.parse.urlencode([("consumer", consumer) for consumer in consumers])
     released: dict[str, None] = {}

@@ -16,7 +16,7 @@ from placement.conf import spelling
 
 def unknown_options(subject: Subject) -> Iterator[Finding]:
     """Find options that the service does not define."""
-    if unknown := options.unknown(subject.conf):
+    if unknown := options.find_unknown(subject.conf):
         sentence = (
             count_phrase(len(unknown), "option of the configuration is", "options of the configuration are")
             + " unknown and have no effect."

@@ -74,7 +74,7 @@ def run(
         conf = read_configuration(arguments)
         unauthenticated = conf.api.auth_strategy == "noauth2" and not arguments.anywhere
         layers = _for_this_machine(arguments.host) if unauthenticated else deploy.LAYERS
-        with _listening(arguments.host, arguments.port, loopback_only=unauthenticated) as listening:
+        with _listening_socket(arguments.host, arguments.port, loopback_only=unauthenticated) as listening:
             _serve(conf, listening, arguments, layers)
     except (StartError, cfg.Error) as reason:
         print(f"{parser.prog}: {' '.join(str(reason).split())}", file=sys.stderr)
@@ -168,7 +168,7 @@ def _built_in_configuration(database: str | None) -> cfg.ConfigOpts:
     return conf
 
 
-def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
+def _listening_socket(host: str, port: int, *, loopback_only: bool) -> socket.socket:
     """Return a listening socket; clients that connect during the start wait for their response."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

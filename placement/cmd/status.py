@@ -36,13 +36,13 @@ Results = dict[str, Finding | None]
 
 def missing_roots(subject: Subject) -> Iterator[Finding]:
     """Find providers without a root provider."""
-    if count := subject.database.read(online.rootless):
+    if count := subject.database.read(online.count_rootless):
         yield error(f"Resource providers without a root provider id: {count}. {_MIGRATE}")
 
 
 def incomplete_consumers(subject: Subject) -> Iterator[Finding]:
     """Find allocations whose consumer has no row."""
-    if count := subject.database.read(online.ownerless):
+    if count := subject.database.read(online.count_ownerless):
         yield warning(f"There are {count} incomplete consumers table records for existing allocations. {_MIGRATE}")
 
 

@@ -60,16 +60,16 @@ def _check(
     where: str, section: str, name: str, names_by_section: NamesBySection, own: Collection[str]
 ) -> UnknownOption | None:
     if section not in names_by_section:
-        nearest = _nearest(section, names_by_section)
+        nearest = _nearest_name(section, names_by_section)
         return UnknownOption(where, section, "", f"[{nearest}]") if nearest else None
     if not name or name in names_by_section[section] or name in _OF_LIBRARIES:
         return None
     elsewhere = (f"[{group}]{name}" for group in names_by_section if name in names_by_section[group])
-    nearest = _nearest(name, names_by_section[section]) or (next(elsewhere, None) if section in own else None)
+    nearest = _nearest_name(name, names_by_section[section]) or (next(elsewhere, None) if section in own else None)
     return UnknownOption(where, section, name, nearest) if nearest or section in own else None
 
 
-def _nearest(name: str, names: Collection[str]) -> str | None:
+def _nearest_name(name: str, names: Collection[str]) -> str | None:
     by_lower_case = {name.lower(): name for name in names}
     matches = difflib.get_close_matches(name.lower(), by_lower_case, 1, _SIMILARITY)
     return by_lower_case[matches[0]] if matches else None

@@ -128,7 +128,7 @@ class Database:
                     raise
                 # Replace a connection that failed at once; after waiting for a silent server, no time is left.
                 if time.monotonic() > deadline:
-                    raise retry.unavailable(error) from error
+                    raise retry.lost_server_failure(error) from error
                 time.sleep(0.1)
 
     def read(
@@ -257,7 +257,7 @@ class Database:
                 return
             except exc.SQLAlchemyError as error:
                 if not driver_errors.is_transient(error) or 0 <= max_retries <= failed:
-                    raise retry.unavailable(error) from error
+                    raise retry.lost_server_failure(error) from error
                 if not failed:
                     LOG.warning("The database does not answer yet: %s", driver_errors.message(error))
             failed += 1

@@ -99,7 +99,7 @@ def present(result: SearchResult, version: Version) -> PresentedCandidates:
     slots = _summarized_slots(result, content, result.remaining_memory)
     if slots is None:
         shortage = shortage or "memory"
-        result = _affordable(result, content)
+        result = _limit_to_memory(result, content)
         LOG.warning(
             "The response was cut to the first %d candidates: the summaries of all candidates exceed "
             "[placement]max_search_memory.",
@@ -113,7 +113,7 @@ def present(result: SearchResult, version: Version) -> PresentedCandidates:
     return PresentedCandidates(document, shortage)
 
 
-def _affordable(result: SearchResult, content: Content) -> SearchResult:
+def _limit_to_memory(result: SearchResult, content: Content) -> SearchResult:
     """Return the result with only the first candidates, whose summaries fit into the memory, but at least one."""
     forest, providers = result.snapshot.forest, _providers(result.snapshot)
     trees = content.trees and bool(forest.members)

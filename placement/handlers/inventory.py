@@ -12,7 +12,7 @@ from placement.http import dry_run
 from placement.http.endpoint import endpoint
 from placement.http.failures import MethodNotAllowed
 from placement.http.request import Request
-from placement.http.response import NOW, UNDATED, Reply, created, newest, no_content, ok
+from placement.http.response import NOW, UNDATED, Reply, created, newest_date, no_content, ok
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
@@ -97,7 +97,7 @@ def show(req: Request, uuid: str, resource_class: str) -> Reply:
     provider, record = req.read(
         ResourceProvider.get_with, uuid, lambda db, provider: Inventory.get(db, provider, resource_class)
     )
-    return ok(_present(provider, record), modified=newest([record.modified]))
+    return ok(_present(provider, record), modified=newest_date([record.modified]))
 
 
 @endpoint(
@@ -136,7 +136,7 @@ def _check(req: Request, uuid: str, records: Iterable[Inventory]) -> None:
 def _present_all(provider: ResourceProvider, records: Iterable[Inventory]) -> Reply:
     inventories = {record.resource_class: record.columns for record in records}
     document = {"resource_provider_generation": provider.generation, "inventories": inventories}
-    return ok(document, modified=newest(record.modified for record in records) if inventories else UNDATED)
+    return ok(document, modified=newest_date(record.modified for record in records) if inventories else UNDATED)
 
 
 def _present(provider: ResourceProvider, record: Inventory) -> dict[str, Any]:

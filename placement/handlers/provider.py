@@ -11,7 +11,7 @@ from placement import microversion as mv
 from placement.db.writes.transaction import Transaction
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
-from placement.http.response import NOW, Reply, created, json_list, newest, no_content, ok
+from placement.http.response import NOW, Reply, created, json_list, newest_date, no_content, ok
 from placement.index.snapshot import Snapshot
 from placement.objects.locked_provider import TREE_ATTEMPTS, LockedProvider
 from placement.objects.provider import ResourceProvider
@@ -40,7 +40,7 @@ def list_providers(req: Request) -> Reply:
     if req.version < mv.CACHE_HEADERS:
         return json_list("resource_providers", documents)
     ids = None if len(slots) == len(snapshot) else [snapshot.provider(slot).id for slot in slots]
-    modified = newest([req.read(lambda db: ResourceProvider.newest_change(db, ids))])
+    modified = newest_date([req.read(lambda db: ResourceProvider.newest_change(db, ids))])
     return json_list("resource_providers", documents, modified)
 
 

@@ -11,7 +11,7 @@ from placement.db.writes.transaction import Transaction
 from placement.http import dry_run
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
-from placement.http.response import NOW, Reply, created, newest, no_content, ok
+from placement.http.response import NOW, Reply, created, newest_date, no_content, ok
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.trait import Trait
@@ -23,7 +23,7 @@ def list_traits(req: Request) -> Reply:
     """List the names of the traits that match every filter."""
     conditions = _name_filter(req.parameters.get("name")) | _association_filter(req.parameters.get("associated"))
     traits = req.read(lambda db: Trait.all(db, **conditions))
-    return ok({"traits": [trait.name for trait in traits]}, modified=newest(trait.modified for trait in traits))
+    return ok({"traits": [trait.name for trait in traits]}, modified=newest_date(trait.modified for trait in traits))
 
 
 @endpoint(since=mv.TRAITS, policy="placement:traits:show", negotiates=False, replies=schema.SHOW_REPLIES)
@@ -115,4 +115,4 @@ def _present(provider: ResourceProvider, traits: Iterable[Trait]) -> Reply:
         "resource_provider_generation": provider.generation,
         "traits": [trait.name for trait in traits],
     }
-    return ok(document, modified=newest(trait.modified for trait in traits))
+    return ok(document, modified=newest_date(trait.modified for trait in traits))

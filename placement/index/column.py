@@ -141,7 +141,7 @@ class Column:
 
     # --- reading ---
 
-    def fitting(self, amount: int, slots: SlotSet) -> SlotSet:
+    def fitting_slots(self, amount: int, slots: SlotSet) -> SlotSet:
         """Return the members of the set where the amount fits."""
         if amount > _MAX_AMOUNT or not len(self):
             return EMPTY

@@ -38,7 +38,7 @@ def all_rows(db: Connection) -> Rows:
     trait_pairs, aggregate_pairs = _pairs(db, _TRAITS), _pairs(db, _AGGREGATES)
     trait_names = _names(db, trait_pairs, _TRAIT_NAMES)
     return Rows(
-        providers=_plain(db, _PROVIDERS.all),
+        providers=_driver_rows(db, _PROVIDERS.all),
         inventories=_read_matrix(db, _INVENTORIES),
         usages=_read_matrix(db, _USAGES),
         traits=inconsistent.with_names(trait_pairs, trait_names, "trait"),
@@ -80,7 +80,7 @@ def _as_integers(usages: Iterable[tuple[Any, ...]]) -> list[tuple[int, int, int]
 
 def class_names(db: Connection) -> dict[int, str]:
     """Return the names of all resource classes, by id."""
-    return dict(_plain(db, sa.select(resource_classes.c.id, resource_classes.c.name)))
+    return dict(_driver_rows(db, sa.select(resource_classes.c.id, resource_classes.c.name)))
 
 
 class Checksum(NamedTuple):
@@ -105,7 +105,7 @@ def weight(provider_id: Any, class_id: Any) -> Any:
 
 def checksum(db: Connection, low: int, high: int) -> Checksum:
     """Return the checksum of the providers in the database with ``low <= id < high``."""
-    ((count, highest, generations, usage),) = _plain(db, _CHECKSUM, {"low": low, "high": high})
+    ((count, highest, generations, usage),) = _driver_rows(db, _CHECKSUM, {"low": low, "high": high})
     return Checksum(count, highest or 0, int(generations or 0), int(usage or 0))
 
 
@@ -120,7 +120,7 @@ class _Query(NamedTuple):
         return cls(statement, statement.where(statement.selected_columns[0].in_(_IDS)))
 
 
-def _plain(db: Connection, statement: Any, parameters: Any = None) -> list[tuple[Any, ...]]:
+def _driver_rows(db: Connection, statement: Any, parameters: Any = None) -> list[tuple[Any, ...]]:
     """Return the driver's rows, since SQLAlchemy's take twice the time."""
     cursor = cast(Any, db.execute(statement, parameters).cursor)
     rows = list(cursor.fetchall())
@@ -130,7 +130,7 @@ def _plain(db: Connection, statement: Any, parameters: Any = None) -> list[tuple
 
 def _by_id(db: Connection, query: _Query, ids: Iterable[int]) -> list[tuple[Any, ...]]:
     """Return the rows whose first column is one of the ids."""
-    return [row for batch in _batches(ids) for row in _plain(db, query.by_id, {"ids": batch})]
+    return [row for batch in _batches(ids) for row in _driver_rows(db, query.by_id, {"ids": batch})]
 
 
 def _batches(ids: Iterable[int]) -> Iterator[list[int]]:
@@ -146,20 +146,20 @@ def _read_matrix(db: Connection, query: _Query) -> Matrix:
     as one text, which is parsed as JSON.
     """
     if db.dialect.name not in ("mysql", "mariadb"):
-        return matrix(_plain(db, query.all), len(query.all.selected_columns))
+        return matrix(_driver_rows(db, query.all), len(query.all.selected_columns))
     columns = query.all.subquery().c
     pack = columns[0].op("DIV")(_PACK)
     # A comma follows every number, so a text that was truncated at GROUP_CONCAT's limit has too few commas.
     text = sa.func.aggregate_strings(sa.func.concat_ws(",", *columns, ""), "")
     packs, truncated = [np.empty(0)], []
-    for number, count, numbers in _plain(db, sa.select(pack, sa.func.count(), text).group_by(pack)):
+    for number, count, numbers in _driver_rows(db, sa.select(pack, sa.func.count(), text).group_by(pack)):
         if numbers.count(",") == count * len(columns):
             packs.append(np.array(orjson.loads(f"[{numbers[:-1]}]"), dtype=np.float64))
         else:
             truncated.append(number)
     for number in truncated:
         # Read rows instead, for example of a provider with 100,000 traits.
-        packs.append(matrix(_plain(db, sa.select(*columns).where(pack == number)), len(columns)).ravel())
+        packs.append(matrix(_driver_rows(db, sa.select(*columns).where(pack == number)), len(columns)).ravel())
     return matrix(np.concatenate(packs), len(columns))
 
 

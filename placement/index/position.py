@@ -101,7 +101,7 @@ class Position:
         changes: dict[int, str] = {}
         for _, _, provider_id, kind in rows:
             if kind is not None:
-                changes[provider_id] = feed.stronger(changes.get(provider_id), kind)
+                changes[provider_id] = feed.stronger_change(changes.get(provider_id), kind)
         return changes
 
 

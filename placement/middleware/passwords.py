@@ -65,7 +65,7 @@ class Passwords:
 
         Raises OSError if the file cannot be read, and BadFile.
         """
-        contents = self._current()
+        contents = self._current_contents()
         digest, expiry = contents.verified.get(name, (b"", 0.0))
         hashed = self._hash(password)
         if not hmac.compare_digest(digest, hashed) or expiry < time.monotonic():
@@ -79,7 +79,7 @@ class Passwords:
         Every wrong password takes the time of the highest cost in the file, even for an unknown name, so that response
         times reveal no names.  Raises like ``__init__``.
         """
-        contents = self._current()
+        contents = self._current_contents()
         if len(password) > _MAX_PASSWORD_BYTES or b"\0" in password:
             return False  # bcrypt would truncate it
         digest = contents.digests.get(name)
@@ -94,7 +94,7 @@ class Passwords:
             bcrypt.checkpw(password, _decoy(cost))
         return False
 
-    def _current(self) -> _Contents:
+    def _current_contents(self) -> _Contents:
         contents = self._contents
         with open(self._path, "rb") as file:
             if _signature(file) != contents.signature:

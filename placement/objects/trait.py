@@ -88,7 +88,7 @@ class Trait:
         return {row.name: row.id for row in rows if row.name in names}
 
     @classmethod
-    def unknown(cls, db: Reading, names: Collection[str]) -> frozenset[str]:
+    def unknown_names(cls, db: Reading, names: Collection[str]) -> frozenset[str]:
         """Return the names for which no trait exists."""
         return frozenset(names) - cls.ids(db, names).keys()
 

@@ -84,12 +84,12 @@ def paths(conf: cfg.ConfigOpts) -> Iterator[str]:
         if directory and not os.path.isdir(directory):
             raise ValueError(f"{directory} is not a directory")
         if directory:
-            yield from (os.path.join(directory, file) for file in _visible(directory))
+            yield from (os.path.join(directory, file) for file in _visible_files(directory))
         elif _is_set(conf, "policy_dirs"):
             LOG.warning("[%s]policy_dirs: %s does not exist", _GROUP, name)
 
 
-def _visible(directory: str) -> list[str]:
+def _visible_files(directory: str) -> list[str]:
     """Return the names of the files that oslo.policy reads in the directory."""
     return sorted(entry.name for entry in os.scandir(directory) if entry.is_file() and not entry.name.startswith("."))
 

@@ -72,7 +72,7 @@ def test_options_of_a_disabled_extension_do_not_exist(read):
     assert "first" not in conf or "word" not in conf.first
     assert "noun" not in conf.placement
     assert conf.placement_database.connection == "sqlite://", "options set by a program stay"
-    assert [str(each) for each in options.unknown(conf)] == []
+    assert [str(each) for each in options.find_unknown(conf)] == []
 
 
 def test_browsers_may_use_the_headers_of_enabled_extensions(read):

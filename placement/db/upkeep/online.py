@@ -35,12 +35,12 @@ class Counts:
         return Counts(self.found + other.found, self.done + other.done)
 
 
-def rootless(db: Reading) -> int:
+def count_rootless(db: Reading) -> int:
     """Return the number of providers without a root."""
     return int(db.execute(sa.select(sa.func.count()).select_from(resource_providers).where(_ROOTLESS)).scalar_one())
 
 
-def ownerless(db: Reading) -> int:
+def count_ownerless(db: Reading) -> int:
     """Return the number of consumers with allocations but without a row."""
     return int(db.execute(sa.select(sa.func.count()).select_from(_OWNERLESS.subquery())).scalar_one())
 

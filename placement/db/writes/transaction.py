@@ -97,7 +97,7 @@ class Transaction(Reader):
 
     def record_change(self, provider_id: int, kind: str) -> None:
         """Record in the feed, with this transaction, a change of the provider; ``kind`` is a constant of the feed."""
-        self._changes[provider_id] = feed.stronger(self._changes.get(provider_id), kind)
+        self._changes[provider_id] = feed.stronger_change(self._changes.get(provider_id), kind)
 
     @property
     def has_history(self) -> bool:

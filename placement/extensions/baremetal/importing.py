@@ -102,9 +102,11 @@ def compare(db: Reading, nodes: Iterable[Document], ironic_allocations: Iterable
         nodes: All nodes of the Ironic service, with details.
         ironic_allocations: Its allocations; inactive ones are ignored.
     """
-    documents = {node["uuid"]: node for node in map(_canonical, nodes)}
+    documents = {node["uuid"]: node for node in map(_with_canonical_uuids, nodes)}
     local = _LocalState(db, documents)
-    active = {record["uuid"]: record for record in map(_canonical, ironic_allocations) if record["state"] == ACTIVE}
+    active = {
+        record["uuid"]: record for record in map(_with_canonical_uuids, ironic_allocations) if record["state"] == ACTIVE
+    }
     names = {node["name"] for node in documents.values() if node.get("name")}
     return Comparison(
         nodes=[_compare(local, uuid, node, active) for uuid, node in documents.items()],
@@ -113,7 +115,7 @@ def compare(db: Reading, nodes: Iterable[Document], ironic_allocations: Iterable
     )
 
 
-def _canonical(document: Document) -> Document:
+def _with_canonical_uuids(document: Document) -> Document:
     """Return the document with uuids in the stored form; values that are not uuids are kept."""
     uuids = {name: canonical(document[name]) for name in ("uuid", "instance_uuid") if document.get(name)}
     return {**document, **{name: uuid for name, uuid in uuids.items() if uuid is not None}}
@@ -135,7 +137,7 @@ class _LocalState:
         for row in batches.rows(db, _HELD_BY, "values", instances):
             self.providers_of.setdefault(row.consumer_id, set()).add(row.uuid)
         traits = {trait for node in documents.values() for trait in node.get("traits") or ()}
-        missing = Trait.unknown(db, traits) - set(os_traits.get_traits())
+        missing = Trait.unknown_names(db, traits) - set(os_traits.get_traits())
         self.unknown_traits = {name for name in missing if not name.startswith(CUSTOM_PREFIX)}
 
     def is_renamed(self, uuid: str) -> bool:

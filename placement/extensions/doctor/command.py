@@ -137,11 +137,11 @@ def _as_table(examination: Examination, fixes: Sequence[AppliedFix] | None) -> s
     blocks = [[*_finding(check, finding)] for check, finding in examination.findings] or [["No findings."]]
     if fixes is not None:
         blocks += [[*_fix(*entry)] for entry in fixes] or [["Nothing to fix."]]
-    blocks += [[*_skipped_lines(reason, names)] for reason, names in _incomplete(examination).items()]
+    blocks += [[*_skipped_lines(reason, names)] for reason, names in _incomplete_checks(examination).items()]
     return stack(["Doctor"], *blocks)
 
 
-def _incomplete(examination: Examination) -> dict[str, list[str]]:
+def _incomplete_checks(examination: Examination) -> dict[str, list[str]]:
     """Return the names of the checks that did not complete, by reason."""
     names: dict[str, list[str]] = {}
     for result in examination.results:

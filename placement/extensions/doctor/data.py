@@ -107,7 +107,7 @@ def without_owner(subject: Subject) -> Iterator[Finding]:
 
 def overdue_leases(subject: Subject) -> Iterator[Finding]:
     """Find leases that expired minutes ago and have not been released."""
-    rows = subject.database.read(_overdue)
+    rows = subject.database.read(_overdue_leases)
     if rows:
         yield warning(
             count_phrase(len(rows), "lease has", "leases have")
@@ -119,7 +119,7 @@ def overdue_leases(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _overdue(db: Reading) -> Sequence[Any]:
+def _overdue_leases(db: Reading) -> Sequence[Any]:
     before = leases.now(db) - datetime.timedelta(minutes=_OVERDUE)
     return db.execute(_OVERDUE_LEASES, {"before": before}).all()
 
@@ -158,30 +158,30 @@ def _places(places: Collection[str]) -> str:
     return count_phrase(len(places), "place", "places")
 
 
-def _no(table: sa.Table, *conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+def _has_no(table: sa.Table, *conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
     return ~sa.exists().select_from(table).where(*conditions)
 
 
 _WITHOUT_CONSUMER = (
-    sa.select(_A.consumer_id).distinct().where(within(_A.id), _no(consumers, _K.uuid == _A.consumer_id))
+    sa.select(_A.consumer_id).distinct().where(within(_A.id), _has_no(consumers, _K.uuid == _A.consumer_id))
 ).order_by(_A.consumer_id)
 _WITHOUT_PROVIDER = (
     sa.select(_A.consumer_id, _A.resource_provider_id)
     .distinct()
-    .where(within(_A.id), _no(resource_providers, _P.id == _A.resource_provider_id))
+    .where(within(_A.id), _has_no(resource_providers, _P.id == _A.resource_provider_id))
     .order_by(_A.consumer_id, _A.resource_provider_id)
 )
 _WITHOUT_CLASS = (
     sa.select(_A.consumer_id, _A.resource_class_id)
     .distinct()
-    .where(within(_A.id), _no(resource_classes, resource_classes.c.id == _A.resource_class_id))
+    .where(within(_A.id), _has_no(resource_classes, resource_classes.c.id == _A.resource_class_id))
     .order_by(_A.consumer_id, _A.resource_class_id)
 )
 #: Consumers without allocations, with ids from ``first`` to ``last``.
-HOLDS_NOTHING = sa.select(_K.uuid).where(within(_K.id), _no(allocations, _A.consumer_id == _K.uuid)).order_by(_K.id)
-_NO_PROJECT = _no(projects, projects.c.id == _K.project_id)
-_NO_USER = _no(users, users.c.id == _K.user_id)
-_NO_TYPE = _K.consumer_type_id.is_not(None) & _no(consumer_types, consumer_types.c.id == _K.consumer_type_id)
+HOLDS_NOTHING = sa.select(_K.uuid).where(within(_K.id), _has_no(allocations, _A.consumer_id == _K.uuid)).order_by(_K.id)
+_NO_PROJECT = _has_no(projects, projects.c.id == _K.project_id)
+_NO_USER = _has_no(users, users.c.id == _K.user_id)
+_NO_TYPE = _K.consumer_type_id.is_not(None) & _has_no(consumer_types, consumer_types.c.id == _K.consumer_type_id)
 _WITHOUT_OWNER = (
     sa.select(_K.uuid, _NO_PROJECT.label("project"), _NO_USER.label("user"), _NO_TYPE.label("type"))
     .where(within(_K.id), _NO_PROJECT | _NO_USER | _NO_TYPE)

@@ -31,7 +31,7 @@ def revision(subject: Subject) -> Iterator[Finding]:
     additions = extension.additions(subject.conf)
     with subject.database.direct():
         state, sentence = schema.state(engine), schema.finding(engine, additions)
-        lacking = schema.lacking(engine, additions)
+        lacking = schema.missing_columns(engine, additions)
     if state is schema.State.UNKNOWN and not lacking:
         yield warning(
             f"{sentence} It has every table and column that this version requires.",
@@ -164,7 +164,7 @@ def _are_checked(engine: Engine) -> bool:
 def standard_rows(subject: Subject) -> Iterator[Finding]:
     """Find standard classes and traits without a row, and a change feed without an identity."""
     try:
-        missing = subject.database.read(standard.missing)
+        missing = subject.database.read(standard.missing_names)
     except RuntimeError as reason:
         yield error(
             f"The standard resource classes cannot be inserted: {reason}",

@@ -122,8 +122,8 @@ def _findings(source: YamlSource, error: jsonschema.ValidationError) -> Iterator
     where = ".".join(step for step in path if isinstance(step, str))
     where = f"{where}: " if where else ""
     if error.validator == "additionalProperties":
-        for name in _additional(error):
-            yield FileFinding(source.line([*path, name]), f"{where}{_unknown(error, name)}")
+        for name in _additional_properties(error):
+            yield FileFinding(source.line([*path, name]), f"{where}{_unknown_message(error, name)}")
     else:
         yield FileFinding(source.line(path), where + _sentence(error))
 
@@ -133,7 +133,7 @@ def _preference(error: jsonschema.ValidationError) -> tuple[bool, bool]:
     return error.validator != "type" or len(error.path) > 0, error.validator == "additionalProperties"
 
 
-def _additional(error: jsonschema.ValidationError) -> list[str]:
+def _additional_properties(error: jsonschema.ValidationError) -> list[str]:
     """Return the properties that the schema does not define."""
     schema: Any = error.schema
     patterns = [pattern(expression) for expression in schema.get("patternProperties", {})]
@@ -146,7 +146,7 @@ def _additional(error: jsonschema.ValidationError) -> list[str]:
     ]
 
 
-def _unknown(error: jsonschema.ValidationError, name: str) -> str:
+def _unknown_message(error: jsonschema.ValidationError, name: str) -> str:
     schema: Any = error.schema
     if "patternProperties" in schema:
         return f"{name!r} is not a resource class: names consist of A-Z, 0-9 and _."

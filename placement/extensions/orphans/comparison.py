@@ -109,11 +109,11 @@ def compare(
             if not (server.is_changing or uuid in expected.migrating):
                 review.discrepancies += _compare_with_nova(consumer, server)
         elif not is_known:
-            review.discrepancies.append(_unknown(consumer, age_limit))
+            review.discrepancies.append(_unknown_consumer(consumer, age_limit))
     # If the lists name no consumer at all, all types are compared.
     if expected.types is None and known_types:
         _leave_out_types(review, review.compared.keys() - known_types)
-    review.discrepancies += _missing(expected, holders, project)
+    review.discrepancies += _missing_consumers(expected, holders, project)
     review.named_only = len(expected.named - holders)
     return review
 
@@ -169,7 +169,7 @@ def hold_back_migrations(review: Review) -> None:
     review.discrepancies = [discrepancy for discrepancy in review.discrepancies if discrepancy.uuid not in doubtful]
 
 
-def _unknown(consumer: AgedHolder, age_limit: datetime.timedelta) -> Discrepancy:
+def _unknown_consumer(consumer: AgedHolder, age_limit: datetime.timedelta) -> Discrepancy:
     holder = consumer.holder
     if consumer.is_older_than(age_limit):
         hint = f"placement-manage consumers --release, or openstack resource provider allocation delete {holder.uuid}"
@@ -209,7 +209,7 @@ def _compare_with_nova(consumer: AgedHolder, server: NovaServer) -> Iterator[Dis
             yield discrepancy(DiscrepancyKind.AMOUNTS, reason, heal)
 
 
-def _missing(expected: Expected, holders: Collection[str], project: str | None) -> Iterator[Discrepancy]:
+def _missing_consumers(expected: Expected, holders: Collection[str], project: str | None) -> Iterator[Discrepancy]:
     if not (expected.covers(INSTANCE) or expected.covers(UNKNOWN_TYPE)):
         return
     for server in expected.hosted_servers():

@@ -73,7 +73,7 @@ class Nova:
                 server = NovaServer.from_document(document)
             except (KeyError, TypeError, ValueError) as error:
                 reason = f"{error} is missing" if isinstance(error, KeyError) else error
-                raise self._unreadable(f"a server lacks fields that an administrator sees: {reason}") from error
+                raise self._error(f"a server lacks fields that an administrator sees: {reason}") from error
             expected.servers[server.uuid] = server
             self._is_partial |= NovaServer.is_hidden(document)
             advance(1)
@@ -88,7 +88,7 @@ class Nova:
         if reply.status_code == 404:
             # A proxy in front of nova returns a 404 without this key.
             if "itemNotFound" not in self._document(reply, path):
-                raise self._unreadable(f"the status 404 of {path} is not from nova")
+                raise self._error(f"the status 404 of {path} is not from nova")
             return False
         self._check(reply)
         self._is_partial |= NovaServer.is_hidden(self._document(reply, path).get("server", {}))
@@ -123,19 +123,19 @@ class Nova:
             if not isinstance(documents, list) or not all(
                 isinstance(document, dict) and document.get(ident) for document in documents
             ):
-                raise self._unreadable(f"{path} did not return a document of nova")
+                raise self._error(f"{path} did not return a document of nova")
             yield from documents
             if not any(link.get("rel") == "next" for link in page.get(f"{key}_links", ())):
                 return
             if not documents or documents[-1][ident] == marker:
-                raise self._unreadable(f"{path} links to a next page that repeats the last one")
+                raise self._error(f"{path} links to a next page that repeats the last one")
             marker = documents[-1][ident]
 
     def _send(self, path: str, query: Mapping[str, str]) -> Any:
         try:
             reply = self._compute.get(path, params=query, microversion=VERSION)
         except self._errors as error:
-            raise self._unreadable(error) from error
+            raise self._error(error) from error
         if self._began is None:
             sent = reply.headers.get("Date")
             self._began = email.utils.parsedate_to_datetime(sent) if sent else datetime.datetime.now(datetime.UTC)
@@ -145,7 +145,7 @@ class Nova:
         try:
             self._raise_for(reply)
         except self._errors as error:
-            raise self._unreadable(error) from error
+            raise self._error(error) from error
 
     def _document(self, reply: Any, path: str) -> Mapping[str, Any]:
         try:
@@ -153,8 +153,8 @@ class Nova:
         except ValueError:
             document = None
         if not isinstance(document, dict):
-            raise self._unreadable(f"{path} did not return a document of nova")
+            raise self._error(f"{path} did not return a document of nova")
         return document
 
-    def _unreadable(self, reason: object) -> Unreadable:
+    def _error(self, reason: object) -> Unreadable:
         return Unreadable(f"nova in cloud {self._cloud} cannot be read: {reason}")

@@ -39,7 +39,7 @@ class Answer(NamedTuple):
         Args:
             lines: Yields the lines that show the document to people.
         """
-        return cls(_pretty(document), partial(lines, document), code)
+        return cls(_pretty_lines(document), partial(lines, document), code)
 
 
 def show(answer: Answer, *, as_json: bool, follows: bool = False) -> int:
@@ -60,5 +60,5 @@ def say(sentence: str) -> None:
     print(f"{PROG}: {plain(' '.join(sentence.split()))}", file=sys.stderr)
 
 
-def _pretty(document: Any) -> Iterator[str]:
+def _pretty_lines(document: Any) -> Iterator[str]:
     yield json.dumps(document, indent=2)

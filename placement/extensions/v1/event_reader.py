@@ -41,7 +41,7 @@ class EventReader:
 
     def start(self, after: str | None) -> str | None:
         """Return the position to start after; the parameter value ``now`` stands for the newest."""
-        return recorder.history_of(self.database).read(event.newest)[1] if after == schema.NOW else after
+        return recorder.history_of(self.database).read(event.newest_position)[1] if after == schema.NOW else after
 
     def page(self, after: str | None, *, newest_first: bool = False) -> EventPage:
         """Return the next committed events, with the names of the objects they mention.

@@ -95,7 +95,7 @@ class UsageOverlay:
         """Return an upper bound for the number of times that the provider can supply the current consumer."""
         return min(self._inventory_for_consumer(slot, name).available // amount for name, amount in amounts.items())
 
-    def remaining(self, problem: TreeProblem) -> TreeProblem | None:
+    def reduced_problem(self, problem: TreeProblem) -> TreeProblem | None:
         """Return the problem of a tree at the current usage; None if some demand fits nowhere.
 
         Args:

@@ -54,7 +54,7 @@ def unknown_traits(names: Iterable[str], snapshot: Snapshot, database: Database)
     The snapshot contains the traits of providers; other traits are looked up in the database.
     """
     unused = [name for name in names if name not in snapshot.traits]
-    return database.read(lambda db: Trait.unknown(db, unused)) if unused else frozenset()
+    return database.read(lambda db: Trait.unknown_names(db, unused)) if unused else frozenset()
 
 
 def _check_classes(group: Group, snapshot: Snapshot) -> None:

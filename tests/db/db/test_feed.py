@@ -325,7 +325,7 @@ def test_events_alone_are_recorded_as_a_kind_that_older_releases_know(database):
             recording.write(lambda db, name=name: db.note("trait", name, {("name",): (None, name)}))
     recorded = sa.select(provider_changes.c.provider_id, provider_changes.c.what)
     assert {tuple(row) for row in database.read(lambda db: db.execute(recorded).all())} == {(0, "usage")}
-    before = feed.stronger("usage", "names"), feed.stronger("names", "usage")
+    before = feed.stronger_change("usage", "names"), feed.stronger_change("names", "usage")
     assert before == ("names", "names"), "a change that affects searches takes precedence"
 
 

@@ -284,7 +284,9 @@ def test_the_finding_names_the_extra_that_installs_the_driver():
 
 def misspelt(directory, text):
     write(directory, DATABASE + text)
-    return [str(option).removeprefix(f"{directory}/placement.conf: ") for option in options.unknown(options.load())]
+    return [
+        str(option).removeprefix(f"{directory}/placement.conf: ") for option in options.find_unknown(options.load())
+    ]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from placement.http.response import NOW, UNDATED, created, encode, json_list, newest, no_content, ok, page, stream
+from placement.http.response import NOW, UNDATED, created, encode, json_list, newest_date, no_content, ok, page, stream
 
 NOON = datetime.datetime(2026, 6, 9, 12, 0, 0, 500)
 
@@ -73,9 +73,9 @@ def test_an_undated_reply_is_not_to_be_cached_either():
 
 def test_newest_returns_the_latest_date_or_now():
     later = NOON + datetime.timedelta(hours=1)
-    assert newest([NOON, later, None, NOON]) == later
-    assert newest([None]) is NOW
-    assert newest([]) is NOW
+    assert newest_date([NOON, later, None, NOON]) == later
+    assert newest_date([None]) is NOW
+    assert newest_date([]) is NOW
 
 
 def test_a_reply_without_a_date_has_no_cache_headers():

@@ -17,7 +17,7 @@ from placement.extensions.baremetal.objects.node import Node, traits_of
 from placement.extensions.baremetal.schemas import node as schema
 from placement.extensions.baremetal.schemas import node_list
 from placement.extensions.baremetal.schemas.node_document import NodePresentation
-from placement.extensions.baremetal.schemas.node_fields import visible
+from placement.extensions.baremetal.schemas.node_fields import visible_fields
 from placement.extensions.baremetal.schemas.query import Arguments
 from placement.extensions.baremetal.schemas.reply import next_page
 from placement.http.environ import CONTEXT
@@ -40,7 +40,7 @@ def list_nodes(req: Request) -> Reply:
 def list_details(req: Request) -> Reply:
     """List the nodes that match every filter with all their fields, page by page."""
     arguments = Arguments(req.pairs(), node_list.LIST_DETAIL)
-    return _list_nodes(req, "/v1/nodes/detail", arguments, visible(req.version))
+    return _list_nodes(req, "/v1/nodes/detail", arguments, visible_fields(req.version))
 
 
 @endpoint(policy="baremetal:node:create", body=schema.CREATE)
@@ -68,7 +68,7 @@ def show(req: Request, node: str) -> Reply:
 
     def work(db: Reading) -> tuple[Node, list[str], Sequence[str]]:
         present = access.find_node(req, db, node, "baremetal:node:get")
-        names = node_list.shown_fields(arguments, req.version, visible(req.version))
+        names = node_list.shown_fields(arguments, req.version, visible_fields(req.version))
         return present, traits_of(db, [present.uuid])[present.uuid] if "traits" in names else [], names
 
     return ok(_present(req, *req.read(work)))
@@ -153,5 +153,5 @@ def _with_traits(db: Transaction, locked: LockedNode) -> NodeAndTraits:
 
 
 def _present(req: Request, node: Node, traits: list[str], names: Sequence[str] | None = None) -> dict[str, Any]:
-    fields = visible(req.version) if names is None else names
+    fields = visible_fields(req.version) if names is None else names
     return NodePresentation(req, fields).of_node(node, traits)

@@ -12,7 +12,7 @@ from placement.extensions.baremetal.objects import states
 from placement.extensions.baremetal.objects.keyset import Paging
 from placement.extensions.baremetal.objects.node_page import COLUMNS, NodeFilter
 from placement.extensions.baremetal.schemas.node import InvalidNodeValue, NoChassis, check_visible, truth, uuid_of
-from placement.extensions.baremetal.schemas.node_fields import FIELDS, SHORT, visible
+from placement.extensions.baremetal.schemas.node_fields import FIELDS, SHORT, visible_fields
 from placement.extensions.baremetal.schemas.query import PAGING, Arguments
 from placement.extensions.baremetal.versions import Version
 
@@ -92,7 +92,7 @@ def listed_fields(arguments: Arguments, version: Version) -> Sequence[str]:
             raise InvalidNodeValue(name="query parameter", reason="?detail=True")
         if "fields" in arguments:
             raise FieldsWithDetail()
-        return visible(version)
+        return visible_fields(version)
     return shown_fields(arguments, version, SHORT)
 
 

@@ -81,7 +81,7 @@ def show(req: Request) -> Reply:
         emptiest=levels.emptiest(_ROWS),
         over=cloud.over_committed(snapshot, _EXAMPLES),
         disabled=cloud.disabled_in_use(snapshot, _EXAMPLES),
-        expiring=_expiring(req) if at is None else 0,
+        expiring=_count_expiring(req) if at is None else 0,
         may_examine=at is None and req.may("placement:v1:doctor"),
         changes=_changes(req) if at is None else None,
     )
@@ -136,7 +136,7 @@ def _charts(req: Request, at: datetime.datetime | None) -> dict[str, Any]:
     return {name: UsageChart(name, series, end - _DAY, end) for name, series in samples.items() if len(series) > 1}
 
 
-def _expiring(req: Request) -> int:
+def _count_expiring(req: Request) -> int:
     """Return the number of leases that expire soon; 0 if the caller may not see consumers."""
     return req.read(lambda db: leases.count_expiring(db, _SOON)) if req.may("placement:v1:consumers:list", {}) else 0
 

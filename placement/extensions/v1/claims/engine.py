@@ -150,7 +150,9 @@ class Claiming:
         ):
             for place in chosen:
                 if place.request.dry_run:
-                    self._finish(ClaimResult(place.request.consumer, RequestOutcome.FOUND, place.unwritten()))
+                    self._finish(
+                        ClaimResult(place.request.consumer, RequestOutcome.FOUND, place.without_write_results())
+                    )
             if missing:
                 self._finish_unplaced(missing, missing, cut_short, snapshot)
 

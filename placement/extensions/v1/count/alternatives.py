@@ -137,7 +137,9 @@ class _Rules:
     def _domains_below(self, domains: _Domains, rules: Sequence[Collection[str]]) -> Iterator[_Domains]:
         """Yield the domains for each possible top of each subtree, and each demand that the top may supply."""
         if not rules:
-            yield from self._having(domains, self._requirements.required if UNSUFFIXED in self._suffixes else ())
+            yield from self._domains_with_traits(
+                domains, self._requirements.required if UNSUFFIXED in self._suffixes else ()
+            )
             return
         members = [number for number, suffix in enumerate(self._suffixes) if suffix in rules[0]]
         for top in dict.fromkeys(provider for number in members for provider in domains[number]):
@@ -146,7 +148,7 @@ class _Rules:
                 allowed = {**dict.fromkeys(members, below), number: {top} & {*domains[number]}}
                 yield from self._domains_below(_restrict(domains, allowed), rules[1:])
 
-    def _having(self, domains: _Domains, required: Sequence[Collection[str]]) -> Iterator[_Domains]:
+    def _domains_with_traits(self, domains: _Domains, required: Sequence[Collection[str]]) -> Iterator[_Domains]:
         """Yield the domains for each unsuffixed demand whose provider may have each required trait."""
         if not required:
             yield domains
@@ -154,7 +156,7 @@ class _Rules:
         with_trait = {number for number, traits in enumerate(self._form.traits) if not traits.isdisjoint(required[0])}
         for number, suffix in enumerate(self._suffixes):
             if suffix == UNSUFFIXED:
-                yield from self._having(_restrict(domains, {number: with_trait}), required[1:])
+                yield from self._domains_with_traits(_restrict(domains, {number: with_trait}), required[1:])
 
     def _ancestry(self, provider: int) -> Iterator[int]:
         while provider >= 0:

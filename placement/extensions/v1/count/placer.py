@@ -52,5 +52,5 @@ class Placer:
         """Return a candidate for one more consumer; None if nothing fits."""
         self._inputs.budget.spend(_PROVIDER * sum(map(len, problem.domains)))
         overlay.begin_consumer({})
-        remaining = overlay.remaining(problem)
+        remaining = overlay.reduced_problem(problem)
         return None if remaining is None else next(combine(remaining, self._cache), None)

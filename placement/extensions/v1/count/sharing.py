@@ -92,7 +92,7 @@ class SharingProviders:
             providers = [slot for slot, used in of_provider.items() if component[used] == label]
             yield np.array(providers, np.intp), roots[component[roots] == label]
 
-    def enough(self, count: int, providers: Slots) -> bool:
+    def suffices(self, count: int, providers: Slots) -> bool:
         """Whether each sharing provider alone could supply ``count`` placements, so that the trees do not contend."""
         for kind in self._inputs.kinds:
             slots = (kind.eligible.sharing & SlotSet.sparse(providers)).slots()

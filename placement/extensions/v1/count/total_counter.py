@@ -173,7 +173,7 @@ class TotalCounter:
     def _find_contentions(self) -> None:
         """Find the trees whose sharing providers lack the capacity for all of them."""
         for providers, users in self._sharing.connected_components():
-            if self._sharing.enough(int(self._counts[users].sum()), providers):
+            if self._sharing.suffices(int(self._counts[users].sum()), providers):
                 self._contending[users] = False
                 continue
             self.shared = True
@@ -189,7 +189,7 @@ class TotalCounter:
         """
         counts, bounds = np.minimum(self._counts[roots], per_tree), np.minimum(self._bounds[roots], per_tree)
         bound_of_all = min(int(self._sharing.bound(roots, bounds, providers).counts[0]), int(bounds.sum()))
-        if self._sharing.enough(int(counts.sum()), providers):
+        if self._sharing.suffices(int(counts.sum()), providers):
             return int(counts.sum()), bound_of_all
         total = 0
         for order in (roots, roots[::-1]):
@@ -277,7 +277,7 @@ def _different_trees(sum_of: Callable[[int], int], copies: int) -> int:
     if copies == 1:
         return max_jobs
 
-    def enough(jobs: Integers) -> Bools:
+    def fit(jobs: Integers) -> Bools:
         return np.array([sum_of(jobs.item()) >= copies * jobs.item()])
 
-    return bisect_largest(np.array([max_jobs]), enough).item()
+    return bisect_largest(np.array([max_jobs]), fit).item()

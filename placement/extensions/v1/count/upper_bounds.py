@@ -121,11 +121,11 @@ def full_rounds(copies: Integers, at_once: Integers, times: int, tree: Slots, tr
     if times == 1:
         return max_rounds
 
-    def enough(rounds: Integers) -> Bools:
+    def fit(rounds: Integers) -> Bools:
         dealt = np.minimum(copies, at_once.astype(np.float64) * rounds[tree])
         return np.bincount(tree, weights=dealt, minlength=trees) >= times * rounds
 
-    return bisect_largest(max_rounds, enough)
+    return bisect_largest(max_rounds, fit)
 
 
 def bisect_largest(limit: Integers, fits: Callable[[Integers], Bools]) -> Integers:

@@ -163,7 +163,7 @@ class ClassInventories:
 
     # --- obstacles ---
 
-    def blocking(self, amount: int) -> dict[str, int]:
+    def count_blocking(self, amount: int) -> dict[str, int]:
         """Return the number of inventories that each property keeps from supplying an amount.
 
         An inventory counts for only one of total, reserved and used: the first that leaves too little.
@@ -216,6 +216,6 @@ class InventoriesByClass:
         size = self._snapshot.size
         considered = inventories.select(before.mask(size)[inventories.slots])
         refused = considered.select(~after.mask(size)[considered.slots])
-        counts = {"absent": removed - len(refused), **refused.blocking(amount)}
+        counts = {"absent": removed - len(refused), **refused.count_blocking(amount)}
         largest = int(considered.select(~avoided.mask(size)[considered.slots]).largest().max(initial=0))
         return Shortfall(resource_class, amount, {name: count for name, count in counts.items() if count}, largest)

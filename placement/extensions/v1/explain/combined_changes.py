@@ -46,13 +46,13 @@ class _ConditionSets:
         sets = dict.fromkeys(
             frozenset({*before.changes, condition})
             for before in failed
-            for condition in self._variations.promising(before)
+            for condition in self._variations.promising_conditions(before)
             if not condition.avoided
         )
         for together in sets:
             if not self._variations.searches.has_operations:
                 break
-            loosest = [*self._loosest(together)]
+            loosest = [*self._loosest_changes(together)]
             if any(variation.outcome.candidates for variation in loosest):
                 variations = (*self._lowering_changes(together), *loosest)
                 successful.append(next(variation for variation in variations if variation.outcome.candidates))
@@ -60,7 +60,7 @@ class _ConditionSets:
                 still_failed += loosest
         return successful, still_failed
 
-    def _loosest(self, together: frozenset[Condition]) -> Iterator[Variation]:
+    def _loosest_changes(self, together: frozenset[Condition]) -> Iterator[Variation]:
         """Yield the loosest changes of conditions: if any change of them gives candidates, one of these does."""
         dropped = self._variations.variation(dict.fromkeys(together, 0))
         if dropped is not None and all(map(self._amount_search.dropping_is_loosest, together)):
@@ -78,7 +78,7 @@ class _ConditionSets:
         for number in range(len(amounts) + 1):
             for dropped in itertools.combinations(reversed(amounts), number):
                 lowered = [condition for condition in amounts if condition not in dropped]
-                for new_amounts in itertools.product(*map(self._amount_search.smallest, lowered)):
+                for new_amounts in itertools.product(*map(self._amount_search.smallest_amounts, lowered)):
                     changes = dict.fromkeys(together, 0) | dict(zip(lowered, new_amounts, strict=True))
                     variation = self._variations.variation(changes)
                     if variation is not None:

@@ -43,7 +43,7 @@ class TreeClasses(NamedTuple):
         """Return the roots of the trees in some classes."""
         return SlotSet.sparse(self.roots[self._mask(classes)])
 
-    def others(self, classes: Collection[int]) -> SlotSet:
+    def other_trees(self, classes: Collection[int]) -> SlotSet:
         """Return the roots of the trees in all other classes, except the first root of each."""
         mask = ~self._mask(classes)
         mask[np.searchsorted(self.roots, self.first)] = False

@@ -92,7 +92,7 @@ class _Lacks:
 
     def _of_spreading(self, condition: Condition, part: str, query: SearchQuery) -> Missing:
         name, needed = condition.resource_class, condition.amount
-        available = max(self._room(slot, name, needed) for slot in self._usable())
+        available = max(self._room(slot, name, needed) for slot in self._usable_slots())
         text = f"no provider that {self._name(self._root)} can use has room for {needed:,} {name}"
         if available < needed:
             return Missing(part, None, needed, available, f"{text}: the most is {available:,}")
@@ -101,7 +101,7 @@ class _Lacks:
 
     def _of_amount(self, condition: Condition, part: str, query: SearchQuery) -> Missing:
         name, needed = condition.resource_class, condition.amount
-        slot, supplied = self._supplying(condition, query)
+        slot, supplied = self._supplying_slot(condition, query)
         if slot is None:
             return Missing(part, None, needed, 0, self._without_room(name, needed, part))
         available = self._room(slot, name, needed)
@@ -112,7 +112,7 @@ class _Lacks:
             text += " alongside the rest of the request"
         return Missing(part, slot, needed, min(available, supplied), text)
 
-    def _usable(self) -> list[int]:
+    def _usable_slots(self) -> list[int]:
         """Return the providers of the tree, and the providers that share with it."""
         snapshot, tree = self._snapshot, self._snapshot.forest.tree(self._root)
         aggregates = frozenset().union(*(snapshot.provider(slot).aggregates for slot in tree))
@@ -121,7 +121,7 @@ class _Lacks:
 
     def _without_room(self, resource_class: str, amount: int, part: str) -> str:
         """Return the reason why no provider can supply any amount of a class to the request."""
-        usable = self._usable()
+        usable = self._usable_slots()
         names, provider = self._snapshot.class_names, self._snapshot.provider
         if not any(names[class_id] == resource_class for slot in usable for class_id in provider(slot).classes):
             return f"no provider that {self._name(self._root)} can use has {resource_class}"
@@ -137,7 +137,7 @@ class _Lacks:
         inventories = self._amounts.of_class(resource_class)
         return 0 if inventories is None else int(inventories.of_provider(slot).largest(amount).max(initial=0))
 
-    def _supplying(self, condition: Condition, query: SearchQuery) -> tuple[int | None, int]:
+    def _supplying_slot(self, condition: Condition, query: SearchQuery) -> tuple[int | None, int]:
         """Return the provider of an amount in the candidate, and the amount; None if the class was dropped."""
         name = condition.resource_class
         by_suffix = {group.suffix: group.resources.get(name, 0) for group in query.groups}
@@ -193,7 +193,7 @@ class _Lacks:
 
     def _of_removed_group(self, condition: Condition, part: str) -> str:
         """Return the reason why no provider meets a condition of a removed group."""
-        traits = (self._snapshot.provider(slot).traits for slot in self._usable())
+        traits = (self._snapshot.provider(slot).traits for slot in self._usable_slots())
         if condition.kind == "trait" and not condition.forbidden and not any(map(condition.names.intersection, traits)):
             return f"no provider that {self._name(self._root)} can use has {' or '.join(sorted(condition.names))}"
         return self._no_provider_meets(part)

@@ -204,7 +204,7 @@ class _Trees:
         self._classes = {root: number for number, root in enumerate(tree_classes.first.tolist())}
         yield from self._problems_of(SlotSet.sparse(tree_classes.first))
         refused = [number for classes in self._refused.values() for number in classes]
-        yield from self._problems_of(tree_classes.others(refused))
+        yield from self._problems_of(tree_classes.other_trees(refused))
 
     def _problems_of(self, roots: SlotSet) -> Iterator[TreeProblem]:
         return tree_problems(self._narrowed._replace(roots=roots), None, self._budget, self._refusals)

@@ -45,7 +45,7 @@ class RelaxationSearch:
 
         ``searches.complete`` records whether all conditions were tried.
         """
-        promising = self._variations.promising(Variation({}, self._query, self._variations.outcome))
+        promising = self._variations.promising_conditions(Variation({}, self._query, self._variations.outcome))
         changes = [change for condition in promising for change in self._changes_of(condition)]
         # If the budget ran out, an untried change of a single condition may be enough.
         if not changes and self._searches.complete:
@@ -108,10 +108,10 @@ class RelaxationSearch:
             return
         roots = self._amount_search.roots(condition, dropped, tree_roots)
         changes = [*self._of_spreading(condition, roots)]
-        inventories = self._amount_search.reachable(condition, roots)
+        inventories = self._amount_search.reachable_inventories(condition, roots)
         if inventories is not None:
-            lower = self._amount_search.largest({}, condition, inventories, roots)
-            higher = self._amount_search.higher(condition, inventories, roots)
+            lower = self._amount_search.search_largest({}, condition, inventories, roots)
+            higher = self._amount_search.search_higher(condition, inventories, roots)
             changes += [
                 self._variations.change("amount", variation, _relative_change(condition, variation.changes[condition]))
                 for variation in (lower, higher)

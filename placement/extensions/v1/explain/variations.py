@@ -119,7 +119,7 @@ class Variations:
         texts, parts = zip(*describe(self.query, changes, self.unknown_traits), strict=True)
         return QueryChange(tuple(changes), kind, texts, parts, variation.query, size, variation.outcome)
 
-    def promising(self, variation: Variation) -> list[Condition]:
+    def promising_conditions(self, variation: Variation) -> list[Condition]:
         """Return the conditions whose change could make a difference in addition to the changes of a variation.
 
         Either their rules removed something in its search, or trees were left to combine.

@@ -27,7 +27,7 @@ def show(req: Request) -> Reply:
     return _present(_document(req.environ[API], req.version, package.version()), req.mount_path)
 
 
-def showing(placement: Api) -> Endpoint:
+def description_endpoint(placement: Api) -> Endpoint:
     """Return the endpoint that describes the Placement API.
 
     Args:

@@ -101,7 +101,7 @@ class EventPage(NamedTuple):
     names: Mapping[str, str] = {}
 
 
-def newest(db: Reading) -> tuple[int, str]:
+def newest_position(db: Reading) -> tuple[int, str]:
     """Return the number and the mark of the newest position."""
     row = db.execute(NEWEST_POSITION).first()
     return (0, START_MARK) if row is None else (_last_position(row), _mark(_last_position(row), row))

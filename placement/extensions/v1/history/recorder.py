@@ -82,7 +82,7 @@ def _max_waiting(configured: int | None, threads: int | None) -> int:
     return 0 if threads == 1 else max(1, threads // 4)
 
 
-def swept(database: Database) -> list[Swept]:
+def remove_old_events(database: Database) -> list[Swept]:
     """Order the events, and remove the events that exceed the limits."""
     history = history_of(database)
     history.order()
@@ -103,7 +103,7 @@ class EventHistory:
         #: The time of the next removal of old events, by the monotonic clock.
         self._next_batch = math.inf
         #: The waiting requests of this process.
-        self.watch = EventWatch(lambda: self.read(event.newest))
+        self.watch = EventWatch(lambda: self.read(event.newest_position))
 
     def notes(self) -> EventNotes | None:
         """Return the notes of a new transaction; None if this process records no events."""

@@ -44,9 +44,9 @@ def describe(api: Api, version: Version, *, label: str) -> JSONObject:
             relevant = examples.examples_of(api, version, method, path, endpoint)
             operation = _operation(api, version, path, endpoint, relevant, components)
             name = _class_name(operation["operationId"])
-            statuses = sorted(replies.failing(api, version, path, method, endpoint))
+            statuses = sorted(replies.failure_statuses(api, version, path, method, endpoint))
             operation["responses"] = {
-                **replies.succeeding(api, version, endpoint, relevant, name, components),
+                **replies.success_responses(api, version, endpoint, relevant, name, components),
                 **{str(status.value): failure(status) for status in statuses},
                 **replies.conflict(api, version, endpoint, name, components),
             }

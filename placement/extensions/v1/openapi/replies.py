@@ -45,7 +45,7 @@ _OF_STATUS: dict[int, dict[str, Any]] = {
 }
 
 
-def succeeding(
+def success_responses(
     api: Api, version: Version, endpoint: Endpoint, examples: Sequence[Example], name: str, components: Components
 ) -> dict[str, dict[str, Any]]:
     """Return the response of each status with which the endpoint succeeds in this version.
@@ -68,7 +68,7 @@ def succeeding(
     return {str(status): response for status, response in sorted(by_status.items())}
 
 
-def failing(api: Api, version: Version, path: str, method: str, endpoint: Endpoint) -> set[HTTPStatus]:
+def failure_statuses(api: Api, version: Version, path: str, method: str, endpoint: Endpoint) -> set[HTTPStatus]:
     """Return the statuses with which an endpoint with this declaration can fail."""
     statuses = set(_ALWAYS)
     if path not in api.open_paths:

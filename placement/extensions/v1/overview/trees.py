@@ -99,7 +99,7 @@ def find_trees(
         key = 0.0 if after.sum is None else float(sign * after.sum)
         following = (keys > key) | ((keys == key) & (ids > after.id))
         roots, ids, keys = roots[following], ids[following], keys[following]
-    count = len(roots) if limit is None else _fitting(snapshot, roots, limit)
+    count = len(roots) if limit is None else _count_fitting(snapshot, roots, limit)
     if count == len(roots):
         return TreePage(roots.tolist(), None)
     last = Mark(None if order is None else sign * int(keys[count - 1]), int(ids[count - 1]))
@@ -195,7 +195,7 @@ def _sums(snapshot: Snapshot, order: TreeOrder) -> tuple[npt.NDArray[np.float64]
     return sums, has_class
 
 
-def _fitting(snapshot: Snapshot, roots: Slots, limit: int) -> int:
+def _count_fitting(snapshot: Snapshot, roots: Slots, limit: int) -> int:
     """Return the number of leading trees that have at most ``limit`` providers together, but at least 1."""
     sizes = np.array([len(snapshot.forest.tree(root)) for root in roots.tolist()], dtype=np.int64)
     return min(len(roots), max(1, int(np.searchsorted(np.cumsum(sizes), limit, side="right"))))

@@ -159,7 +159,7 @@ class PlaceSearch:
     def candidates(self, root: int) -> Iterator[Candidate]:
         """Return the candidates in a tree that fit the current consumer at the current usage."""
         self.budget.spend(1 + len(self._narrowed.eligible))
-        problem = self._overlay.remaining(self._problems.complete_problem(root))
+        problem = self._overlay.reduced_problem(self._problems.complete_problem(root))
         return iter(()) if problem is None else combine(problem, self._cache)
 
     def begin_consumer(self) -> None:

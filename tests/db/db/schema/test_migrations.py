@@ -271,7 +271,7 @@ def test_missing_parts_of_an_addition_are_detected_and_added(engine, caplog):
     assert schema.finding(engine, [second]) == (
         'The database lacks things.size, things_size_idx. Run "placement-manage db sync".'
     )
-    assert schema.lacking(engine, [second]) == ["things.size"]
+    assert schema.missing_columns(engine, [second]) == ["things.size"]
     schema.sync(engine, additions=[second])
     assert schema.finding(engine, [second]) is None
     assert [record.getMessage() for record in caplog.records if record.name == schema.__name__] == [

@@ -146,7 +146,7 @@ def test_the_earliest_date_is_before_all_events(database):
 def test_the_next_event_follows_the_newest_position(database):
     chain(database, key(1), 3)
     database.recorder.order()
-    number, mark = database.read(event.newest)
+    number, mark = database.read(event.newest_position)
     assert number == 3
     chain(database, key(1), 1, start=3)
     assert generations(read(database, after=mark).events) == [(3, 4)]

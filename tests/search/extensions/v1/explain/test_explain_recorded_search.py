@@ -90,7 +90,7 @@ def test_trees_are_equivalent_if_their_canonical_forms_are_equal(case: tuple[Wor
     assert kinds == [*forms.values()]
     assert equal.first.tolist() == [trees[0] for trees in kinds]
     others = [root for trees in kinds[1:] for root in trees[1:]]
-    assert equal.others([0]).slots().tolist() == sorted(others)
+    assert equal.other_trees([0]).slots().tolist() == sorted(others)
 
 
 def test_trees_of_many_providers_are_not_compared() -> None:
@@ -205,8 +205,8 @@ def test_slots_of_trees_stay_sorted_sets() -> None:
     query = SearchQuery((Group("_1", {"PGPU": 1}), Group("_2", {"PGPU": 2})))
     narrowed = narrow(query, world.snapshot(), Budget(), Refusals())
     equal = equivalent_trees(narrowed, SlotSet.sparse(narrowed.roots.slots()), Budget())
-    assert equal.others([]).slots().tolist() == sorted(equal.others([]).slots().tolist())
-    assert len(equal.others([])) == 4
+    assert equal.other_trees([]).slots().tolist() == sorted(equal.other_trees([]).slots().tolist())
+    assert len(equal.other_trees([])) == 4
 
 
 def test_equal_groups_are_relaxed_once() -> None:
