@@ -88,7 +88,7 @@ def hosts(snapshot: Snapshot) -> list[str]:
     column = snapshot.column("VCPU")
     if column is None:
         raise SystemExit("no provider has VCPU: fill the database with bench/fill.py")
-    slots = column.fitting(1, SlotSet.dense(snapshot.forest.alive)).slots()
+    slots = column.fitting_slots(1, SlotSet.dense(snapshot.forest.alive)).slots()
     return [snapshot.provider(int(slot)).uuid for slot in random.Random(1).sample(list(slots), min(1000, len(slots)))]
 
 

@@ -25,7 +25,7 @@ import sqlalchemy as sa
 from jepsen.index_contents import as_json, digest
 from placement.db.schema.tables import allocations, provider_changes, resource_providers
 from placement.extensions.baremetal.tables import baremetal_allocations, baremetal_nodes
-from placement.index.refresh import loaded
+from placement.index.refresh import load_index
 from tests import caller
 from tests.load import soundness
 from tests.made import opened
@@ -78,7 +78,7 @@ def database_state(url: str) -> dict[str, Any]:
                     "records": _rows(db, _RECORDS),
                 },
             }
-        index = as_json(database.snapshot(loaded).snapshot)
+        index = as_json(database.snapshot(load_index).snapshot)
     return {"soundness": inconsistencies(url), **state, "indices": {"database": index}}
 
 

@@ -30,7 +30,7 @@ from placement.middleware.authentication import Authentication
 from placement.middleware.lease_sweeps import LeaseSweeps
 from placement.middleware.libraries import cross_origin, proxy_headers
 from placement.middleware.mount import Dispatch, Mount
-from placement.middleware.profiler import profiled, traced
+from placement.middleware.profiler import add_profiling, add_tracing
 from placement.middleware.request_log import RequestLog
 from placement.policy import Policy
 from placement.tracing import with_spans
@@ -41,9 +41,9 @@ LOG = log.getLogger(__name__)
 
 Layers = tuple[Layer, ...]
 LAYERS: Layers = (
-    profiled,
+    add_profiling,
     with_spans,
-    traced,
+    add_tracing,
     proxy_headers,  # before Mount: the prefix of an API is appended to the prefix of the proxy
     RequestLog,
     Mount,  # inner layers render failures in the form of the API
@@ -56,18 +56,25 @@ LAYERS: Layers = (
 
 def apis(conf: cfg.ConfigOpts) -> tuple[Api, ...]:
     """Return the APIs that the configuration enables, or raise cfg.Error."""
-    return (routes.PLACEMENT, *(each.api() for each in extension.enabled(conf) if each.api and each.is_served(conf)))
+    return (
+        routes.PLACEMENT,
+        *(
+            declaration.api()
+            for declaration in extension.enabled(conf)
+            if declaration.api and declaration.is_served(conf)
+        ),
+    )
 
 
 def assemble(service: Service, layers: Layers = LAYERS) -> WSGIApplication:
     """Return the application of the service: each API in its own layers, all of them in the shared layers."""
-    applications = {api.prefix: _layered(Application(api, service), api.layers, service) for api in service.apis}
+    applications = {api.prefix: _add_layers(Application(api, service), api.layers, service) for api in service.apis}
     sweeps = LeaseSweeps(service.database, service.conf.placement.lease_sweep_interval)
-    added = (layer for each in extension.enabled(service.conf) for layer in each.layers())
-    return _layered(Dispatch(applications, sweeps), (*layers, *added), service)
+    added = (layer for declaration in extension.enabled(service.conf) for layer in declaration.layers())
+    return _add_layers(Dispatch(applications, sweeps), (*layers, *added), service)
 
 
-def _layered(application: WSGIApplication, layers: Iterable[Layer], service: Service) -> WSGIApplication:
+def _add_layers(application: WSGIApplication, layers: Iterable[Layer], service: Service) -> WSGIApplication:
     for layer in reversed(tuple(layers)):
         application = layer(application, service)
     return application
@@ -90,7 +97,7 @@ def loadapp(
     Raises:
         StartError: The configuration or the database cannot be used.
     """
-    for finding in options.unknown(conf):
+    for finding in options.find_unknown(conf):
         LOG.warning("%s", finding)
     if database is None:
         database = connected_database(conf)
@@ -103,7 +110,7 @@ def loadapp(
     _observe(database, conf)
     index = LiveIndex(database, conf.placement.index_verify_interval)
     application = assemble(Service(conf, database, _policy(conf), index, apis(conf)), layers)
-    names = ", ".join(each.name for each in extension.enabled(conf)) or "none"
+    names = ", ".join(declaration.name for declaration in extension.enabled(conf)) or "none"
     LOG.info("Placement %s starts with Python %s; extensions: %s.", package.version(), platform.python_version(), names)
     return application
 
@@ -135,12 +142,15 @@ def _policy(conf: cfg.ConfigOpts) -> Policy:
 
 def rules_of(extensions: Iterable[Extension]) -> list[RuleDefault]:
     """Return the policy rules of Placement and of these extensions, even if their APIs are not served."""
-    return [*routes.PLACEMENT.rules, *(rule for each in extensions if each.api for rule in each.api().rules)]
+    return [
+        *routes.PLACEMENT.rules,
+        *(rule for declaration in extensions if declaration.api for rule in declaration.api().rules),
+    ]
 
 
 def list_rules() -> list[RuleDefault]:
     """Return the policy rules of Placement and all installed extensions, for the oslopolicy tools."""
-    return rules_of(extension.installed().values())
+    return rules_of(extension.installed_extensions().values())
 
 
 def get_enforcer() -> Enforcer:
@@ -215,7 +225,7 @@ def _serve_only_if_newer(database: Database, finding: str, additions: Sequence[s
     """
     if schema.state(database.engine) is not schema.State.UNKNOWN:
         raise StartError(finding)
-    lacking = schema.lacking(database.engine, additions)
+    lacking = schema.missing_columns(database.engine, additions)
     if lacking:
         raise StartError(f"{finding} It lacks {', '.join(lacking)}.")
     LOG.warning("%s It contains everything that this version needs, and is served unchanged.", finding)

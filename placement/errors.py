@@ -70,7 +70,7 @@ class Failure(Exception):
 
 
 @contextmanager
-def prefixed(prefix: str, *kinds: type[Failure]) -> Iterator[None]:
+def prefix_failures(prefix: str, *kinds: type[Failure]) -> Iterator[None]:
     """Prefix the sentences of failures raised in the block; their kinds and codes do not change.
 
     Args:
@@ -85,9 +85,9 @@ def prefixed(prefix: str, *kinds: type[Failure]) -> Iterator[None]:
 
 
 @contextmanager
-def inside(field: str) -> Iterator[None]:
+def attribute_to_field(field: str) -> Iterator[None]:
     """Attribute failures raised in the block to a field of the request, and prefix their sentences with it."""
-    with prefixed(f"{field}: "):
+    with prefix_failures(f"{field}: "):
         try:
             yield
         except Failure as failure:

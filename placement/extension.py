@@ -98,7 +98,7 @@ class Extension:
 
 
 @functools.cache
-def installed() -> Mapping[str, Extension]:
+def installed_extensions() -> Mapping[str, Extension]:
     """Return all installed extensions by name, sorted; raise cfg.Error if one cannot be loaded."""
     entries = sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
     return {entry.name: _load(entry) for entry in entries}
@@ -122,26 +122,26 @@ def enabled(conf: cfg.ConfigOpts) -> tuple[Extension, ...]:
     """
     names = conf.extensions.enabled
     if names is None:
-        names = [*installed()]
-    if missing := sorted(set(names) - installed().keys()):
-        present = ", ".join(installed()) or "none"
+        names = [*installed_extensions()]
+    if missing := sorted(set(names) - installed_extensions().keys()):
+        present = ", ".join(installed_extensions()) or "none"
         raise cfg.Error(f"[extensions]enabled: not installed: {', '.join(missing)}; installed: {present}.")
-    chosen = tuple(each for name, each in installed().items() if name in names)
-    for each in chosen:
-        if lacking := sorted(set(each.requires) - set(names)):
-            raise cfg.Error(f"[extensions]enabled: {each.name} needs {', '.join(lacking)}.")
+    chosen = tuple(extension for name, extension in installed_extensions().items() if name in names)
+    for extension in chosen:
+        if lacking := sorted(set(extension.requires) - set(names)):
+            raise cfg.Error(f"[extensions]enabled: {extension.name} needs {', '.join(lacking)}.")
     return chosen
 
 
 def options_of(extensions: Iterable[Extension]) -> Iterator[tuple[str, Sequence[cfg.Opt]]]:
     """Yield groups with options of the extensions; a group may occur more than once."""
-    for each in extensions:
-        yield from each.options.items()
+    for extension in extensions:
+        yield from extension.options.items()
 
 
 def additions_of(extensions: Iterable[Extension]) -> tuple[Addition, ...]:
     """Return the tables of the extensions."""
-    return tuple(_addition(each.schema) for each in extensions if each.schema)
+    return tuple(_addition(extension.schema) for extension in extensions if extension.schema)
 
 
 # Cached because additions are compared by identity, for example discarded additions with dropped additions.
@@ -157,9 +157,9 @@ def additions(conf: cfg.ConfigOpts) -> tuple[Addition, ...]:
 
 def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None = None) -> None:
     """Attach the enabled extensions to an opened database, or raise cfg.Error."""
-    for each in enabled(conf):
-        if each.attach:
-            each.attach(database, conf, threads)
+    for extension in enabled(conf):
+        if extension.attach:
+            extension.attach(database, conf, threads)
 
 
 def forget_others(conf: cfg.ConfigOpts) -> tuple[Extension, ...] | None:
@@ -174,10 +174,10 @@ def forget_others(conf: cfg.ConfigOpts) -> tuple[Extension, ...] | None:
     """
     if "extensions" not in conf:  # the tools of oslo.policy read our files with their own options
         return None
-    kept = enabled(conf)
-    disabled = [each for each in installed().values() if each not in kept]
+    active = enabled(conf)
+    disabled = [extension for extension in installed_extensions().values() if extension not in active]
     if disabled:
         conf.clear()
     for group, options in options_of(disabled):
         conf.unregister_opts(options, group=group)
-    return kept if disabled else None
+    return active if disabled else None

@@ -40,7 +40,7 @@ class Signal(Generic[Facts]):
 
     def disconnect(self, listener: Callable[Facts, object]) -> None:
         """Unsubscribe."""
-        self._listeners = tuple(other for other in self._listeners if other != listener)
+        self._listeners = tuple(connected for connected in self._listeners if connected != listener)
         self.connected = bool(self._listeners)
 
     def __call__(self, *facts: Facts.args, **named: Facts.kwargs) -> None:

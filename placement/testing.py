@@ -136,7 +136,7 @@ def _name_new_database(conf_fixture: config_fixture.Config) -> None:
 
 def _additions() -> tuple[schema.Addition, ...]:
     """Return the tables of all extensions, so that a test may enable any of them."""
-    return extension.additions_of(extension.installed().values())
+    return extension.additions_of(extension.installed_extensions().values())
 
 
 def _copy_template(database: databases.Database) -> None:
@@ -148,7 +148,7 @@ def _copy_template(database: databases.Database) -> None:
 
 @functools.cache
 def _template() -> bytes:
-    with databases.opened("sqlite://") as database:
+    with databases.open_database("sqlite://") as database:
         schema.sync(database.engine, additions=_additions())
         standard.insert(database)
         with _driver(database) as connection:

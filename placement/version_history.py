@@ -65,7 +65,7 @@ class History:
         """The newest version."""
         return next(reversed(self._changes))
 
-    def named(self, name: str) -> Version:
+    def by_name(self, name: str) -> Version:
         """Return the version with this name, such as ``1.7`` or ``latest``.
 
         Raises:
@@ -91,14 +91,14 @@ class History:
         applies (docs: api-microversions).
 
         Raises:
-            MalformedVersion, UnacceptableVersion: As for ``named``.
+            MalformedVersion, UnacceptableVersion: As for ``by_name``.
         """
         requested = ""
         for entry in (environ.get("HTTP_OPENSTACK_API_VERSION") or "").split(","):
             service, _, name = entry.strip().partition(" ")
             if name and service.lower() == self.service_type:
                 requested = name.strip()
-        return self.named(requested) if requested else self.minimum
+        return self.by_name(requested) if requested else self.minimum
 
     def headers(self, version: Version) -> Sequence[tuple[str, str]]:
         """Return the headers of a response: its version, and ``vary`` for caches."""

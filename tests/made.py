@@ -17,7 +17,7 @@ from placement.db.schema import schema, tables
 from placement.db.upkeep import sweep
 
 #: The tables of all extensions.
-ADDITIONS = extension.additions_of(extension.installed().values())
+ADDITIONS = extension.additions_of(extension.installed_extensions().values())
 #: The names of all tables that OpenStack Placement lacks.
 OURS = frozenset(
     table.name for table in (*tables.OURS, *(table for addition in ADDITIONS for table in addition.tables))
@@ -96,13 +96,13 @@ class NoRecord:
 def opened(
     url: str | sa.URL, *, recorded: bool | None = None, history: Any = None, **options: Any
 ) -> Iterator[Database]:
-    """Provide a database like ``placement.db.database.opened``, with the extensions attached.
+    """Provide a database like ``placement.db.database.open_database``, with the extensions attached.
 
     Args:
         recorded: Whether transactions are recorded; by default, if an extension does so.
         history: Settings of the recorder of the extension v1, other than the defaults.
     """
-    with databases.opened(url, **options) as database:
+    with databases.open_database(url, **options) as database:
         if recorded is not False:
             attach_extensions(database)
         if recorded and database.recorder is None:
@@ -115,6 +115,6 @@ def opened(
 def sweep_database(database: Database, grace: float = sweep.GRACE) -> list[sweep.Swept]:
     """Sweep like ``placement-manage db sweep``."""
     findings = sweep.sweep(database, grace)
-    for installed in extension.installed().values():
+    for installed in extension.installed_extensions().values():
         findings += installed.swept(database) if installed.swept else ()
     return findings

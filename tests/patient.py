@@ -27,7 +27,7 @@ def be_patient() -> None:
     """Lift the limits of this process: for locks, requests and waiting readers of events."""
     for limit in LIMITS:
         setattr(*limit)
-    if "v1" in extension.installed():
+    if "v1" in extension.installed_extensions():
         from placement.extensions.v1.event_reader import EventReader
 
         wait = EventReader.wait

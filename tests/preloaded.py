@@ -117,7 +117,7 @@ def service() -> Preloaded:
     """Return the process for programs that use the service."""
     from placement import extension  # not in the processes that are forked
 
-    installed = extension.installed()
+    installed = extension.installed_extensions()
     modules = [module for module in _OF_EXTENSIONS if module.partition(".")[0] in installed]
     return Preloaded("placement.wsgi", "waitress", *(f"placement.extensions.{module}" for module in modules))
 

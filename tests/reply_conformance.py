@@ -17,7 +17,7 @@ from placement.routes import PLACEMENT
 from placement.version_history import Version
 
 #: The APIs with a document; none if the extension that describes them is not installed.
-APIS = (PLACEMENT, extension.installed()["v1"].api()) if "v1" in extension.installed() else ()
+APIS = (PLACEMENT, extension.installed_extensions()["v1"].api()) if "v1" in extension.installed_extensions() else ()
 #: Statuses of operations added by a later version; some endpoints check the media types before the version.
 _OF_LATER_VERSIONS = ("404", "405", "406", "415")
 #: Headers that OpenAPI describes as content, and one for browsers only.

@@ -99,7 +99,7 @@ def requests(provider: str) -> dict[str, Callable[[], Sent]]:
         "PUT /allocations": lambda: ("PUT", f"/allocations/{uuid.uuid4()}", allocations),
         "GET /allocation_candidates": lambda: ("GET", CANDIDATES, None),
     }
-    if "v1" not in extension.installed():
+    if "v1" not in extension.installed_extensions():
         return core
     return core | {
         "POST /v1/claims, optimistic": lambda: ("POST", "/v1/claims", {"requests": [claim()]}),

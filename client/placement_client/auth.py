@@ -58,7 +58,7 @@ class Keystone(httpx.Auth):
 
     def endpoint(self) -> str:
         """Return the URL of the service, or raise NoToken."""
-        with _reporting("catalog"):
+        with _report_errors("catalog"):
             url = self._session.get_endpoint(**self._selection)
         if not url:
             raise NoToken(f"The catalog does not contain the service: {self._selection}")
@@ -81,13 +81,13 @@ class Keystone(httpx.Auth):
             yield request
 
     def _sign(self, request: httpx.Request) -> None:
-        with _reporting("token"):
+        with _report_errors("token"):
             headers = self._session.get_auth_headers()
         request.headers.update(headers or {})
 
 
 @contextlib.contextmanager
-def _reporting(requested: str) -> Iterator[None]:
+def _report_errors(requested: str) -> Iterator[None]:
     """Raise NoToken for exceptions of keystoneauth; other exceptions are mistakes of the caller."""
     try:
         yield
@@ -108,4 +108,4 @@ def _may_pass(error: BaseException | None) -> bool:
 
 def _is_named(error: BaseException | None, name: str) -> bool:
     """Whether an error belongs to a class of keystoneauth; compared by name, since keystoneauth is no dependency."""
-    return any(each.__name__ == name for each in type(error).__mro__)
+    return any(base.__name__ == name for base in type(error).__mro__)

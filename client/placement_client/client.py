@@ -81,7 +81,7 @@ def _method(
 
 
 @contextlib.contextmanager
-def _reporting(call: Call) -> Iterator[None]:
+def _report_errors(call: Call) -> Iterator[None]:
     """Raise NoReply if httpx gets no response."""
     try:
         yield
@@ -194,7 +194,7 @@ class Client(_Service[httpx.Client]):
 
     def _send(self, call: Call) -> Reply:
         sent = time.monotonic()
-        with _reporting(call):
+        with _report_errors(call):
             return _reply(self._http.send(self._request(call), auth=self._auth or httpx.USE_CLIENT_DEFAULT), sent)
 
     @contextlib.contextmanager
@@ -274,7 +274,7 @@ class AsyncClient(_Service[httpx.AsyncClient]):
 
     async def _send(self, call: Call) -> Reply:
         sent = time.monotonic()
-        with _reporting(call):
+        with _report_errors(call):
             return _reply(await asyncio.wait_for(self._attempt(call), call.timeout or self._timeout), sent)
 
     async def _attempt(self, call: Call) -> httpx.Response:

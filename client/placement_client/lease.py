@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from placement_client.errors import LeaseLost, NothingHeld, document_of
-from placement_client.operations import Consumers, Operations, extension, releasing, retried_call
+from placement_client.operations import Consumers, Operations, extension, release_consumers, retried_call
 from placement_client.query import Query
 from placement_client.records import Claim
 from placement_client.steps import Pause, Steps
@@ -133,7 +133,7 @@ class Lease:
         if self.lost:
             return
         try:
-            yield from releasing([str(self._consumer)], RELEASE, RELEASE / 3)
+            yield from release_consumers([str(self._consumer)], RELEASE, RELEASE / 3)
         except Exception as error:  # must not replace an exception of the block
             LOG.warning("%s was not released; its lease expires at %s: %s", self._consumer, self.expires_at, error)
 

@@ -178,16 +178,16 @@ class Operations:
         }
         path = f"/allocations/{uuid.UUID(str(consumer))}"  # GET accepts only this spelling
         try:
-            document_of((yield from self._retried(Call("PUT", path, body, MICROVERSION))))
+            document_of((yield from self._retry(Call("PUT", path, body, MICROVERSION))))
         except Conflict:
             # An earlier attempt of this request may have succeeded, with a lost response.
-            held = document_of((yield from self._retried(Call("GET", path, version=MICROVERSION))))["allocations"]
-            if {provider: each["resources"] for provider, each in held.items()} != candidate.allocations:
+            present = document_of((yield from self._retry(Call("GET", path, version=MICROVERSION))))["allocations"]
+            if {provider: allocation["resources"] for provider, allocation in present.items()} != candidate.allocations:
                 raise
 
     def show(self, consumer: str | uuid.UUID) -> Steps[Claim]:
         """Return the claim of a consumer, or raise NothingHeld."""
-        return Claim.of(document_of((yield from self._retried(Call("GET", _path(consumer))))))
+        return Claim.of(document_of((yield from self._retry(Call("GET", _path(consumer))))))
 
     def extend(self, consumer: str | uuid.UUID, expires_in: int | None) -> Steps[Claim]:
         """Set the expiry of a claim to ``expires_in`` seconds from now, or remove it with None.
@@ -195,7 +195,7 @@ class Operations:
         Raises:
             NothingHeld: The consumer holds nothing, or its lease has expired.
         """
-        return Claim.of(document_of((yield from self._retried(extension(consumer, expires_in)))))
+        return Claim.of(document_of((yield from self._retry(extension(consumer, expires_in)))))
 
     def release(self, consumers: Consumers) -> Steps[Released]:
         """Release consumers; it is no error if one of them holds nothing."""
@@ -203,7 +203,7 @@ class Operations:
         released: list[str] = []
         missing: list[str] = []
         for start in range(0, len(uuids), _RELEASE_BATCH):
-            part = yield from releasing(uuids[start : start + _RELEASE_BATCH], self.patience)
+            part = yield from release_consumers(uuids[start : start + _RELEASE_BATCH], self.patience)
             released += part.released
             missing += part.missing
         return Released(released, missing)
@@ -211,8 +211,8 @@ class Operations:
     def candidates(self, query: str | Query, *, limit: int | None = None) -> Steps[list[Candidate]]:
         """Return the candidates of a query, at most ``limit``."""
         path = f"/allocation_candidates?{queries.text(query, [('limit', limit)])}"
-        document = document_of((yield from self._retried(Call("GET", path, version=MICROVERSION))))
-        return [Candidate.of(each) for each in document["allocation_requests"]]
+        document = document_of((yield from self._retry(Call("GET", path, version=MICROVERSION))))
+        return [Candidate.of(candidate) for candidate in document["allocation_requests"]]
 
     def capacity(self, query: str | Query, *, count: int | None = None, until: int | None = None) -> Steps[Capacity]:
         """Count the number of times that a query fits.
@@ -222,20 +222,20 @@ class Operations:
             until: The number at which to stop counting.
         """
         path = f"/v1/capacity?{queries.text(query, [('count', count), ('until', until)])}"
-        return Capacity.of(document_of((yield from self._retried(Call("GET", path)))))
+        return Capacity.of(document_of((yield from self._retry(Call("GET", path)))))
 
     def explain(self, query: str | Query, *, limit: int | None = None) -> Steps[Explanation]:
         """Explain why a query has candidates or none; ``limit`` bounds the number of candidates counted."""
         path = f"/v1/explain?{queries.text(query, [('limit', limit)])}"
-        return Explanation.of(document_of((yield from self._retried(Call("GET", path)))))
+        return Explanation.of(document_of((yield from self._retry(Call("GET", path)))))
 
     def consumers(self, /, **conditions: str) -> Steps[list[Consumer]]:
         """Return the consumers that hold resources and meet conditions: parameters of ``GET /v1/consumers``."""
         query: str | None = urllib.parse.urlencode({"limit": 1000, **conditions})
         matches = []
         while query is not None:
-            document = document_of((yield from self._retried(Call("GET", f"/v1/consumers?{query}"))))
-            matches += [Consumer.of(each) for each in document["consumers"]]
+            document = document_of((yield from self._retry(Call("GET", f"/v1/consumers?{query}"))))
+            matches += [Consumer.of(consumer) for consumer in document["consumers"]]
             # Only the query of the next URL is used: the service may not know its own address.
             query = urllib.parse.urlsplit(document["next"]).query if document["next"] else None
         return matches
@@ -258,18 +258,18 @@ class Operations:
 
     def position(self) -> Steps[str]:
         """Return the newest position of the history, after which to follow future events."""
-        document = document_of((yield from self._retried(Call("GET", "/v1/events?after=now"))))
+        document = document_of((yield from self._retry(Call("GET", "/v1/events?after=now"))))
         return str(document["position"])
 
     def _send_claims(self, body: Mapping[str, Any]) -> Steps[list[Claim | Refused]]:
         """Send one request to ``POST /v1/claims``, and return its results."""
-        reply = yield from self._retried(Call("POST", "/v1/claims", body))
+        reply = yield from self._retry(Call("POST", "/v1/claims", body))
         document = reply.document
         if not isinstance(document, dict) or "results" not in document:
             raise errors.of_reply(reply)
-        return [_result(each, reply) for each in document["results"]]
+        return [_result(result, reply) for result in document["results"]]
 
-    def _retried(self, call: Call) -> Steps[Reply]:
+    def _retry(self, call: Call) -> Steps[Reply]:
         return retried_call(call, self.patience)
 
 
@@ -292,7 +292,7 @@ class Following:
         while not self._events:
             reply = yield from retried_call(self._call(), self._operations.patience)
             document = document_of(reply)
-            self._events = [Event.of(each) for each in reversed(document["events"])]
+            self._events = [Event.of(event) for event in reversed(document["events"])]
             moved, self._reached = self._reached != document["position"], document["position"]
             if not self._events:
                 self.position = self._reached
@@ -339,9 +339,9 @@ def extension(consumer: str | uuid.UUID, expires_in: int | None, timeout: float 
     return Call("POST", _path(consumer) + "/extend", {"expires_in": expires_in}, timeout=timeout)
 
 
-def releasing(consumers: Iterable[str], patience: float, timeout: float | None = None) -> Steps[Released]:
+def release_consumers(consumers: Iterable[str], patience: float, timeout: float | None = None) -> Steps[Released]:
     """Release consumers, whose number must fit in one query."""
-    path = "/v1/claims?" + urllib.parse.urlencode([("consumer", each) for each in consumers])
+    path = "/v1/claims?" + urllib.parse.urlencode([("consumer", consumer) for consumer in consumers])
     released: dict[str, None] = {}
     deadline = time.monotonic() + patience
     for pause in steps.pauses():
@@ -349,7 +349,7 @@ def releasing(consumers: Iterable[str], patience: float, timeout: float | None =
         document = document_of((yield from retried_call(call, deadline - time.monotonic())))
         released |= dict.fromkeys(document["released"])
         if document["complete"]:
-            return Released([*released], [each for each in document["missing"] if each not in released])
+            return Released([*released], [consumer for consumer in document["missing"] if consumer not in released])
         if not (yield from _pause(pause, deadline)):
             raise NoReply("the service did not release all of these consumers in time")
     raise AssertionError  # pauses() does not end

@@ -114,7 +114,7 @@ class Candidate:
     @classmethod
     def of(cls, document: Document) -> Candidate:
         """Return the candidate in a document."""
-        allocations = {provider: held["resources"] for provider, held in document["allocations"].items()}
+        allocations = {provider: allocation["resources"] for provider, allocation in document["allocations"].items()}
         return cls(allocations, document["mappings"])
 
 
@@ -184,7 +184,10 @@ class Explanation:
     def of(cls, document: Document) -> Explanation:
         """Return the explanation in a document."""
         obstacle = document["obstacle"] or {}
-        relaxations = [Relaxation(each["text"], each["query"], each["found"]) for each in document["relaxations"]]
+        relaxations = [
+            Relaxation(relaxation["text"], relaxation["query"], relaxation["found"])
+            for relaxation in document["relaxations"]
+        ]
         found = document.get("found")
         return cls(document["summary"], obstacle.get("rule"), obstacle.get("group"), relaxations, found, document)
 
@@ -268,8 +271,10 @@ class Released:
 
 def _allocations(document: Document) -> dict[str, Allocation]:
     return {
-        provider: Allocation(held["name"], held["resources"], held.get("generation"), held.get("node"))
-        for provider, held in document["allocations"].items()
+        provider: Allocation(
+            allocation["name"], allocation["resources"], allocation.get("generation"), allocation.get("node")
+        )
+        for provider, allocation in document["allocations"].items()
     }
 
 

@@ -122,7 +122,7 @@ class Galera(Cluster):
         through = self._url.set(host="127.0.0.1", port=self.balancer.port).render_as_string(hide_password=False)
         # The schema is created once, on one node, as docs/deployment.rst says: its lock does not exist on other nodes.
         if self.tree is None:  # an older version creates its schema itself; all its connections go to one node then
-            with database.opened(self.database_url) as opened:
+            with database.open_database(self.database_url) as opened:
                 made.sync(opened.engine)
                 standard.insert(opened)
         for _ in range(SERVICES):

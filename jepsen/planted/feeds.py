@@ -20,13 +20,13 @@ _MAX_AGE = 0.3
 @fault
 def usage_not_in_the_feed() -> None:
     """A claim writes no row to the change feed."""
-    changed = Transaction.changed
+    changed = Transaction.record_change
 
     def without_usage(self: Transaction, provider_id: int, kind: str) -> None:
         if kind != feed.USAGE:
             changed(self, provider_id, kind)
 
-    Transaction.changed = without_usage
+    Transaction.record_change = without_usage
 
 
 @fault
@@ -100,9 +100,9 @@ def earlier_refresh_shared() -> None:
 @fault
 def usage_not_applied() -> None:
     """An index does not apply the usage of some providers."""
-    applied = refresh.applied
+    applied = refresh.apply_changes
 
     def applied_to_others(db: Any, snapshot: Any, changes: Mapping[int, str]) -> Any:
         return applied(db, snapshot, {id_: kind for id_, kind in changes.items() if kind != feed.USAGE or id_ % 3})
 
-    refresh.applied = applied_to_others
+    refresh.apply_changes = applied_to_others

@@ -29,7 +29,7 @@ class _UncheckedClaims(ClaimSet):
 @fault
 def chosen_node_not_rechecked() -> None:
     """A request takes the node that it chose without checking that the node is still free."""
-    claimed = NodeRequest._claimed
+    claimed = NodeRequest._try_claim
 
     def claim_late(self: NodeRequest, candidate: CandidateNode) -> Any:
         time.sleep(PAUSE)
@@ -42,7 +42,7 @@ def chosen_node_not_rechecked() -> None:
         placing._note_traits(LockedNode.of_claim(db, candidate.uuid), request)
         replace(request, node_uuid=candidate.uuid, updated_at=utcnow()).insert(db)
 
-    NodeRequest._claimed, NodeRequest._claim = claim_late, claim
+    NodeRequest._try_claim, NodeRequest._claim = claim_late, claim
 
 
 @fault
@@ -55,14 +55,14 @@ def record_not_deleted() -> None:
 @fault
 def no_retry_on_other_nodes() -> None:
     """A request that loses its node to another consumer fails, although other nodes are free."""
-    claimed = NodeRequest._claimed
+    claimed = NodeRequest._try_claim
 
     def claim_or_fail(self: NodeRequest, candidate: CandidateNode) -> Any:
         time.sleep(PAUSE)
         outcome = claimed(self, candidate)
         if outcome is None:
             reason = placing._NO_NODES % {"resource_class": self._request.resource_class}
-            return self._failed("no_nodes", placing._FAILED % {"uuid": self._request.uuid, "reason": reason})
+            return self._record_failure("no_nodes", placing._FAILED % {"uuid": self._request.uuid, "reason": reason})
         return outcome
 
-    NodeRequest._claimed = claim_or_fail
+    NodeRequest._try_claim = claim_or_fail

@@ -12,7 +12,7 @@ from placement.extensions.v1 import claim_creation
 from placement.extensions.v1.claims import writing
 from placement.extensions.v1.claims.engine import Claiming
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
-from placement.extensions.v1.claims.result import ClaimResult, Place, RequestOutcome, refused
+from placement.extensions.v1.claims.result import ClaimResult, Place, RequestOutcome, refused_result
 from placement.extensions.v1.claims.writing import ChosenPlace
 from placement.extensions.v1.failures import NothingPlaced
 from placement.extensions.v1.pick.strategy import Preference, Strategy
@@ -25,8 +25,8 @@ Resources = Mapping[str, Mapping[str, int]]
 
 def _change_places(change: Any) -> None:
     """Replace each chosen place with ``change(place)``."""
-    original = ChosenPlace.of.__func__
-    ChosenPlace.of = classmethod(lambda cls, *arguments: change(original(cls, *arguments)))
+    original = ChosenPlace.from_pick.__func__
+    ChosenPlace.from_pick = classmethod(lambda cls, *arguments: change(original(cls, *arguments)))
 
 
 @fault
@@ -136,7 +136,7 @@ def partial_claim_reported_as_refused() -> None:
         self._call, self._together = dataclasses.replace(self._call, all_or_nothing=False), False
         results = run(self)
         if any(result.outcome is RequestOutcome.REFUSED for result in results):
-            return [refused(result.consumer, NothingPlaced()) for result in results]
+            return [refused_result(result.consumer, NothingPlaced()) for result in results]
         return results
 
     Claiming.run = run_one_by_one

@@ -67,7 +67,7 @@ def roots_not_locked_by_moves() -> None:
 
     def lock(db: Any, ends: list[ResourceProvider]) -> Any:
         locked = {row.id: row for row in provider_rows.lock_all(db, {end.id for end in ends})}
-        provider, *parent = tree._unmoved(ends, locked.values())
+        provider, *parent = tree._require_unmoved(ends, locked.values())
         root = provider if not parent else next(iter(ResourceProvider.of_ids(db, {parent[0].tree_id})))
         subtree = _subtree(db, provider.id)
         time.sleep(PAUSE)

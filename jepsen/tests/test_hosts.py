@@ -81,7 +81,7 @@ def older_tree(commit, name):
 
 def schema_deficiency(cluster):
     """Return the first deficiency of the schema for this version and all extensions; None if it is complete."""
-    additions = extension.additions_of(extension.installed().values())
+    additions = extension.additions_of(extension.installed_extensions().values())
     with opened(cluster.database_url) as database:
         return schema.finding(database.engine, additions)
 

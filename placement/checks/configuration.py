@@ -10,15 +10,15 @@ from oslo_utils import fileutils
 from placement import conf as options
 from placement import package, policy
 from placement.checks.check import NotMadeError, Subject
-from placement.checks.finding import Finding, counted, error, warning
+from placement.checks.finding import Finding, count_phrase, error, warning
 from placement.conf import spelling
 
 
 def unknown_options(subject: Subject) -> Iterator[Finding]:
     """Find options that the service does not define."""
-    if unknown := options.unknown(subject.conf):
+    if unknown := options.find_unknown(subject.conf):
         sentence = (
-            counted(len(unknown), "option of the configuration is", "options of the configuration are")
+            count_phrase(len(unknown), "option of the configuration is", "options of the configuration are")
             + " unknown and have no effect."
         )
         yield warning(sentence, tuple(map(str, unknown)), "Correct the names, or remove the lines.")
@@ -55,9 +55,9 @@ def policy_mistakes(subject: Subject) -> Iterator[Finding]:
     refusing = tuple(mistake.sentence for mistake in mistakes if mistake.refuses)
     if refusing:
         yield error("Rules of the policy cannot be parsed, and refuse every caller.", refusing, command)
-    others = tuple(mistake.sentence for mistake in mistakes if not mistake.refuses)
-    if others:
-        yield warning("The policy probably contains mistakes.", others, command)
+    probable = tuple(mistake.sentence for mistake in mistakes if not mistake.refuses)
+    if probable:
+        yield warning("The policy probably contains mistakes.", probable, command)
 
 
 def identity_service(subject: Subject) -> Iterator[Finding]:
@@ -84,4 +84,4 @@ def identity_service(subject: Subject) -> Iterator[Finding]:
 
 def _has_section(conf: cfg.ConfigOpts, name: str) -> bool:
     """Whether a file or the environment sets an option of a section, even if its options are not registered."""
-    return any(section == name for _, section, _ in spelling.written(conf))
+    return any(section == name for _, section, _ in spelling.written_options(conf))

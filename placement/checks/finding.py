@@ -18,7 +18,7 @@ class Severity(enum.IntEnum):
     ERROR = 2
 
 
-def counted(number: int, singular: str, plural: str) -> str:
+def count_phrase(number: int, singular: str, plural: str) -> str:
     """Return a number with a phrase in the singular or the plural: "1 provider has", "2 providers have"."""
     return f"{number} {singular if number == 1 else plural}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placement.checks.check import Subject
-from placement.checks.finding import Finding, counted, warning
+from placement.checks.finding import Finding, count_phrase, warning
 from placement.objects.over_commitment import OverCommitment
 
 
@@ -14,7 +14,7 @@ def over_commitment(subject: Subject) -> Iterator[Finding]:
     over_committed = OverCommitment.all(subject.database, subject.on_rows)
     if over_committed:
         yield warning(
-            f"Usage exceeds capacity in {counted(len(over_committed), 'inventory', 'inventories')}: inventory was "
+            f"Usage exceeds capacity in {count_phrase(len(over_committed), 'inventory', 'inventories')}: inventory was "
             "reduced after the claims, or claims were granted concurrently. No further claim is granted there until "
             "enough is released.",
             tuple(map(str, over_committed)),

@@ -22,7 +22,7 @@ PORT = 8000
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until a signal; return the exit code."""
-    return serve.run(_parser(), _configured, argv)
+    return serve.run(_parser(), _configuration, argv)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -33,7 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _configured(arguments: argparse.Namespace) -> cfg.ConfigOpts:
+def _configuration(arguments: argparse.Namespace) -> cfg.ConfigOpts:
     conf = options.load(serve.files(arguments))
     log.set_up(conf, options.PROJECT)
     return conf

@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    conf = program.configured(PROG, argv, _add_commands)
+    conf = program.read_configuration(PROG, argv, _add_commands)
     if conf.command.name is None:
         conf.print_help()
         return 1
@@ -76,7 +76,7 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     release_parser.add_argument(
         "--force", action="store_true", help="proceed even if a process of this service has written recently"
     )
-    for declaration in extension.installed().values():
+    for declaration in extension.installed_extensions().values():
         if declaration.schema and declaration.schema().losses:
             release_parser.add_argument(
                 f"--discard-{declaration.name}",
@@ -99,7 +99,7 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     add(
         "restored",
-        restored,
+        mark_restored,
         "Make all workers reload their index, after a backup was restored or rows were changed by hand.",
     )
     add(
@@ -118,11 +118,11 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "(default: %(default)s)",
     )
     _add_leases(commands)
-    for declaration in extension.installed().values():
+    for declaration in extension.installed_extensions().values():
         if declaration.commands:
-            known = {*commands.choices}
+            earlier = {*commands.choices}
             declaration.commands(commands)
-            for name in {*commands.choices} - known:
+            for name in {*commands.choices} - earlier:
                 commands.choices[name].set_defaults(extension=declaration)
 
 
@@ -175,7 +175,7 @@ def release(conf: cfg.ConfigOpts) -> int:
             conf.command.revision,
             force=conf.command.force,
             discard_leases=conf.command.discard_leases,
-            additions=extension.additions_of(extension.installed().values()),
+            additions=extension.additions_of(extension.installed_extensions().values()),
             discarded=extension.additions_of(getattr(conf.command, "discarded", None) or ()),
         )
     return 0
@@ -203,7 +203,7 @@ def sweep_leases(conf: cfg.ConfigOpts) -> int:
     return 0 if complete else _LEASES_LEFT
 
 
-def restored(conf: cfg.ConfigOpts) -> int:
+def mark_restored(conf: cfg.ConfigOpts) -> int:
     """Make all workers reload their index, and insert missing standard rows."""
     with program.connected(conf) as database:
         schema.require_current(database.engine)

@@ -28,7 +28,7 @@ INTERRUPTED, UNREAD = 130, 141
 Commands = Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None]
 
 
-def configured(prog: str, argv: Sequence[str], add_commands: Commands) -> cfg.ConfigOpts:
+def read_configuration(prog: str, argv: Sequence[str], add_commands: Commands) -> cfg.ConfigOpts:
     """Read the configuration from files and a command line; its option ``command`` is the parsed command."""
     conf = cfg.ConfigOpts()
     options.register(conf)

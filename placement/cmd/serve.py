@@ -53,28 +53,28 @@ DEMO_GOODBYE = "This is a demonstration. Press Ctrl-C to stop; the data is disca
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until a signal; return the exit code."""
-    return run(_parser(), _configured, argv)
+    return run(_parser(), _configuration, argv)
 
 
 def run(
     parser: argparse.ArgumentParser,
-    configured: Callable[[argparse.Namespace], cfg.ConfigOpts],
+    read_configuration: Callable[[argparse.Namespace], cfg.ConfigOpts],
     argv: Sequence[str] | None,
 ) -> int:
     """Serve until a signal; return the exit code.
 
     Args:
         parser: A parser with the arguments of ``add_arguments``.
-        configured: A function that returns the configuration for the parsed arguments.
+        read_configuration: A function that returns the configuration for the parsed arguments.
         argv: The command line; None for sys.argv.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         arguments = parser.parse_args(argv)
-        conf = configured(arguments)
+        conf = read_configuration(arguments)
         unauthenticated = conf.api.auth_strategy == "noauth2" and not arguments.anywhere
         layers = _for_this_machine(arguments.host) if unauthenticated else deploy.LAYERS
-        with _listening(arguments.host, arguments.port, loopback_only=unauthenticated) as listening:
+        with _listening_socket(arguments.host, arguments.port, loopback_only=unauthenticated) as listening:
             _serve(conf, listening, arguments, layers)
     except (StartError, cfg.Error) as reason:
         print(f"{parser.prog}: {' '.join(str(reason).split())}", file=sys.stderr)
@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--database", metavar="URL", help=f"the database (default: {DATABASE}, that is ./var/placement.sqlite)"
     )
-    if any(declaration.demonstration for declaration in extension.installed().values()):
+    if any(declaration.demonstration for declaration in extension.installed_extensions().values()):
         parser.add_argument(
             DEMO,
             action="store_true",
@@ -123,15 +123,15 @@ def files(arguments: argparse.Namespace) -> list[str]:
     return words + [f"--config-dir={path}" for path in arguments.config_dir or ()]
 
 
-def _configured(arguments: argparse.Namespace) -> cfg.ConfigOpts:
+def _configuration(arguments: argparse.Namespace) -> cfg.ConfigOpts:
     """Return the configuration named by the arguments or the environment, or the built-in one."""
     named = files(arguments)
     if arguments.demo and (arguments.database or named):
         raise StartError(f"{DEMO} cannot be combined with a database or a configuration.")
     if arguments.demo:
-        conf = _embedded(IN_MEMORY)
+        conf = _built_in_configuration(IN_MEMORY)
     elif not named and not os.environ.get(options.CONFIG_DIR_VARIABLE):
-        conf = _embedded(arguments.database)
+        conf = _built_in_configuration(arguments.database)
     elif arguments.database:
         raise StartError("--database cannot be combined with a configuration: set [placement_database]connection.")
     else:
@@ -140,14 +140,14 @@ def _configured(arguments: argparse.Namespace) -> cfg.ConfigOpts:
     return conf
 
 
-def _embedded(database: str | None) -> cfg.ConfigOpts:
+def _built_in_configuration(database: str | None) -> cfg.ConfigOpts:
     """Return the built-in configuration; only the environment can change it (OS_<GROUP>__<OPTION>)."""
     conf = cfg.ConfigOpts()
     options.register(conf)
     oslo_log.register_options(conf)
     conf.set_default("default_log_levels", [*oslo_log.get_default_log_levels(), "alembic=WARN"])
     conf.set_default("auth_strategy", "noauth2", group="api")
-    for declaration in extension.installed().values():
+    for declaration in extension.installed_extensions().values():
         if declaration.is_optional:
             conf.set_default("enabled", True, group=declaration.name)
     conf.set_default("connection", DATABASE, group="placement_database")
@@ -168,7 +168,7 @@ def _embedded(database: str | None) -> cfg.ConfigOpts:
     return conf
 
 
-def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
+def _listening_socket(host: str, port: int, *, loopback_only: bool) -> socket.socket:
     """Return a listening socket; clients that connect during the start wait for their response."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

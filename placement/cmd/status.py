@@ -15,7 +15,7 @@ from placement.checks.check import NotMadeError, Subject
 from placement.checks.finding import Finding, Severity, error, warning
 from placement.cmd import program
 from placement.cmd.progress import Progress
-from placement.cmd.text_table import stacked
+from placement.cmd.text_table import stack
 from placement.db.schema import schema
 from placement.db.upkeep import online
 from placement.objects.provider import ResourceProvider
@@ -36,13 +36,13 @@ Results = dict[str, Finding | None]
 
 def missing_roots(subject: Subject) -> Iterator[Finding]:
     """Find providers without a root provider."""
-    if count := subject.database.read(online.rootless):
+    if count := subject.database.read(online.count_rootless):
         yield error(f"Resource providers without a root provider id: {count}. {_MIGRATE}")
 
 
 def incomplete_consumers(subject: Subject) -> Iterator[Finding]:
     """Find allocations whose consumer has no row."""
-    if count := subject.database.read(online.ownerless):
+    if count := subject.database.read(online.count_ownerless):
         yield warning(f"There are {count} incomplete consumers table records for existing allocations. {_MIGRATE}")
 
 
@@ -70,17 +70,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    conf = program.configured(PROG, argv, _add_commands)
+    conf = program.read_configuration(PROG, argv, _add_commands)
     with program.connected(conf) as database:
         if schema.state(database.reading_engine) is schema.State.MISSING:
             raise errors.SchemaError(str(schema.finding(database.reading_engine)))
         rules = deploy.rules_of(extension.enabled(conf))
-        results = {name: _first(name, Subject(conf, database, rules)) for name in CHECKS}
+        results = {name: _first_finding(name, Subject(conf, database, rules)) for name in CHECKS}
     print(_as_json(results) if conf.command.json else _as_table(results))
     return max((finding.severity for finding in results.values() if finding), default=0)
 
 
-def _first(name: str, subject: Subject) -> Finding | None:
+def _first_finding(name: str, subject: Subject) -> Finding | None:
     counted = ("providers", subject.database.read(ResourceProvider.count)) if name == USED_ABOVE_CAPACITY else ()
     with Progress(name, *counted) as progress:
         subject.on_rows = progress.advance
@@ -99,7 +99,7 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 
 def _as_table(results: Results) -> str:
     blocks = [[f"Check: {name}", f"Result: {_level(finding)}", *_details(finding)] for name, finding in results.items()]
-    return stacked([TITLE], *blocks)
+    return stack([TITLE], *blocks)
 
 
 def _level(finding: Finding | None) -> str:

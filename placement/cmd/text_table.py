@@ -19,13 +19,13 @@ def framed(*rows: Sequence[object]) -> str:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
     lines = [
-        "|" + "|".join(f" {_centred(cell, width)} " for cell, width in zip(row, widths, strict=True)) + "|"
+        "|" + "|".join(f" {_centre(cell, width)} " for cell, width in zip(row, widths, strict=True)) + "|"
         for row in cells
     ]
     return "\n".join([rule, lines[0], rule, *lines[1:], rule])
 
 
-def stacked(*blocks: Sequence[str]) -> str:
+def stack(*blocks: Sequence[str]) -> str:
     """Return blocks of lines in one frame, separated by rules.
 
     >>> print(stacked(["Results"], ["Check: roots", "Result: Success"]))
@@ -48,6 +48,6 @@ def plain(value: object) -> str:
     return "".join(character if character.isprintable() else "\ufffd" for character in str(value))
 
 
-def _centred(cell: str, width: int) -> str:
+def _centre(cell: str, width: int) -> str:
     padding = (width - len(cell) + 1) // 2
     return " " * padding + cell + " " * (width - len(cell) - padding)

@@ -109,7 +109,7 @@ def check(conf: cfg.ConfigOpts) -> None:
     reading.check(conf, defaults, NEVER_EMPTY)
 
 
-def unknown(conf: cfg.ConfigOpts) -> list[UnknownOption]:
+def find_unknown(conf: cfg.ConfigOpts) -> list[UnknownOption]:
     """Return the options in the configuration that the service does not define."""
     own = {group for group in GROUPS if group} | {group for group, _ in extension.options_of(extension.enabled(conf))}
     return unknown_options(conf, own)

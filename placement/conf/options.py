@@ -332,7 +332,7 @@ _BASIC_AUTH_DEFAULTS = {"http_basic_auth_user_file": "/etc/placement/htpasswd"}
 
 def register(conf: cfg.ConfigOpts) -> None:
     """Register all options of the service, its extensions and its libraries on ``conf``."""
-    for group, options in (*GROUPS.items(), *extension.options_of(extension.installed().values())):
+    for group, options in (*GROUPS.items(), *extension.options_of(extension.installed_extensions().values())):
         conf.register_opts(options, group=group)
     for group, options, defaults in _library_options():
         conf.register_opts(options, group=group)
@@ -369,7 +369,7 @@ def _cors_defaults(extensions: Iterable[Extension]) -> dict[str, list[str]]:
 
 def _library_options() -> Iterator[tuple[str, Sequence[cfg.Opt], Mapping[str, Any]]]:
     """Yield group, options and overridden defaults of the middleware libraries."""
-    yield "cors", cors.OPTS, _cors_defaults(extension.installed().values())
+    yield "cors", cors.OPTS, _cors_defaults(extension.installed_extensions().values())
     yield "oslo_middleware", http_proxy_to_wsgi.OPTS, {}
     yield "oslo_middleware", basic_auth.OPTS, _BASIC_AUTH_DEFAULTS
     for group, options in list_opts_healthcheck():
@@ -379,7 +379,7 @@ def _library_options() -> Iterator[tuple[str, Sequence[cfg.Opt], Mapping[str, An
 def list_opts() -> list[tuple[str | None, list[cfg.Opt]]]:
     """Return the options of the service and its extensions, for oslo-config-generator; libraries list their own."""
     groups: dict[str | None, list[cfg.Opt]] = {group: [*options] for group, options in GROUPS.items()}
-    for group, options in extension.options_of(extension.installed().values()):
+    for group, options in extension.options_of(extension.installed_extensions().values()):
         groups.setdefault(group, []).extend(options)
     by_name = sorted(groups.items(), key=lambda pair: pair[0] or "")
     return [(group, copy.deepcopy(options)) for group, options in by_name]

@@ -29,9 +29,9 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
         with _raised_errors():
             conf(list(arguments), **how)
     except cfg.RequiredOptError as error:
-        raise cfg.Error(f"{error}: {_where(conf, error)}") from None
+        raise cfg.Error(f"{error}: {_place_of_error(conf, error)}") from None
     except UnicodeDecodeError as error:
-        raise cfg.Error(_undecodable(conf, arguments, error)) from None
+        raise cfg.Error(_undecodable_message(conf, arguments, error)) from None
     except OSError as error:
         raise cfg.Error(f"{error.filename} cannot be read: {error.strerror}") from None
 
@@ -85,10 +85,10 @@ def _value(conf: cfg.ConfigOpts, group: str | None, name: str) -> Any:
     try:
         return (conf if group is None else conf[group])[name]
     except cfg.Error as error:
-        raise cfg.Error(_readable(str(error), place(group, name))) from None
+        raise cfg.Error(_readable_message(str(error), place(group, name))) from None
 
 
-def _readable(message: str, option: str) -> str:
+def _readable_message(message: str, option: str) -> str:
     parsed = _VALUE.fullmatch(" ".join(message.split()))
     if not parsed:
         return f"{option}: {message}"
@@ -113,7 +113,7 @@ def _raised_errors() -> Iterator[None]:
             sys.stderr.write(printed.getvalue())
 
 
-def _where(conf: cfg.ConfigOpts, error: cfg.RequiredOptError) -> str:
+def _place_of_error(conf: cfg.ConfigOpts, error: cfg.RequiredOptError) -> str:
     group = getattr(error.group, "name", error.group) or "DEFAULT"
     variable = f"OS_{group}__{error.opt_name}".upper()
     read_files = ", ".join(files(conf))
@@ -125,7 +125,7 @@ def _where(conf: cfg.ConfigOpts, error: cfg.RequiredOptError) -> str:
     )
 
 
-def _undecodable(conf: cfg.ConfigOpts, arguments: Sequence[str], error: UnicodeDecodeError) -> str:
+def _undecodable_message(conf: cfg.ConfigOpts, arguments: Sequence[str], error: UnicodeDecodeError) -> str:
     """Return a message with the file that is not UTF-8, one of the command line's files or of the default files."""
     words = [word.partition("=")[2] or word for word in arguments]
     directories = [*words, *conf.default_config_dirs]

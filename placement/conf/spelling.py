@@ -21,7 +21,7 @@ _OF_LIBRARIES = {
     *("enforce_scope", "max_request_body_size", "auth_strategy"),
     *("log-config", "log_config", "logdir", "logfile"),  # deprecated names, which have an effect
 }
-Known = Mapping[str, Collection[str]]
+NamesBySection = Mapping[str, Collection[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,31 +49,33 @@ def unknown_options(conf: cfg.ConfigOpts, own: Collection[str]) -> list[UnknownO
         own: The sections of this service.  In other sections only options that resemble a known one are returned,
             since libraries accept options that they do not declare.
     """
-    known: dict[str, set[str]] = {}
+    names_by_section: dict[str, set[str]] = {}
     for group, name in reading.names(conf):
-        known.setdefault(group or "DEFAULT", set()).add(name)
-    checked = (_check(where, section, name, known, own) for where, section, name in written(conf))
+        names_by_section.setdefault(group or "DEFAULT", set()).add(name)
+    checked = (_check(where, section, name, names_by_section, own) for where, section, name in written_options(conf))
     return [option for option in checked if option]
 
 
-def _check(where: str, section: str, name: str, known: Known, own: Collection[str]) -> UnknownOption | None:
-    if section not in known:
-        nearest = _nearest(section, known)
+def _check(
+    where: str, section: str, name: str, names_by_section: NamesBySection, own: Collection[str]
+) -> UnknownOption | None:
+    if section not in names_by_section:
+        nearest = _nearest_name(section, names_by_section)
         return UnknownOption(where, section, "", f"[{nearest}]") if nearest else None
-    if not name or name in known[section] or name in _OF_LIBRARIES:
+    if not name or name in names_by_section[section] or name in _OF_LIBRARIES:
         return None
-    elsewhere = (f"[{other}]{name}" for other in known if name in known[other])
-    nearest = _nearest(name, known[section]) or (next(elsewhere, None) if section in own else None)
+    elsewhere = (f"[{group}]{name}" for group in names_by_section if name in names_by_section[group])
+    nearest = _nearest_name(name, names_by_section[section]) or (next(elsewhere, None) if section in own else None)
     return UnknownOption(where, section, name, nearest) if nearest or section in own else None
 
 
-def _nearest(name: str, names: Collection[str]) -> str | None:
+def _nearest_name(name: str, names: Collection[str]) -> str | None:
     by_lower_case = {name.lower(): name for name in names}
     matches = difflib.get_close_matches(name.lower(), by_lower_case, 1, _SIMILARITY)
     return by_lower_case[matches[0]] if matches else None
 
 
-def written(conf: cfg.ConfigOpts) -> Iterator[tuple[str, str, str]]:
+def written_options(conf: cfg.ConfigOpts) -> Iterator[tuple[str, str, str]]:
     """Yield file or variable, section and name of each option that is set; the name is "" for an empty section."""
     for path in reading.files(conf):
         sections: dict[str, dict[str, object]] = {}

@@ -55,10 +55,10 @@ class Database:
 
         Args:
             url: A SQLAlchemy URL.
-            options: Options of ``dialects.Setup.of`` and of ``sqlalchemy.create_engine``.
+            options: Options of ``dialects.Setup.from_options`` and of ``sqlalchemy.create_engine``.
         """
         self.url = dialects.normalise(url)
-        self._setup = dialects.Setup.of(self.url, **options)
+        self._setup = dialects.Setup.from_options(self.url, **options)
         self.engine = dialects.writing_engine(self._setup)
         self.reading_engine = dialects.reading_engine(self._setup, self.engine)
         self._probing_engine = dialects.probing_engine(self._setup, self.reading_engine)
@@ -128,7 +128,7 @@ class Database:
                     raise
                 # Replace a connection that failed at once; after waiting for a silent server, no time is left.
                 if time.monotonic() > deadline:
-                    raise retry.unavailable(error) from error
+                    raise retry.lost_server_failure(error) from error
                 time.sleep(0.1)
 
     def read(
@@ -257,7 +257,7 @@ class Database:
                 return
             except exc.SQLAlchemyError as error:
                 if not driver_errors.is_transient(error) or 0 <= max_retries <= failed:
-                    raise retry.unavailable(error) from error
+                    raise retry.lost_server_failure(error) from error
                 if not failed:
                     LOG.warning("The database does not answer yet: %s", driver_errors.message(error))
             failed += 1
@@ -282,7 +282,7 @@ class Database:
 
 
 @contextlib.contextmanager
-def opened(url: str | sa.URL, **options: Any) -> Iterator[Database]:
+def open_database(url: str | sa.URL, **options: Any) -> Iterator[Database]:
     """Provide a database for a block, then close its connections."""
     database = Database(url, **options)
     try:

@@ -139,7 +139,7 @@ class Writers:
         self.idle.clear()
 
 
-def stronger(first: str | None, second: str) -> str:
+def stronger_change(first: str | None, second: str) -> str:
     """Return the stronger of two changes of one provider, which implies the other."""
     return second if first is None or _STRENGTH[second] > _STRENGTH[first] else first
 

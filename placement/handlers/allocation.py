@@ -8,7 +8,7 @@ from placement import errors
 from placement import microversion as mv
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
-from placement.http.response import Reply, newest, no_content, ok
+from placement.http.response import Reply, newest_date, no_content, ok
 from placement.objects.allocation import ConsumerShare, ProviderAllocations
 from placement.objects.claims import joint_claims, release
 from placement.objects.claims.holding import Holding
@@ -23,8 +23,8 @@ def show(req: Request, consumer_uuid: str) -> Reply:
     """Show the allocations of the consumer: an empty object, not 404, if it holds nothing."""
     holding = req.read(lambda db: Holding.find(db, consumer_uuid))
     if holding is None:
-        return ok({"allocations": {}}, modified=newest([]))
-    return ok(_present(holding, req.version), modified=newest([holding.modified]))
+        return ok({"allocations": {}}, modified=newest_date([]))
+    return ok(_present(holding, req.version), modified=newest_date([holding.modified]))
 
 
 def _check_uuid(_req: Request, consumer_uuid: str) -> None:
@@ -43,7 +43,7 @@ def replace(req: Request, consumer_uuid: str) -> Reply:
     """Replace the allocations of the consumer."""
     consumer = canonical_uuid(consumer_uuid)
     requested = claims({consumer: req.document}, req.conf.placement)
-    with errors.prefixed(f"Unable to allocate inventory for consumer {consumer}: ", errors.UnknownResourceClass):
+    with errors.prefix_failures(f"Unable to allocate inventory for consumer {consumer}: ", errors.UnknownResourceClass):
         joint_claims.place(req.writes_to, requested, attempts=req.conf.placement.allocation_conflict_retry_count)
     return no_content()
 
@@ -57,7 +57,7 @@ def replace(req: Request, consumer_uuid: str) -> Reply:
 )
 def create(req: Request) -> Reply:
     """Replace the allocations of several consumers, all or nothing."""
-    with errors.prefixed("Unable to allocate inventory ", errors.UnknownResourceClass):
+    with errors.prefix_failures("Unable to allocate inventory ", errors.UnknownResourceClass):
         requested = claims(req.document, req.conf.placement)
         joint_claims.place(req.writes_to, requested, attempts=req.conf.placement.allocation_conflict_retry_count)
     return no_content()
@@ -80,7 +80,7 @@ def of_provider(req: Request, uuid: str) -> Reply:
         "resource_provider_generation": provider.generation,
         "allocations": {consumer: _present_share(share, req.version) for consumer, share in allocations.shares.items()},
     }
-    return ok(document, modified=newest([allocations.modified]))
+    return ok(document, modified=newest_date([allocations.modified]))
 
 
 def _present(holding: Holding, version: mv.Version) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def list_candidates(req: Request) -> Reply:
     existence.check_demands(query, req.conf)
     snapshot = req.index.current()
     existence.check(query, snapshot, req.database)
-    result = find(query, snapshot, Settings.of(req.conf))
+    result = find(query, snapshot, Settings.from_conf(req.conf))
     req.log_search(len(result.candidates), result.obstacle)
     presentation = present(result, req.version)
     response = ok(presentation.document, modified=NOW)
@@ -78,7 +78,7 @@ class Content:
 
     @classmethod
     @functools.cache
-    def of(cls, version: Version) -> Content:
+    def for_version(cls, version: Version) -> Content:
         """Return the content of this version."""
         return cls(
             listed=version < mv.ALLOCATIONS_BY_PROVIDER,
@@ -95,17 +95,17 @@ def present(result: SearchResult, version: Version) -> PresentedCandidates:
 
     It shows only the first candidates if the summaries of all exceed the memory that the search left.
     """
-    content, shortage = Content.of(version), result.shortage
-    slots = _summarized(result, content, result.remaining_memory)
+    content, shortage = Content.for_version(version), result.shortage
+    slots = _summarized_slots(result, content, result.remaining_memory)
     if slots is None:
         shortage = shortage or "memory"
-        result = _affordable(result, content)
+        result = _limit_to_memory(result, content)
         LOG.warning(
             "The response was cut to the first %d candidates: the summaries of all candidates exceed "
             "[placement]max_search_memory.",
             len(result.candidates),
         )
-        slots = _summarized(result, content, None) or []
+        slots = _summarized_slots(result, content, None) or []
     document = {
         "allocation_requests": list(_allocation_requests(result, content)),
         "provider_summaries": dict(_summaries(result.snapshot, slots, content, result.query.resource_classes)),
@@ -113,7 +113,7 @@ def present(result: SearchResult, version: Version) -> PresentedCandidates:
     return PresentedCandidates(document, shortage)
 
 
-def _affordable(result: SearchResult, content: Content) -> SearchResult:
+def _limit_to_memory(result: SearchResult, content: Content) -> SearchResult:
     """Return the result with only the first candidates, whose summaries fit into the memory, but at least one."""
     forest, providers = result.snapshot.forest, _providers(result.snapshot)
     trees = content.trees and bool(forest.members)
@@ -168,7 +168,7 @@ def _providers(snapshot: Snapshot) -> Sequence[Provider]:
     return cast("Sequence[Provider]", snapshot.providers)
 
 
-def _summarized(result: SearchResult, content: Content, memory: int | None) -> list[int] | None:
+def _summarized_slots(result: SearchResult, content: Content, memory: int | None) -> list[int] | None:
     """Return the slots of the providers that have a summary, in order; None if the summaries exceed the memory.
 
     Args:

@@ -12,7 +12,7 @@ from placement.http import dry_run
 from placement.http.endpoint import endpoint
 from placement.http.failures import MethodNotAllowed
 from placement.http.request import Request
-from placement.http.response import NOW, UNDATED, Reply, created, newest, no_content, ok
+from placement.http.response import NOW, UNDATED, Reply, created, newest_date, no_content, ok
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
@@ -38,9 +38,11 @@ def create(req: Request, uuid: str) -> Reply:
     def work(db: Transaction) -> tuple[ResourceProvider, Inventory]:
         provider = LockedProvider.lock(db, uuid)
         record = Inventory.of_body(req.document["resource_class"], req.document)
-        with errors.prefixed(f"Unable to create inventory for resource provider {uuid}: "):
+        with errors.prefix_failures(f"Unable to create inventory for resource provider {uuid}: "):
             _check(req, uuid, [record])
-        with errors.prefixed(f"Unable to create inventory for resource provider {uuid}: ", errors.UnknownResourceClass):
+        with errors.prefix_failures(
+            f"Unable to create inventory for resource provider {uuid}: ", errors.UnknownResourceClass
+        ):
             provider.add_inventory(record)
         return provider.record, record
 
@@ -63,12 +65,12 @@ def replace(req: Request, uuid: str) -> Reply:
     def work(db: Transaction) -> tuple[ResourceProvider, Iterable[Inventory]]:
         provider = LockedProvider.lock(db, uuid, req.document["resource_provider_generation"])
         records = [Inventory.of_body(name, body) for name, body in req.document["inventories"].items()]
-        with errors.prefixed(f"Unable to update inventory for resource provider {uuid}: "):
+        with errors.prefix_failures(f"Unable to update inventory for resource provider {uuid}: "):
             _check(req, uuid, records)
         unknown = f"Unknown resource class in inventory for resource provider {uuid}: "
         with (
-            errors.prefixed(unknown, errors.UnknownResourceClass),
-            errors.prefixed("update conflict: ", errors.InventoryInUse),
+            errors.prefix_failures(unknown, errors.UnknownResourceClass),
+            errors.prefix_failures("update conflict: ", errors.InventoryInUse),
         ):
             provider.replace_inventories(records)
         return provider.record, records
@@ -95,7 +97,7 @@ def show(req: Request, uuid: str, resource_class: str) -> Reply:
     provider, record = req.read(
         ResourceProvider.get_with, uuid, lambda db, provider: Inventory.get(db, provider, resource_class)
     )
-    return ok(_present(provider, record), modified=newest([record.modified]))
+    return ok(_present(provider, record), modified=newest_date([record.modified]))
 
 
 @endpoint(
@@ -111,7 +113,7 @@ def update(req: Request, uuid: str, resource_class: str) -> Reply:
     def work(db: Transaction) -> tuple[ResourceProvider, Inventory]:
         provider = LockedProvider.lock(db, uuid, req.document["resource_provider_generation"])
         record = Inventory.of_body(resource_class, req.document)
-        with errors.prefixed(f"Unable to update inventory for resource provider {uuid}: "):
+        with errors.prefix_failures(f"Unable to update inventory for resource provider {uuid}: "):
             _check(req, uuid, [record])
         provider.update_inventory(record)
         return provider.record, record
@@ -134,7 +136,7 @@ def _check(req: Request, uuid: str, records: Iterable[Inventory]) -> None:
 def _present_all(provider: ResourceProvider, records: Iterable[Inventory]) -> Reply:
     inventories = {record.resource_class: record.columns for record in records}
     document = {"resource_provider_generation": provider.generation, "inventories": inventories}
-    return ok(document, modified=newest(record.modified for record in records) if inventories else UNDATED)
+    return ok(document, modified=newest_date(record.modified for record in records) if inventories else UNDATED)
 
 
 def _present(provider: ResourceProvider, record: Inventory) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from placement import microversion as mv
 from placement.db.writes.transaction import Transaction
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
-from placement.http.response import NOW, Reply, created, listed, newest, no_content, ok
+from placement.http.response import NOW, Reply, created, json_list, newest_date, no_content, ok
 from placement.index.snapshot import Snapshot
 from placement.objects.locked_provider import TREE_ATTEMPTS, LockedProvider
 from placement.objects.provider import ResourceProvider
@@ -38,10 +38,10 @@ def list_providers(req: Request) -> Reply:
     slots = find_providers(provider_filter, snapshot)
     documents = _documents(req, snapshot, slots)
     if req.version < mv.CACHE_HEADERS:
-        return listed("resource_providers", documents)
+        return json_list("resource_providers", documents)
     ids = None if len(slots) == len(snapshot) else [snapshot.provider(slot).id for slot in slots]
-    modified = newest([req.read(lambda db: ResourceProvider.newest_change(db, ids))])
-    return listed("resource_providers", documents, modified)
+    modified = newest_date([req.read(lambda db: ResourceProvider.newest_change(db, ids))])
+    return json_list("resource_providers", documents, modified)
 
 
 @endpoint(policy="placement:resource_providers:create", body=schema.CREATE, replies=schema.CREATE_REPLIES)

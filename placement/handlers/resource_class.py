@@ -8,7 +8,7 @@ from placement import errors
 from placement import microversion as mv
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
-from placement.http.response import Reply, created, newest, no_content, ok
+from placement.http.response import Reply, created, newest_date, no_content, ok
 from placement.objects.resource_class import CREATE_ATTEMPTS, ResourceClass
 from placement.schemas import resource_class as schema
 
@@ -18,7 +18,7 @@ def list_classes(req: Request) -> Reply:
     """List all classes, the standard classes first."""
     classes = req.read(ResourceClass.all)
     document = {"resource_classes": [_present(resource_class.name, req) for resource_class in classes]}
-    return ok(document, modified=newest(resource_class.modified for resource_class in classes))
+    return ok(document, modified=newest_date(resource_class.modified for resource_class in classes))
 
 
 @endpoint(
@@ -39,7 +39,7 @@ def create(req: Request) -> Reply:
 def show(req: Request, name: str) -> Reply:
     """Show a class."""
     resource_class = req.read(lambda db: ResourceClass.get(db, name))
-    return ok(_present(name, req), modified=newest([resource_class.modified]))
+    return ok(_present(name, req), modified=newest_date([resource_class.modified]))
 
 
 @endpoint(

@@ -11,7 +11,7 @@ from placement.db.writes.transaction import Transaction
 from placement.http import dry_run
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
-from placement.http.response import NOW, Reply, created, newest, no_content, ok
+from placement.http.response import NOW, Reply, created, newest_date, no_content, ok
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.trait import Trait
@@ -21,9 +21,9 @@ from placement.schemas import trait as schema
 @endpoint(since=mv.TRAITS, policy="placement:traits:list", query=schema.LIST, replies=schema.LIST_REPLIES)
 def list_traits(req: Request) -> Reply:
     """List the names of the traits that match every filter."""
-    conditions = _named(req.parameters.get("name")) | _associated(req.parameters.get("associated"))
+    conditions = _name_filter(req.parameters.get("name")) | _association_filter(req.parameters.get("associated"))
     traits = req.read(lambda db: Trait.all(db, **conditions))
-    return ok({"traits": [trait.name for trait in traits]}, modified=newest(trait.modified for trait in traits))
+    return ok({"traits": [trait.name for trait in traits]}, modified=newest_date(trait.modified for trait in traits))
 
 
 @endpoint(since=mv.TRAITS, policy="placement:traits:show", negotiates=False, replies=schema.SHOW_REPLIES)
@@ -89,7 +89,7 @@ def clear(req: Request, uuid: str) -> Reply:
     return no_content()
 
 
-def _named(value: str | None) -> dict[str, Any]:
+def _name_filter(value: str | None) -> dict[str, Any]:
     """Return the filter of ``in:A,B`` or ``startswith:A``; other operators are ignored, as clients expect."""
     if value is None:
         return {}
@@ -101,7 +101,7 @@ def _named(value: str | None) -> dict[str, Any]:
     return {"prefix": operand} if operator == "startswith" else {}
 
 
-def _associated(value: str | None) -> dict[str, Any]:
+def _association_filter(value: str | None) -> dict[str, Any]:
     if value is None:
         return {}
     if value.lower() not in ("true", "false"):
@@ -115,4 +115,4 @@ def _present(provider: ResourceProvider, traits: Iterable[Trait]) -> Reply:
         "resource_provider_generation": provider.generation,
         "traits": [trait.name for trait in traits],
     }
-    return ok(document, modified=newest(trait.modified for trait in traits))
+    return ok(document, modified=newest_date(trait.modified for trait in traits))

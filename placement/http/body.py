@@ -58,7 +58,7 @@ def parse_form(content: bytes, max_values: int) -> list[tuple[str, str]]:
         TooManyValues: The form exceeds ``max_values``.
     """
     _check_count(content, (b"&", b"%"), max_values)
-    return document.urlencoded(content, "ascii", "field")
+    return document.parse_urlencoded(content, "ascii", "field")
 
 
 def parse_json(content: bytes, max_values: int) -> Any:

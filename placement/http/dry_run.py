@@ -70,12 +70,12 @@ def respond(run: DryRun[FreeByProvider], handler: Callable[[], Reply], environ: 
         reply = handler()
         if environ[VERSION] >= environ[API].cache_headers_since:
             reply.add_cache_headers()
-        rendered = _rendered(reply.status_int, reply.headerlist, reply.body)
+        rendered = _render(reply.status_int, reply.headerlist, reply.body)
     except errors.Failure as failure:
         if run.observation is None or isinstance(failure, errors.Unavailable):
             raise
         status, headers, content = failures.render(failure, environ)
-        rendered = _rendered(status.value, headers, content)
+        rendered = _render(status.value, headers, content)
     remaining = {
         uuid: {
             name: {"capacity": free.capacity, "used": free.used, "free": free.free} for name, free in by_class.items()
@@ -89,7 +89,7 @@ def _free_by_provider(db: Reading, uuids: Collection[str], changed_ids: Collecti
     return FreeCapacity.of_providers(db, {*ResourceProvider.ids(db, uuids).values(), *changed_ids})
 
 
-def _rendered(status: int, headers: Sequence[tuple[str, str]], content: bytes) -> dict[str, Any]:
+def _render(status: int, headers: Sequence[tuple[str, str]], content: bytes) -> dict[str, Any]:
     by_name = {name.lower(): value for name, value in headers if name.lower() != _HIDDEN_HEADER}
     rendered: dict[str, Any] = {"status": status, "headers": by_name}
     if content:

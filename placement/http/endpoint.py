@@ -197,19 +197,19 @@ def check_count(kind: str, count: int, limit: int) -> None:
         raise errors.TooManyEntries(kind=kind, count=count, limit=limit)
 
 
-def preferred_type(accept: str | None, others: tuple[str, ...] = ()) -> str:
+def preferred_type(accept: str | None, other_types: tuple[str, ...] = ()) -> str:
     """Return the media type that an Accept header prefers; JSON without the header.
 
     Args:
         accept: The Accept header.
-        others: The types offered besides JSON.
+        other_types: The types offered besides JSON.
 
     Raises:
         OnlyJSON: The client accepts none of the types offered.
     """
     if accept == JSON:
         return JSON
-    offers = create_accept_header(accept).acceptable_offers([JSON, *others])
+    offers = create_accept_header(accept).acceptable_offers([JSON, *other_types])
     if not offers:
         raise failures.OnlyJSON()
     preferred: str = offers[0][0]

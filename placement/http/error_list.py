@@ -83,7 +83,7 @@ class ErrorList:
             return form, json.dumps(document).encode()
         title = f"{status.value} {status.phrase}"
         if form == "text/html":
-            paragraphs = self._detail(failure, _short, status, environ).split("\n\n", 1)
+            paragraphs = self._detail(failure, _shorten, status, environ).split("\n\n", 1)
             html_detail = "<br /><br />\n".join(html.escape(paragraph.strip()) for paragraph in paragraphs)
             text = _PAGE.format(status=title, detail=html_detail)
         else:
@@ -126,10 +126,10 @@ class ErrorList:
 
 def _line(sentence: str) -> str:
     """Return the sentence on one line and without tags, because a client may show it in a page."""
-    return _TAG.sub("", _short(sentence).replace("\n", " "))
+    return _TAG.sub("", _shorten(sentence).replace("\n", " "))
 
 
-def _short(sentence: str) -> str:
+def _shorten(sentence: str) -> str:
     """Return the sentence, with its middle elided if it is long: clients match its beginning and its end."""
     if len(sentence) <= _MAX_SENTENCE:
         return sentence

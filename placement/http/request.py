@@ -20,7 +20,7 @@ from placement.http.environ import CONTEXT, SEARCH
 from placement.http.service import Service
 from placement.index.live import LiveIndex
 from placement.objects.claims import leases
-from placement.schemas.document import Parameters, urlencoded
+from placement.schemas.document import Parameters, parse_urlencoded
 from placement.version_history import Version
 
 Result = TypeVar("Result")
@@ -107,7 +107,7 @@ class Request(webob.Request):
         Raises:
             InvalidQuery: The query string is not UTF-8 or contains NUL.
         """
-        return urlencoded(self.environ.get("QUERY_STRING", "").encode("latin-1"), "utf-8", "parameter")
+        return parse_urlencoded(self.environ.get("QUERY_STRING", "").encode("latin-1"), "utf-8", "parameter")
 
     def unchecked_parameter(self, name: str) -> str | None:
         """Return an unvalidated parameter; None if it is missing or the query string cannot be decoded."""

@@ -91,7 +91,7 @@ def no_content(location: str | None = None, modified: datetime | Age | None = No
     return _reply(204, [b""], None, modified, location)
 
 
-def listed(name: str, items: Iterable[Any], modified: datetime | Age | None = None) -> Reply:
+def json_list(name: str, items: Iterable[Any], modified: datetime | Age | None = None) -> Reply:
     """Return 200 with a JSON document that contains one list, ``name``.
 
     The list is encoded in batches, so that memory holds the encoded text and not all items.
@@ -113,7 +113,7 @@ def stream(pieces: Iterable[bytes], content_type: str) -> Reply:
     return Reply(status=_STATUS[200], headerlist=[("content-type", content_type)], app_iter=_GuardedPieces(pieces))
 
 
-def newest(dates: Iterable[datetime | None]) -> datetime | Age:
+def newest_date(dates: Iterable[datetime | None]) -> datetime | Age:
     """Return the latest of the dates, or ``NOW`` without dates (docs: api-cache-headers)."""
     return max((date for date in dates if date is not None), default=NOW)
 
@@ -126,7 +126,7 @@ def encode(document: Any) -> bytes:
     try:
         content = orjson.dumps(document)
     except TypeError:  # an integer of more than 64 bits, or a lone surrogate
-        return json.dumps(_finite(document)).encode()
+        return json.dumps(_replace_infinite(document)).encode()
     return content if content.isascii() else content.decode().encode("ascii", _ESCAPED)
 
 
@@ -141,15 +141,15 @@ _ESCAPED = "placement.http.response"
 codecs.register_error(_ESCAPED, _escape)
 
 
-def _finite(document: Any) -> Any:
+def _replace_infinite(document: Any) -> Any:
     """Return a document with infinities and NaN replaced by None; ``json`` would write them literally."""
     match document:
         case float():
             return document if math.isfinite(document) else None
         case dict():
-            return {key: _finite(value) for key, value in document.items()}
+            return {key: _replace_infinite(value) for key, value in document.items()}
         case list() | tuple():
-            return [_finite(value) for value in document]
+            return [_replace_infinite(value) for value in document]
     return document
 
 

@@ -41,7 +41,7 @@ def slots_for(count: int) -> int:
     return count + count // _PROVIDERS_PER_SPARE_SLOT + SPARE_SLOTS
 
 
-def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+def group(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     """Group the second elements of the pairs by the first."""
     groups: dict[Key, list[Value]] = {}
     for key, value in pairs:
@@ -87,8 +87,8 @@ def _providers(
     rows: Rows,
     by_id: Mapping[int, int],
 ) -> list[Provider | None]:
-    traits, aggregates = grouped(rows.traits), grouped(rows.aggregates)
-    classes = grouped(inventories[:, :2].astype(np.int64).tolist())
+    traits, aggregates = group(rows.traits), group(rows.aggregates)
+    classes = group(inventories[:, :2].astype(np.int64).tolist())
     interned = _Interned()
     parent_of, root_of = inconsistent.parents_and_roots(order)
     return [
@@ -132,5 +132,5 @@ def _columns(
 
 
 def _sets(rows: Iterable[tuple[int, str]], by_id: Mapping[int, int], size: int) -> dict[str, SlotSet]:
-    members = grouped((name, by_id[provider_id]) for provider_id, name in rows if provider_id in by_id)
-    return {name: SlotSet.of(np.sort(np.array(slots, dtype=np.intp)), size) for name, slots in members.items()}
+    members = group((name, by_id[provider_id]) for provider_id, name in rows if provider_id in by_id)
+    return {name: SlotSet.from_slots(np.sort(np.array(slots, dtype=np.intp)), size) for name, slots in members.items()}

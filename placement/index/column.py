@@ -134,14 +134,14 @@ class Column:
         """Return the number of rows."""
         return len(self._arrays[0])
 
-    def _copied(self, arrays: Arrays, slots: Slots | None, has_steps: bool) -> Column:
+    def _copy(self, arrays: Arrays, slots: Slots | None, has_steps: bool) -> Column:
         column = Column.__new__(Column)
         column._arrays, column._slots, column._has_steps, column._totals = arrays, slots, has_steps, None
         return column
 
     # --- reading ---
 
-    def fitting(self, amount: int, slots: SlotSet) -> SlotSet:
+    def fitting_slots(self, amount: int, slots: SlotSet) -> SlotSet:
         """Return the members of the set where the amount fits."""
         if amount > _MAX_AMOUNT or not len(self):
             return EMPTY
@@ -152,7 +152,7 @@ class Column:
             return SlotSet.sparse(self._slots[self._fits(amount, self._arrays)]) & slots
         fitting = self._fits(amount, self._arrays)
         # The snapshot may have more slots than the one for which the column was built.
-        return slots & SlotSet.dense(fitting).resized(slots.size)
+        return slots & SlotSet.dense(fitting).resize(slots.size)
 
     def _fitting_slots(self, amount: int, slots: Slots) -> Slots:
         rows, present = self._rows(slots)
@@ -261,11 +261,11 @@ class Column:
             row = self._row(slot)
             if row is not None:
                 usage[row] = amount
-        return self._copied((self._arrays[0], usage, *self._arrays[2:]), self._slots, self._has_steps)
+        return self._copy((self._arrays[0], usage, *self._arrays[2:]), self._slots, self._has_steps)
 
     def with_inventories(self, inventories: Mapping[int, Amounts], size: int) -> Column:
         """Return the column with these inventories, by slot; ABSENT removes an inventory."""
-        column = self._copied(self._arrays, self._slots, self._has_steps)
+        column = self._copy(self._arrays, self._slots, self._has_steps)
         if column._slots is None:
             column._make_dense(size)
         else:

@@ -30,7 +30,7 @@ class ConsumerCounts:
         #: A snapshot, and counts by slot that were read after it.
         self._cached: tuple[Snapshot, Counts] | None = None
 
-    def of(self, snapshot: Snapshot) -> Counts:
+    def counts_of(self, snapshot: Snapshot) -> Counts:
         """Return the number of consumers of each slot, as of the snapshot or later.
 
         Raises:
@@ -42,7 +42,7 @@ class ConsumerCounts:
         counts = np.zeros(snapshot.size, dtype=np.int64)
         changed = np.ones(snapshot.size, dtype=np.bool_)
         if cached is not None:
-            changed = _changed(cached[0], snapshot)
+            changed = _changed_slots(cached[0], snapshot)
             unchanged = np.flatnonzero(~changed)
             counts[unchanged] = cached[1][unchanged]
         for provider_id, number in self._read(snapshot, changed).items():
@@ -57,7 +57,7 @@ class ConsumerCounts:
         return self._database.read(lambda db: usage.count_by_provider(db, ids)) if ids else {}
 
 
-def _changed(before: Snapshot, now: Snapshot) -> Mask:
+def _changed_slots(before: Snapshot, now: Snapshot) -> Mask:
     """Return a mask of the slots whose provider, generation or usage differs."""
     size = now.size
     changed = np.ones(size, dtype=np.bool_)

@@ -8,7 +8,7 @@ from copy import copy
 
 import numpy as np
 
-from placement.index.build import grouped, name_classes, slots_for
+from placement.index.build import group, name_classes, slots_for
 from placement.index.column import ABSENT, Amounts, Column
 from placement.index.records import Rows
 from placement.index.slots import EMPTY, SlotSet
@@ -99,13 +99,13 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
     for row in rows.providers:
         edited.generations[edited.by_id[row[0]]] = row[3] or 0
     if size != snapshot.size or _roots(before) != _roots(after):
-        edited.forest = snapshot.forest.changed(_roots(after), size)
+        edited.forest = snapshot.forest.with_roots(_roots(after), size)
     edited.columns = _columns(snapshot.columns, before, _inventories(rows, edited.by_id), size)
     if rows.trait_ids.items() - snapshot.trait_ids.items():
         edited.trait_ids = {**snapshot.trait_ids, **rows.trait_ids}
     traits, aggregates = snapshot.traits, snapshot.aggregates
     if size != snapshot.size:
-        traits, aggregates = _resized(traits, size), _resized(aggregates, size)
+        traits, aggregates = _resize(traits, size), _resize(aggregates, size)
     edited.traits = _sets(traits, before, after, lambda provider: provider.traits, size)
     edited.aggregates = _sets(aggregates, before, after, lambda provider: provider.aggregates, size)
     return edited
@@ -116,17 +116,17 @@ def _assign_slots(edited: Snapshot, snapshot: Snapshot, ids: Collection[int], pr
 
     Some databases reuse the id of a deleted provider, so a known id may have another uuid.
     """
-    known = {id_: snapshot.provider(snapshot.by_id[id_]).uuid for id_ in ids if id_ in snapshot.by_id}
-    if known == present:
+    indexed = {id_: snapshot.provider(snapshot.by_id[id_]).uuid for id_ in ids if id_ in snapshot.by_id}
+    if indexed == present:
         return
     by_id, by_uuid, free = dict(snapshot.by_id), dict(snapshot.by_uuid), list(snapshot.free_slots)
-    for provider_id, uuid in known.items():
+    for provider_id, uuid in indexed.items():
         del by_uuid[uuid]
         if provider_id not in present:
             free.append(by_id.pop(provider_id))
     top = len(snapshot.providers)
     for provider_id, uuid in present.items():
-        if provider_id not in known:
+        if provider_id not in indexed:
             slot, top = (free.pop(), top) if free else (top, top + 1)
             by_id[provider_id] = slot
         by_uuid[uuid] = by_id[provider_id]
@@ -139,8 +139,8 @@ def _provider_at(snapshot: Snapshot, slot: int) -> Provider | None:
 
 def _providers(rows: Rows, snapshot: Snapshot, by_id: Mapping[int, int]) -> dict[int, Provider | None]:
     """Return the providers of the rows by slot; an unchanged provider is the same object as before."""
-    traits, aggregates = grouped(rows.traits), grouped(rows.aggregates)
-    classes = grouped((row[0], row[1]) for row in rows.inventories)
+    traits, aggregates = group(rows.traits), group(rows.aggregates)
+    classes = group((row[0], row[1]) for row in rows.inventories)
     providers: dict[int, Provider | None] = {}
     try:
         parents = {by_id[row[0]]: None if row[4] is None else by_id[row[4]] for row in rows.providers}
@@ -218,9 +218,9 @@ def _columns(
     return edited
 
 
-def _resized(sets: Mapping[str, SlotSet], size: int) -> Mapping[str, SlotSet]:
+def _resize(sets: Mapping[str, SlotSet], size: int) -> Mapping[str, SlotSet]:
     """Return the sets for a snapshot with more slots."""
-    return {name: members.resized(size) for name, members in sets.items()}
+    return {name: members.resize(size) for name, members in sets.items()}
 
 
 def _sets(
@@ -245,7 +245,7 @@ def _sets(
         return sets
     edited = dict(sets)
     for name in added.keys() | removed.keys():
-        changed = sets.get(name, EMPTY).edited(added[name], removed[name], size)
+        changed = sets.get(name, EMPTY).with_changes(added[name], removed[name], size)
         if changed.count:
             edited[name] = changed
         else:

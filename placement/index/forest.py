@@ -94,7 +94,7 @@ class Forest:
         drawn = generator.integers(self.size, size=count * self.size // self.all_roots.count)
         return SlotSet.sparse(np.unique(drawn[self.is_root[drawn]]))
 
-    def changed(self, roots: Mapping[int, int | None], size: int) -> Forest:
+    def with_roots(self, roots: Mapping[int, int | None], size: int) -> Forest:
         """Return the forest with new roots for some slots; a root of None removes the provider."""
         root, alive = np.arange(size, dtype=np.intp), np.zeros(size, dtype=np.bool_)
         root[: self.size], alive[: self.size] = self._root, self.alive

@@ -12,7 +12,7 @@ from placement.db.shared_run import SharedRun
 from placement.db.upkeep import standard
 from placement.index.consumer_counts import ConsumerCounts
 from placement.index.position import Position
-from placement.index.refresh import Indexed, agrees, bounds, loaded, refreshed
+from placement.index.refresh import Indexed, agrees, bounds, load_index, refresh_index
 from placement.index.snapshot import Snapshot
 from placement.objects.claims.lease_sweep import LeaseSweeper
 
@@ -90,7 +90,7 @@ class LiveIndex:
         sections = 1 + len(indexed.snapshot) // SECTION
         different = []
         for number in range(sections):
-            if not self._database.snapshot(lambda db: agrees(db, refreshed(db, indexed), number, sections)):  # noqa: B023
+            if not self._database.snapshot(lambda db: agrees(db, refresh_index(db, indexed), number, sections)):  # noqa: B023
                 different.append(bounds(indexed, number, sections))
             compared(SECTION)
         return different
@@ -98,12 +98,12 @@ class LiveIndex:
     def _refresh(self) -> None:
         current_at = time.monotonic()
         began, before = time.perf_counter(), self._indexed
-        self._indexed = self._refreshed()
+        self._indexed = self._refreshed_index()
         if self._indexed.position.instance is None and self._restore_identity():
-            self._indexed = self._refreshed()
+            self._indexed = self._refreshed_index()
         is_behind = False
         if self._indexed.position.has_expired_leases and self._leases.sweep():
-            self._indexed = self._refreshed()
+            self._indexed = self._refreshed_index()
             is_behind = self._leases.is_behind
         self.has_leases_left = is_behind
         self._current_at = current_at
@@ -123,12 +123,12 @@ class LiveIndex:
             return False
         return True
 
-    def _refreshed(self) -> Indexed:
+    def _refreshed_index(self) -> Indexed:
         indexed = self._indexed
         if indexed is None:
             self._verified = time.monotonic()
             signals.reloaded("start")
-            return self._database.snapshot(loaded)
+            return self._database.snapshot(load_index)
         sections = 1 + len(indexed.snapshot) // SECTION
         if self._verify_interval and time.monotonic() - self._verified > self._verify_interval / sections:
             return self._verify(indexed, sections)
@@ -137,7 +137,7 @@ class LiveIndex:
             position = self._database.read(Position.now)
             if position.follows(indexed.position) and position.newest == indexed.position.newest:
                 return Indexed(indexed.snapshot, position)
-        newer = self._database.snapshot(lambda db: refreshed(db, indexed))
+        newer = self._database.snapshot(lambda db: refresh_index(db, indexed))
         self._changing = newer.snapshot is not indexed.snapshot
         return newer
 
@@ -145,7 +145,7 @@ class LiveIndex:
         """Refresh the index, and compare its next section with the database."""
         section = self._section = (self._section + 1) % sections
         newer, agreed = self._database.snapshot(
-            lambda db: ((now := refreshed(db, indexed)), agrees(db, now, section, sections))
+            lambda db: ((now := refresh_index(db, indexed)), agrees(db, now, section, sections))
         )
         self._verified = time.monotonic()
         if agreed:
@@ -155,7 +155,7 @@ class LiveIndex:
             "change feed: reading everything again."
         )
         signals.reloaded("differs")
-        return self._database.snapshot(loaded)
+        return self._database.snapshot(load_index)
 
 
 def _publish(seconds: float, now: Indexed, before: Indexed | None) -> None:

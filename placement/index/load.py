@@ -38,9 +38,9 @@ def all_rows(db: Connection) -> Rows:
     trait_pairs, aggregate_pairs = _pairs(db, _TRAITS), _pairs(db, _AGGREGATES)
     trait_names = _names(db, trait_pairs, _TRAIT_NAMES)
     return Rows(
-        providers=_plain(db, _PROVIDERS.all),
-        inventories=_packed(db, _INVENTORIES),
-        usages=_packed(db, _USAGES),
+        providers=_driver_rows(db, _PROVIDERS.all),
+        inventories=_read_matrix(db, _INVENTORIES),
+        usages=_read_matrix(db, _USAGES),
         traits=inconsistent.with_names(trait_pairs, trait_names, "trait"),
         aggregates=inconsistent.with_names(aggregate_pairs, _names(db, aggregate_pairs, _AGGREGATE_NAMES), "aggregate"),
         trait_ids={name: id_ for id_, name in trait_names.items() if name is not None},
@@ -80,7 +80,7 @@ def _as_integers(usages: Iterable[tuple[Any, ...]]) -> list[tuple[int, int, int]
 
 def class_names(db: Connection) -> dict[int, str]:
     """Return the names of all resource classes, by id."""
-    return dict(_plain(db, sa.select(resource_classes.c.id, resource_classes.c.name)))
+    return dict(_driver_rows(db, sa.select(resource_classes.c.id, resource_classes.c.name)))
 
 
 class Checksum(NamedTuple):
@@ -105,7 +105,7 @@ def weight(provider_id: Any, class_id: Any) -> Any:
 
 def checksum(db: Connection, low: int, high: int) -> Checksum:
     """Return the checksum of the providers in the database with ``low <= id < high``."""
-    ((count, highest, generations, usage),) = _plain(db, _CHECKSUM, {"low": low, "high": high})
+    ((count, highest, generations, usage),) = _driver_rows(db, _CHECKSUM, {"low": low, "high": high})
     return Checksum(count, highest or 0, int(generations or 0), int(usage or 0))
 
 
@@ -116,11 +116,11 @@ class _Query(NamedTuple):
     by_id: sa.Select[Any]
 
     @classmethod
-    def of(cls, statement: sa.Select[Any]) -> _Query:
+    def from_select(cls, statement: sa.Select[Any]) -> _Query:
         return cls(statement, statement.where(statement.selected_columns[0].in_(_IDS)))
 
 
-def _plain(db: Connection, statement: Any, parameters: Any = None) -> list[tuple[Any, ...]]:
+def _driver_rows(db: Connection, statement: Any, parameters: Any = None) -> list[tuple[Any, ...]]:
     """Return the driver's rows, since SQLAlchemy's take twice the time."""
     cursor = cast(Any, db.execute(statement, parameters).cursor)
     rows = list(cursor.fetchall())
@@ -130,7 +130,7 @@ def _plain(db: Connection, statement: Any, parameters: Any = None) -> list[tuple
 
 def _by_id(db: Connection, query: _Query, ids: Iterable[int]) -> list[tuple[Any, ...]]:
     """Return the rows whose first column is one of the ids."""
-    return [row for batch in _batches(ids) for row in _plain(db, query.by_id, {"ids": batch})]
+    return [row for batch in _batches(ids) for row in _driver_rows(db, query.by_id, {"ids": batch})]
 
 
 def _batches(ids: Iterable[int]) -> Iterator[list[int]]:
@@ -139,32 +139,32 @@ def _batches(ids: Iterable[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _packed(db: Connection, query: _Query) -> Matrix:
+def _read_matrix(db: Connection, query: _Query) -> Matrix:
     """Return all rows of a query that selects only numbers.
 
     PyMySQL is written in Python, and spends most of its time reading rows.  So MySQL sends the rows of many providers
     as one text, which is parsed as JSON.
     """
     if db.dialect.name not in ("mysql", "mariadb"):
-        return matrix(_plain(db, query.all), len(query.all.selected_columns))
+        return matrix(_driver_rows(db, query.all), len(query.all.selected_columns))
     columns = query.all.subquery().c
     pack = columns[0].op("DIV")(_PACK)
     # A comma follows every number, so a text that was truncated at GROUP_CONCAT's limit has too few commas.
     text = sa.func.aggregate_strings(sa.func.concat_ws(",", *columns, ""), "")
     packs, truncated = [np.empty(0)], []
-    for number, count, numbers in _plain(db, sa.select(pack, sa.func.count(), text).group_by(pack)):
+    for number, count, numbers in _driver_rows(db, sa.select(pack, sa.func.count(), text).group_by(pack)):
         if numbers.count(",") == count * len(columns):
             packs.append(np.array(orjson.loads(f"[{numbers[:-1]}]"), dtype=np.float64))
         else:
             truncated.append(number)
     for number in truncated:
         # Read rows instead, for example of a provider with 100,000 traits.
-        packs.append(matrix(_plain(db, sa.select(*columns).where(pack == number)), len(columns)).ravel())
+        packs.append(matrix(_driver_rows(db, sa.select(*columns).where(pack == number)), len(columns)).ravel())
     return matrix(np.concatenate(packs), len(columns))
 
 
 def _pairs(db: Connection, query: _Query) -> list[tuple[int, int]]:
-    return [(provider_id, named_id) for provider_id, named_id in _packed(db, query).astype(np.int64).tolist()]
+    return [(provider_id, named_id) for provider_id, named_id in _read_matrix(db, query).astype(np.int64).tolist()]
 
 
 def _names(db: Connection, pairs: Iterable[tuple[Any, ...]], names: _Query) -> dict[int, str | None]:
@@ -176,7 +176,7 @@ _P, _I, _A = resource_providers.c, inventories.c, allocations.c
 _HAS, _IN = resource_provider_traits.c, resource_provider_aggregates.c
 
 _IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True, literal_execute=True)
-_PROVIDERS = _Query.of(
+_PROVIDERS = _Query.from_select(
     sa.select(_P.id, _P.uuid, _P.name, _P.generation, _P.parent_provider_id, _P.root_provider_id),
 )
 _GENERATIONS_AND_USAGES = """
@@ -199,19 +199,19 @@ _WEIGHTED_USAGE = (
     .scalar_subquery()
 )
 _CHECKSUM = sa.select(sa.func.count(), sa.func.max(_P.id), sa.func.sum(_P.generation), _WEIGHTED_USAGE).where(_IN_RANGE)
-_INVENTORIES = _Query.of(
+_INVENTORIES = _Query.from_select(
     sa.select(
         *(_I.resource_provider_id, _I.resource_class_id, _I.total, _I.reserved),
         *(_I.min_unit, _I.max_unit, _I.step_size, _I.allocation_ratio),
     )
 )
 # Answered from allocations_resource_provider_class_used_idx alone (a covering index).
-_USAGES = _Query.of(
+_USAGES = _Query.from_select(
     sa.select(_A.resource_provider_id, _A.resource_class_id, sa.func.sum(_A.used).label("used")).group_by(
         _A.resource_provider_id, _A.resource_class_id
     )
 )
-_TRAITS = _Query.of(sa.select(_HAS.resource_provider_id, _HAS.trait_id))
-_AGGREGATES = _Query.of(sa.select(_IN.resource_provider_id, _IN.aggregate_id))
-_TRAIT_NAMES = _Query.of(sa.select(traits.c.id, traits.c.name))
-_AGGREGATE_NAMES = _Query.of(sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid))
+_TRAITS = _Query.from_select(sa.select(_HAS.resource_provider_id, _HAS.trait_id))
+_AGGREGATES = _Query.from_select(sa.select(_IN.resource_provider_id, _IN.aggregate_id))
+_TRAIT_NAMES = _Query.from_select(sa.select(traits.c.id, traits.c.name))
+_AGGREGATE_NAMES = _Query.from_select(sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid))

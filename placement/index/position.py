@@ -89,11 +89,11 @@ class Position:
         since_of = {writer: since for writer, since, _ in self._moved_since(earlier)}
         if not since_of:
             return {}
-        later = _any((writer, ">", since) for writer, since in since_of.items())
+        later = _any_of((writer, ">", since) for writer, since in since_of.items())
         # Rows are deleted in ascending order: if the earlier position's row exists, or row 1, so do all later rows.
         # If it does not exist, it was deleted, or the database has lost it.
         anchors = {(writer, since or 1) for writer, since in since_of.items()}
-        at_anchors = _any((writer, "=", seq) for writer, seq in anchors)
+        at_anchors = _any_of((writer, "=", seq) for writer, seq in anchors)
         rows = db.exec_driver_sql(_CHANGES.format(later=later, anchors=at_anchors, limit=max_changes + 1)).all()
         existing = {(row[0], row[1]) for row in rows if row[3] is None}
         if existing != anchors or len(rows) > max_changes + len(existing):
@@ -101,11 +101,11 @@ class Position:
         changes: dict[int, str] = {}
         for _, _, provider_id, kind in rows:
             if kind is not None:
-                changes[provider_id] = feed.stronger(changes.get(provider_id), kind)
+                changes[provider_id] = feed.stronger_change(changes.get(provider_id), kind)
         return changes
 
 
-def _any(conditions: Iterable[tuple[int, str, int]]) -> str:
+def _any_of(conditions: Iterable[tuple[int, str, int]]) -> str:
     """Return a SQL condition for rows that meet any of the conditions: writer, comparison, sequence number."""
     return " OR ".join(f"(writer_id = {writer:d} AND seq {sign} {seq:d})" for writer, sign, seq in conditions)
 

@@ -41,7 +41,7 @@ class Indexed(NamedTuple):
     position: Position
 
 
-def loaded(db: Connection) -> Indexed:
+def load_index(db: Connection) -> Indexed:
     """Return an index that is read from the database."""
     began = time.monotonic()
     with _without_collections():
@@ -67,28 +67,28 @@ def _without_collections() -> Iterator[None]:
             gc.enable()
 
 
-def refreshed(db: Connection, indexed: Indexed) -> Indexed:
+def refresh_index(db: Connection, indexed: Indexed) -> Indexed:
     """Return the index with all changes committed since it was read."""
     snapshot, earlier = indexed
     position = Position.now(Reader(db))
     if not position.follows(earlier):
         LOG.info("The change feed cannot be followed from the position of the index: reading everything again.")
         signals.reloaded("feed_lost")
-        return loaded(db)
+        return load_index(db)
     changes = position.changes_since(db, earlier, max(_MIN_BY_ID, len(snapshot) // _COST_BY_ID))
     if changes is None:
         LOG.info("The change feed has too many changes: reading everything again.")
         signals.reloaded("feed_long")
-        return loaded(db)
+        return load_index(db)
     try:
-        return Indexed(applied(db, snapshot, changes), position)
+        return Indexed(apply_changes(db, snapshot, changes), position)
     except edit.OutOfStepError as error:
         LOG.error("The change feed names provider %s, which is not in the index: reading everything again.", error)
         signals.reloaded("out_of_step")
-        return loaded(db)
+        return load_index(db)
 
 
-def applied(db: Connection, snapshot: Snapshot, changes: Mapping[int, str]) -> Snapshot:
+def apply_changes(db: Connection, snapshot: Snapshot, changes: Mapping[int, str]) -> Snapshot:
     """Return the snapshot with the changed providers read again.
 
     Args:

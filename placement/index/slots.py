@@ -29,7 +29,7 @@ class SlotSet:
     __slots__ = ("_count", "_mask", "_slots")
 
     def __init__(self, slots: Slots | None, mask: Mask | None) -> None:
-        """Store one of the two forms; ``of``, ``sparse`` and ``dense`` create sets."""
+        """Store one of the two forms; ``from_slots``, ``sparse`` and ``dense`` create sets."""
         self._slots = slots
         self._mask = mask
         self._count: int | None = None if slots is None else len(slots)
@@ -37,7 +37,7 @@ class SlotSet:
     # --- construction ---
 
     @classmethod
-    def of(cls, slots: Slots, size: int) -> SlotSet:
+    def from_slots(cls, slots: Slots, size: int) -> SlotSet:
         """Return the set of these slots in its smaller form.
 
         Args:
@@ -179,7 +179,7 @@ class SlotSet:
 
     # --- editing: for the next snapshot ---
 
-    def edited(self, added: Collection[int], removed: Collection[int], size: int) -> SlotSet:
+    def with_changes(self, added: Collection[int], removed: Collection[int], size: int) -> SlotSet:
         """Return the set with some members added and removed, in its smaller form.
 
         Args:
@@ -198,7 +198,7 @@ class SlotSet:
         mask[list(removed)] = False
         return SlotSet(None, mask).compact()
 
-    def resized(self, size: int) -> SlotSet:
+    def resize(self, size: int) -> SlotSet:
         """Return the same set for a snapshot with more slots."""
         return self if self._mask is None else SlotSet(None, self.mask(size))
 

@@ -53,7 +53,7 @@ class Metrics:
         instruments = Instruments(registry)
         added = (extension.metrics(instruments) for extension in extensions if extension.metrics)
         self._subscriptions = [
-            (signal, self._guarded(listener))
+            (signal, self._guard(listener))
             for signal, listener in itertools.chain(_Core(instruments).subscriptions(), *added)
         ]
 
@@ -67,10 +67,10 @@ class Metrics:
         for signal, listener in self._subscriptions:
             signal.disconnect(listener)
 
-    def _guarded(self, listener: Callable[..., object]) -> Callable[..., None]:
+    def _guard(self, listener: Callable[..., object]) -> Callable[..., None]:
         """Return a listener that joins first, and on a full disk disables metrics instead of failing the request."""
 
-        def guarded(*facts: Any) -> None:
+        def call(*facts: Any) -> None:
             try:
                 self._join()
                 listener(*facts)
@@ -78,7 +78,7 @@ class Metrics:
                 self.disconnect()
                 LOG.error("This process stops recording metrics: %s", error)
 
-        return guarded
+        return call
 
 
 class _Core:
@@ -128,19 +128,19 @@ class _Core:
 
     def subscriptions(self) -> Iterator[Subscription]:
         """Yield the events, each with the listener that changes metrics."""
-        yield signals.answered, self._answered
+        yield signals.answered, self._count_response
         yield signals.driver_error, lambda error: self._error(error).inc()
         yield signals.retried, lambda cause: self._retry(cause).inc()
         yield signals.written_jointly, self._joint.observe
-        yield signals.refreshed, self._refreshed
+        yield signals.refreshed, self._observe_refresh
         yield signals.amounts_changed, self._amounts_changed
         yield signals.reloaded, lambda cause: self._reload(cause).inc()
-        yield signals.searched, self._searched
+        yield signals.searched, self._count_search
         yield signals.claims_answered, lambda outcome, number: self._claim(_snake_case(outcome)).inc(number)
         yield signals.leases_expired, self._expired.inc
         yield signals.leases_due, self._due.set
 
-    def _answered(self, environ: Mapping[str, Any], status: int, seconds: float) -> None:
+    def _count_response(self, environ: Mapping[str, Any], status: int, seconds: float) -> None:
         method, route = environ["REQUEST_METHOD"], environ.get(ROUTE, "none")
         self._request(route, method if method in _METHODS else "other", str(status)).observe(seconds)
         success = CLAIMS.get((method, route))
@@ -154,12 +154,12 @@ class _Core:
         if status == 409:
             self._conflict(cause).inc()
 
-    def _searched(self, seconds: float, candidates: int, limited: bool, obstacle: str) -> None:
+    def _count_search(self, seconds: float, candidates: int, limited: bool, obstacle: str) -> None:
         self._search("none" if obstacle else "limited" if limited else "all", obstacle).inc()
         self._search_seconds.observe(seconds)
         self._candidates.observe(candidates)
 
-    def _refreshed(self, seconds: float, missed: int, providers: int) -> None:
+    def _observe_refresh(self, seconds: float, missed: int, providers: int) -> None:
         self._refresh_seconds.observe(seconds)
         if missed:
             self._missed.observe(missed)

@@ -46,7 +46,7 @@ class Directory:
         self._process = 0
         #: The file descriptor that holds this process's lock.
         self._alive: int | None = None
-        with self._locked():
+        with self._lock():
             pass  # proves that the directory is writable
 
     def join(self) -> None:
@@ -57,7 +57,7 @@ class Directory:
         """
         if self._process == os.getpid():
             return
-        with self._locked():
+        with self._lock():
             if self._process == os.getpid():
                 return  # another thread has joined in the meantime
             alive = os.open(self._lock_file(str(os.getpid())), os.O_CREAT | os.O_WRONLY, 0o644)
@@ -72,8 +72,8 @@ class Directory:
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
         """Return all metrics in the format requested by the Accept header, and its content type."""
-        with self._locked():
-            for process in list(self._ended()):
+        with self._lock():
+            for process in list(self._ended_processes()):
                 try:
                     self._merge(process)
                 except OSError as error:  # the disk is full; the unmerged files are still included
@@ -85,7 +85,7 @@ class Directory:
             return encode(registry), content_type
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock(self) -> Iterator[None]:
         """Hold the directory's lock, so that no process joins or is merged."""
         with (self.path / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -94,7 +94,7 @@ class Directory:
     def _lock_file(self, process: str) -> Path:
         return self.path / f"{process}.alive"
 
-    def _ended(self) -> Iterator[str]:
+    def _ended_processes(self) -> Iterator[str]:
         for path in self.path.glob("*.alive"):
             with path.open() as file, contextlib.suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

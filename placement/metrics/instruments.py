@@ -32,7 +32,7 @@ class Instruments:
         self._registry = registry
         self._names: set[str] = set()
 
-    def _new(self, name: str) -> str:
+    def _new_name(self, name: str) -> str:
         # The files of a process are keyed by name, and would mix up two metrics with the same name.
         if name in self._names:
             raise StartError(f"Two metrics have the name placement_{name}.")
@@ -41,12 +41,12 @@ class Instruments:
 
     def counter(self, name: str, description: str, *labels: str) -> Counter:
         """Create a counter; the library appends ``_total`` to its name."""
-        return Counter(self._new(name), description, labels, registry=self._registry)
+        return Counter(self._new_name(name), description, labels, registry=self._registry)
 
     def histogram(self, name: str, description: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
         """Create a histogram; ``buckets`` are the inclusive upper bounds."""
-        return Histogram(self._new(name), description, labels, buckets=buckets, registry=self._registry)
+        return Histogram(self._new_name(name), description, labels, buckets=buckets, registry=self._registry)
 
     def gauge(self, name: str, description: str, mode: GaugeMode, *labels: str) -> Gauge:
         """Create a gauge."""
-        return Gauge(self._new(name), description, labels, registry=self._registry, multiprocess_mode=mode)
+        return Gauge(self._new_name(name), description, labels, registry=self._registry, multiprocess_mode=mode)

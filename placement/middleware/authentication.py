@@ -60,7 +60,7 @@ class Authentication:
             if environ["REQUEST_METHOD"] not in _SAFE:
                 _check_origin(environ, self._allowed_origins)
             if (path or ("" if api.prefix == self._strict_prefix else "/")) in api.open_paths:
-                environ[CONTEXT] = _anonymous(environ)
+                environ[CONTEXT] = _anonymous_context(environ)
                 return self._application(environ, start_response)
             return self._authenticated(environ, start_response)
         except errors.Failure as failure:
@@ -90,14 +90,14 @@ class Identity:
         ids = (context.project_id, context.domain_id, context.user_domain_id, context.project_domain_id)
         # Every log line contains the ids, so they must not contain line breaks.
         if context.user_id is None or not "".join([context.user_id, *filter(None, ids)]).isprintable():
-            _anonymous(environ)  # the log uses the newest context
+            _anonymous_context(environ)  # the log uses the newest context
             # A response instead of an exception, because keystonemiddleware adds its challenge to it.
             return respond(Unauthenticated(), environ, start_response)
         environ[CONTEXT] = context
         return self._application(environ, start_response)
 
 
-def _anonymous(environ: WSGIEnvironment) -> RequestContext:
+def _anonymous_context(environ: WSGIEnvironment) -> RequestContext:
     """Return a context without a user: the client may have forged the identity headers."""
     ids = {"request_id": environ[REQUEST_ID], "global_request_id": environ[GLOBAL_REQUEST_ID]}
     return RequestContext(**ids, overwrite=True)

@@ -24,9 +24,9 @@ def proxy_headers(application: WSGIApplication, service: Service) -> WSGIApplica
         return application
     trusting = http_proxy_to_wsgi.HTTPProxyToWSGI(application, service.conf)
 
-    def mounted(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+    def call(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
         """Return the response; servers may omit SCRIPT_NAME, which the library requires."""
         environ.setdefault("SCRIPT_NAME", "")
         return trusting(environ, start_response)
 
-    return mounted
+    return call

@@ -65,8 +65,8 @@ class Mount:
         self._max_query_length = service.conf.api.max_query_length
         by_prefix: dict[str, Api] = {}
         for api in service.apis:
-            if other := by_prefix.get(api.prefix):
-                raise StartError(f'The APIs {other.name} and {api.name} have the same prefix, "{api.prefix}".')
+            if namesake := by_prefix.get(api.prefix):
+                raise StartError(f'The APIs {namesake.name} and {api.name} have the same prefix, "{api.prefix}".')
             by_prefix[api.prefix] = api
         self._root = by_prefix.pop("")
         # Longest prefix first: /a/b before /a.

@@ -65,9 +65,9 @@ class Passwords:
 
         Failures are as for ``__init__``.
         """
-        contents = self._current()
+        contents = self._current_contents()
         digest, expiry = contents.verified.get(name, (b"", 0.0))
-        hashed = self._hashed(password)
+        hashed = self._hash(password)
         if not hmac.compare_digest(digest, hashed) or expiry < time.monotonic():
             return False
         contents.verified[name] = hashed, time.monotonic() + REMEMBER_SECONDS
@@ -79,7 +79,7 @@ class Passwords:
         Every wrong password takes the time of the highest cost in the file, even for an unknown name, so that response
         times reveal no names.  Failures are as for ``__init__``.
         """
-        contents = self._current()
+        contents = self._current_contents()
         if len(password) > _MAX_PASSWORD_BYTES or b"\0" in password:
             return False  # bcrypt would truncate it
         digest = contents.digests.get(name)
@@ -87,21 +87,21 @@ class Passwords:
             bcrypt.checkpw(password, _decoy(contents.cost))
             return False
         if bcrypt.checkpw(password, digest):
-            contents.verified[name] = self._hashed(password), time.monotonic() + REMEMBER_SECONDS
+            contents.verified[name] = self._hash(password), time.monotonic() + REMEMBER_SECONDS
             return True
         # Each cost takes twice the time of the next lower one, so these checks add up to one of the highest cost.
         for cost in range(_cost(digest), contents.cost):
             bcrypt.checkpw(password, _decoy(cost))
         return False
 
-    def _current(self) -> _Contents:
+    def _current_contents(self) -> _Contents:
         contents = self._contents
         with open(self._path, "rb") as file:
             if _signature(file) != contents.signature:
                 contents = self._contents = _read(file)
         return contents
 
-    def _hashed(self, password: bytes) -> bytes:
+    def _hash(self, password: bytes) -> bytes:
         return hashlib.blake2b(password, key=self._key).digest()
 
 

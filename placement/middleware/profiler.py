@@ -20,7 +20,7 @@ from placement.http.service import Service
 VARIABLE = "OS_WSGI_PROFILER"
 
 
-def traced(application: WSGIApplication, service: Service) -> WSGIApplication:
+def add_tracing(application: WSGIApplication, service: Service) -> WSGIApplication:
     """Return the application, traced by osprofiler if it is installed and ``[profiler]enabled`` is true."""
     try:
         from osprofiler import initializer, opts, sqlalchemy, web
@@ -39,7 +39,7 @@ def traced(application: WSGIApplication, service: Service) -> WSGIApplication:
     return layered
 
 
-def profiled(application: WSGIApplication, _service: Service) -> WSGIApplication:
+def add_profiling(application: WSGIApplication, _service: Service) -> WSGIApplication:
     """Return the application, writing a profile of each request to the directory $OS_WSGI_PROFILER if it is set."""
     directory = os.environ.get(VARIABLE, "").strip()
     if not directory:

@@ -107,13 +107,13 @@ def _request_line(environ: WSGIEnvironment) -> str:
     """Return client, method and URI, escaped: ``192.0.2.1 "GET /usages?project_id=x"``."""
     path = quote((environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")).encode("latin-1"))
     query = environ.get("QUERY_STRING")
-    uri = f"{path}?{_UNFIT.sub(_escaped, query)}" if query else path
+    uri = f"{path}?{_UNFIT.sub(_escape, query)}" if query else path
     # REMOTE_ADDR may list several proxies between the client and the trusted one.
     client = environ.get("REMOTE_ADDR", "-").replace('"', "%22")
-    return f'{client} "{_UNFIT.sub(_escaped, environ["REQUEST_METHOD"])} {uri}"'
+    return f'{client} "{_UNFIT.sub(_escape, environ["REQUEST_METHOD"])} {uri}"'
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     return f"%{ord(match[0]):02X}"
 
 

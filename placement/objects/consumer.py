@@ -131,18 +131,18 @@ class Consumer:
         every_name = itertools.chain.from_iterable(owner.names for owner in owners.values() if owner)
         owner_names = list(dict.fromkeys(every_name))
         if len(owner_names) <= _MAX_NAMES and len(providers) <= _MAX_PROVIDERS:
-            statement = _read(tuple(name.kind for name in owner_names), with_providers=bool(providers))
+            statement = _select(tuple(name.kind for name in owner_names), with_providers=bool(providers))
             parameters: dict[str, Any] = {"uuids": list(owners), **names.parameters(owner_names)}
             if providers:
                 parameters["providers"] = list(providers)
             rows = list(db.execute(statement, parameters))
-            read = cls._collected(owners, rows)
+            read = cls._collect(owners, rows)
             name_ids = {owner_names[row.number]: row.id for row in rows if row.number >= 0}
             provider_ids = {
                 row.provider: row.id for row in rows if row.number == _PROVIDER and row.provider in providers
             }
         else:
-            read = cls._collected(owners, db.execute(_read(), {"uuids": list(owners)}))
+            read = cls._collect(owners, db.execute(_select(), {"uuids": list(owners)}))
             name_ids = names.find(db, owner_names)
             provider_ids = ResourceProvider.ids(db, providers)
         ids = names.with_placeholder_ids(owner_names, name_ids)
@@ -153,7 +153,7 @@ class Consumer:
         return read, provider_ids
 
     @classmethod
-    def _collected(cls, uuids: Iterable[str], rows: Iterable[Any]) -> dict[str, Consumer]:
+    def _collect(cls, uuids: Iterable[str], rows: Iterable[Any]) -> dict[str, Consumer]:
         collected = {uuid: cls(uuid) for uuid in uuids}
         for row in rows:
             consumer = collected.get(row.uuid)
@@ -297,7 +297,7 @@ _PROVIDERS = sa.select(
 
 
 @functools.lru_cache
-def _read(kinds: tuple[str, ...] = (), *, with_providers: bool = False) -> CompiledStatement:
+def _select(kinds: tuple[str, ...] = (), *, with_providers: bool = False) -> CompiledStatement:
     """Return the statement for consumers, with and without a row, and for the ids of names of these kinds.
 
     One statement reads a consistent state.

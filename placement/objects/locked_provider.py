@@ -127,7 +127,7 @@ class LockedProvider:
             raise errors.ProviderRenameTaken(name=name)
         self._db.execute(_RENAME, {"id_": self.record.id, "becomes": name})
         self._note({("name",): (self.record.name, name)})
-        self._db.changed(self.record.id, feed.SHAPE)
+        self._db.record_change(self.record.id, feed.SHAPE)
         self.record = replace(self.record, name=name, updated_at=utcnow())
 
     def delete(self) -> None:
@@ -149,7 +149,7 @@ class LockedProvider:
         # A root refers to itself by a foreign key, which some databases check before the row is gone.
         self._db.execute(_CLEAR_ROOT, {"id_": provider_id})
         self._db.execute(_DELETE, {"id_": provider_id})
-        self._db.changed(provider_id, feed.GONE)
+        self._db.record_change(provider_id, feed.GONE)
 
     def _note_deletion(self) -> None:
         """Record the deletion in the history."""
@@ -198,7 +198,7 @@ class LockedProvider:
         """
         class_ids = ResourceClass.ids(self._db, [record.resource_class])
         present = Inventory.of_provider(self._db, self.record)
-        if any(other.resource_class == record.resource_class for other in present):
+        if any(inventory.resource_class == record.resource_class for inventory in present):
             raise errors.InventoryPresent(resource_class=record.resource_class, uuid=self.record.uuid)
         self._insert_inventories({record.resource_class: record}, class_ids)
         self._advance()
@@ -295,7 +295,7 @@ class LockedProvider:
         if self._db.has_history:
             self._note_members("aggregates", self._aggregates(), set(uuids))
         if self._replace_members(resource_provider_aggregates.c.aggregate_id, present, new):
-            self._db.changed(self.record.id, feed.SHAPE)
+            self._db.record_change(self.record.id, feed.SHAPE)
         if advance:
             self._advance()
         else:

@@ -94,7 +94,7 @@ class ResourceProvider:
         return [cls(*row) for row in batches.rows(db, _BY_ID, "ids", sorted(ids))]
 
     @classmethod
-    def named(cls, db: Reading, uuids_or_names: Collection[str]) -> list[Self]:
+    def by_uuid_or_name(cls, db: Reading, uuids_or_names: Collection[str]) -> list[Self]:
         """Return the providers with one of these uuids or names; some collations also match other cases."""
         rows = batches.rows(db, _BY_UUID_OR_NAME, "texts", uuids_or_names)
         return list({row.id: cls(*row) for row in rows}.values())
@@ -126,8 +126,8 @@ GENERATION = sa.func.coalesce(_P.c.generation, 0)
 
 
 def _uuid_of(column: sa.Column[Any]) -> sa.ScalarSelect[str]:
-    other = resource_providers.alias()
-    return sa.select(other.c.uuid).where(other.c.id == column).scalar_subquery()
+    referenced = resource_providers.alias()
+    return sa.select(referenced.c.uuid).where(referenced.c.id == column).scalar_subquery()
 
 
 #: The fields of ``ResourceProvider``, in order.  Subqueries instead of joins, so that a lock covers only one row.

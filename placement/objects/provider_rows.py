@@ -62,7 +62,7 @@ def advance(db: Transaction, provider: ResourceProvider) -> ResourceProvider:
     values = {"id_": provider.id, "was": provider.generation, "becomes": generation, "now": updated_at}
     if db.execute(_ADVANCE, values).rowcount != 1:
         raise Collision
-    db.changed(provider.id, feed.SHAPE)
+    db.record_change(provider.id, feed.SHAPE)
     db.note(PROVIDER, provider.uuid, {}, advance=Advance(provider.id, provider.generation, generation))
     return replace(provider, generation=generation, updated_at=updated_at)
 
@@ -90,7 +90,7 @@ def advance_for_usage(db: Transaction, ids: Collection[int], optional: Collectio
             raise Collision
     for provider_id in advanced:
         # After a change of this kind, a reader reads only the generation and the usage again.
-        db.changed(provider_id, feed.USAGE)
+        db.record_change(provider_id, feed.USAGE)
 
 
 def lock_for_usage(db: Transaction, ids: Mapping[str, int], *, skip_locked: bool = False) -> dict[str, int]:
@@ -112,7 +112,7 @@ def advance_locked(db: Transaction, ids: Collection[int]) -> None:
     if ids:
         db.execute(_ADVANCE_ALL, {"ids": sorted(ids), "now": utcnow()})
     for provider_id in ids:
-        db.changed(provider_id, feed.USAGE)
+        db.record_change(provider_id, feed.USAGE)
 
 
 def touch(db: Transaction, ids: Collection[int]) -> None:

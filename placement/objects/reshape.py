@@ -57,11 +57,11 @@ def reshape(db: Transaction, inventories: Mapping[str, NewInventories], claims: 
             if new.records:
                 providers[uuid].replace_inventories(new.records, keep_others=True)
 
-    with errors.prefixed("malformed reshaper data: ", errors.UnknownResourceClass):
+    with errors.prefix_failures("malformed reshaper data: ", errors.UnknownResourceClass):
         ClaimSet(db, claims).place(ids, add_inventories)
     # Read again, because the claims have advanced some of them; the rows are still locked.
     providers = LockedProvider.lock_all(db, reshaped_ids)
-    with errors.prefixed("update conflict: ", errors.InventoryInUse):
+    with errors.prefix_failures("update conflict: ", errors.InventoryInUse):
         for uuid, new in inventories.items():
             providers[uuid].replace_inventories(new.records)
 

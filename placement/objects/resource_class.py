@@ -96,7 +96,7 @@ class ResourceClass:
         highest: int = db.execute(sa.select(sa.func.max(resource_classes.c.id))).scalar() or 0
         # Of two transactions that choose the same id, the later one collides on the primary key and is retried.
         db.execute(sa.insert(resource_classes).values(id=max(FIRST_CUSTOM_ID, highest + 1), name=name))
-        db.changed(feed.NO_PROVIDER, feed.NAMES)
+        db.record_change(feed.NO_PROVIDER, feed.NAMES)
         db.note(RESOURCE_CLASS, name, {("name",): (None, name)})
         return True
 
@@ -118,7 +118,7 @@ class ResourceClass:
             raise errors.ResourceClassNameTaken(name=new_name)
         db.execute(_RENAME, {"id_": renamed.id, "becomes": new_name})
         db.note(RESOURCE_CLASS, name, {("name",): (name, new_name)})
-        db.changed(feed.NO_PROVIDER, feed.NAMES)
+        db.record_change(feed.NO_PROVIDER, feed.NAMES)
 
     @classmethod
     def delete(cls, db: Transaction, name: str) -> None:
@@ -136,7 +136,7 @@ class ResourceClass:
             raise errors.ResourceClassInUse(name=name)
         db.execute(_DELETE, {"id_": deleted.id})
         db.note(RESOURCE_CLASS, name, {("name",): (name, None)})
-        db.changed(feed.NO_PROVIDER, feed.NAMES)
+        db.record_change(feed.NO_PROVIDER, feed.NAMES)
 
     @classmethod
     def _lock(cls, db: Transaction, name: str) -> Self:

@@ -88,7 +88,7 @@ class Trait:
         return {row.name: row.id for row in rows if row.name in names}
 
     @classmethod
-    def unknown(cls, db: Reading, names: Collection[str]) -> frozenset[str]:
+    def unknown_names(cls, db: Reading, names: Collection[str]) -> frozenset[str]:
         """Return the names for which no trait exists."""
         return frozenset(names) - cls.ids(db, names).keys()
 
@@ -131,7 +131,7 @@ class Trait:
         if not db.execute(_DELETE, {"trait": deleted.id}).rowcount:
             raise errors.TraitNotFound(name=name)  # another transaction has deleted it since
         db.note(TRAIT, name, {("name",): (name, None)})
-        db.changed(feed.NO_PROVIDER, feed.NAMES)
+        db.record_change(feed.NO_PROVIDER, feed.NAMES)
 
 
 _T, _ON = traits.c, resource_provider_traits.c

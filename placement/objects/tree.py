@@ -29,19 +29,19 @@ def create(db: Transaction, *, uuid: str, name: str, parent_uuid: str | None) ->
         ProviderUuidTaken, ProviderNameTaken: Another provider has the uuid or the name.
     """
 
-    def refused(reason: str) -> errors.Failure:
+    def refusal(reason: str) -> errors.Failure:
         return errors.ProviderNotCreated(name=name, uuid=uuid, reason=reason)
 
     if not name:
-        raise refused("name is required")
+        raise refusal("name is required")
     if parent_uuid == uuid:
-        raise refused(
+        raise refusal(
             "parent provider UUID cannot be same as UUID. "
             "Please set parent provider UUID to None if there is no parent."
         )
     parent = None if parent_uuid is None else _lock_with_root(db, parent_uuid)
     if parent_uuid is not None and parent is None:
-        raise refused("parent provider UUID does not exist.")
+        raise refusal("parent provider UUID does not exist.")
     for provider in db.execute(_TAKEN, {"uuid": uuid, "name": name}):
         # The uuid is reported first: a client whose uuid is taken reads that provider, one whose name is taken fails.
         if provider.uuid.lower() == uuid.lower():
@@ -78,7 +78,7 @@ def _insert(db: Transaction, uuid: str, name: str, parent: ResourceProvider | No
     assert key is not None
     if parent is None:
         db.execute(_SET_ROOT, {"ids": [key[0]], "root": key[0]})
-    db.changed(key[0], feed.SHAPE)
+    db.record_change(key[0], feed.SHAPE)
     parent_uuid = None if parent is None else parent.uuid
     changes: Changes = {("name",): (None, name), ("parent",): (None, parent_uuid)}
     db.note(PROVIDER, uuid, changes, advance=Advance(key[0], None, 0))
@@ -110,18 +110,18 @@ def lock_and_move(
         Collision: The provider or its new parent was moved or deleted since it was read.
     """
     if parent_uuid == provider.parent_uuid:
-        (locked,) = _unmoved([provider], provider_rows.lock_all(db, [provider.id]))
+        (locked,) = _require_unmoved([provider], provider_rows.lock_all(db, [provider.id]))
         return locked
     parent = _find_parent(db, provider, parent_uuid, freely)
     provider, root, subtree = _lock(db, [provider] if parent is None else [provider, parent])
     if parent is not None and parent.id in subtree:
-        raise _refused(provider, "creating loop in the provider tree is not allowed.")
+        raise _refusal(provider, "creating loop in the provider tree is not allowed.")
     ends = [provider] if parent is None else [provider, parent]
     provider_rows.touch(db, {id_ for record in ends for id_ in (record.id, record.tree_id)})
     db.execute(_SET_PARENT, {"id_": provider.id, "parent": None if parent is None else parent.id})
     db.execute(_SET_ROOT, {"ids": sorted(subtree), "root": root.id})
     for provider_id in subtree:
-        db.changed(provider_id, feed.SHAPE)
+        db.record_change(provider_id, feed.SHAPE)
     db.note(PROVIDER, provider.uuid, {("parent",): (provider.parent_uuid, parent_uuid)})
     return replace(
         provider,
@@ -139,17 +139,17 @@ def _find_parent(
     """Return the provider's next parent, None if it becomes a root; raise ProviderNotSaved if it may not have it."""
     if parent_uuid is None:
         if not freely:
-            raise _refused(provider, "un-parenting a provider is not currently allowed.")
+            raise _refusal(provider, "un-parenting a provider is not currently allowed.")
         return None
     parent = ResourceProvider.find(db, parent_uuid)
     if parent is None:
-        raise _refused(provider, "parent provider UUID does not exist.")
+        raise _refusal(provider, "parent provider UUID does not exist.")
     if provider.parent_uuid is not None and not freely:
-        raise _refused(provider, "re-parenting a provider is not currently allowed.")
+        raise _refusal(provider, "re-parenting a provider is not currently allowed.")
     return parent
 
 
-def _refused(provider: ResourceProvider, reason: str) -> errors.Failure:
+def _refusal(provider: ResourceProvider, reason: str) -> errors.Failure:
     return errors.ProviderNotSaved(uuid=provider.uuid, reason=reason)
 
 
@@ -169,7 +169,7 @@ def _lock(db: Transaction, ends: list[ResourceProvider]) -> tuple[ResourceProvid
     moving = ends[0].id
     ids = _subtree(db, moving).union(*((end.id, end.tree_id) for end in ends))
     locked = {provider.id: provider for provider in provider_rows.lock_all(db, ids)}
-    provider, *parent = _unmoved(ends, locked.values())
+    provider, *parent = _require_unmoved(ends, locked.values())
     # With both roots locked, no provider can be created in these trees, or moved.
     subtree = _subtree(db, moving)
     late = subtree - ids
@@ -179,7 +179,9 @@ def _lock(db: Transaction, ends: list[ResourceProvider]) -> tuple[ResourceProvid
     return provider, locked[parent[0].tree_id] if parent else provider, subtree
 
 
-def _unmoved(unlocked: Iterable[ResourceProvider], locked: Collection[ResourceProvider]) -> list[ResourceProvider]:
+def _require_unmoved(
+    unlocked: Iterable[ResourceProvider], locked: Collection[ResourceProvider]
+) -> list[ResourceProvider]:
     """Return the locked records of providers; raise Collision if one was moved or deleted since it was read."""
     by_id = {provider.id: provider for provider in locked}
     for provider in unlocked:

@@ -44,7 +44,7 @@ class Usage:
     @staticmethod
     def of_project(db: Reading, project: str, user: str | None = None) -> dict[str, int]:
         """Return the amounts by class that consumers of the project hold; with ``user``, only this user's consumers."""
-        rows = _owned(db, _AMOUNTS.group_by(resource_classes.c.name), project, user)
+        rows = _rows_of_owner(db, _AMOUNTS.group_by(resource_classes.c.name), project, user)
         return {row.resource_class: int(row.used) for row in rows}
 
     @classmethod
@@ -67,9 +67,9 @@ class Usage:
             of_type = consumers.c.consumer_type_id.is_(None) if unknown else column == consumer_type
             amounts, counts = amounts.where(of_type), counts.where(of_type)
         resources: dict[str, dict[str, int]] = {}
-        for row in _owned(db, amounts.add_columns(label.label("type")).group_by(*grouping), project, user):
+        for row in _rows_of_owner(db, amounts.add_columns(label.label("type")).group_by(*grouping), project, user):
             resources.setdefault(row.type, {})[row.resource_class] = int(row.used)
-        rows = _owned(db, counts.add_columns(label.label("type")).group_by(*grouping), project, user)
+        rows = _rows_of_owner(db, counts.add_columns(label.label("type")).group_by(*grouping), project, user)
         count = {row.type: row.consumers for row in rows}
         return {name: cls(count.get(name, 0), sums) for name, sums in resources.items()}
 
@@ -148,7 +148,7 @@ _ALLOCATIONS_ON = sa.select(
 ).group_by(_PROVIDER)
 
 
-def _owned(db: Reading, query: sa.Select[Any], project: str, user: str | None) -> list[sa.Row[Any]]:
+def _rows_of_owner(db: Reading, query: sa.Select[Any], project: str, user: str | None) -> list[sa.Row[Any]]:
     """Return the rows about consumers of exactly this project, and of exactly this user unless it is None."""
     owner = {projects.c.external_id: project} | ({} if user is None else {users.c.external_id: user})
     query = query.where(*(column == text for column, text in owner.items())).group_by(*owner)

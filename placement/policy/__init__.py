@@ -134,5 +134,5 @@ def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _self_contained(enforcer: policy.Enforcer) -> bool:
     """Whether verdicts depend only on caller and target: no rule has a check by a remote service or plugin."""
-    known = {"rule", "role", *RequestContext().to_policy_values()}
-    return all(known.issuperset(_KIND.findall(str(check))) for check in enforcer.rules.values())
+    own_kinds = {"rule", "role", *RequestContext().to_policy_values()}
+    return all(own_kinds.issuperset(_KIND.findall(str(check))) for check in enforcer.rules.values())

@@ -42,14 +42,14 @@ class PolicyMistake:
 
 
 def mistakes(
-    written: Mapping[str, tuple[str, Any]], parsed: Mapping[str, policy.RuleDefault], known: Collection[str]
+    written: Mapping[str, tuple[str, Any]], parsed: Mapping[str, policy.RuleDefault], own_names: Collection[str]
 ) -> Iterator[PolicyMistake]:
     """Yield the mistakes in the policy files.
 
     Args:
         written: The rules and their files, from :func:`read`.
         parsed: The same rules, parsed by oslo.policy.
-        known: The names of the service's rules.
+        own_names: The names of the service's rules.
     """
     referenced = {name for _, rule in written.values() for name in _REFERENCE.findall(str(rule))}
     for name, (path, rule) in written.items():
@@ -59,8 +59,8 @@ def mistakes(
         elif name in parsed and len(_NEVER.findall(str(parsed[name].check))) > len(_NEVER.findall(str(rule))):
             sentence = f'{path}: the rule "{name}" cannot be parsed, and its invalid checks refuse every caller: {rule}'
             yield PolicyMistake(sentence, refuses=True)
-        if name not in known and name not in referenced:
-            nearest = difflib.get_close_matches(name, known, 1)
+        if name not in own_names and name not in referenced:
+            nearest = difflib.get_close_matches(name, own_names, 1)
             hint = f'; did you mean "{nearest[0]}"?' if nearest else ""
             yield PolicyMistake(f'{path}: the service does not define the rule "{name}"{hint}')
 
@@ -84,12 +84,12 @@ def paths(conf: cfg.ConfigOpts) -> Iterator[str]:
         if directory and not os.path.isdir(directory):
             raise ValueError(f"{directory} is not a directory")
         if directory:
-            yield from (os.path.join(directory, file) for file in _visible(directory))
+            yield from (os.path.join(directory, file) for file in _visible_files(directory))
         elif _is_set(conf, "policy_dirs"):
             LOG.warning("[%s]policy_dirs: %s does not exist", _GROUP, name)
 
 
-def _visible(directory: str) -> list[str]:
+def _visible_files(directory: str) -> list[str]:
     """Return the names of the files that oslo.policy reads in the directory."""
     return sorted(entry.name for entry in os.scandir(directory) if entry.is_file() and not entry.name.startswith("."))
 

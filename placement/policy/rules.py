@@ -40,7 +40,7 @@ _BASE = [
 ]
 
 
-def documented(
+def documented_rule(
     name: str, description: str, *operations: str, check: str = ADMIN_OR_SERVICE
 ) -> policy.DocumentedRuleDefault:
     """Return a rule for operations such as ``GET /traits/{name}``."""
@@ -52,7 +52,7 @@ def documented(
 
 
 def _rule(name: str, description: str, *operations: str, check: str = ADMIN_OR_SERVICE) -> policy.RuleDefault:
-    return documented(f"placement:{name}", description, *operations, check=check)
+    return documented_rule(f"placement:{name}", description, *operations, check=check)
 
 
 RULES: list[policy.RuleDefault] = [

@@ -51,7 +51,7 @@ class Body(_Document):
         return self._validate(value, version, errors.InvalidBody)
 
 
-def urlencoded(content: bytes, encoding: str, part: str) -> list[tuple[str, str]]:
+def parse_urlencoded(content: bytes, encoding: str, part: str) -> list[tuple[str, str]]:
     """Return the names and values of a query string, or of a body in the same format, in order.
 
     Args:

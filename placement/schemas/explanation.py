@@ -23,7 +23,7 @@ from jsonschema import exceptions, validators
 from placement.errors import Violation
 from placement.schemas.declarations import JSONSchema
 from placement.schemas.validator import Formats, Validator, pattern
-from placement.schemas.violation import unexplained, violation
+from placement.schemas.violation import unexplained_violation, violation
 
 #: Maximum number of validation errors from which the one to explain is chosen.
 _MAX_ERRORS = 1_000
@@ -56,14 +56,14 @@ def explain(value: Any, validator: Validator) -> RefusedValue:
     """Return the explanation of one validation error: the one nearest to the top of the value."""
     part = _Part(value, validator.schema) if _is_explainable(value) else _invalid_part(value, validator)
     try:
-        if chosen := _chosen(part, validator.formats):
+        if chosen := _error_to_explain(part, validator.formats):
             return RefusedValue(_layout(chosen, part), violation(chosen, part.path))
     except (RecursionError, ValueError):  # the library and repr() do not support all depths and integers
         pass
-    return RefusedValue(_UNEXPLAINED % _cut(_subscripts(part.path)), unexplained(part.path, part.schema))
+    return RefusedValue(_UNEXPLAINED % _cut(_subscripts(part.path)), unexplained_violation(part.path, part.schema))
 
 
-def _chosen(part: _Part, formats: Formats) -> jsonschema.ValidationError | None:
+def _error_to_explain(part: _Part, formats: Formats) -> jsonschema.ValidationError | None:
     """Return the validation error to explain; None if the part is too large for the library."""
     if not _is_explainable(part.value):
         return None
@@ -135,8 +135,8 @@ def _layout(error: jsonschema.ValidationError, part: _Part) -> str:
     instance_path = _cut(_subscripts([*part.path, *error.path]))
     return (
         f"{_cut(error.message)}\n\n"
-        f"Failed validating {error.validator!r} in schema{schema_path}:\n{_indented(error.schema)}\n\n"
-        f"On instance{instance_path}:\n{_indented(error.instance)}"
+        f"Failed validating {error.validator!r} in schema{schema_path}:\n{_indent(error.schema)}\n\n"
+        f"On instance{instance_path}:\n{_indent(error.instance)}"
     )
 
 
@@ -149,7 +149,7 @@ def _subscripts(path: Iterable[Any]) -> str:
     return "".join(f"[{step!r}]" for step in path)
 
 
-def _indented(value: Any) -> str:
+def _indent(value: Any) -> str:
     text = repr(value)
     # pprint takes time proportional to depth times length
     text = pprint.pformat(value, width=72, sort_dicts=False) if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."
@@ -164,15 +164,17 @@ def _pattern(_validator: Any, expression: str, instance: Any, _schema: JSONSchem
         yield jsonschema.ValidationError(f"{instance!r} does not match {expression!r}")
 
 
-def _additional_properties(validator: Any, others: Any, instance: Any, schema: JSONSchema) -> ValidationErrors:
+def _additional_properties(validator: Any, rule: Any, instance: Any, schema: JSONSchema) -> ValidationErrors:
     if not isinstance(instance, dict):
         return
     extras = _extras(instance, schema)
-    if others is not False:
+    if rule is not False:
         for name in extras:
-            yield from validator.descend(instance[name], others, path=name)
+            yield from validator.descend(instance[name], rule, path=name)
     elif extras:
-        yield jsonschema.ValidationError(_unexpected(sorted(extras), sorted(schema.get("patternProperties", ()))))
+        yield jsonschema.ValidationError(
+            _additional_message(sorted(extras), sorted(schema.get("patternProperties", ())))
+        )
 
 
 def _extras(instance: dict[str, Any], schema: JSONSchema) -> list[str]:
@@ -185,7 +187,7 @@ def _extras(instance: dict[str, Any], schema: JSONSchema) -> list[str]:
     ]
 
 
-def _unexpected(extras: list[str], expressions: list[str]) -> str:
+def _additional_message(extras: list[str], expressions: list[str]) -> str:
     names = ", ".join(map(repr, extras))
     if expressions:
         verb = "does" if len(extras) == 1 else "do"

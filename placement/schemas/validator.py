@@ -54,7 +54,7 @@ class Validator:
         self.schema = schema
         self.formats = formats
         self._validator = jsonschema_rs.Draft7Validator(
-            _bounded(schema),
+            _bound_numbers(schema),
             formats=dict(formats),
             validate_formats=True,
             # An engine without backtracking, which takes linear time for every text.
@@ -87,10 +87,10 @@ class Validator:
         return value if self._conversion is None else self._conversion(value)
 
 
-def _bounded(schema: JSONSchema) -> JSONSchema:
+def _bound_numbers(schema: JSONSchema) -> JSONSchema:
     """Return the schema with every number limited to the range of a double."""
     bounds = _DOUBLE if schema.get("type") == "number" else {}
-    return bounds | {key: _bounded(inner) if isinstance(inner, dict) else inner for key, inner in schema.items()}
+    return bounds | {key: _bound_numbers(inner) if isinstance(inner, dict) else inner for key, inner in schema.items()}
 
 
 # --- integers --------------------------------------------------------------------------------------------------------
@@ -121,16 +121,16 @@ def _properties_conversion(schema: JSONSchema) -> Conversion | None:
         (pattern(expression).search, _conversion(inner))
         for expression, inner in schema.get("patternProperties", {}).items()
     ]
-    other = _conversion(schema.get("additionalProperties") or {})
-    if not any([*named.values(), *(conversion for _, conversion in matching), other]):
+    additional = _conversion(schema.get("additionalProperties") or {})
+    if not any([*named.values(), *(conversion for _, conversion in matching), additional]):
         return None
 
     # In a valid value, all remaining names match the only pattern.
     if len(matching) == 1 and schema.get("additionalProperties") is False:
-        matching, other = [], matching[0][1]
+        matching, additional = [], matching[0][1]
 
     def find(name: str) -> Conversion | None:
-        return next((conversion for matches, conversion in matching if matches(name)), other)
+        return next((conversion for matches, conversion in matching if matches(name)), additional)
 
     def convert(properties: dict[str, Any]) -> dict[str, Any]:
         for name, value in properties.items():

@@ -33,24 +33,24 @@ def violation(error: Any, above: Sequence[Any] = ()) -> Violation:
     match error.validator:
         case "required":
             missing = next(name for name in error.validator_value if name not in value)
-            return Violation(name([*path, missing]), "is missing", expected(schema["properties"][missing]))
+            return Violation(name([*path, missing]), "is missing", describe_valid(schema["properties"][missing]))
         case "additionalProperties":
             unknown = next(key for key in sorted(value) if not _is_known(key, schema))
-            return Violation(name([*path, unknown]), "is unknown", _known(unknown, schema))
+            return Violation(name([*path, unknown]), "is unknown", _suggestion(unknown, schema))
         case "minProperties" | "minItems":
             problem = "is empty"
         case "uniqueItems":
-            problem = f"has {_shown(_repeated(value))} twice"
+            problem = f"has {_json_text(_repeated_value(value))} twice"
         case "minLength" | "maxLength" if value:
             problem = f"has {len(value)} characters"
         case _:
-            problem = f"is {_shown(value)}"
-    return Violation(name(path), problem, expected(schema))
+            problem = f"is {_json_text(value)}"
+    return Violation(name(path), problem, describe_valid(schema))
 
 
-def unexplained(path: Iterable[Any], schema: JSONSchema) -> Violation:
+def unexplained_violation(path: Iterable[Any], schema: JSONSchema) -> Violation:
     """Return the description of a value that is too large or too deep to be explained."""
-    return Violation(name(path), "is invalid, and too large or too deep to say more", expected(schema))
+    return Violation(name(path), "is invalid, and too large or too deep to say more", describe_valid(schema))
 
 
 def name(path: Iterable[Any]) -> str:
@@ -60,18 +60,18 @@ def name(path: Iterable[Any]) -> str:
         if isinstance(step, str) and re.fullmatch(r"[\w-]+", step):
             words += f".{step}" if words else step
         else:
-            words += f"[{_shown(step)}]"
+            words += f"[{_json_text(step)}]"
     return words
 
 
-def expected(schema: JSONSchema) -> str:
+def describe_valid(schema: JSONSchema) -> str:
     """Return a description of the values that conform to a schema: its ``description``, if it has one."""
     if "description" in schema:
         return str(schema["description"])
     if "enum" in schema:
-        return f"one of {_listed(schema['enum'])}"
+        return f"one of {_enumerate(schema['enum'])}"
     if "anyOf" in schema:
-        return ", or ".join(dict.fromkeys(expected(option) for option in _null_first(schema["anyOf"])))
+        return ", or ".join(dict.fromkeys(describe_valid(option) for option in _null_first(schema["anyOf"])))
     kinds = schema["type"] if isinstance(schema.get("type"), list) else [schema.get("type")]
     return " or ".join(_KINDS[kind](schema) for kind in sorted(kinds, key=lambda kind: kind != "null"))
 
@@ -103,14 +103,14 @@ def _range(kind: str, schema: JSONSchema) -> str:
 
 def _items(schema: JSONSchema) -> str:
     kind = "a non-empty list" if schema.get("minItems") else "a list"
-    return f"{kind}, each item {expected(schema['items'])}"
+    return f"{kind}, each item {describe_valid(schema['items'])}"
 
 
 def _members(schema: JSONSchema) -> str:
     if "propertyNames" in schema:
         return f"an object whose names are {schema['propertyNames']['description']}"
     names = schema.get("required") or schema.get("properties")
-    return f"an object with {_listed(names)}" if names else "an object"
+    return f"an object with {_enumerate(names)}" if names else "an object"
 
 
 _KINDS: Mapping[str | None, Callable[[JSONSchema], str]] = {
@@ -132,24 +132,24 @@ def _is_known(property_name: str, schema: JSONSchema) -> bool:
     )
 
 
-def _known(unknown: str, schema: JSONSchema) -> str:
+def _suggestion(unknown: str, schema: JSONSchema) -> str:
     """Return the name that was probably meant, or else all valid names."""
     if close := get_close_matches(unknown, schema.get("properties", ()), 1):
         return f"perhaps {close[0]}"
     if "propertyNames" in schema:
         return str(schema["propertyNames"]["description"])
-    return f"one of {_listed(schema['properties'])}" if schema.get("properties") else "nothing"
+    return f"one of {_enumerate(schema['properties'])}" if schema.get("properties") else "nothing"
 
 
-def _listed(values: Iterable[Any]) -> str:
+def _enumerate(values: Iterable[Any]) -> str:
     """Return values as "a, b and c"."""
-    words = [value if isinstance(value, str) else _shown(value) for value in values]
+    words = [value if isinstance(value, str) else _json_text(value) for value in values]
     if len(words) > _MAX_LISTED:
         words = [*words[:_MAX_LISTED], f"{len(words) - _MAX_LISTED} others"]
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def _repeated(values: Sequence[Any]) -> Any:
+def _repeated_value(values: Sequence[Any]) -> Any:
     seen: list[str] = []
     for value in values:
         text = json.dumps(value, sort_keys=True)
@@ -159,7 +159,7 @@ def _repeated(values: Sequence[Any]) -> Any:
     return values
 
 
-def _shown(value: Any) -> str:
+def _json_text(value: Any) -> str:
     """Return a value as JSON, truncated if it is long."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."

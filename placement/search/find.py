@@ -46,7 +46,7 @@ class Settings:
     memory: int = bounds.BYTES
 
     @classmethod
-    def of(cls, conf: cfg.ConfigOpts) -> Self:
+    def from_conf(cls, conf: cfg.ConfigOpts) -> Self:
         """Return the settings in the options of the service."""
         options = conf.placement
         return cls(
@@ -141,7 +141,7 @@ def _candidates(
     count = affordable if limit is None else min(limit, affordable)
     order = random.Random(settings.seed) if settings.randomize else None
     candidates = choose(
-        tree_problems(narrowed, order, budget, refusals), count, settings.strategy, budget, refusals.refused
+        tree_problems(narrowed, order, budget, refusals), count, settings.strategy, budget, refusals.record_refusal
     )
     if len(candidates) == affordable != limit:
         budget.fall_short("memory")

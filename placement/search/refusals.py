@@ -60,7 +60,7 @@ class Refusals:
     #: Roots of some of these trees, by constraint.
     examples: dict[str, list[int]] = field(default_factory=dict)
 
-    def refused(self, tree: int, constraint: str) -> None:
+    def record_refusal(self, tree: int, constraint: str) -> None:
         """Record that a tree has no candidate.
 
         Args:
@@ -72,10 +72,10 @@ class Refusals:
         if count <= EXAMPLES:
             self.examples.setdefault(constraint, []).append(tree)
 
-    def all_refused(self, trees: Slots, constraint: str) -> None:
+    def record_refusals(self, trees: Slots, constraint: str) -> None:
         """Record that each of these trees has no candidate, for the same reason."""
         for tree in trees[:EXAMPLES].tolist():
-            self.refused(tree, constraint)
+            self.record_refusal(tree, constraint)
         if len(trees) > EXAMPLES:
             self.combining[constraint] += len(trees) - EXAMPLES
 

@@ -51,19 +51,19 @@ def connect(database: Database) -> None:
     for signal, listener in _SUBSCRIPTIONS:
         signal.connect(listener)
     # An instrumentation of SQLAlchemy, as loaded by opentelemetry-instrument, creates its own spans for statements.
-    if not _instrumented():
+    if not _is_instrumented():
         database.publish_statements()
-        signals.executed.connect(_executed)
+        signals.executed.connect(_add_statement)
 
 
 def disconnect() -> None:
     """Unsubscribe."""
     for signal, listener in _SUBSCRIPTIONS:
         signal.disconnect(listener)
-    signals.executed.disconnect(_executed)
+    signals.executed.disconnect(_add_statement)
 
 
-def _instrumented() -> bool:
+def _is_instrumented() -> bool:
     module = sys.modules.get("opentelemetry.instrumentation.sqlalchemy")
     return module is not None and bool(module.SQLAlchemyInstrumentor().is_instrumented_by_opentelemetry)
 
@@ -92,7 +92,7 @@ def _end(_name: str) -> None:
         span.end()
 
 
-def _executed(text: str, seconds: float, error: str) -> None:
+def _add_statement(text: str, seconds: float, error: str) -> None:
     if not trace.get_current_span().is_recording():
         return
     ended = time.time_ns()
@@ -120,42 +120,42 @@ def _set(name: str, attributes: Mapping[str, Any]) -> None:
     trace.get_current_span().set_attributes({f"placement.{name}.{key}": value for key, value in attributes.items()})
 
 
-def _attempted(number: int) -> None:
+def _add_attempt(number: int) -> None:
     _add("attempt", number=number)
 
 
-def _retried(cause: signals.RetryCause) -> None:
+def _add_retry(cause: signals.RetryCause) -> None:
     _add("retry", cause=cause)
 
 
-def _driver_error(label: signals.ErrorLabel) -> None:
+def _add_driver_error(label: signals.ErrorLabel) -> None:
     _add("database error", error=label)
 
 
-def _reloaded(cause: signals.ReloadCause) -> None:
+def _add_reload(cause: signals.ReloadCause) -> None:
     _add("reload", cause=cause)
 
 
-def _refreshed(_seconds: float, missed: int, providers: int) -> None:
+def _set_refresh(_seconds: float, missed: int, providers: int) -> None:
     _set("index", {"missed_transactions": missed, "providers": providers})
 
 
-def _searched(_seconds: float, candidates: int, limited: bool, obstacle: str) -> None:
+def _set_search(_seconds: float, candidates: int, limited: bool, obstacle: str) -> None:
     _set("search", {"candidates": candidates, "limited": limited, **({"obstacle": obstacle} if obstacle else {})})
 
 
-def _written_jointly(number: int) -> None:
+def _set_joint_writes(number: int) -> None:
     _set("joint", {"writes": number})
 
 
 _SUBSCRIPTIONS: tuple[tuple[signals.Signal[Any], Any], ...] = (
     (signals.part_begun, _begin),
     (signals.part_ended, _end),
-    (signals.attempted, _attempted),
-    (signals.retried, _retried),
-    (signals.driver_error, _driver_error),
-    (signals.reloaded, _reloaded),
-    (signals.refreshed, _refreshed),
-    (signals.searched, _searched),
-    (signals.written_jointly, _written_jointly),
+    (signals.attempted, _add_attempt),
+    (signals.retried, _add_retry),
+    (signals.driver_error, _add_driver_error),
+    (signals.reloaded, _add_reload),
+    (signals.refreshed, _set_refresh),
+    (signals.searched, _set_search),
+    (signals.written_jointly, _set_joint_writes),
 )

@@ -41,13 +41,13 @@ def patient_database(monkeypatch):
     """Raise the lock timeouts of databases opened later, for a busy machine."""
     for limit in patient.LIMITS:
         monkeypatch.setattr(*limit)
-    monkeypatch.setitem(dialects.Setup.of.__kwdefaults__, "read_timeout", int(PATIENCE))
+    monkeypatch.setitem(dialects.Setup.from_options.__kwdefaults__, "read_timeout", int(PATIENCE))
 
 
 @pytest.fixture
 def own_insert(backend):
     """Return the number of statements that a transaction's events add: only SQLite inserts them separately."""
-    return int(backend.kind == "sqlite" and "v1" in extension.installed())
+    return int(backend.kind == "sqlite" and "v1" in extension.installed_extensions())
 
 
 @pytest.fixture

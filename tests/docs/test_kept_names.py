@@ -85,7 +85,7 @@ def codes() -> Iterator[str]:
 
 def metric_names() -> Iterator[str]:
     registry = CollectorRegistry()
-    Metrics(lambda: None, extension.installed().values(), registry)
+    Metrics(lambda: None, extension.installed_extensions().values(), registry)
     for metric in registry._collector_to_names:
         yield metric._name
         yield from (f"{metric._name} {label}" for label in metric._labelnames)
@@ -134,7 +134,7 @@ def columns() -> Iterator[str]:
 
 
 def _tables() -> list[Any]:
-    additions = extension.additions_of(extension.installed().values())
+    additions = extension.additions_of(extension.installed_extensions().values())
     return [*tables.CORE, *(table for addition in additions for table in addition.tables)]
 
 
@@ -162,7 +162,7 @@ KINDS: dict[str, Callable[[], Iterator[str]]] = {
     "columns": columns,
     "commands": command_words,
     "error codes": codes,
-    "extensions": lambda: iter(extension.installed()),
+    "extensions": lambda: iter(extension.installed_extensions()),
     "fields of /v1": fields_of_v1,
     "metrics": metric_names,
     "microversions": lambda: (str(change.version) for change in mv.HISTORY),

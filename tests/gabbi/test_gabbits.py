@@ -79,7 +79,7 @@ def enabled_groups(gabbit):
     redirect browsers from /; only their own gabbits enable them."""
     return tuple(
         installed.name
-        for installed in extension.installed().values()
+        for installed in extension.installed_extensions().values()
         if installed.is_optional
         and (not installed.api().has_pages or gabbit.is_relative_to(DIRECTORY / "extensions" / installed.name))
     )

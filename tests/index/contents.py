@@ -59,12 +59,12 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
             for class_id, column in snapshot.columns.items()
         },
         "fitting": {
-            (class_id, amount): in_set(column.fitting(amount, SlotSet.dense(forest.alive)))
+            (class_id, amount): in_set(column.fitting_slots(amount, SlotSet.dense(forest.alive)))
             for class_id, column in snapshot.columns.items()
             for amount in (1, 2, 3)
         },
         "fitting among all": {
-            (class_id, amount): in_set(column.fitting(amount, SlotSet.sparse(all_slots)))
+            (class_id, amount): in_set(column.fitting_slots(amount, SlotSet.sparse(all_slots)))
             for class_id, column in snapshot.columns.items()
             for amount in (1, 2, 3)
         },

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlalchemy.engine import Connection
 
 from placement.db.database import Database
-from placement.index.refresh import Indexed, loaded, refreshed
+from placement.index.refresh import Indexed, load_index, refresh_index
 from tests.index.contents import meaning
 
 
@@ -17,7 +17,7 @@ class Reader:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.indexed = database.snapshot(loaded)
+        self.indexed = database.snapshot(load_index)
         #: The number of refreshes that could follow the feed.
         self.followed = 0
 
@@ -30,9 +30,9 @@ class Reader:
         self.followed += followed
 
     def _look(self, db: Connection) -> tuple[Indexed, Indexed, bool]:
-        fresh, earlier = loaded(db), self.indexed.position
+        fresh, earlier = load_index(db), self.indexed.position
         changes = fresh.position.changes_since(db, earlier, 1000) if fresh.position.follows(earlier) else None
-        return refreshed(db, self.indexed), fresh, changes is not None
+        return refresh_index(db, self.indexed), fresh, changes is not None
 
     def age(self, seconds: float) -> None:
         """Behave as if the last refresh was this much longer ago."""

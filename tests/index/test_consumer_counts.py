@@ -30,7 +30,7 @@ NAMES = ("one", "two", "three", "four")
 def count_consumers(index):
     """Return the counts that are not 0, by provider id."""
     snapshot = index.current()
-    counts = index.consumers.of(snapshot).tolist()
+    counts = index.consumers.counts_of(snapshot).tolist()
     return {provider.id: counts[slot] for slot, provider in enumerate(snapshot.providers) if provider and counts[slot]}
 
 
@@ -93,7 +93,7 @@ def test_a_provider_that_is_newer_than_the_snapshot_is_left_out(database):
     create_providers(database, "new")
     for _ in range(2):
         claim(database, "new")
-    counts = index.consumers.of(snapshot)
+    counts = index.consumers.counts_of(snapshot)
     assert (counts[snapshot.by_uuid["old"]], counts.sum()) == (1, 1)
 
 

@@ -118,7 +118,7 @@ def test_a_step_size_added_later_counts(spare_slots: int) -> None:
     assert column is not None
     everywhere = SlotSet.dense(snapshot.forest.alive)
     for amount, fitting in ((3, ["first"]), (5, ["first", "second"])):
-        slots = column.fitting(amount, everywhere).slots()
+        slots = column.fitting_slots(amount, everywhere).slots()
         assert sorted(snapshot.provider(slot).uuid for slot in slots) == fitting
 
 
@@ -145,9 +145,9 @@ def test_an_amount_beyond_32_bits_fits_nowhere() -> None:
     assert column is not None
     everywhere = SlotSet.dense(snapshot.forest.alive)
     for slot_set in (SlotSet.sparse(slots), everywhere):
-        assert list(column.fitting(5, slot_set).slots()) == list(slots)
+        assert list(column.fitting_slots(5, slot_set).slots()) == list(slots)
         for amount in (2**31, 2**70):
-            assert not column.fitting(amount, slot_set)
+            assert not column.fitting_slots(amount, slot_set)
 
 
 def test_a_column_shows_huge_capacities_and_at_most_max_unit() -> None:

@@ -25,7 +25,7 @@ from placement.db.schema.tables import allocations, change_writers, feed_instanc
 from placement.db.upkeep import standard
 from placement.index import live
 from placement.index.live import LiveIndex
-from placement.index.refresh import loaded
+from placement.index.refresh import load_index
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
@@ -317,7 +317,7 @@ def test_threads_that_write_and_read_at_random_end_with_the_database_state(datab
         thread.start()
     for thread in threads:
         thread.join()
-    assert meaning(live_index.current()) == meaning(database.snapshot(loaded).snapshot)
+    assert meaning(live_index.current()) == meaning(database.snapshot(load_index).snapshot)
 
 
 def test_an_in_memory_database_is_indexed_too():
@@ -396,7 +396,7 @@ def test_the_next_verification_finds_foreign_writes(database, caplog, clock, sta
     blind.current()
     write_by_hand(database, statement)
     clock.now = 61
-    assert meaning(live_index.current()) == meaning(database.snapshot(loaded).snapshot) != before
+    assert meaning(live_index.current()) == meaning(database.snapshot(load_index).snapshot) != before
     assert [record.levelname for record in caplog.records if "differs" in record.message] == ["ERROR"]
     assert meaning(blind.current()) == before, "it does not verify"
 
@@ -436,7 +436,7 @@ def test_the_next_verification_finds_usage_missing_from_the_feed(database, caplo
     before = meaning(live_index.current())
     write_by_hand(database, statement)
     clock.now = 61
-    assert meaning(live_index.current()) == meaning(database.snapshot(loaded).snapshot) != before
+    assert meaning(live_index.current()) == meaning(database.snapshot(load_index).snapshot) != before
     assert "differs" in caplog.text
 
 

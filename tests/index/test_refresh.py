@@ -27,7 +27,7 @@ from placement.db.schema.tables import (
     resource_providers,
 )
 from placement.db.writes.transaction import Transaction
-from placement.index.refresh import agrees, loaded, refreshed
+from placement.index.refresh import agrees, load_index, refresh_index
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.resource_class import ResourceClass
 from tests.children import PATIENCE
@@ -217,7 +217,7 @@ def test_only_providers_named_in_the_feed_are_read_again(reader):
     write_by_hand(reader, RENAME)
     rename(reader, "renamed")
     before = reader.indexed.snapshot
-    after = reader.database.snapshot(lambda db: refreshed(db, reader.indexed)).snapshot
+    after = reader.database.snapshot(lambda db: refresh_index(db, reader.indexed)).snapshot
     names = [after.provider(after.by_uuid[uuid]).name for uuid in ("root", "child", "other")]
     assert names == ["renamed", "child", "other"]
     assert after.provider(after.by_uuid["child"]) is before.provider(before.by_uuid["child"])
@@ -228,7 +228,7 @@ def test_the_strongest_of_several_changes_of_a_provider_counts(reader, renamed_f
     root = _id(reader, "root")
     if renamed_first:
         rename(reader, "renamed")
-    reader.database.write(lambda db: db.changed(root, feed.USAGE))
+    reader.database.write(lambda db: db.record_change(root, feed.USAGE))
     if not renamed_first:
         rename(reader, "renamed")
     reader.look(must_follow=True)
@@ -370,7 +370,7 @@ def test_too_many_changes_are_not_looked_up(reader):
         rename(reader, name)
 
     def changes(db, max_changes):
-        fresh = loaded(db)
+        fresh = load_index(db)
         return fresh.position.changes_since(db, reader.indexed.position, max_changes)
 
     assert reader.database.snapshot(lambda db: changes(db, 0)) is None
@@ -390,7 +390,7 @@ def test_usage_beyond_32_bits_is_compared_in_full(reader):
     write_by_hand(
         reader, sa.insert(inventories).values(reserved=0, **amounts, **place), sa.insert(allocations).values(rows)
     )
-    assert reader.database.snapshot(lambda db: agrees(db, loaded(db), 0, 1))
+    assert reader.database.snapshot(lambda db: agrees(db, load_index(db), 0, 1))
 
 
 def test_a_new_class_is_known(reader):
@@ -415,7 +415,7 @@ def test_a_small_index_follows_hundreds_of_changes(reader):
 def test_a_change_of_an_unknown_provider_causes_no_failure(reader):
     write_by_hand(reader, sa.insert(resource_providers).values(uuid="by hand", name="by hand", generation=3))
     new = _id(reader, "by hand")
-    reader.database.write(lambda db: db.changed(new, feed.USAGE))
+    reader.database.write(lambda db: db.record_change(new, feed.USAGE))
     reader.look()
     assert "by hand" in reader.indexed.snapshot.by_uuid
 
@@ -424,7 +424,7 @@ def test_a_change_of_an_unknown_provider_causes_no_failure(reader):
 def test_a_provider_without_a_generation_causes_no_failure(reader, kind):
     other = _id(reader, "other")
     write_by_hand(reader, sa.update(resource_providers).where(resource_providers.c.id == other).values(generation=None))
-    reader.database.write(lambda db: db.changed(other, kind))
+    reader.database.write(lambda db: db.record_change(other, kind))
     reader.look(must_follow=True)
 
 
@@ -436,7 +436,7 @@ def test_a_move_recorded_in_part_causes_no_failure(reader):
         move.where(resource_providers.c.id == root).values(parent_provider_id=other),
         move.where(resource_providers.c.id == child),
     )
-    reader.database.write(lambda db: db.changed(root, feed.SHAPE))
+    reader.database.write(lambda db: db.record_change(root, feed.SHAPE))
     reader.look()
 
 
@@ -447,7 +447,7 @@ def test_a_provider_deleted_by_hand_causes_no_failure(reader):
         sa.update(resource_providers).where(resource_providers.c.id == gone).values(root_provider_id=None),
         sa.delete(resource_providers).where(resource_providers.c.id == gone),
     )
-    reader.database.write(lambda db: db.changed(gone, feed.USAGE))
+    reader.database.write(lambda db: db.record_change(gone, feed.USAGE))
     reader.look()
     assert "other" not in reader.indexed.snapshot.by_uuid
 
@@ -463,11 +463,11 @@ def test_loading_restores_the_state_of_the_cycle_collector(reader, collecting):
     before = gc.isenabled()
     try:
         gc.enable() if collecting else gc.disable()
-        reader.database.snapshot(loaded)
+        reader.database.snapshot(load_index)
         assert gc.isenabled() is collecting
     finally:
         gc.enable() if before else gc.disable()
 
 
 def test_a_second_load_equals_the_first(reader):
-    assert meaning(reader.indexed.snapshot) == meaning(reader.database.snapshot(loaded).snapshot)
+    assert meaning(reader.indexed.snapshot) == meaning(reader.database.snapshot(load_index).snapshot)

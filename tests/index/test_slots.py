@@ -27,7 +27,7 @@ def forms(members: frozenset[int]) -> list[SlotSet]:
     """Return the set in both forms, and in its smaller form."""
     mask = np.zeros(SIZE, dtype=np.bool_)
     mask[array(members)] = True
-    return [SlotSet.sparse(array(members)), SlotSet.dense(mask), SlotSet.of(array(members), SIZE)]
+    return [SlotSet.sparse(array(members)), SlotSet.dense(mask), SlotSet.from_slots(array(members), SIZE)]
 
 
 def check(slots: SlotSet, expected: frozenset[int]) -> None:
@@ -65,13 +65,13 @@ def test_the_compact_form_is_the_smaller_one(members: frozenset[int]) -> None:
         check(compact, members)
         assert compact.nbytes <= slots.nbytes
         assert compact.nbytes <= max(8 * len(members), 8) or not compact.is_sparse
-    assert SlotSet.of(array(members), SIZE).nbytes == min(8 * len(members), SIZE)
+    assert SlotSet.from_slots(array(members), SIZE).nbytes == min(8 * len(members), SIZE)
 
 
 @given(numbers, numbers, st.integers(SIZE, 3 * SIZE))
 def test_an_edited_set_has_the_new_members_and_size(before: frozenset[int], after: frozenset[int], size: int) -> None:
     for slots in forms(before):
-        edited = slots.edited(after - before, before - after, size)
+        edited = slots.with_changes(after - before, before - after, size)
         assert edited.slots().tolist() == sorted(after)
         assert edited.is_sparse or edited.size == size
         check(slots, before)
@@ -80,7 +80,7 @@ def test_an_edited_set_has_the_new_members_and_size(before: frozenset[int], afte
 @given(numbers)
 def test_a_set_for_more_slots_has_the_same_members(members: frozenset[int]) -> None:
     for slots in forms(members):
-        resized = slots.resized(2 * SIZE)
+        resized = slots.resize(2 * SIZE)
         assert resized.slots().tolist() == sorted(members)
         assert np.flatnonzero(slots.mask(2 * SIZE)).tolist() == sorted(members)
         assert resized.is_sparse or resized.size == 2 * SIZE

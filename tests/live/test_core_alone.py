@@ -132,7 +132,7 @@ def test_its_commands_are_those_of_the_core(core, tmp_path):
 def commands_of_extensions():
     """Return the commands that extensions add to placement-manage."""
     commands = argparse.ArgumentParser().add_subparsers()
-    for installed_extension in extension.installed().values():
+    for installed_extension in extension.installed_extensions().values():
         if installed_extension.commands:
             installed_extension.commands(commands)
     return {*commands.choices}

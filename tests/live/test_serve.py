@@ -221,9 +221,9 @@ def test_noauth2_is_refused_on_other_addresses():
     hosts = ["0.0.0.0", "0", *addresses(socket.gethostname()), *(["::", "::ffff:0.0.0.0"] if socket.has_ipv6 else [])]
     for host in hosts:
         with pytest.raises(StartError, match="--insecure-noauth2-on-any-address"):
-            serve._listening(host, 0, loopback_only=True)
+            serve._listening_socket(host, 0, loopback_only=True)
     for host in ("127.0.0.1", "127.8.9.1", "localhost"):
-        serve._listening(host, 0, loopback_only=True).close()
+        serve._listening_socket(host, 0, loopback_only=True).close()
 
 
 def addresses(name):

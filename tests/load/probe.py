@@ -50,7 +50,7 @@ class Probe:
         database, opened_here = self._database, {}
 
         def write(db: Any) -> None:
-            db.changed(os.getpid(), feed.SHAPE)
+            db.record_change(os.getpid(), feed.SHAPE)
             opened_here["writing"] = _opened_here(db._connection)
 
         def read(db: Any) -> None:

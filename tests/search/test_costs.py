@@ -16,7 +16,7 @@ from placement import deploy
 from placement.db.database import Database
 from placement.handlers import provider
 from placement.handlers.allocation_candidate import present
-from placement.http.response import encode, listed
+from placement.http.response import encode, json_list
 from placement.index.snapshot import Snapshot
 from placement.microversion import Version
 from placement.schemas import allocation_candidate as schema
@@ -156,7 +156,7 @@ def test_a_list_of_all_providers_needs_little_more_memory_than_its_text() -> Non
 
     def text() -> int:
         documents = provider._documents(request, snapshot, range(len(snapshot)))  # type: ignore[arg-type]
-        return listed("resource_providers", documents).content_length
+        return json_list("resource_providers", documents).content_length
 
     measured = cost(text)
     assert measured.result > 700 * len(snapshot)

@@ -131,4 +131,4 @@ def test_a_subset_of_the_trees_is_narrowed_like_all_trees(data: st.DataObject, w
     if within.roots:
         of_all, of_subset = (TreeProblems(narrowed, None, Budget()) for narrowed in (everywhere, within))
         for root in within.roots.slots().tolist():
-            assert of_subset.alone(root).domains == of_all.alone(root).domains
+            assert of_subset.complete_problem(root).domains == of_all.complete_problem(root).domains

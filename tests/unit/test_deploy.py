@@ -303,7 +303,7 @@ def test_extensions_with_the_same_prefix_prevent_the_start(tmp_path, monkeypatch
     apis = [dataclasses.replace(PLACEMENT, name=name, prefix="/same", rules=()) for name in ("one", "two")]
     extensions = {api.name: Extension(name=api.name, api=lambda api=api: api) for api in apis}
     conf = sqlite(tmp_path / "x", placement_database__sync_on_startup=True, extensions__enabled=["one", "two"])
-    monkeypatch.setattr(extension, "installed", lambda: extensions)
+    monkeypatch.setattr(extension, "installed_extensions", lambda: extensions)
     with pytest.raises(StartError, match=r'^The APIs one and two have the same prefix, "/same"\.$'):
         deploy.loadapp(conf)
 

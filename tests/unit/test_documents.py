@@ -133,7 +133,7 @@ def test_the_architecture_has_every_field_of_an_extension():
 def test_the_architecture_has_every_extension_with_its_requirements():
     cells = {name: re.match(r"(?:``\w+``(?:, |  +))*", text)[0] for name, text in rows("baremetal")}
     documented = {name: tuple(re.findall(r"\w+", cell)) for name, cell in cells.items()}
-    assert documented == {name: declared.requires for name, declared in extension.installed().items()}
+    assert documented == {name: declared.requires for name, declared in extension.installed_extensions().items()}
 
 
 # --- references from the code ---
@@ -260,7 +260,7 @@ def test_the_documented_error_codes_are_those_of_the_failures():
 
 def test_the_documented_metrics_are_those_that_are_exported():
     registry = CollectorRegistry()
-    Metrics(lambda: None, extension.installed().values(), registry)
+    Metrics(lambda: None, extension.installed_extensions().values(), registry)
     exported = {family.name + ("_total" if family.type == "counter" else "") for family in registry.collect()}
     documented = set(re.findall(r"\bplacement_[a-z_]+\b", DOCUMENTS["observability.rst"])) - {"placement_database"}
     suffixes = ("_bucket", "_count", "_sum")
@@ -293,7 +293,7 @@ def test_every_table_and_column_is_documented():
 def test_the_migration_from_another_placement_names_our_tables_and_the_newest_revision():
     text = DOCUMENTS["upgrade.rst"]
     created = text.partition("it creates ten tables")[2].partition(".")[0]
-    additions = extension.additions_of(extension.installed().values())
+    additions = extension.additions_of(extension.installed_extensions().values())
     own_tables = [*tables.OURS, *(table for extension_ in additions for table in extension_.tables)]
     assert sorted(re.findall(r"``(\w+)``", created)) == sorted(table.name for table in own_tables)
     assert len(own_tables) == 10

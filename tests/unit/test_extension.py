@@ -26,7 +26,7 @@ def extensions(monkeypatch):
         ),
         "second": Extension(name="second", requires=("first",)),
     }
-    monkeypatch.setattr(extension, "installed", lambda: replacements)
+    monkeypatch.setattr(extension, "installed_extensions", lambda: replacements)
     return replacements
 
 
@@ -72,7 +72,7 @@ def test_options_of_a_disabled_extension_do_not_exist(read_configuration):
     assert "first" not in conf or "word" not in conf.first
     assert "noun" not in conf.placement
     assert conf.placement_database.connection == "sqlite://", "options set by code are kept"
-    assert [str(option) for option in options.unknown(conf)] == []
+    assert [str(option) for option in options.find_unknown(conf)] == []
 
 
 def test_browsers_may_use_the_headers_of_enabled_extensions(read_configuration):
@@ -118,4 +118,4 @@ def test_an_extension_that_cannot_be_loaded_is_named(monkeypatch, value, reason)
     entry_point = metadata.EntryPoint("wrong", value, extension.ENTRY_POINTS)
     monkeypatch.setattr(metadata, "entry_points", lambda **_: [entry_point])
     with pytest.raises(cfg.Error, match=reason):
-        extension.installed.__wrapped__()
+        extension.installed_extensions.__wrapped__()

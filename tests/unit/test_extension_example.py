@@ -97,7 +97,7 @@ def test_a_policy_file_may_override_its_rule(run_program, tmp_path):
     assert output["status"] == 403
 
 
-@pytest.mark.parametrize("enabled", sorted({"", ", ".join(extension.installed())}))
+@pytest.mark.parametrize("enabled", sorted({"", ", ".join(extension.installed_extensions())}))
 def test_a_disabled_extension_has_no_routes_options_or_rules(run_program, enabled):
     output = json.loads(run_program(CHILD, "[extensions]", f"enabled = {enabled}"))
     assert (output["status"], output["has option"], output["has rule"]) == (404, False, False)

@@ -143,7 +143,7 @@ def test_the_file_and_the_secret_of_the_page_are_a_complete_configuration(monkey
         monkeypatch.setenv(*line.split("=", 1))
     monkeypatch.setenv(options.CONFIG_DIR_VARIABLE, str(BASE))
     conf = options.load()
-    assert (conf.api.auth_strategy, options.unknown(conf)) == ("keystone", [])
+    assert (conf.api.auth_strategy, options.find_unknown(conf)) == ("keystone", [])
     assert conf.placement_database.connection.startswith("mysql+pymysql://placement:")
     keystone = auth_token.AuthProtocol(None, {"oslo_config_config": conf})
     assert keystone._auth.auth_url == "https://identity.example.org"

@@ -67,7 +67,7 @@ def imported_at_start(path):
 def test_every_entry_point_is_callable_or_an_extension(entry_point):
     module, _, name = entry_point.partition(":")
     value = getattr(importlib.import_module(module), name)
-    assert callable(value) or value is extension.installed()[value.name]
+    assert callable(value) or value is extension.installed_extensions()[value.name]
 
 
 def imported_distributions(paths, preferred=frozenset()):

@@ -27,7 +27,7 @@ ROOT = Path(placement.__file__).parent
 PARTIAL_CHANGES = {
     "expect",
     "advance",
-    "changed",
+    "record_change",
     "touch",
     "hold",
     "check_generation",
@@ -45,18 +45,16 @@ WRITERS = {
     *("consumer", "locked_provider", "provider_rows", "resource_class", "trait", "tree"),
 }
 #: The doctor's fixes, if installed, which lock and record like the objects.
-REPAIRS = {"extensions/doctor/repairs"} if "doctor" in extension.installed() else set()
+REPAIRS = {"extensions/doctor/repairs"} if "doctor" in extension.installed_extensions() else set()
 #: The module that writes the records of claims, under the locks of their consumers.
-RECORDS = {"extensions/v1/claims/claim_record"} if "v1" in extension.installed() else set()
+RECORDS = {"extensions/v1/claims/claim_record"} if "v1" in extension.installed_extensions() else set()
 #: The module that shifts the dates of the demonstration, and deletes present samples, before the service starts.
-DEMO = {"extensions/loading/demo/past"} if "loading" in extension.installed() else set()
+DEMO = {"extensions/loading/demo/past"} if "loading" in extension.installed_extensions() else set()
 #: The modules of placement/db that write: generic statements, the feed, names, and upkeep.
 DATABASE_WRITERS = {
     *("engine/compiled", "feed", "writes/expired_writers", "writes/names"),
     *("upkeep/online", "upkeep/standard", "upkeep/sweep"),
 }
-#: Functions called by a parameter that is named like a partial change.
-PARAMETERS = {"extensions/baremetal/handlers/trait": {"changed"}}
 
 
 @functools.cache
@@ -90,7 +88,7 @@ def test_handlers_and_schemas_call_no_method_of_a_partial_change():
     # The class methods of LockedProvider and Consumer lock the rows.
     avoided = PARTIAL_CHANGES | {"LockedProvider", "Consumer"}
     partial_calls = {
-        path: {name for _, name, _ in calls(module)} & avoided - PARAMETERS.get(path, set())
+        path: {name for _, name, _ in calls(module)} & avoided
         for path, module in modules().items()
         if {"handlers", "schemas"} & {*path.split("/")}
     }
@@ -103,7 +101,7 @@ def test_only_objects_and_the_database_record_in_the_feed():
         path
         for path, module in modules().items()
         for _, name, arguments in calls(module)
-        if name == "changed"
+        if name == "record_change"
         and any(getattr(getattr(argument, "value", None), "id", "") == "feed" for argument in arguments)
     }
     assert recording == REPAIRS | {
@@ -116,7 +114,7 @@ def test_only_objects_and_the_database_record_in_the_feed():
 
 def test_only_the_listed_modules_write_to_tables_of_the_core():
     """A table that is not named counts as one of the core."""
-    additions = extension.additions_of(extension.installed().values())
+    additions = extension.additions_of(extension.installed_extensions().values())
     extension_tables = {table.name for addition in additions for table in addition.tables}
     writing = {
         path
@@ -147,7 +145,7 @@ def test_a_provider_record_has_only_methods_that_read():
     methods = {name for name in vars(ResourceProvider) if not name.startswith("_")}
     fields = set(ResourceProvider.__dataclass_fields__)
     derived = {"tree_id", "modified"}
-    reads = {"find", "get", "get_with", "ids", "of_ids", "named", "count", "newest_change", "changed_last"}
+    reads = {"find", "get", "get_with", "ids", "of_ids", "by_uuid_or_name", "count", "newest_change", "changed_last"}
     assert methods - fields - derived == reads
     assert ResourceProvider.__dataclass_params__.frozen
 

@@ -16,9 +16,9 @@ class BoundedConnection(psycopg.Connection[Any]):
     silence: float | None = None
 
     def wait(self, gen: Any, *arguments: Any, **named: Any) -> Any:
-        return super().wait(gen if self.silence is None else self._bounded(gen), *arguments, **named)
+        return super().wait(gen if self.silence is None else self._limit_waits(gen), *arguments, **named)
 
-    def _bounded(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    def _limit_waits(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
         """Wrap psycopg's generator of waits, which is resumed about ten times a second with 0 while nothing arrives."""
         assert self.silence is not None
         answered = time.monotonic()

@@ -51,7 +51,7 @@ class CompiledStatement:
         text = texts.get(lengths)
         if text is None:
             text = texts[lengths] = _Text(self._statement, connection.dialect, parameters)
-        result = connection.exec_driver_sql(text.sql, text.arranged(text.values(parameters)))
+        result = connection.exec_driver_sql(text.sql, text.arrange(text.values(parameters)))
         return text.rows(result) if result.returns_rows else result
 
 
@@ -104,7 +104,7 @@ class CompiledInsert:
         if len(inserts) > 1 and are_few and _combines_inserts(dialect):
             texts, values = zip(*[insert._form(dialect)(rows) for insert, rows in inserts], strict=True)
             parameters = {name: value for named in values for name, value in named.items()}
-            connection.exec_driver_sql(_combined(dialect, texts), parameters)
+            connection.exec_driver_sql(_combine(dialect, texts), parameters)
         else:
             for insert, rows in inserts:
                 insert.execute(connection, rows)
@@ -123,7 +123,7 @@ class CompiledInsert:
         """Return the form for SQLite, whose driver executes a single-row statement for each row, or for MySQL."""
         insert = _Text(self._single_row_insert, dialect, dict.fromkeys(self._columns))
         if dialect.name == "sqlite":
-            return lambda rows: (insert.sql, [insert.arranged(insert.values(row)) for row in rows])
+            return lambda rows: (insert.sql, [insert.arrange(insert.values(row)) for row in rows])
         return _literal_form(insert, self._table.name)
 
     def _json_form(self, dialect: Dialect) -> _Form:
@@ -157,7 +157,7 @@ def _literal_form(insert: _Text, table: str) -> _Form:
             # With the table's name, because INSERTs into several tables may be sent together.
             return f"%({names.setdefault((type(value), value), f'{table}_{len(names)}')})s"
 
-        texts = [row_text % insert.arranged([literal(value) for value in insert.values(row)]) for row in rows]
+        texts = [row_text % insert.arrange([literal(value) for value in insert.values(row)]) for row in rows]
         return f"{before} VALUES {', '.join(texts)}", {name: value for (_, value), name in names.items()}
 
     return form
@@ -171,10 +171,10 @@ def _combines_inserts(dialect: Dialect) -> bool:
     return dialect.name == "postgresql" or getattr(dialect, "is_mariadb", False)
 
 
-def _combined(dialect: Dialect, inserts: Sequence[str]) -> str:
+def _combine(dialect: Dialect, inserts: Sequence[str]) -> str:
     if dialect.name == "postgresql":
-        *others, last = inserts
-        return "WITH " + ", ".join(f"insert_{number} AS ({text})" for number, text in enumerate(others)) + f" {last}"
+        *preceding, last = inserts
+        return "WITH " + ", ".join(f"insert_{number} AS ({text})" for number, text in enumerate(preceding)) + f" {last}"
     return "BEGIN NOT ATOMIC " + "; ".join(inserts) + "; END"
 
 
@@ -189,7 +189,9 @@ class _Text:
         expanded = compiled.construct_expanded_state(dict(parameters))
         self.sql: str = expanded.statement
         lists = expanded.parameter_expansion
-        list_of = {name: (given, place) for given, elements in lists.items() for place, name in enumerate(elements)}
+        list_of = {
+            name: (parameter, place) for parameter, elements in lists.items() for place, name in enumerate(elements)
+        }
         names = [name for name in expanded.positiontup or expanded.parameters if name not in lists]
         #: The names in the text; None if its parameters are positional.
         self._names = None if compiled.positional else names
@@ -197,8 +199,8 @@ class _Text:
         self._sources = [list_of.get(name, (name, None)) for name in names]
         #: Values that are part of the statement itself.
         self._constants = {name: expanded.parameters[name] for name, _ in self._sources if name not in parameters}
-        given_types = [compiled.binds[name].type.dialect_impl(dialect) for name, _ in self._sources]
-        self._convert = _converter([each.bind_processor(dialect) for each in given_types])
+        parameter_types = [compiled.binds[name].type.dialect_impl(dialect) for name, _ in self._sources]
+        self._convert = _converter([type_.bind_processor(dialect) for type_ in parameter_types])
         columns = [*statement.selected_columns] if isinstance(statement, sa.SelectBase) else []
         self._types = [column.type.dialect_impl(dialect) for column in columns]
         self._row: Any = collections.namedtuple("Row", [column.key for column in columns])  # type: ignore[misc]
@@ -206,10 +208,10 @@ class _Text:
 
     def values(self, parameters: Row) -> list[Any]:
         """Return the values, converted by the types of the parameters."""
-        given = {**self._constants, **parameters} if self._constants else parameters
-        return self._convert([given[name] if at is None else given[name][at] for name, at in self._sources])
+        arguments = {**self._constants, **parameters} if self._constants else parameters
+        return self._convert([arguments[name] if at is None else arguments[name][at] for name, at in self._sources])
 
-    def arranged(self, values: Sequence[Any]) -> Any:
+    def arrange(self, values: Sequence[Any]) -> Any:
         """Return the values by name or by position, as the text refers to them."""
         return tuple(values) if self._names is None else dict(zip(self._names, values, strict=True))
 

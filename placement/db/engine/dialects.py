@@ -34,7 +34,7 @@ def normalise(url: str | sa.URL) -> sa.URL:
     Raises:
         sqlalchemy.exc.ArgumentError: The URL is malformed; the message contains no part of it.
     """
-    url = _parsed(url)
+    url = _parse_url(url)
     if "+" in url.drivername or url.drivername not in _DRIVERS:
         return url
     for module in _DRIVERS[url.drivername]:
@@ -43,7 +43,7 @@ def normalise(url: str | sa.URL) -> sa.URL:
     return url
 
 
-def _parsed(url: str | sa.URL) -> sa.URL:
+def _parse_url(url: str | sa.URL) -> sa.URL:
     try:
         parsed = sa.make_url(url)
     except ValueError:  # its message quotes the text in place of the port, which may be part of a password
@@ -81,7 +81,9 @@ class Setup:
     sqlite_synchronous: bool = True
 
     @classmethod
-    def of(cls, url: sa.URL, *, connect_timeout: int = 5, read_timeout: int | None = 30, **options: Any) -> Setup:
+    def from_options(
+        cls, url: sa.URL, *, connect_timeout: int = 5, read_timeout: int | None = 30, **options: Any
+    ) -> Setup:
         """Return the setup for options of ``create_engine`` and session settings; times are in seconds."""
         session = {name: options[name] for name in _SESSION_SETTINGS if name in options}
         engine = {name: value for name, value in options.items() if name not in session}
@@ -100,7 +102,7 @@ def writing_engine(setup: Setup) -> Engine:
     else:
         engine = sa.create_engine(setup.url, isolation_level="READ COMMITTED", **_server_options(setup))
     sa.event.listen(engine, "reset", _end_transaction)
-    return _prepared(engine, setup, reads=False)
+    return _prepare(engine, setup, reads=False)
 
 
 def reading_engine(setup: Setup, writing: Engine) -> Engine:
@@ -115,7 +117,7 @@ def reading_engine(setup: Setup, writing: Engine) -> Engine:
         engine.dialect.skip_autocommit_rollback = True
     if setup.backend in ("mysql", "mariadb"):
         sa.event.listen(engine, "connect", _set_up_reads)
-    return _prepared(engine, setup, reads=True)
+    return _prepare(engine, setup, reads=True)
 
 
 #: The timeouts of the connection for health checks.
@@ -224,7 +226,7 @@ def _session(setup: Setup, *, reads: bool) -> list[str]:
     return []
 
 
-def _prepared(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
+def _prepare(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
     """Set up the session of every new connection of the engine; return the engine."""
     backend = setup.backend
     statements = _session(setup, reads=reads)

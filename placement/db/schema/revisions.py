@@ -34,7 +34,7 @@ def upgrade(connection: Connection, revision: str) -> None:
 def complete(connection: Connection, additions: Sequence[sa.Table]) -> None:
     """Add the tables, columns and indexes that the database lacks; these tables have no revision."""
     alembic = Operations(MigrationContext.configure(connection))
-    with _collated(connection, additions):
+    with _match_collations(connection, additions):
         tables.metadata.create_all(connection, additions)
         for table in additions:
             present = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
@@ -46,7 +46,7 @@ def complete(connection: Connection, additions: Sequence[sa.Table]) -> None:
 
 
 @contextlib.contextmanager
-def _collated(connection: Connection, additions: Iterable[sa.Table]) -> Iterator[None]:
+def _match_collations(connection: Connection, additions: Iterable[sa.Table]) -> Iterator[None]:
     """Give new columns the collation of the columns that they are joined with, while the block creates them.
 
     The database's default collation may have changed, or a backup may have been restored into a database with another
@@ -88,7 +88,7 @@ def check(revision: str) -> None:
         _scripts().get_revisions(revision)
 
 
-def known() -> set[str]:
+def revision_ids() -> set[str]:
     """Return the ids of all revisions."""
     with _refusals():
         return {script.revision for script in _scripts().walk_revisions()}

@@ -80,7 +80,7 @@ def sync(engine: Engine, revision: str = "head", additions: Sequence[Addition] =
         UnknownRevision: This release does not know the revision of the database.
         SchemaError: The tables belong to another application, or a revision refuses rows of the database.
     """
-    with _exclusively(engine) as connection:
+    with _exclusive_connection(engine) as connection:
         _refuse_unversioned(connection)
         current = _version(connection)
         if _state(current) is State.UNKNOWN:
@@ -89,7 +89,7 @@ def sync(engine: Engine, revision: str = "head", additions: Sequence[Addition] =
             from placement.db.schema import revisions  # imports alembic
 
             revisions.upgrade(connection, revision)
-        if revision == "head" and (missing := _lacking(connection, additions)):
+        if revision == "head" and (missing := _missing_parts(connection, additions)):
             from placement.db.schema import revisions
 
             LOG.info("Adding tables, columns or indexes of extensions: %s", ", ".join(missing))
@@ -121,7 +121,7 @@ def release(
     """
     from placement.db.schema import revisions
 
-    with _exclusively(engine) as connection:
+    with _exclusive_connection(engine) as connection:
         current = _version(connection)
         if _state(current) in (State.MISSING, State.UNKNOWN):
             raise errors.SchemaError(_FINDINGS[_state(current)] % {"version": current})
@@ -156,7 +156,7 @@ def stamp(engine: Engine, revision: str) -> None:
     from placement.db.schema import revisions
 
     revisions.check(revision)  # before the old one is deleted, which MySQL does not roll back
-    with _exclusively(engine) as connection:
+    with _exclusive_connection(engine) as connection:
         revisions.stamp(connection, revision)
 
 
@@ -172,7 +172,7 @@ def finding(engine: Engine, additions: Sequence[Addition] = ()) -> str | None:
     if template:
         return template % {"version": current, "head": HEAD}
     with engine.connect() as connection:
-        missing = _lacking(connection, additions)
+        missing = _missing_parts(connection, additions)
     return f'The database lacks {", ".join(missing)}. Run "placement-manage db sync".' if missing else None
 
 
@@ -182,25 +182,25 @@ def require_current(engine: Engine, additions: Sequence[Addition] = ()) -> None:
         raise errors.SchemaError(sentence)
 
 
-def lacking(engine: Engine, additions: Sequence[Addition] = ()) -> list[str]:
+def missing_columns(engine: Engine, additions: Sequence[Addition] = ()) -> list[str]:
     """Return the tables that the database lacks, and ``table.column`` for each missing column of other tables."""
     with engine.connect() as connection:
-        return _missing(sa.inspect(connection), [*tables.CORE, *_tables_of(additions)])
+        return _missing_columns(sa.inspect(connection), [*tables.CORE, *_tables_of(additions)])
 
 
-def _lacking(connection: Connection, additions: Sequence[Addition]) -> list[str]:
+def _missing_parts(connection: Connection, additions: Sequence[Addition]) -> list[str]:
     """Return the tables, columns and indexes of the additions that the database lacks."""
     if not additions:
         return []
     inspector, tables_by_name = sa.inspect(connection), {table.name: table for table in _tables_of(additions)}
-    missing = set(_missing(inspector, tables_by_name.values()))
+    missing = set(_missing_columns(inspector, tables_by_name.values()))
     for (_, name), indexes in inspector.get_multi_indexes(filter_names=[*tables_by_name]).items():
         present = {index["name"] for index in indexes}
         missing |= {str(index.name) for index in tables_by_name[name].indexes if index.name not in present}
     return sorted(missing)
 
 
-def _missing(inspector: sa.Inspector, required: Collection[sa.Table]) -> list[str]:
+def _missing_columns(inspector: sa.Inspector, required: Collection[sa.Table]) -> list[str]:
     """Return the names of missing tables, and ``table.column`` for each missing column of the other tables."""
     columns_of = inspector.get_multi_columns(filter_names=[table.name for table in required])
     present = {table: {column["name"] for column in columns} for (_, table), columns in columns_of.items()}
@@ -222,7 +222,7 @@ def _state(revision: str | None) -> State:
         return State.CURRENT
     from placement.db.schema import revisions
 
-    return State.OLDER if revision in revisions.known() else State.UNKNOWN
+    return State.OLDER if revision in revisions.revision_ids() else State.UNKNOWN
 
 
 def _version(connection: Connection) -> str | None:
@@ -280,7 +280,7 @@ def rows(connection: Connection, table: sa.Table, *conditions: sa.ColumnElement[
 
 
 @contextlib.contextmanager
-def _exclusively(engine: Engine) -> Iterator[Connection]:
+def _exclusive_connection(engine: Engine) -> Iterator[Connection]:
     """Provide a connection for changes of the schema, locked against other processes; commit after the block."""
     backend = engine.dialect.name
     with engine.connect() as connection:

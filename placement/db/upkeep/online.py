@@ -35,12 +35,12 @@ class Counts:
         return Counts(self.found + other.found, self.done + other.done)
 
 
-def rootless(db: Reading) -> int:
+def count_rootless(db: Reading) -> int:
     """Return the number of providers without a root."""
     return int(db.execute(sa.select(sa.func.count()).select_from(resource_providers).where(_ROOTLESS)).scalar_one())
 
 
-def ownerless(db: Reading) -> int:
+def count_ownerless(db: Reading) -> int:
     """Return the number of consumers with allocations but without a row."""
     return int(db.execute(sa.select(sa.func.count()).select_from(_OWNERLESS.subquery())).scalar_one())
 
@@ -54,7 +54,7 @@ def set_root_provider_ids(database: Database, limit: int) -> Counts:
         own_root = sa.update(resource_providers).values(root_provider_id=resource_providers.c.id)
         completed = db.execute(own_root.where(resource_providers.c.id.in_(ids), _ROOTLESS)).rowcount if ids else 0
         for provider_id in ids:
-            db.changed(provider_id, feed.SHAPE)
+            db.record_change(provider_id, feed.SHAPE)
         return Counts(len(ids), completed)
 
     return _write(database, complete)

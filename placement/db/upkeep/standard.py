@@ -57,7 +57,7 @@ def insert(database: Database | DryRun[Any], *, noted: bool = False) -> None:
         database.write(lambda db: _add(db, noted=noted), attempts=_ATTEMPTS)
 
 
-def missing(db: Reading) -> list[str]:
+def missing_names(db: Reading) -> list[str]:
     """Return the names of the standard resource classes and traits without a row.
 
     Raises:
@@ -105,7 +105,7 @@ def _names(failure: errors.Failure) -> set[str]:
 
 
 def _complete(db: Reading) -> bool:
-    return not missing(db) and has_identity(db)
+    return not missing_names(db) and has_identity(db)
 
 
 def _add(db: Transaction, *, noted: bool = False) -> None:
@@ -113,7 +113,7 @@ def _add(db: Transaction, *, noted: bool = False) -> None:
         rows = [{"id": number, "name": name} for name, number in classes.items()]
         with _literal_zero(db) if db.dialect in ("mysql", "mariadb") else contextlib.nullcontext():
             db.execute(sa.insert(resource_classes), rows)
-        db.changed(feed.NO_PROVIDER, feed.NAMES)
+        db.record_change(feed.NO_PROVIDER, feed.NAMES)
         _note(db, RESOURCE_CLASS, classes if noted else ())
     if names := _missing_traits(db):
         db.execute(sa.insert(traits), [{"name": name} for name in names])

@@ -104,7 +104,7 @@ class Attempts:
             finally:
                 if is_known:
                     self._writers.check_in(writer)
-        transaction.committed()
+        transaction.run_callbacks()
         if writer.maintenance_due():
             self.maintain(writer)
         if self.recorder is not None:

@@ -20,7 +20,7 @@ def end(db: Transaction, expired: datetime.datetime) -> None:
     """
     for writer_id in db.execute(feed.EXPIRED, {"expired": expired}).scalars().all():
         _end_writer(db, writer_id, expired)
-    db.changed(feed.NO_PROVIDER, feed.NAMES)
+    db.record_change(feed.NO_PROVIDER, feed.NAMES)
 
 
 def _end_writer(db: Transaction, writer_id: int, expired: datetime.datetime) -> None:

@@ -177,9 +177,9 @@ class _Line(Generic[Item, Result]):
                 self._call_leader()
             elif turn in self.waiting:
                 self.waiting.remove(turn)
-        for other in turn.batch or ():
-            other.failure = turn.failure
-            other.called.set()
+        for member in turn.batch or ():
+            member.failure = turn.failure
+            member.called.set()
 
     def _call_leader(self) -> None:
         if self.leader is None and self.waiting:

@@ -72,7 +72,7 @@ def until_done(
             if _retryable(error) is ErrorClass.LOST:
                 on_lost(error, began)
                 if lost_before or number == attempts or has_passed(deadline):
-                    raise unavailable(error) from error
+                    raise lost_server_failure(error) from error
                 lost_before = True
         LOG.debug("attempt %d failed: %s", number, reason)
         if has_passed(deadline):
@@ -93,7 +93,7 @@ def has_passed(deadline: float) -> bool:
     return time.monotonic() > deadline
 
 
-def unavailable(error: BaseException) -> errors.Unavailable:
+def lost_server_failure(error: BaseException) -> errors.Unavailable:
     """Return the failure for a lost server; raise TablesMissing or DatabaseRefuses for an error of that kind."""
     raise_for_operator(error)
     LOG.error("The database does not answer: %s", driver_errors.message(error))

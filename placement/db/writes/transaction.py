@@ -95,9 +95,9 @@ class Transaction(Reader):
         """Whether the server supports SKIP LOCKED; SQLite has no row locks."""
         return dialects.skips_locked_rows(self._connection.dialect)
 
-    def changed(self, provider_id: int, kind: str) -> None:
+    def record_change(self, provider_id: int, kind: str) -> None:
         """Record in the feed, with this transaction, a change of the provider; ``kind`` is a constant of the feed."""
-        self._changes[provider_id] = feed.stronger(self._changes.get(provider_id), kind)
+        self._changes[provider_id] = feed.stronger_change(self._changes.get(provider_id), kind)
 
     @property
     def has_history(self) -> bool:
@@ -132,7 +132,7 @@ class Transaction(Reader):
         """Call ``call`` after this transaction commits; for metrics, which must count each transaction once."""
         self._on_commit.append(call)
 
-    def committed(self) -> None:
+    def run_callbacks(self) -> None:
         """Call the callbacks of ``on_commit``; an error in them is only logged, since the transaction is in effect."""
         for call in self._on_commit:
             try:

@@ -37,7 +37,7 @@ _ANY_OWNER = "baremetal:allocation:create_restricted"
 _ALL_ALLOCATIONS = "baremetal:allocation:list_all"
 
 
-def own(req: Request) -> Target:
+def own_target(req: Request) -> Target:
     """Return the policy target of an object that belongs to the caller's project."""
     project = _project(req)
     return {"allocation.owner": project, "node.owner": project, "node.lessee": project}
@@ -46,7 +46,7 @@ def own(req: Request) -> Target:
 def may(req: Request, rule: str, target: Target | None = None) -> bool:
     """Whether the policy allows ``rule`` for a target, by default for an object of the caller's project."""
     try:
-        req.authorize(rule, own(req) if target is None else target)
+        req.authorize(rule, own_target(req) if target is None else target)
     except errors.Forbidden:
         return False
     return True

@@ -51,7 +51,7 @@ def import_nodes(conf: cfg.ConfigOpts) -> int:
     with program.connected(conf) as database:
         schema.require_current(database.reading_engine, extension.additions(conf))
         try:
-            comparison = _compared(database, Ironic(arguments))
+            comparison = _compare(database, Ironic(arguments))
         except Unreadable as reason:
             print(f"placement-manage: {' '.join(str(reason).split())}", file=sys.stderr)
             return 1
@@ -64,7 +64,7 @@ def import_nodes(conf: cfg.ConfigOpts) -> int:
     return 1 if failed or any(node.findings for node in comparison.nodes) else 0
 
 
-def _compared(database: Database, ironic: Ironic) -> Comparison:
+def _compare(database: Database, ironic: Ironic) -> Comparison:
     with Progress("baremetal import", "nodes read") as progress:
         # Allocations before nodes: the node of an allocation that ends in between is free, and the allocation ignored.
         allocations = list(ironic.allocations())

@@ -19,4 +19,4 @@ def endpoint(**declaration: Any) -> Callable[[Handler], Endpoint]:
     Args:
         declaration: Fields of ``Endpoint``, by name.
     """
-    return http.endpoint(**{"target": access.own, "negotiates": False, **declaration})
+    return http.endpoint(**{"target": access.own_target, "negotiates": False, **declaration})

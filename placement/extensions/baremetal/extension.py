@@ -66,10 +66,10 @@ def _schema() -> Addition:
     return ADDITION
 
 
-def _swept(database: Database) -> Sequence[Swept]:
+def _sweep(database: Database) -> Sequence[Swept]:
     from placement.extensions.baremetal import schema
 
-    return schema.swept(database)
+    return schema.remove_ended_records(database)
 
 
 def _greeting(conf: cfg.ConfigOpts, url: str) -> str:
@@ -84,6 +84,6 @@ EXTENSION = Extension(
     commands=_add_commands,
     metrics=_metrics,
     schema=_schema,
-    swept=_swept,
+    swept=_sweep,
     greeting=_greeting,
 )

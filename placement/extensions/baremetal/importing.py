@@ -102,18 +102,20 @@ def compare(db: Reading, nodes: Iterable[Document], ironic_allocations: Iterable
         nodes: All nodes of the Ironic service, with details.
         ironic_allocations: Its allocations; inactive allocations are ignored.
     """
-    documents = {node["uuid"]: node for node in map(_canonical, nodes)}
+    documents = {node["uuid"]: node for node in map(_with_canonical_uuids, nodes)}
     local = _LocalState(db, documents)
-    active = {record["uuid"]: record for record in map(_canonical, ironic_allocations) if record["state"] == ACTIVE}
+    active = {
+        record["uuid"]: record for record in map(_with_canonical_uuids, ironic_allocations) if record["state"] == ACTIVE
+    }
     names = {node["name"] for node in documents.values() if node.get("name")}
     return Comparison(
-        nodes=[_compared(local, uuid, node, active) for uuid, node in documents.items()],
+        nodes=[_compare(local, uuid, node, active) for uuid, node in documents.items()],
         renamed=[uuid for name, uuid in local.names.items() if name in names and local.is_renamed(uuid)],
         only_here=len(set(local.names_of) - set(documents)),
     )
 
 
-def _canonical(document: Document) -> Document:
+def _with_canonical_uuids(document: Document) -> Document:
     """Return the document with uuids in the stored form; values that are not uuids are kept."""
     uuids = {name: canonical(document[name]) for name in ("uuid", "instance_uuid") if document.get(name)}
     return {**document, **{name: uuid for name, uuid in uuids.items() if uuid is not None}}
@@ -135,7 +137,7 @@ class _LocalState:
         for row in batches.rows(db, _HELD_BY, "values", instances):
             self.providers_of.setdefault(row.consumer_id, set()).add(row.uuid)
         traits = {trait for node in documents.values() for trait in node.get("traits") or ()}
-        missing = Trait.unknown(db, traits) - set(os_traits.get_traits())
+        missing = Trait.unknown_names(db, traits) - set(os_traits.get_traits())
         self.unknown_traits = {name for name in missing if not name.startswith(CUSTOM_PREFIX)}
 
     def is_renamed(self, uuid: str) -> bool:
@@ -143,7 +145,7 @@ class _LocalState:
         return uuid in self.documents and self.documents[uuid].get("name") != self.names_of[uuid]
 
 
-def _compared(local: _LocalState, uuid: str, document: Document, active: Mapping[str, Document]) -> NodeImport:
+def _compare(local: _LocalState, uuid: str, document: Document, active: Mapping[str, Document]) -> NodeImport:
     present = local.nodes.get(uuid)
     instance, holder = document.get("instance_uuid"), local.holders.get(uuid)
     finding = _holder_finding(local, uuid, instance)
@@ -164,9 +166,9 @@ def _compared(local: _LocalState, uuid: str, document: Document, active: Mapping
 
 def _obstacles(local: _LocalState, uuid: str, document: Document) -> Iterator[str]:
     name = document.get("name")
-    other = None if name is None else local.names.get(name)
-    if other is not None and other != uuid and not local.is_renamed(other):
-        yield f"the name is taken by another node here, {other}"
+    owner = None if name is None else local.names.get(name)
+    if owner is not None and owner != uuid and not local.is_renamed(owner):
+        yield f"the name is taken by another node here, {owner}"
     for trait in sorted(local.unknown_traits & set(document.get("traits") or ())):
         yield f"trait {trait} is unknown here: upgrade os-traits"
 
@@ -206,11 +208,11 @@ def _differences(present: Node | None, document: Document, traits: Iterable[str]
     for name in _COLUMNS:
         old, new = getattr(present, name), _column(document, name)
         if old != new:
-            yield f"{name}: {_shown(old)} -> {_shown(new)}"
+            yield f"{name}: {_text(old)} -> {_text(new)}"
     for name in _DETAILS:
         old, new = present.details.get(name) or None, document.get(name) or None
         if old != new:
-            yield f"{name}: {_shown(old)} -> {_shown(new)}" if not isinstance(old or new, Mapping) else name
+            yield f"{name}: {_text(old)} -> {_text(new)}" if not isinstance(old or new, Mapping) else name
     old_traits, new_traits = set(traits), _traits(document, traits)
     if old_traits != new_traits:
         signs = [f"+{name}" for name in sorted(new_traits - old_traits)]
@@ -218,7 +220,7 @@ def _differences(present: Node | None, document: Document, traits: Iterable[str]
         yield f"traits: {' '.join(signs)}"
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -18,8 +18,8 @@ def subscriptions(instruments: Instruments) -> Iterable[Subscription]:
     for outcome in get_args(signals.NodeOutcome):
         requests.labels(outcome)
 
-    def node_requested(outcome: signals.NodeOutcome, taken: int) -> None:
+    def node_requested(outcome: signals.NodeOutcome, lost_nodes: int) -> None:
         requests.labels(outcome).inc()
-        lost.inc(taken)
+        lost.inc(lost_nodes)
 
     yield signals.node_requested, node_requested

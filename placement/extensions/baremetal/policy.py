@@ -113,7 +113,7 @@ _OPERATIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
 )
 
 
-def _documented(name: str, check_str: str, description: str, operations: tuple[str, ...]) -> policy.RuleDefault:
+def _rule(name: str, check_str: str, description: str, operations: tuple[str, ...]) -> policy.RuleDefault:
     where: list[Any] = []
     for operation in operations:
         method, path = operation.split()
@@ -121,4 +121,4 @@ def _documented(name: str, check_str: str, description: str, operations: tuple[s
     return policy.DocumentedRuleDefault(f"baremetal:{name}", check_str, description, where, scope_types=_SCOPES)
 
 
-RULES: list[policy.RuleDefault] = [*_BASE, *(_documented(*operation) for operation in _OPERATIONS)]
+RULES: list[policy.RuleDefault] = [*_BASE, *(_rule(*operation) for operation in _OPERATIONS)]

@@ -23,7 +23,7 @@ def _losses(connection: Connection) -> str:
 ADDITION = schema.Addition(TABLES, _losses)
 
 
-def swept(database: Database) -> list[sweep.Swept]:
+def remove_ended_records(database: Database) -> list[sweep.Swept]:
     """Remove ended allocation records.
 
     They can be removed without delay: no transaction refers to an ended record, and a claim for the same uuid inserts

@@ -97,7 +97,7 @@ def _try(req: Request, write: _Write, document: Any, **path_values: str) -> DryR
         reply = write.endpoint(_request(req, write, encode(document)), **path_values)
     except errors.BadRequest as failure:  # the body was refused before the dry run began
         return DryRunResult(HTTPStatus.BAD_REQUEST, failure.line, (), command)
-    return DryRunResult.of(json.loads(reply.body), named_snapshot(req), command)
+    return DryRunResult.from_document(json.loads(reply.body), named_snapshot(req), command)
 
 
 def _request(req: Request, write: _Write, content: bytes) -> Request:

@@ -35,7 +35,7 @@ def _with_names(snapshot: Snapshot, names: Mapping[str, str]) -> Snapshot:
     """Return the snapshot with these names, by uuid, for providers named only by their uuid."""
     providers = [*snapshot.providers]
     changed = False
-    for uuid, name in nodes.unambiguous(names, snapshot).items():
+    for uuid, name in nodes.unambiguous_names(names, snapshot).items():
         slot = snapshot.by_uuid.get(uuid)
         if slot is not None and snapshot.provider(slot).name in (uuid, None):
             providers[slot] = snapshot.provider(slot)._replace(name=name)

@@ -38,7 +38,7 @@ class Timeline:
         return self.is_first and not self.summaries and self.next is None
 
 
-def of(req: Request, event_filter: EventFilter) -> Timeline | None:
+def requested_page(req: Request, event_filter: EventFilter) -> Timeline | None:
     """Return the page of a timeline selected by the query; None if the caller may not see it.
 
     Raises:

@@ -30,13 +30,13 @@ CHECKS: tuple[Check, ...] = (
     # Checks that read few rows come first: a request may reach its time limit before the last check.
     Check("leases", data.overdue_leases, DATA),
     Check("feed_gaps", feed.gaps, DATA),
-    Check("expired_writers", feed.expired, DATA),
+    Check("expired_writers", feed.expired_writers, DATA),
     Check("index", feed.index, DATA),
     Check("parents", trees.parents, DATA),
     Check("roots", trees.roots, DATA),
     Check("provider_names", data.same_names, DATA),
     Check("incomplete_providers", rows.incomplete_providers, DATA),
-    Check("disabled_providers", data.disabled, DATA),
+    Check("disabled_providers", data.disabled_providers, DATA),
     Check("impossible_inventories", rows.impossible_inventories, DATA),
     Check("lost_inventories", rows.lost_inventories, DATA),
     Check("idle_consumers", data.idle_consumers, DATA),
@@ -54,4 +54,4 @@ def all_checks(extensions: Iterable[Extension]) -> tuple[Check, ...]:
 
 
 #: Names of all checks, including the checks of every installed extension.
-NAMES: tuple[str, ...] = tuple(check.name for check in all_checks(extension.installed().values()))
+NAMES: tuple[str, ...] = tuple(check.name for check in all_checks(extension.installed_extensions().values()))

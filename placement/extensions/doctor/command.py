@@ -15,7 +15,7 @@ from placement.checks.check import Check, Subject
 from placement.checks.finding import Finding, Severity
 from placement.cmd import program
 from placement.cmd.progress import Progress
-from placement.cmd.text_table import stacked
+from placement.cmd.text_table import stack
 from placement.db.connect import connect
 from placement.db.database import Database
 from placement.extensions.doctor import checks
@@ -81,7 +81,7 @@ def _examine_and_fix(conf: cfg.ConfigOpts, arguments: argparse.Namespace) -> int
         examination = _examine(conf, database, arguments.check)
         fixes: list[AppliedFix] = []
         if arguments.fix:
-            fixes = [(fix, places, None) for fix, places in _needed(examination)]
+            fixes = [(fix, places, None) for fix, places in _needed_fixes(examination)]
         if arguments.yes:
             fixes = [(fix, places, _apply(conf, database, fix)) for fix, places, _ in fixes]
             examination = _examine(conf, database, arguments.check)
@@ -107,7 +107,7 @@ def _run(check: Check, subject: Subject) -> CheckResult:
         return run_check(check, subject)
 
 
-def _needed(examination: Examination) -> list[tuple[Fix, int]]:
+def _needed_fixes(examination: Examination) -> list[tuple[Fix, int]]:
     """Return the fixes for the findings, each with the number of its places."""
     places: dict[str, int] = {}
     for check, finding in examination.findings:
@@ -137,11 +137,11 @@ def _as_table(examination: Examination, fixes: Sequence[AppliedFix] | None) -> s
     blocks = [[*_finding(check, finding)] for check, finding in examination.findings] or [["No findings."]]
     if fixes is not None:
         blocks += [[*_fix(*entry)] for entry in fixes] or [["Nothing to fix."]]
-    blocks += [[*_skipped(reason, names)] for reason, names in _incomplete(examination).items()]
-    return stacked(["Doctor"], *blocks)
+    blocks += [[*_skipped_lines(reason, names)] for reason, names in _incomplete_checks(examination).items()]
+    return stack(["Doctor"], *blocks)
 
 
-def _incomplete(examination: Examination) -> dict[str, list[str]]:
+def _incomplete_checks(examination: Examination) -> dict[str, list[str]]:
     """Return the names of the checks that did not complete, by reason."""
     names: dict[str, list[str]] = {}
     for result in examination.results:
@@ -150,28 +150,28 @@ def _incomplete(examination: Examination) -> dict[str, list[str]]:
     return names
 
 
-def _skipped(reason: str, names: Sequence[str]) -> Iterator[str]:
-    yield from _folded("Skipped", ", ".join(names))
-    yield from _folded("Why", reason)
+def _skipped_lines(reason: str, names: Sequence[str]) -> Iterator[str]:
+    yield from _fold("Skipped", ", ".join(names))
+    yield from _fold("Why", reason)
 
 
 def _finding(check: str, finding: Finding) -> Iterator[str]:
     yield f"{finding.severity.name.title()}: {check}"
-    yield from _folded("What", finding.what)
+    yield from _fold("What", finding.what)
     if finding.where:
         yield "Where:"
         yield from (f"  {place}" for place in finding.where[:_MAX_PLACES])
     if len(finding.where) > _MAX_PLACES:
         yield f"  and {len(finding.where) - _MAX_PLACES} more: --json prints all"
-    yield from _folded("Fix", finding.fix)
+    yield from _fold("Fix", finding.fix)
 
 
 def _fix(fix: Fix, places: int, rows_fixed: int | None) -> Iterator[str]:
     yield f"{'Available' if rows_fixed is None else 'Applied'} fix: {fix.check}"
-    yield from _folded("Does", fix.does)
+    yield from _fold("Does", fix.does)
     yield f"Places: {places}; --yes applies the fix" if rows_fixed is None else f"Rows fixed: {rows_fixed}"
 
 
-def _folded(title: str, text: str) -> list[str]:
+def _fold(title: str, text: str) -> list[str]:
     lines = textwrap.wrap(f"{title}: {text}", _WIDTH, break_long_words=False, break_on_hyphens=False)
     return [lines[0], *(f"  {line}" for line in lines[1:])]

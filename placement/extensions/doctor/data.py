@@ -10,7 +10,7 @@ import os_traits
 import sqlalchemy as sa
 
 from placement.checks.check import Subject, within
-from placement.checks.finding import Finding, counted, info, warning
+from placement.checks.finding import Finding, count_phrase, info, warning
 from placement.db.schema.tables import (
     allocations,
     claims,
@@ -41,7 +41,7 @@ def without_consumer(subject: Subject) -> Iterator[Finding]:
         uuids[row.consumer_id] = None
     if uuids:
         yield warning(
-            counted(len(uuids), "consumer has allocations", "consumers have allocations")
+            count_phrase(len(uuids), "consumer has allocations", "consumers have allocations")
             + " but no row, and so no project and no user: the usage of projects does not include these allocations.",
             tuple(uuids),
             "placement-manage db online_data_migrations",
@@ -83,7 +83,7 @@ def idle_consumers(subject: Subject) -> Iterator[Finding]:
     uuids = [row.uuid for row in subject.batched(HOLDS_NOTHING, _K.id)]
     if uuids:
         sentence = (
-            counted(len(uuids), "consumer has a row", "consumers have a row")
+            count_phrase(len(uuids), "consumer has a row", "consumers have a row")
             + " but no allocations: a process other than this service left it behind."
         )
         yield info(sentence, tuple(uuids), FIX, fixable=True)
@@ -97,7 +97,7 @@ def without_owner(subject: Subject) -> Iterator[Finding]:
         places.append(f"consumer {row.uuid}: {', '.join(missing)}")
     if places:
         yield warning(
-            counted(len(places), "consumer refers", "consumers refer")
+            count_phrase(len(places), "consumer refers", "consumers refer")
             + " to a project, a user or a consumer type without a row: the usage of projects does not include it.",
             tuple(places),
             "PUT /allocations/<consumer> by the client that owns it, with project_id and user_id; if it has no owner: "
@@ -107,10 +107,10 @@ def without_owner(subject: Subject) -> Iterator[Finding]:
 
 def overdue_leases(subject: Subject) -> Iterator[Finding]:
     """Find leases that expired minutes ago and have not been released."""
-    rows = subject.database.read(_overdue)
+    rows = subject.database.read(_overdue_leases)
     if rows:
         yield warning(
-            counted(len(rows), "lease has", "leases have")
+            count_phrase(len(rows), "lease has", "leases have")
             + f" not been released, more than {_OVERDUE} minutes after expiry: there was no request, the database "
             "takes no writes, or consumers are locked.",
             tuple(f"consumer {row.uuid}: since {row.expires_at:%Y-%m-%dT%H:%M:%SZ}" for row in rows),
@@ -119,7 +119,7 @@ def overdue_leases(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _overdue(db: Reading) -> Sequence[Any]:
+def _overdue_leases(db: Reading) -> Sequence[Any]:
     before = leases.now(db) - datetime.timedelta(minutes=_OVERDUE)
     return db.execute(_OVERDUE_LEASES, {"before": before}).all()
 
@@ -131,22 +131,22 @@ def same_names(subject: Subject) -> Iterator[Finding]:
         providers.setdefault(row.lower, []).append(f"{row.name} ({row.uuid})")
     if providers:
         yield warning(
-            counted(len(providers), "name belongs", "names belong")
+            count_phrase(len(providers), "name belongs", "names belong")
             + " to several providers, ignoring case: usually one host that is registered twice.",
             tuple(", ".join(names) for names in providers.values()),
             "openstack resource provider delete <the provider that no host uses>, or rename it by set --name.",
         )
 
 
-def disabled(subject: Subject) -> Iterator[Finding]:
+def disabled_providers(subject: Subject) -> Iterator[Finding]:
     """Find disabled providers on which consumers hold resources."""
     places = [
-        f"{row.uuid} ({row.name or row.uuid}): {counted(row.consumers, 'consumer', 'consumers')}"
+        f"{row.uuid} ({row.name or row.uuid}): {count_phrase(row.consumers, 'consumer', 'consumers')}"
         for row in subject.batched(_DISABLED, _P.id)
     ]
     if places:
         yield info(
-            counted(len(places), "provider is", "providers are")
+            count_phrase(len(places), "provider is", "providers are")
             + f" disabled ({os_traits.COMPUTE_STATUS_DISABLED}) while consumers hold resources there.",
             tuple(places),
             "openstack compute service set --enable <host> nova-compute; or move the consumers, which placement-ask "
@@ -155,33 +155,33 @@ def disabled(subject: Subject) -> Iterator[Finding]:
 
 
 def _places(places: Collection[str]) -> str:
-    return counted(len(places), "place", "places")
+    return count_phrase(len(places), "place", "places")
 
 
-def _no(table: sa.Table, *conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+def _has_no(table: sa.Table, *conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
     return ~sa.exists().select_from(table).where(*conditions)
 
 
 _WITHOUT_CONSUMER = (
-    sa.select(_A.consumer_id).distinct().where(within(_A.id), _no(consumers, _K.uuid == _A.consumer_id))
+    sa.select(_A.consumer_id).distinct().where(within(_A.id), _has_no(consumers, _K.uuid == _A.consumer_id))
 ).order_by(_A.consumer_id)
 _WITHOUT_PROVIDER = (
     sa.select(_A.consumer_id, _A.resource_provider_id)
     .distinct()
-    .where(within(_A.id), _no(resource_providers, _P.id == _A.resource_provider_id))
+    .where(within(_A.id), _has_no(resource_providers, _P.id == _A.resource_provider_id))
     .order_by(_A.consumer_id, _A.resource_provider_id)
 )
 _WITHOUT_CLASS = (
     sa.select(_A.consumer_id, _A.resource_class_id)
     .distinct()
-    .where(within(_A.id), _no(resource_classes, resource_classes.c.id == _A.resource_class_id))
+    .where(within(_A.id), _has_no(resource_classes, resource_classes.c.id == _A.resource_class_id))
     .order_by(_A.consumer_id, _A.resource_class_id)
 )
 #: Consumers without allocations, with ids from ``first`` to ``last``.
-HOLDS_NOTHING = sa.select(_K.uuid).where(within(_K.id), _no(allocations, _A.consumer_id == _K.uuid)).order_by(_K.id)
-_NO_PROJECT = _no(projects, projects.c.id == _K.project_id)
-_NO_USER = _no(users, users.c.id == _K.user_id)
-_NO_TYPE = _K.consumer_type_id.is_not(None) & _no(consumer_types, consumer_types.c.id == _K.consumer_type_id)
+HOLDS_NOTHING = sa.select(_K.uuid).where(within(_K.id), _has_no(allocations, _A.consumer_id == _K.uuid)).order_by(_K.id)
+_NO_PROJECT = _has_no(projects, projects.c.id == _K.project_id)
+_NO_USER = _has_no(users, users.c.id == _K.user_id)
+_NO_TYPE = _K.consumer_type_id.is_not(None) & _has_no(consumer_types, consumer_types.c.id == _K.consumer_type_id)
 _WITHOUT_OWNER = (
     sa.select(_K.uuid, _NO_PROJECT.label("project"), _NO_USER.label("user"), _NO_TYPE.label("type"))
     .where(within(_K.id), _NO_PROJECT | _NO_USER | _NO_TYPE)

@@ -31,7 +31,7 @@ def revision(subject: Subject) -> Iterator[Finding]:
     additions = extension.additions(subject.conf)
     with subject.database.direct():
         state, sentence = schema.state(engine), schema.finding(engine, additions)
-        lacking = schema.lacking(engine, additions)
+        lacking = schema.missing_columns(engine, additions)
     if state is schema.State.UNKNOWN and not lacking:
         yield warning(
             f"{sentence} It has every table and column that this version requires.",
@@ -79,12 +79,12 @@ def engine_of_tables(subject: Subject) -> Iterator[Finding]:
     """Find tables whose storage engine has no transactions."""
     if dialect(subject) != "mysql":
         raise NotMadeError("Only MariaDB and MySQL have several storage engines.")
-    others = [row for row in subject.rows(_ENGINES) if row.engine.upper() != "INNODB"]
-    if others:
+    rows = [row for row in subject.rows(_ENGINES) if row.engine.upper() != "INNODB"]
+    if rows:
         yield error(
             "Tables have a storage engine without transactions or row locks.",
-            tuple(f"{row.name}: {row.engine}" for row in others),
-            "; ".join(f"ALTER TABLE {row.name} ENGINE=InnoDB" for row in others),
+            tuple(f"{row.name}: {row.engine}" for row in rows),
+            "; ".join(f"ALTER TABLE {row.name} ENGINE=InnoDB" for row in rows),
         )
 
 
@@ -100,15 +100,15 @@ def foreign_keys(subject: Subject) -> Iterator[Finding]:
             ours,
             "Add them by ALTER TABLE, as docs/database.rst describes.",
         )
-    others = tuple(text for table, text in missing if table not in tables.OURS)
-    if others:
+    of_operators = tuple(text for table, text in missing if table not in tables.OURS)
+    if of_operators:
         yield warning(
             "Foreign keys are missing: rows may refer to rows that do not exist.",
-            others,
+            of_operators,
             "Add them by ALTER TABLE, as docs/database.rst describes.",
         )
     if dialect(subject) == "sqlite":
-        yield from _unchecked(subject)
+        yield from _unchecked_keys(subject)
 
 
 def _missing_keys(connection: Connection, required: Sequence[sa.Table]) -> list[tuple[sa.Table, str]]:
@@ -137,7 +137,7 @@ def _declared_key(constraint: sa.ForeignKeyConstraint) -> _Key:
     return tuple(constraint.column_keys), constraint.referred_table.name, columns, constraint.ondelete == "CASCADE"
 
 
-def _unchecked(subject: Subject) -> Iterator[Finding]:
+def _unchecked_keys(subject: Subject) -> Iterator[Finding]:
     database = subject.database
     with database.direct():
         engines = {"reads": database.reading_engine, "writes": database.engine}
@@ -164,7 +164,7 @@ def _are_checked(engine: Engine) -> bool:
 def standard_rows(subject: Subject) -> Iterator[Finding]:
     """Find standard classes and traits without a row, and a change feed without an identity."""
     try:
-        missing = subject.database.read(standard.missing)
+        missing = subject.database.read(standard.missing_names)
     except RuntimeError as reason:
         yield error(
             f"The standard resource classes cannot be inserted: {reason}",

@@ -31,7 +31,7 @@ class OutOfTimeError(Exception):
     """The time for the examination has run out."""
 
 
-def until(deadline: float) -> Callable[[int], None]:
+def time_limit(deadline: float) -> Callable[[int], None]:
     """Return a callback for ``Subject.on_rows`` that raises OutOfTimeError after this monotonic time."""
 
     def on_rows(_rows: int) -> None:
@@ -124,10 +124,10 @@ def reason_without_tables(subject: Subject) -> str:
         with database.direct():
             # An unknown revision may belong to a newer version of this service, which only adds to the schema.
             served = schema.state(engine) in (schema.State.CURRENT, schema.State.UNKNOWN)
-            if served and not schema.lacking(engine, extension.additions(subject.conf)):
+            if served and not schema.missing_columns(engine, extension.additions(subject.conf)):
                 return ""
     except exc.DBAPIError as reason:
-        raise retry.unavailable(reason) from reason
+        raise retry.lost_server_failure(reason) from reason
     return "The database does not have the tables that this version requires: see the check revision."
 
 
@@ -145,7 +145,7 @@ def run_check(check: Check, subject: Subject) -> CheckResult:
         not_made = str(reason)
     except exc.DBAPIError as reason:
         if driver_errors.classify(reason) is ErrorClass.LOST:
-            raise retry.unavailable(reason) from reason
+            raise retry.lost_server_failure(reason) from reason
         not_made = f"The database refused the check: {driver_errors.message(reason)}"
         findings.append(warning(_NOT_MADE))
     except errors.Failure:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 
 from placement.checks.check import NotMadeError, Subject
-from placement.checks.finding import Finding, counted, error, info, warning
+from placement.checks.finding import Finding, count_phrase, error, info, warning
 from placement.db.feed import EXPIRED, LIFETIME
 from placement.db.schema.clock import CLOCK
 from placement.db.schema.tables import provider_changes
@@ -27,21 +27,21 @@ def gaps(subject: Subject) -> Iterator[Finding]:
     )
     if places:
         yield warning(
-            f"{counted(len(places), 'gap', 'gaps')} in the numbers of the feed's writers: the database lost commits "
-            "that it had acknowledged, as after a crash or a failover without durable commits, or rows were deleted by "
-            "hand.",
+            f"{count_phrase(len(places), 'gap', 'gaps')} in the numbers of the feed's writers: the database lost "
+            "commits that it had acknowledged, as after a crash or a failover without durable commits, or rows were "
+            "deleted by hand.",
             places,
             "placement-manage db restored; then make commits durable on the server, see docs/database.rst. The gaps "
             "disappear as old rows are deleted.",
         )
 
 
-def expired(subject: Subject) -> Iterator[Finding]:
+def expired_writers(subject: Subject) -> Iterator[Finding]:
     """Find feed writers that have expired but have not been ended, because nothing has been written since."""
     ids = subject.rows(EXPIRED, {"expired": expiry_limit(subject)})
     if ids:
         yield info(
-            counted(len(ids), "feed writer has", "feed writers have")
+            count_phrase(len(ids), "feed writer has", "feed writers have")
             + f" not been active for {LIFETIME / 3600:.0f} hours and have not been ended: the next writes do that.",
             tuple(f"writer {row.id}" for row in ids),
             FIX,

@@ -40,7 +40,7 @@ class Fix:
 
 
 def _insert_standard_rows(subject: Subject) -> Iterator[int]:
-    missing = subject.database.read(lambda db: len(standard.missing(db)) + (not standard.has_identity(db)))
+    missing = subject.database.read(lambda db: len(standard.missing_names(db)) + (not standard.has_identity(db)))
     standard.insert(subject.database, noted=True)
     yield missing
 

@@ -15,8 +15,8 @@ def subscriptions(instruments: Instruments) -> Iterable[Subscription]:
         "doctor_findings", "Findings of the last complete run of each check", "mostrecent", "check", "severity"
     )
 
-    def examined(counts: Mapping[tuple[str, str], int]) -> None:
+    def set_findings(counts: Mapping[tuple[str, str], int]) -> None:
         for (check, severity), number in counts.items():
             findings.labels(check, severity).set(number)
 
-    yield signals.examined, examined
+    yield signals.examined, set_findings

@@ -50,7 +50,7 @@ def correct_roots(db: Transaction, limit: int) -> int:
     for root, members in itertools.groupby(sorted(wrong, key=lineage.implied.__getitem__), lineage.implied.__getitem__):
         db.execute(_SET_ROOT, {"ids": list(members), "root": root})
     for provider_id in wrong:
-        db.changed(provider_id, feed.SHAPE)
+        db.record_change(provider_id, feed.SHAPE)
     return len(wrong)
 
 
@@ -76,7 +76,7 @@ def cut_orphans(db: Transaction, limit: int) -> int:
     if orphans:
         db.execute(_MAKE_ROOTS, {"ids": list(orphans), "now": utcnow()})
     for provider_id in orphans:
-        db.changed(provider_id, feed.SHAPE)
+        db.record_change(provider_id, feed.SHAPE)
     return len(orphans)
 
 
@@ -159,7 +159,7 @@ def _delete_lost(db: Transaction, consumers: Collection[str]) -> list[str]:
     lost = db.execute(_LOST, {"consumers": list(consumers)}).all()
     for consumer, provider_id, class_id in lost:
         db.execute(_DELETE, {"consumer": consumer, "provider": provider_id, "class_": class_id})
-        db.changed(provider_id, feed.USAGE)
+        db.record_change(provider_id, feed.USAGE)
     # Some collations ignore case, and also match other consumers.
     return sorted({row.consumer_id for row in lost} & {*consumers})
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 
 from placement.checks.check import Subject, within
-from placement.checks.finding import Finding, counted, warning
+from placement.checks.finding import Finding, count_phrase, warning
 from placement.db.schema.tables import allocations, inventories, resource_classes, resource_providers
 from placement.db.upkeep.standard import CLASS_IDS
 
@@ -28,7 +28,7 @@ def incomplete_providers(subject: Subject) -> Iterator[Finding]:
     ]
     if places:
         yield warning(
-            counted(len(places), "provider has", "providers have")
+            count_phrase(len(places), "provider has", "providers have")
             + " no name or no generation (NULL): clients see no name, and generation 0.",
             tuple(places),
             "openstack resource provider set --name <name> <provider>; or UPDATE resource_providers SET generation = 0 "
@@ -44,7 +44,7 @@ def impossible_inventories(subject: Subject) -> Iterator[Finding]:
     ]
     if places:
         yield warning(
-            counted(len(places), "inventory has", "inventories have")
+            count_phrase(len(places), "inventory has", "inventories have")
             + " numbers that no request accepts: in most cases nothing can be claimed there.",
             tuple(places),
             "openstack resource provider inventory set --resource <class>=<total> ... <provider>, or restart the agent "
@@ -60,7 +60,7 @@ def lost_inventories(subject: Subject) -> Iterator[Finding]:
     ]
     if places:
         yield warning(
-            counted(len(places), "inventory refers", "inventories refer")
+            count_phrase(len(places), "inventory refers", "inventories refer")
             + " to a provider or a resource class that does not exist: no request shows such an inventory.",
             tuple(places),
             "DELETE FROM inventories WHERE id = <row>; or, for a standard class, pip install --upgrade "
@@ -77,7 +77,7 @@ def repeated_allocations(subject: Subject) -> Iterator[Finding]:
     )
     if places:
         yield warning(
-            counted(len(places), "allocation is", "allocations are")
+            count_phrase(len(places), "allocation is", "allocations are")
             + " stored more than once: clients see the amount of one row, but all rows count as used.",
             tuple(places),
             "openstack resource provider allocation show <consumer>, then ... allocation set with the right amounts.",

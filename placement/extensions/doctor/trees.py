@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 import sqlalchemy as sa
 
 from placement.checks.check import Subject
-from placement.checks.finding import Finding, counted, error
+from placement.checks.finding import Finding, count_phrase, error
 from placement.db import batches
 from placement.db.schema.tables import resource_providers
 from placement.extensions.doctor.examination import FIX
@@ -24,46 +24,46 @@ _MOVE = (
 
 def roots(subject: Subject) -> Iterator[Finding]:
     """Find providers without a root, and providers whose root differs from their parent's."""
-    lineage = _read(subject)
+    lineage = _read_lineage(subject)
     if lineage.rootless:
         sentence = (
-            counted(len(lineage.rootless), "provider has", "providers have")
+            count_phrase(len(lineage.rootless), "provider has", "providers have")
             + " no root: queries about trees leave such providers out."
         )
-        yield error(sentence, _named(subject, lineage.rootless), FIX, fixable=True)
+        yield error(sentence, _providers_by_id(subject, lineage.rootless), FIX, fixable=True)
     if lineage.wrong:
         sentence = (
-            counted(len(lineage.wrong), "provider has", "providers have")
+            count_phrase(len(lineage.wrong), "provider has", "providers have")
             + " a root other than the parent's: moves lock the wrong tree."
         )
-        yield error(sentence, _named(subject, lineage.wrong), FIX, fixable=True)
+        yield error(sentence, _providers_by_id(subject, lineage.wrong), FIX, fixable=True)
 
 
 def parents(subject: Subject) -> Iterator[Finding]:
     """Find providers whose parent does not exist, and providers that are their own ancestors."""
-    lineage = _read(subject)
+    lineage = _read_lineage(subject)
     if lineage.orphans:
         sentence = (
-            counted(len(lineage.orphans), "provider has", "providers have")
+            count_phrase(len(lineage.orphans), "provider has", "providers have")
             + " a parent that does not exist: no request can change that; searches treat such a provider as a root."
         )
-        yield error(sentence, _named(subject, lineage.orphans), FIX, fixable=True)
+        yield error(sentence, _providers_by_id(subject, lineage.orphans), FIX, fixable=True)
     if lineage.loops:
-        names = tuple(" below ".join(_named(subject, [*loop, loop[0]])) for loop in lineage.loops)
+        names = tuple(" below ".join(_providers_by_id(subject, [*loop, loop[0]])) for loop in lineage.loops)
         sentence = (
-            counted(len(names), "loop", "loops")
+            count_phrase(len(names), "loop", "loops")
             + " of providers that are their own ancestors; searches treat one provider of each loop as a root."
         )
         yield error(sentence, names, _MOVE)
 
 
-def _read(subject: Subject) -> Lineage:
+def _read_lineage(subject: Subject) -> Lineage:
     lineage = subject.database.read(Lineage.read)
     subject.on_rows(len(lineage.parents))
     return lineage
 
 
-def _named(subject: Subject, ids: Collection[int]) -> tuple[str, ...]:
+def _providers_by_id(subject: Subject, ids: Collection[int]) -> tuple[str, ...]:
     """Return the uuids and names of providers, in the order of the ids."""
     rows = subject.database.read(lambda db: [*batches.rows(db, _NAMES, "ids", dict.fromkeys(ids))])
     names = {row.id: row.uuid if row.name is None else f"{row.uuid} ({row.name})" for row in rows}

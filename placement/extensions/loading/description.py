@@ -67,9 +67,9 @@ class _Reader:
     def entries(self) -> dict[str, ProviderEntry]:
         """Return the entries by name; parents in the file are referred to by name even if the file uses their uuid."""
         self._read(self._document["providers"], ("providers",), None)
-        return {name: replace(entry, parent=self._named(entry.parent)) for name, entry in self._by_name.items()}
+        return {name: replace(entry, parent=self._parent_name(entry.parent)) for name, entry in self._by_name.items()}
 
-    def _named(self, parent: str | None) -> str | None:
+    def _parent_name(self, parent: str | None) -> str | None:
         """Return the name of a parent in the file; a parent outside of the file is returned unchanged."""
         if parent is None or parent in self._by_name or parent not in self._by_uuid:
             return parent

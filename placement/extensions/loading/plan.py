@@ -95,7 +95,7 @@ class _Comparison:
         self.findings: list[FileFinding] = []
         self._in_file = {entry.name for entry in entries}
         names = {text for entry in entries for text in (entry.uuid, entry.name, entry.parent) if text is not None}
-        records = ResourceProvider.named(db, names)
+        records = ResourceProvider.by_uuid_or_name(db, names)
         self._by_uuid = {record.uuid: record for record in records}
         self._by_name = {record.name: record for record in records}
         self._contents = ProviderContents.of_ids(db, (record.id for record in records))
@@ -103,28 +103,30 @@ class _Comparison:
         classes = {record.name for record in ResourceClass.all(db)}
         traits = {record.name for record in Trait.all(db)}
         self.new_names = (
-            self._new("resource class", [(entry.line, entry.inventories or {}) for entry in entries], classes),
-            self._new("trait", [(entry.line, entry.traits or ()) for entry in entries], traits),
+            self._new_names("resource class", [(entry.line, entry.inventories or {}) for entry in entries], classes),
+            self._new_names("trait", [(entry.line, entry.traits or ()) for entry in entries], traits),
         )
 
-    def _new(self, kind: str, by_line: Iterable[tuple[int, Iterable[str]]], known: Collection[str]) -> tuple[str, ...]:
+    def _new_names(
+        self, kind: str, by_line: Iterable[tuple[int, Iterable[str]]], existing: Collection[str]
+    ) -> tuple[str, ...]:
         """Return the unknown names that can be created, and report all other names."""
         new: set[str] = set()
         for line, names in by_line:
-            for name in set(names) - set(known) - new:
+            for name in set(names) - set(existing) - new:
                 if _CUSTOM_NAME.fullmatch(name):
                     new.add(name)
                     continue
-                hint = _hint(name, known) or f"; custom names consist of {CUSTOM_PREFIX} and A-Z, 0-9, _"
+                hint = _hint(name, existing) or f"; custom names consist of {CUSTOM_PREFIX} and A-Z, 0-9, _"
                 self.findings.append(FileFinding(line, f"There is no {kind} {name}{hint}."))
         return tuple(sorted(new))
 
     def change(self, entry: ProviderEntry) -> ProviderChange:
         """Return the change for an entry."""
         record = self._by_name.get(entry.name) if entry.uuid is None else self._by_uuid.get(entry.uuid)
-        other = self._by_name.get(entry.name)
-        if record is None and other is not None:
-            self._report(entry, f"The provider {entry.name} already exists with the uuid {other.uuid}.")
+        namesake = self._by_name.get(entry.name)
+        if record is None and namesake is not None:
+            self._report(entry, f"The provider {entry.name} already exists with the uuid {namesake.uuid}.")
         parent = self._parent(entry)
         parent_uuid = parent.uuid if parent is not None else None
         if record is None:
@@ -172,8 +174,8 @@ def _place(parent: str | None) -> str:
     return "a root" if parent is None else f"below {parent}"
 
 
-def _hint(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, known, 1, 0.8)
+def _hint(name: str, valid_names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, valid_names, 1, 0.8)
     return f" (did you mean {near[0]}?)" if near else ""
 
 

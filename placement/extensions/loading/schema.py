@@ -20,7 +20,7 @@ _TOTAL = {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}
 _NAMES = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 255}, "uniqueItems": True}
 
 
-def _described(schema: JSONSchema, description: str) -> JSONSchema:
+def _describe(schema: JSONSchema, description: str) -> JSONSchema:
     return {"description": description, **schema}
 
 
@@ -29,21 +29,21 @@ _PROVIDER: JSONSchema = {
     "required": ["name"],
     "additionalProperties": False,
     "properties": {
-        "name": _described(
+        "name": _describe(
             {"type": "string", "minLength": 1},
             "The name, 1 to 200 characters. host[1-3] describes three providers, host1 to host3, with the same values; "
             "host[01-20,30] keeps the zeros. In a child's name, {parent} is the name of its parent.",
         ),
-        "uuid": _described(
+        "uuid": _describe(
             {"type": "string", "pattern": _UUID},
             "Identifies the provider, so that it can be renamed. Without it the name does, and a new provider gets a "
             "random uuid.",
         ),
-        "parent": _described(
+        "parent": _describe(
             {"type": ["string", "null"]},
             "The name or the uuid of the parent, in this file or in the database; null for a root.",
         ),
-        "inventories": _described(
+        "inventories": _describe(
             {
                 "type": "object",
                 "patternProperties": {RESOURCE_CLASS_NAME: {"anyOf": [_TOTAL, {"$ref": "#/$defs/inventory"}]}},
@@ -52,11 +52,11 @@ _PROVIDER: JSONSchema = {
             "The inventories by resource class: the total, or an object. Missing classes that begin with CUSTOM_ are "
             "created.",
         ),
-        "traits": _described(_NAMES, "All traits of the provider. Missing traits that begin with CUSTOM_ are created."),
-        "aggregates": _described(
+        "traits": _describe(_NAMES, "All traits of the provider. Missing traits that begin with CUSTOM_ are created."),
+        "aggregates": _describe(
             _NAMES, "All aggregates of the provider: uuids, or names defined at the top of the file."
         ),
-        "children": _described(
+        "children": _describe(
             {"type": "array", "items": {"$ref": "#/$defs/provider"}}, "Child providers, in the same form."
         ),
     },
@@ -69,7 +69,7 @@ SCHEMA: JSONSchema = {
     "required": ["providers"],
     "additionalProperties": False,
     "properties": {
-        "aggregates": _described(
+        "aggregates": _describe(
             {
                 "type": "object",
                 "propertyNames": {"minLength": 1},
@@ -122,8 +122,8 @@ def _findings(source: YamlSource, error: jsonschema.ValidationError) -> Iterator
     where = ".".join(step for step in path if isinstance(step, str))
     where = f"{where}: " if where else ""
     if error.validator == "additionalProperties":
-        for name in _additional(error):
-            yield FileFinding(source.line([*path, name]), f"{where}{_unknown(error, name)}")
+        for name in _additional_properties(error):
+            yield FileFinding(source.line([*path, name]), f"{where}{_unknown_message(error, name)}")
     else:
         yield FileFinding(source.line(path), where + _sentence(error))
 
@@ -133,7 +133,7 @@ def _preference(error: jsonschema.ValidationError) -> tuple[bool, bool]:
     return error.validator != "type" or len(error.path) > 0, error.validator == "additionalProperties"
 
 
-def _additional(error: jsonschema.ValidationError) -> list[str]:
+def _additional_properties(error: jsonschema.ValidationError) -> list[str]:
     """Return the properties that the schema does not define."""
     schema: Any = error.schema
     patterns = [pattern(expression) for expression in schema.get("patternProperties", {})]
@@ -146,7 +146,7 @@ def _additional(error: jsonschema.ValidationError) -> list[str]:
     ]
 
 
-def _unknown(error: jsonschema.ValidationError, name: str) -> str:
+def _unknown_message(error: jsonschema.ValidationError, name: str) -> str:
     schema: Any = error.schema
     if "patternProperties" in schema:
         return f"{name!r} is not a resource class: names consist of A-Z, 0-9 and _."

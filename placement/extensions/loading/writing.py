@@ -102,14 +102,14 @@ class _Load:
         if entry.parent is not None and change.parent_uuid is None and entry.parent not in self._uuids:
             return  # the failure of the parent has been reported
         try:
-            provider = self._placed(change)
+            provider = self._place(change)
             self._uuids[entry.name] = provider.record.uuid
             self._fill(provider, change)
         except errors.Failure as failure:
             self._findings.append(FileFinding(entry.line, f"{entry.name}: {failure}"))
         self._advance(1)
 
-    def _placed(self, change: ProviderChange) -> LockedProvider:
+    def _place(self, change: ProviderChange) -> LockedProvider:
         """Return the locked provider: created, or moved and renamed, as described in the file."""
         entry = change.entry
         parent_uuid = change.parent_uuid

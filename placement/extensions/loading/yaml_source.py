@@ -162,9 +162,9 @@ class _Reader:
         stated = []
         for key, value in node.value:
             if key.tag == _MERGE:
-                for other in self._objects(value):
-                    self._merge(other)
-                    merged = {entry[0].value: entry for entry in other.value} | merged
+                for source in self._objects(value):
+                    self._merge(source)
+                    merged = {entry[0].value: entry for entry in source.value} | merged
             elif isinstance(key, yaml.ScalarNode):
                 stated.append((key, value))
         self._merged_keys += len(merged)
@@ -194,7 +194,7 @@ class _Reader:
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         if node.tag == _INTEGER and not _DECIMAL.fullmatch(node.value):
             # 010 would be 8, and 1:30 would be 90
-            self._report(node, f"{_abridged(node.value)} is not a decimal number.")
+            self._report(node, f"{_abridge(node.value)} is not a decimal number.")
             return None
         try:
             value = self._loader.construct_object(node)
@@ -203,7 +203,7 @@ class _Reader:
         if value is not None and not isinstance(value, str | bool | int | float):
             return node.value  # for example a date: its text is kept
         if isinstance(value, float) and not math.isfinite(value):
-            self._report(node, f"{_abridged(node.value)} is not a number that can be stored.")
+            self._report(node, f"{_abridge(node.value)} is not a number that can be stored.")
             return None
         return value
 
@@ -224,7 +224,7 @@ def _check_size(node: yaml.Node, size: int) -> None:
         )
 
 
-def _abridged(text: str) -> str:
+def _abridge(text: str) -> str:
     return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}...")
 
 

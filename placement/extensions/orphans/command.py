@@ -137,7 +137,7 @@ def _from_files(arguments: argparse.Namespace) -> Expected:
     """Return the consumers named in files, and the types to compare."""
     expected = Expected()
     for file in arguments.not_in:
-        with _opened(file) as lines:
+        with _open(file) as lines:
             expected.named |= read_uuids(lines, file, may_be_empty=arguments.allow_empty)
     if arguments.type:
         expected.types = frozenset(arguments.type)
@@ -153,7 +153,7 @@ def _from_files(arguments: argparse.Namespace) -> Expected:
 
 
 @contextlib.contextmanager
-def _opened(file: str) -> Iterator[Iterable[str]]:
+def _open(file: str) -> Iterator[Iterable[str]]:
     try:
         if file == "-":
             yield sys.stdin
@@ -243,7 +243,7 @@ def _compare(database: Database, arguments: argparse.Namespace, expected: Expect
     _confirm(review, expected, novas)
     if not arguments.release:
         consumer_reports.print_review(review, _form(arguments))
-        if review.of(DiscrepancyKind.ORPHAN) and _form(arguments) == "text":
+        if review.of_kind(DiscrepancyKind.ORPHAN) and _form(arguments) == "text":
             print("To show what a release of the orphans would free, add --release --older-than <age>.")
         return DISCREPANCIES if review.needs_work else 0
     return _release(database, arguments, review)
@@ -253,7 +253,7 @@ def _confirm(review: Review, expected: Expected, novas: Sequence[Nova]) -> None:
     """Ask nova again about the discrepancies, and drop outdated discrepancies."""
     if not novas:
         return
-    with Progress(_TITLE, "orphans confirmed", len(review.of(DiscrepancyKind.ORPHAN))) as progress:
+    with Progress(_TITLE, "orphans confirmed", len(review.of_kind(DiscrepancyKind.ORPHAN))) as progress:
 
         def exists(uuid: str) -> bool:
             progress.advance(1)
@@ -263,7 +263,7 @@ def _confirm(review: Review, expected: Expected, novas: Sequence[Nova]) -> None:
     if not review.discrepancies:
         return
     with Progress(_TITLE):
-        changed = frozenset(itertools.chain.from_iterable(nova.changed() for nova in novas))
+        changed = frozenset(itertools.chain.from_iterable(nova.changed_servers() for nova in novas))
         comparison.leave_out_changed(review, expected, changed)
     if any(nova.is_partial(expected, changed) for nova in novas):
         comparison.hold_back_migrations(review)
@@ -280,7 +280,7 @@ def _release(database: Database, arguments: argparse.Namespace, review: Review) 
         chosen = [consumer for consumer in chosen if consumer.holder.consumer_type != UNKNOWN_TYPE]
     too_many = releasing.is_suspicious(review, chosen) and not arguments.force
     release = Release(chosen, held_back, too_many=too_many, review=review, dry_run=not arguments.yes or too_many)
-    with consumer_reports.reported(release, _form(arguments)):
+    with consumer_reports.report_release(release, _form(arguments)):
         if not release.dry_run:
             with Progress(_TITLE, "consumers released", len(chosen)) as progress:
                 releasing.release_orphans(database, chosen, release.released, release.tried, progress.advance)
@@ -292,6 +292,6 @@ def _release(database: Database, arguments: argparse.Namespace, review: Review) 
         )
         return 1
     settled = (DiscrepancyKind.ORPHAN, *comparison.HARMLESS)
-    others = any(discrepancy.kind not in settled for discrepancy in review.discrepancies)
-    remaining = held_back or others or review.doubtful or len(release.released) < len(chosen)
+    unsettled = any(discrepancy.kind not in settled for discrepancy in review.discrepancies)
+    remaining = held_back or unsettled or review.doubtful or len(release.released) < len(chosen)
     return DISCREPANCIES if remaining else 0

@@ -69,7 +69,7 @@ class Review:
     #: Consumers left out because they may be migrations in a cell of nova that does not respond.
     doubtful: int = 0
 
-    def of(self, kind: DiscrepancyKind) -> list[Discrepancy]:
+    def of_kind(self, kind: DiscrepancyKind) -> list[Discrepancy]:
         """Return the discrepancies of one kind."""
         return [discrepancy for discrepancy in self.discrepancies if discrepancy.kind is kind]
 
@@ -109,11 +109,11 @@ def compare(
             if not (server.is_changing or uuid in expected.migrating):
                 review.discrepancies += _compare_with_nova(consumer, server)
         elif not is_known:
-            review.discrepancies.append(_unknown(consumer, age_limit))
+            review.discrepancies.append(_unknown_consumer(consumer, age_limit))
     # If the lists name no consumer, all types are compared.
     if expected.types is None and known_types:
         _leave_out_types(review, review.compared.keys() - known_types)
-    review.discrepancies += _missing(expected, holders, project)
+    review.discrepancies += _missing_consumers(expected, holders, project)
     review.named_only = len(expected.named - holders)
     return review
 
@@ -155,21 +155,21 @@ def leave_out_changed(review: Review, expected: Expected, changed: Collection[st
     uuids = {discrepancy.uuid: canonical(discrepancy.uuid) or discrepancy.uuid for discrepancy in review.discrepancies}
     outdated = {uuid for uuid, spelled in uuids.items() if spelled in expected.servers and spelled in changed}
     review.changed = len(outdated)
-    review.discrepancies = [each for each in review.discrepancies if each.uuid not in outdated]
+    review.discrepancies = [discrepancy for discrepancy in review.discrepancies if discrepancy.uuid not in outdated]
 
 
 def hold_back_migrations(review: Review) -> None:
     """Drop the orphans that may be migrations in a cell of nova that does not respond."""
     doubtful = {
         orphan.uuid
-        for orphan in review.of(DiscrepancyKind.ORPHAN)
+        for orphan in review.of_kind(DiscrepancyKind.ORPHAN)
         if orphan.consumer is None or orphan.consumer.holder.consumer_type != INSTANCE
     }
     review.doubtful = len(doubtful)
     review.discrepancies = [discrepancy for discrepancy in review.discrepancies if discrepancy.uuid not in doubtful]
 
 
-def _unknown(consumer: AgedHolder, age_limit: datetime.timedelta) -> Discrepancy:
+def _unknown_consumer(consumer: AgedHolder, age_limit: datetime.timedelta) -> Discrepancy:
     holder = consumer.holder
     if consumer.is_older_than(age_limit):
         hint = f"placement-manage consumers --release, or openstack resource provider allocation delete {holder.uuid}"
@@ -185,7 +185,7 @@ def _compare_with_nova(consumer: AgedHolder, server: NovaServer) -> Iterator[Dis
         return Discrepancy(kind, consumer.holder.uuid, consumer.holder.project, reason, hint, consumer)
 
     uuid, trees = consumer.holder.uuid, [*consumer.hosts.values()]
-    others = [tree for tree in trees if tree.name != server.host]
+    other_hosts = [tree for tree in trees if tree.name != server.host]
     heal = f"nova-manage placement heal_allocations --force --instance {uuid}"
     if server.host is None:
         if any(consumer.amounts.values()):
@@ -195,10 +195,10 @@ def _compare_with_nova(consumer: AgedHolder, server: NovaServer) -> Iterator[Dis
         hosts = " and ".join(sorted(_name(tree) for tree in trees))
         reason = f"holds resources on {hosts}; nova runs it on {server.host}, without a migration"
         # The allocations on its own host, if any, are kept.
-        hint = _unset(consumer, others) if len(others) < len(trees) else heal
+        hint = _unset(consumer, other_hosts) if len(other_hosts) < len(trees) else heal
         yield discrepancy(DiscrepancyKind.DOUBLE, reason, hint)
-    elif others or not trees:
-        host = _name(others[0]) if others else "no host"
+    elif other_hosts or not trees:
+        host = _name(other_hosts[0]) if other_hosts else "no host"
         reason = f"holds resources on {host}; nova runs it on {server.host}"
         yield discrepancy(DiscrepancyKind.WRONG_HOST, reason, heal)
     elif server.demand is not None:
@@ -209,10 +209,10 @@ def _compare_with_nova(consumer: AgedHolder, server: NovaServer) -> Iterator[Dis
             yield discrepancy(DiscrepancyKind.AMOUNTS, reason, heal)
 
 
-def _missing(expected: Expected, holders: Collection[str], project: str | None) -> Iterator[Discrepancy]:
+def _missing_consumers(expected: Expected, holders: Collection[str], project: str | None) -> Iterator[Discrepancy]:
     if not (expected.covers(INSTANCE) or expected.covers(UNKNOWN_TYPE)):
         return
-    for server in expected.hosted():
+    for server in expected.hosted_servers():
         demanded = server.demand is None or any(server.demand.exact.values()) or any(server.demand.minimum.values())
         if server.uuid in holders or server.is_changing or not demanded or project not in (None, server.project):
             continue

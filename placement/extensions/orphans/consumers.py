@@ -66,7 +66,7 @@ def read(
     while after is not None:
         page, trees = database.read(functools.partial(_page, conditions=conditions, after=after))
         for holder in page.holders:
-            yield _aged(holder, now, trees)
+            yield _add_age(holder, now, trees)
         advance(len(page.holders))
         after = page.next
 
@@ -76,7 +76,7 @@ def _page(db: Reading, conditions: ConsumerFilter, after: int) -> tuple[Consumer
     return page, hosts.trees_of(db, {provider for holder in page.holders for provider in holder.held})
 
 
-def _aged(holder: Holding, now: datetime.datetime, trees: Mapping[str, Tree]) -> AgedHolder:
+def _add_age(holder: Holding, now: datetime.datetime, trees: Mapping[str, Tree]) -> AgedHolder:
     dates = [date for date in (holder.created_at, holder.updated_at) if date is not None]
     own = {provider: trees[provider] for provider in holder.held if provider in trees}
     return AgedHolder(

@@ -62,7 +62,7 @@ class NovaServer:
     demand: FlavorDemand | None
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> NovaServer:
+    def from_document(cls, document: Mapping[str, Any]) -> NovaServer:
         """Return the server in a document of nova's API; raise KeyError if a field is missing."""
         unknown = cls.is_hidden(document)
         return cls(
@@ -114,6 +114,6 @@ class Expected:
             self.migrating.add(document["instance_uuid"])
             self.migrations.add(document["uuid"])
 
-    def hosted(self) -> Iterator[NovaServer]:
+    def hosted_servers(self) -> Iterator[NovaServer]:
         """Yield the servers that have a host."""
         return (server for server in self.servers.values() if server.host is not None)

@@ -26,25 +26,25 @@ class FlavorDemand:
     #: Minimum amounts, to which ports and device profiles may add.
     minimum: Mapping[str, int]
 
-    def differences(self, held: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
+    def differences(self, allocated: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
         """Yield the class, the demanded amount and the held amount of each difference.
 
         Args:
-            held: Amounts by class.
+            allocated: Amounts by class.
         """
-        held = summed(held)
+        allocated = sum_processors(allocated)
         for name, amount in self.exact.items():
-            if held.get(name, 0) != amount:
-                yield name, amount, held.get(name, 0)
+            if allocated.get(name, 0) != amount:
+                yield name, amount, allocated.get(name, 0)
         for name, amount in self.minimum.items():
-            if held.get(name, 0) < amount:
-                yield name, amount, held.get(name, 0)
+            if allocated.get(name, 0) < amount:
+                yield name, amount, allocated.get(name, 0)
 
 
-def summed(amounts: Mapping[str, int]) -> dict[str, int]:
+def sum_processors(amounts: Mapping[str, int]) -> dict[str, int]:
     """Return the amounts with VCPU and PCPU summed as ``PROCESSORS``."""
-    others = {name: amount for name, amount in amounts.items() if name not in (VCPU, PCPU)}
-    return {PROCESSORS: amounts.get(VCPU, 0) + amounts.get(PCPU, 0), **others}
+    unchanged = {name: amount for name, amount in amounts.items() if name not in (VCPU, PCPU)}
+    return {PROCESSORS: amounts.get(VCPU, 0) + amounts.get(PCPU, 0), **unchanged}
 
 
 def demand(flavor: Mapping[str, Any], *, boots_from_volume: bool) -> FlavorDemand | None:
@@ -64,7 +64,7 @@ def demand(flavor: Mapping[str, Any], *, boots_from_volume: bool) -> FlavorDeman
         MEMORY_MB: int(flavor["ram"]),
         DISK_GB: root + int(flavor["ephemeral"]) + -(-int(flavor["swap"] or 0) // _MB_PER_GB),
     }
-    stated = _stated(specs)
+    stated = _stated_amounts(specs)
     if VCPU in stated or PCPU in stated:
         exact[PROCESSORS] = stated.pop(VCPU, 0) + stated.pop(PCPU, 0)
     exact |= {name: stated.pop(name) for name in (MEMORY_MB, DISK_GB) if name in stated}
@@ -81,7 +81,7 @@ def _processors(flavor: Mapping[str, Any], specs: Mapping[str, str]) -> int:
     return int(flavor["vcpus"]) + isolated
 
 
-def _stated(specs: Mapping[str, str]) -> dict[str, int]:
+def _stated_amounts(specs: Mapping[str, str]) -> dict[str, int]:
     """Return the amounts of ``resources:CLASS``, which replace the flavor's own amounts."""
     matches = ((_UNNUMBERED.fullmatch(key), value) for key, value in specs.items())
     return {match[1]: int(value) for match, value in matches if match and value.strip().isdecimal()}

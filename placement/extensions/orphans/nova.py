@@ -58,7 +58,7 @@ class Nova:
     def read(self, expected: Expected, advance: Callable[[int], object]) -> None:
         """Add all servers and the migrations in progress to ``expected``.
 
-        Migrations are read first: a later migration changes its server, which ``changed`` then returns.
+        Migrations are read first: a later migration changes its server, which ``changed_servers`` then returns.
 
         Args:
             advance: A callback with 1, for each server.
@@ -70,10 +70,10 @@ class Nova:
             expected.add_migrations(self._pages("/os-migrations", "migrations", "uuid", query))
         for document in self._pages("/servers/detail", "servers", "id", {"all_tenants": "1"}):
             try:
-                server = NovaServer.of(document)
+                server = NovaServer.from_document(document)
             except (KeyError, TypeError, ValueError) as error:
                 reason = f"{error} is missing" if isinstance(error, KeyError) else error
-                raise self._unreadable(f"a server lacks fields that an administrator sees: {reason}") from error
+                raise self._error(f"a server lacks fields that an administrator sees: {reason}") from error
             expected.servers[server.uuid] = server
             self._is_partial |= NovaServer.is_hidden(document)
             advance(1)
@@ -91,7 +91,7 @@ class Nova:
         if reply.status_code == 404:
             # A proxy in front of nova returns a 404 without this key.
             if "itemNotFound" not in self._document(reply, path):
-                raise self._unreadable(f"the status 404 of {path} is not from nova")
+                raise self._error(f"the status 404 of {path} is not from nova")
             return False
         self._check(reply)
         self._is_partial |= NovaServer.is_hidden(self._document(reply, path).get("server", {}))
@@ -110,7 +110,7 @@ class Nova:
         moving = {server.uuid for server in expected.servers.values() if server.status in MOVING}
         return self._is_partial or not moving - expected.migrating <= {*changed}
 
-    def changed(self) -> set[str]:
+    def changed_servers(self) -> set[str]:
         """Return the uuids of the servers changed or deleted since the first request, or raise Unreadable."""
         since = (self._began or datetime.datetime.now(datetime.UTC)) - _MARGIN
         query = {"all_tenants": "1", "changes-since": since.strftime("%Y-%m-%dT%H:%M:%SZ")}
@@ -126,19 +126,19 @@ class Nova:
             if not isinstance(documents, list) or not all(
                 isinstance(document, dict) and document.get(ident) for document in documents
             ):
-                raise self._unreadable(f"{path} did not return a document of nova")
+                raise self._error(f"{path} did not return a document of nova")
             yield from documents
             if not any(link.get("rel") == "next" for link in page.get(f"{key}_links", ())):
                 return
             if not documents or documents[-1][ident] == marker:
-                raise self._unreadable(f"{path} links to a next page that repeats the last one")
+                raise self._error(f"{path} links to a next page that repeats the last one")
             marker = documents[-1][ident]
 
     def _send(self, path: str, query: Mapping[str, str]) -> Any:
         try:
             reply = self._compute.get(path, params=query, microversion=VERSION)
         except self._errors as error:
-            raise self._unreadable(error) from error
+            raise self._error(error) from error
         if self._began is None:
             sent = reply.headers.get("Date")
             self._began = email.utils.parsedate_to_datetime(sent) if sent else datetime.datetime.now(datetime.UTC)
@@ -148,7 +148,7 @@ class Nova:
         try:
             self._raise_for(reply)
         except self._errors as error:
-            raise self._unreadable(error) from error
+            raise self._error(error) from error
 
     def _document(self, reply: Any, path: str) -> Mapping[str, Any]:
         try:
@@ -156,8 +156,8 @@ class Nova:
         except ValueError:
             document = None
         if not isinstance(document, dict):
-            raise self._unreadable(f"{path} did not return a document of nova")
+            raise self._error(f"{path} did not return a document of nova")
         return document
 
-    def _unreadable(self, reason: object) -> Unreadable:
+    def _error(self, reason: object) -> Unreadable:
         return Unreadable(f"nova in cloud {self._cloud} cannot be read: {reason}")

@@ -29,7 +29,7 @@ class FreedAmounts:
     providers: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def of(cls, consumers: Iterable[AgedHolder]) -> FreedAmounts:
+    def from_consumers(cls, consumers: Iterable[AgedHolder]) -> FreedAmounts:
         """Return the amounts that these consumers hold."""
         freed = cls()
         for consumer in consumers:
@@ -42,7 +42,7 @@ class FreedAmounts:
 
 def orphans(review: Review) -> list[AgedHolder]:
     """Return the consumers unknown to all sources."""
-    return [orphan.consumer for orphan in review.of(DiscrepancyKind.ORPHAN) if orphan.consumer is not None]
+    return [orphan.consumer for orphan in review.of_kind(DiscrepancyKind.ORPHAN) if orphan.consumer is not None]
 
 
 def is_suspicious(review: Review, chosen: Sequence[AgedHolder]) -> bool:

@@ -168,13 +168,13 @@ def _line(discrepancy: Discrepancy) -> str:
 def _numbers(review: Review) -> Mapping[str, int]:
     return {
         "compared": review.compared.total(),
-        "orphans": len(review.of(DiscrepancyKind.ORPHAN)),
-        "unknown but young": len(review.of(DiscrepancyKind.YOUNG)),
-        "on several hosts": len(review.of(DiscrepancyKind.DOUBLE)),
-        "on another host": len(review.of(DiscrepancyKind.WRONG_HOST)),
-        "on no host": len(review.of(DiscrepancyKind.NO_HOST)),
-        "wrong amounts": len(review.of(DiscrepancyKind.AMOUNTS)),
-        "missing": len(review.of(DiscrepancyKind.MISSING)),
+        "orphans": len(review.of_kind(DiscrepancyKind.ORPHAN)),
+        "unknown but young": len(review.of_kind(DiscrepancyKind.YOUNG)),
+        "on several hosts": len(review.of_kind(DiscrepancyKind.DOUBLE)),
+        "on another host": len(review.of_kind(DiscrepancyKind.WRONG_HOST)),
+        "on no host": len(review.of_kind(DiscrepancyKind.NO_HOST)),
+        "wrong amounts": len(review.of_kind(DiscrepancyKind.AMOUNTS)),
+        "missing": len(review.of_kind(DiscrepancyKind.MISSING)),
         "changed meanwhile": review.changed,
         "named but idle": review.named_only,
     }
@@ -185,7 +185,7 @@ def _review_document(review: Review) -> dict[str, Any]:
         "summary": {
             "compared": review.compared.total(),
             "not_compared": dict(review.left_out),
-            "found": {kind.value: len(review.of(kind)) for kind in DiscrepancyKind},
+            "found": {kind.value: len(review.of_kind(kind)) for kind in DiscrepancyKind},
             "changed_meanwhile": review.changed,
             "perhaps_migrations": review.doubtful,
             "named_and_hold_nothing": review.named_only,
@@ -226,9 +226,9 @@ def _print_rows(review: Review) -> None:
 
 
 @contextlib.contextmanager
-def reported(release: Release, form: str) -> Iterator[None]:
+def report_release(release: Release, form: str) -> Iterator[None]:
     """Print the plan of a release before the block, and the outcome after it, even if it fails."""
-    freed = FreedAmounts.of(release.chosen)
+    freed = FreedAmounts.from_consumers(release.chosen)
     if form != "json":
         print_review(release.review, form)
         with contextlib.redirect_stdout(sys.stderr if form == "csv" else sys.stdout):
@@ -273,13 +273,13 @@ def _print_outcome(release: Release) -> None:
         print(f"Dry run: nothing was released.  --yes releases {len(release.chosen):,} consumers.")
         return
     print(f"{len(release.released):,} of {len(release.chosen):,} consumers were released.")
-    for uuid in _kept(release):
+    for uuid in _not_released(release):
         print(f"kept {uuid}: it has changed or been released since it was read")
     if not_reached := _not_reached(release):
         print(f"{len(not_reached):,} consumers were not reached: the command ended early.")
 
 
-def _kept(release: Release) -> list[str]:
+def _not_released(release: Release) -> list[str]:
     unreleased = release.tried.difference(release.released)
     return [consumer.holder.uuid for consumer in release.chosen if consumer.holder.uuid in unreleased]
 
@@ -301,6 +301,6 @@ def _release_document(release: Release, freed: FreedAmounts) -> dict[str, Any]:
         "amounts": dict(freed.amounts),
         "consumers_by_provider": dict(freed.providers),
         "released": release.released,
-        "kept": _kept(release),
+        "kept": _not_released(release),
         "not_reached": [] if release.dry_run else _not_reached(release),
     }

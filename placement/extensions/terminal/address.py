@@ -134,14 +134,14 @@ def _credentials(arguments: argparse.Namespace, environment: Mapping[str, str]) 
     if username is not None:
         if arguments.token:
             raise UsageError("--token and --username cannot be combined.")
-        return {"Authorization": _basic(username, environment)}
+        return {"Authorization": _basic_credentials(username, environment)}
     token = (arguments.token or environment.get("OS_TOKEN") or "").strip()
     if not (token.isascii() and token.isprintable()):
         raise UsageError("The token is invalid: it may contain only printable ASCII characters.")
     return {"X-Auth-Token": token} if token else {}
 
 
-def _basic(username: str, environment: Mapping[str, str]) -> str:
+def _basic_credentials(username: str, environment: Mapping[str, str]) -> str:
     password = environment.get("OS_PASSWORD")
     if password is None and sys.stdin.isatty():
         with contextlib.suppress(EOFError):

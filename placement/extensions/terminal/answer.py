@@ -33,13 +33,13 @@ class Answer(NamedTuple):
     code: int = DONE
 
     @classmethod
-    def of(cls, document: Any, lines: Callable[[Any, Style], Iterator[str]], code: int = DONE) -> Answer:
+    def from_document(cls, document: Any, lines: Callable[[Any, Style], Iterator[str]], code: int = DONE) -> Answer:
         """Return the output for one document.
 
         Args:
             lines: A function that yields the lines that show the document to people.
         """
-        return cls(_pretty(document), partial(lines, document), code)
+        return cls(_pretty_lines(document), partial(lines, document), code)
 
 
 def show(answer: Answer, *, as_json: bool, follows: bool = False) -> int:
@@ -49,7 +49,7 @@ def show(answer: Answer, *, as_json: bool, follows: bool = False) -> int:
         as_json: Whether to print the JSON document.
         follows: Whether to flush each line, because lines arrive over time.
     """
-    for line in answer.json if as_json else answer.lines(Style.of(sys.stdout, os.environ)):
+    for line in answer.json if as_json else answer.lines(Style.for_stream(sys.stdout, os.environ)):
         print(line, flush=follows)
     sys.stdout.flush()
     return answer.code
@@ -60,5 +60,5 @@ def say(sentence: str) -> None:
     print(f"{PROG}: {plain(' '.join(sentence.split()))}", file=sys.stderr)
 
 
-def _pretty(document: Any) -> Iterator[str]:
+def _pretty_lines(document: Any) -> Iterator[str]:
     yield json.dumps(document, indent=2)

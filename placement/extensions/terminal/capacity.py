@@ -46,7 +46,7 @@ def rows(document: Document) -> Iterator[tuple[object, ...]]:
     """Yield a row for the total, each tree and each aggregate."""
     yield "total", "", document["count"], document["exact"], document["at_most"], document["why"]
     for root in document["roots"]:
-        yield "tree", name_of(root["provider"]), root["count"], "", "", _limiting(root["limiting"])
+        yield "tree", name_of(root["provider"]), root["count"], "", "", _limiting_text(root["limiting"])
     for aggregate in document["aggregates"]:
         yield "aggregate", aggregate["uuid"], aggregate["count"], "", "", ""
 
@@ -56,5 +56,5 @@ def fits(document: Document) -> bool:
     return bool(document["count"])
 
 
-def _limiting(limiting: Document) -> str:
+def _limiting_text(limiting: Document) -> str:
     return str(limiting["resource_class"] or limiting["rule"])

@@ -73,7 +73,7 @@ def claim_lines(document: Document, style: Style) -> Iterator[str]:
     yield from table(COLUMNS, list(rows([document])), style)
 
 
-def released(document: Document) -> Iterator[tuple[str, str]]:
+def released_rows(document: Document) -> Iterator[tuple[str, str]]:
     """Yield a row for each released consumer, and for each named consumer that held nothing."""
     yield from ((uuid, "released") for uuid in document["released"])
     yield from ((uuid, "missing") for uuid in document["missing"])
@@ -87,7 +87,7 @@ def released_lines(document: Document, style: Style) -> Iterator[str]:
         yield _DRY
         verb = "would be"
     yield f"{count} {subject} {verb} released."
-    yield from table(RELEASED, list(released(document)), style)
+    yield from table(RELEASED, list(released_rows(document)), style)
     if not document["complete"]:
         yield "More consumers meet the conditions."
 

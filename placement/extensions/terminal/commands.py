@@ -106,25 +106,25 @@ def _add_read_only(add: Callable[[str, Ask, str], argparse.ArgumentParser]) -> N
 
 def _explain(client: Client, arguments: argparse.Namespace) -> Answer:
     document = client.get("/explain", _query(arguments))
-    return Answer.of(document, explain.lines, DONE if explain.fits(document) else REFUSED)
+    return Answer.from_document(document, explain.lines, DONE if explain.fits(document) else REFUSED)
 
 
 def _capacity(client: Client, arguments: argparse.Namespace) -> Answer:
     document = client.get("/capacity", _query(arguments) + capacity.parameters(arguments))
-    return Answer.of(document, capacity.lines, DONE if capacity.fits(document) else REFUSED)
+    return Answer.from_document(document, capacity.lines, DONE if capacity.fits(document) else REFUSED)
 
 
 def _overview(client: Client, arguments: argparse.Namespace) -> Answer:
-    return Answer.of({"providers": filters.overview(client.pages, arguments)}, overview.lines)
+    return Answer.from_document({"providers": filters.overview(client.pages, arguments)}, overview.lines)
 
 
 def _consumers(client: Client, arguments: argparse.Namespace) -> Answer:
-    return Answer.of({"consumers": filters.consumers(client.pages, arguments)}, consumers.lines)
+    return Answer.from_document({"consumers": filters.consumers(client.pages, arguments)}, consumers.lines)
 
 
 def _usage(client: Client, arguments: argparse.Namespace) -> Answer:
     document = client.get("/usage", urlencode(usage_history.parameters(arguments)))
-    return Answer.of(document, partial(usage_history.lines, by=arguments.by))
+    return Answer.from_document(document, partial(usage_history.lines, by=arguments.by))
 
 
 def _events(client: Client, arguments: argparse.Namespace) -> Answer:
@@ -141,7 +141,7 @@ def _history(client: Client, arguments: argparse.Namespace) -> Answer:
 
 def _doctor(client: Client, arguments: argparse.Namespace) -> Answer:
     document = client.get("/doctor", urlencode([("check", name) for name in arguments.check]))
-    return Answer.of(document, doctor.lines, DONE if doctor.is_well(document) else REFUSED)
+    return Answer.from_document(document, doctor.lines, DONE if doctor.is_well(document) else REFUSED)
 
 
 def _query(arguments: argparse.Namespace) -> str:
@@ -170,13 +170,15 @@ def _claim(client: Client, arguments: argparse.Namespace) -> Answer:
         if arguments.dry_run or error.is_refusal:
             raise
         raise ServiceError(f"{error}  {claiming.retry_advice(arguments, body)}", error.status) from error
-    return Answer.of(document, partial(claims.lines, before=before), DONE if claims.granted(document) else REFUSED)
+    return Answer.from_document(
+        document, partial(claims.lines, before=before), DONE if claims.granted(document) else REFUSED
+    )
 
 
 def _extend(client: Client, arguments: argparse.Namespace) -> Answer:
     body = claiming.extend(arguments)
     document = client.send("POST", f"/claims/{arguments.consumer}/extend", body=body, field="consumer")
-    return Answer.of(document, claims.claim_lines)
+    return Answer.from_document(document, claims.claim_lines)
 
 
 def _release(client: Client, arguments: argparse.Namespace) -> Answer:
@@ -185,5 +187,5 @@ def _release(client: Client, arguments: argparse.Namespace) -> Answer:
     def delete(query: Pairs) -> Document:
         return client.send("DELETE", "/claims", urlencode(query), field=field)
 
-    document = releasing.release(delete, client.pages, arguments, Style.of(sys.stderr, os.environ))
-    return Answer.of(document, claims.released_lines)
+    document = releasing.release(delete, client.pages, arguments, Style.for_stream(sys.stderr, os.environ))
+    return Answer.from_document(document, claims.released_lines)

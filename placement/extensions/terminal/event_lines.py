@@ -7,7 +7,7 @@ from typing import Any
 
 from placement.cmd.text_table import plain
 from placement.extensions.terminal.style import Style
-from placement.extensions.terminal.tables import folded, seconds, width
+from placement.extensions.terminal.tables import fold, seconds, width
 
 Document = Mapping[str, Any]
 #: Columns of an event, in rows and lines.
@@ -37,7 +37,7 @@ def _lines(cells: Sequence[str], style: Style) -> Iterator[str]:
         return
     yield _GAP.join(parts)
     for text, render in ((changes, str), (request, style.dim)):
-        yield from map(render, folded(_INDENT + text, style.width or 0) if text else ())
+        yield from map(render, fold(_INDENT + text, style.width or 0) if text else ())
 
 
 def rows(events: Iterator[Document]) -> Iterator[tuple[object, ...]]:
@@ -60,10 +60,10 @@ def row(event: Document) -> tuple[str, str, str, str, str]:
 def _subject(event: Document) -> str:
     """Return the object of an event, and whether it was created, deleted or changed."""
     name = event["name"] if event["name"] != event["uuid"] else None  # the name of a machine's provider is its uuid
-    return f"{event['kind'].replace('_', ' ')} {name or _named(event, event['uuid'])} {_verb(event)}"
+    return f"{event['kind'].replace('_', ' ')} {name or _name_of(event, event['uuid'])} {_verb(event)}"
 
 
-def _named(event: Document, uuid: str) -> str:
+def _name_of(event: Document, uuid: str) -> str:
     """Return the name of a provider or node in an event, or its uuid if the name is unknown."""
     return str(event["names"].get(uuid, uuid))
 
@@ -84,13 +84,13 @@ def _changes(event: Document) -> Iterator[str]:
         if name == "allocations":
             side = "for" if event["kind"] == "provider" else "on"
             for uuid, amounts in value.items():
-                other = _named(event, uuid)
-                yield from (f"{class_} {_pair(pair)} {side} {other}" for class_, pair in amounts.items())
+                object_name = _name_of(event, uuid)
+                yield from (f"{class_} {_pair(pair)} {side} {object_name}" for class_, pair in amounts.items())
         elif name in ("traits", "aggregates"):
             yield from (f"{name} +{member}" for member in value.get("added", ()))
             yield from (f"{name} -{member}" for member in value.get("removed", ()))
         elif name in _REFERENCES:
-            yield f"{name} {_pair([uuid and _named(event, uuid) for uuid in value])}"
+            yield f"{name} {_pair([uuid and _name_of(event, uuid) for uuid in value])}"
         elif name == "consumers":
             pass  # the changes of the allocations show them
         elif name != "name" or None not in value or _verb(event) == "changed":

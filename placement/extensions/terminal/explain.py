@@ -33,9 +33,9 @@ def rows(document: Document, *, everywhere: bool = False) -> Iterator[tuple[obje
         everywhere: Whether to add the summary as the last row, for processing.
     """
     for step in document["steps"]:
-        yield "rule", _subject(step), step["before"]["trees"], step["after"]["trees"], _remaining(step)
+        yield "rule", _subject(step), step["before"]["trees"], step["after"]["trees"], _remaining_providers(step)
         if step.get("amounts"):
-            yield "amount", step["parameter"], None, step["amounts"]["most"], _blocked(step["amounts"])
+            yield "amount", step["parameter"], None, step["amounts"]["most"], _blocked_amounts(step["amounts"])
     for rule in document["combinations"]:
         yield "combination", rule["parameter"], rule["trees"], 0, f"such as {_names(rule['examples'])}"
     for miss in document["near_misses"]:
@@ -60,14 +60,14 @@ def _subject(step: Document) -> str:
     return f"trees with {step['parameter']}" if step["rule"] == "group" else str(step["parameter"])
 
 
-def _remaining(step: Document) -> str:
+def _remaining_providers(step: Document) -> str:
     """Return the number of providers that a step leaves, and the names of the removed providers."""
     before, after = step["before"]["providers"], step["after"]["providers"]
     removed = f"; removed: {_names(step['removed'])}" if step["removed"] else ""
     return f"{after} of {before} providers left{removed}"
 
 
-def _blocked(amounts: Document) -> str:
+def _blocked_amounts(amounts: Document) -> str:
     blocked = (f"{name} ({count})" for name, count in amounts["blocked_by"].items() if count)
     return f"in the way: {', '.join(blocked)}"
 

@@ -10,13 +10,13 @@ from placement.extension import Extension
 _ASK = """\
 In another terminal, in this directory, try:
 
-  {program} overview
+  {command} overview
 
 """
 
 
 def _greeting(_conf: cfg.ConfigOpts, _url: str) -> str:
-    return _ASK.format(program=package.command("placement-ask")) if package.ADDRESS_FILE.exists() else ""
+    return _ASK.format(command=package.command("placement-ask")) if package.ADDRESS_FILE.exists() else ""
 
 
 EXTENSION = Extension(name="terminal", requires=("v1",), greeting=_greeting)

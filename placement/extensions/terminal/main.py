@@ -35,23 +35,23 @@ def main(argv: Sequence[str] | None = None) -> int:
             watching.watch(ask, arguments.watch)
         return answer.show(ask(), as_json=arguments.json, follows=getattr(arguments, "follow", False))
     except UsageError as error:
-        return _failed(str(error), USAGE)
+        return _report_failure(str(error), USAGE)
     except Declined as error:
-        return _failed(str(error), REFUSED)
+        return _report_failure(str(error), REFUSED)
     except ServiceError as error:
-        return _failed(str(error), USAGE if error.status == _BAD_REQUEST else SERVICE)
+        return _report_failure(str(error), USAGE if error.status == _BAD_REQUEST else SERVICE)
     except _MALFORMED as error:
         reason = f"{type(error).__name__} {error}"
-        return _failed(f"The response of {service.url} is not from a Placement service ({reason}).", SERVICE)
+        return _report_failure(f"The response of {service.url} is not from a Placement service ({reason}).", SERVICE)
     except OSError as error:
         # Otherwise Python would try to write the remaining output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):  # the reader of the output, such as head, has closed it
             return UNREAD
-        return _failed(f"The output cannot be written: {error.strerror}.", SERVICE)
+        return _report_failure(f"The output cannot be written: {error.strerror}.", SERVICE)
 
 
-def _failed(sentence: str, code: int) -> int:
+def _report_failure(sentence: str, code: int) -> int:
     answer.say(sentence)
     return code
 

@@ -59,7 +59,7 @@ def release(
         if not sys.stdin.isatty():
             raise UsageError("There is no terminal to ask for confirmation: use --yes or --dry-run.")
         matches = filters.consumers(pages, arguments)
-        if matches and not _confirmed(matches, style):
+        if matches and not _confirm(matches, style):
             raise Declined("Nothing was released.")
         named, conditions = [consumer["uuid"] for consumer in matches], []
     starts = range(0, len(named), _BATCH_SIZE)
@@ -96,7 +96,7 @@ def _replies(delete: Callable[[Pairs], Document], query: Pairs, arguments: argpa
         query = [pair for pair in query if pair not in released_pairs]
 
 
-def _confirmed(matches: Sequence[Document], style: Style) -> bool:
+def _confirm(matches: Sequence[Document], style: Style) -> bool:
     """Show the consumers with their allocations, ask for confirmation, and return whether the user confirms."""
     sys.stderr.writelines(f"{line}\n" for line in consumers.lines({"consumers": matches}, style))
     count = len(matches)

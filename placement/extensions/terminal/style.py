@@ -28,7 +28,7 @@ class Style:
     blocks: bool = False
 
     @classmethod
-    def of(cls, stream: TextIO, environment: Mapping[str, str]) -> Self:
+    def for_stream(cls, stream: TextIO, environment: Mapping[str, str]) -> Self:
         """Return the style for a stream: for a terminal, its width, and colours unless $NO_COLOR is set."""
         blocks = _encodes(stream, BLOCKS)
         if not stream.isatty():
@@ -37,18 +37,18 @@ class Style:
         return cls(shutil.get_terminal_size().columns, colour, blocks)
 
     def bold(self, text: str) -> str:
-        return self._in("1", text)
+        return self._in_color("1", text)
 
     def dim(self, text: str) -> str:
-        return self._in("2", text)
+        return self._in_color("2", text)
 
     def bad(self, text: str) -> str:
-        return self._in("31", text)
+        return self._in_color("31", text)
 
     def good(self, text: str) -> str:
-        return self._in("32", text)
+        return self._in_color("32", text)
 
-    def _in(self, code: str, text: str) -> str:
+    def _in_color(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.colour and text else text
 
 

@@ -37,7 +37,7 @@ def table(
     cells = [[plain("" if cell is None else cell) for cell in row] for row in rows]
     columns = list(zip(header, *cells, strict=True))
     whole = [all(map(_is_whole, column)) for column in zip(*rows, strict=True)]
-    widths = _fitted([max(map(width, column)) for column in columns], whole, style.width)
+    widths = _fit([max(map(width, column)) for column in columns], whole, style.width)
     if widths is None:
         yield from _records(header, cells, style)
         return
@@ -45,7 +45,7 @@ def table(
     align: list[Callable[[str, int], str]] = [_at_right if number else _at_left for number in numbers]
 
     def lines(texts: Sequence[str]) -> Iterator[str]:
-        pieces = [folded(text, wide) for text, wide in zip(texts, widths, strict=True)]
+        pieces = [fold(text, wide) for text, wide in zip(texts, widths, strict=True)]
         for parts in itertools.zip_longest(*pieces, fillvalue=""):
             yield _GAP.join(align[at](part, widths[at]) for at, part in enumerate(parts)).rstrip()
 
@@ -80,7 +80,7 @@ def _is_whole(cell: object) -> bool:
     return isinstance(cell, int | float) or {*text} <= {*BLOCKS, UNKNOWN} or _UUID.fullmatch(text) is not None
 
 
-def _fitted(widths: Sequence[int], whole: Sequence[bool], available: int | None) -> list[int] | None:
+def _fit(widths: Sequence[int], whole: Sequence[bool], available: int | None) -> list[int] | None:
     """Return the widths, with the widest columns reduced until the line fits; None if that is impossible.
 
     Args:
@@ -109,10 +109,10 @@ def _records(header: Sequence[str], rows: Sequence[Sequence[str]], style: Style)
             yield ""
         for name, text in zip(header, row, strict=True):
             if text:
-                yield from folded(f"{name}: {text.strip()}", max(style.width or 0, _MIN_WIDTH))
+                yield from fold(f"{name}: {text.strip()}", max(style.width or 0, _MIN_WIDTH))
 
 
-def folded(text: str, max_width: int) -> list[str]:
+def fold(text: str, max_width: int) -> list[str]:
     """Return the text in lines of at most this width, each with the indentation of the first."""
     if width(text) <= max_width:
         return [text]

@@ -58,7 +58,7 @@ def watch(ask: Callable[[], Answer], seconds: float) -> NoReturn:
     """
     has_response = is_away = False
     while True:
-        style = Style.of(sys.stdout, os.environ)
+        style = Style.for_stream(sys.stdout, os.environ)
         try:
             lines = [*ask().lines(style)]
         except ServiceError as error:

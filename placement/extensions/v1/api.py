@@ -42,7 +42,7 @@ TABLE: Table = {
     "/history/{object}": {"GET": history.show},
     "/usage": {"GET": usage.show},
     "/openapi.json": {"GET": openapi.show},
-    "/openapi-placement.json": {"GET": openapi.showing(PLACEMENT)},
+    "/openapi-placement.json": {"GET": openapi.description_endpoint(PLACEMENT)},
 }
 
 #: A uuid or a name; names may contain slashes and line breaks.

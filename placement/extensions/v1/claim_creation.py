@@ -38,7 +38,7 @@ def create_claims(req: Request) -> list[ClaimResult]:
     if len(req.document["requests"]) == 1 and shared.backoff.is_due():
         # Classes, traits and providers in a query may be newer than the snapshot.
         with contextlib.suppress(errors.BadRequest):
-            call = _call(req, shared.recent())
+            call = _call(req, shared.recent_snapshot())
             if call.may_be_optimistic and (result := claim_optimistically(call, shared)):
                 return [result]
     snapshot = req.index.current()
@@ -98,7 +98,7 @@ def _request(
         raise InvalidField(Violation(f"requests[{number}].consumer_generation", f"is {generation}", _GENERATION))
     consumer, text = canonical_uuid(document["consumer"]), json.dumps(document["query"])
     if text not in queries:
-        with errors.inside(f"requests[{number}].query"):
+        with errors.attribute_to_field(f"requests[{number}].query"):
             queries[text] = _query(req, snapshot, nodes, document["query"])
     return ClaimRequest(
         consumer=consumer,

@@ -41,7 +41,7 @@ class EventReader:
 
     def start(self, after: str | None) -> str | None:
         """Return the position to start after; the parameter value ``now`` stands for the newest."""
-        return recorder.of(self.database).read(event.newest)[1] if after == schema.NOW else after
+        return recorder.history_of(self.database).read(event.newest_position)[1] if after == schema.NOW else after
 
     def page(self, after: str | None, *, newest_first: bool = False) -> EventPage:
         """Return the next committed events, with the names of the objects they mention.
@@ -53,28 +53,28 @@ class EventReader:
             event.page, event_filter=self.event_filter, limit=self.limit, after=after, newest_first=newest_first
         )
         try:
-            page = recorder.of(self.database).read(work)
+            page = recorder.history_of(self.database).read(work)
         except PositionLost:
             signals.position_lost()
             raise
-        known_names = names.known(self.database, self.index.current(), page.events) if page.events else {}
+        known_names = names.known_names(self.database, self.index.current(), page.events) if page.events else {}
         return page._replace(names=known_names)
 
     def wait(self, after: str | None, seconds: float) -> EventPage:
         """Return the next events; without any, wait for one unless too many requests are waiting."""
         until = time.monotonic() + seconds
-        page = self.first(after)
+        page = self.first_page(after)
         if page.events or not self.watch.enter():
             return page
         try:
             while not page.events and time.monotonic() < until:
                 if page.more or self.watch.wait(page.number, until):
-                    page = self.next(page, until)
+                    page = self.next_page(page, until)
         finally:
             self.watch.leave()
         return page
 
-    def first(self, after: str | None) -> EventPage:
+    def first_page(self, after: str | None) -> EventPage:
         """Return the page that a request reads before it waits.
 
         If too many requests are waiting, the page can be as old as their last poll.
@@ -82,10 +82,10 @@ class EventReader:
         Raises:
             PositionLost: As for ``page``.
         """
-        page = self._shared(after, time.monotonic() + INTERVAL) if self.watch.is_full else None
+        page = self._shared_page(after, time.monotonic() + INTERVAL) if self.watch.is_full else None
         return page or self.page(after)
 
-    def next(self, page: EventPage, until: float) -> EventPage:
+    def next_page(self, page: EventPage, until: float) -> EventPage:
         """Return the next page for a request that was woken; without events if the deadline passes first.
 
         Args:
@@ -94,15 +94,15 @@ class EventReader:
         Raises:
             PositionLost: As for ``page``.
         """
-        return self._shared(page.mark, until) or page._replace(events=[])
+        return self._shared_page(page.mark, until) or page._replace(events=[])
 
-    def _shared(self, after: str | None, until: float) -> EventPage | None:
+    def _shared_page(self, after: str | None, until: float) -> EventPage | None:
         return self.watch.page((self.event_filter, self.limit, after), lambda: self.page(after), until)
 
     @property
     def watch(self) -> EventWatch:
         """The watch that wakes the waiting requests of this process."""
-        return recorder.of(self.database).watch
+        return recorder.history_of(self.database).watch
 
 
 class EventStream:
@@ -120,7 +120,7 @@ class EventStream:
         """
         self._reader = event_reader
         self._watch = event_reader.watch
-        self._page = event_reader.first(after)
+        self._page = event_reader.first_page(after)
         self._waits = self._watch.enter()
         self._chunks = self._generate()
 
@@ -151,7 +151,7 @@ class EventStream:
                     break
                 wake_at = min(until, last_sent + _HEARTBEAT)
                 if self._page.more or self._watch.wait(self._page.number, wake_at):
-                    self._page = self._reader.next(self._page, wake_at)
+                    self._page = self._reader.next_page(self._page, wake_at)
                 else:
                     self._page = self._page._replace(events=[])
         except errors.Failure:

@@ -98,10 +98,10 @@ def _attach(database: Database, conf: cfg.ConfigOpts, threads: int | None) -> No
     recorder.attach(database, conf, threads)
 
 
-def _swept(database: Database) -> Sequence[Swept]:
+def _sweep(database: Database) -> Sequence[Swept]:
     from placement.extensions.v1.history import recorder
 
-    return recorder.swept(database)
+    return recorder.remove_old_events(database)
 
 
 EXTENSION = Extension(
@@ -112,5 +112,5 @@ EXTENSION = Extension(
     metrics=_metrics,
     schema=_schema,
     attach=_attach,
-    swept=_swept,
+    swept=_sweep,
 )

@@ -82,11 +82,11 @@ def insert_names(documents: Iterable[tuple[str, dict[str, Any]]], node_names: Ma
     """Insert ``node`` after ``name`` in documents whose uuid has a known node name."""
     for uuid, document in documents:
         if uuid in node_names:
-            others = {member: document.pop(member) for member in [*document] if member not in ("uuid", "name")}
-            document |= {"node": node_names[uuid], **others}
+            following = {member: document.pop(member) for member in [*document] if member not in ("uuid", "name")}
+            document |= {"node": node_names[uuid], **following}
 
 
-def unambiguous(node_names: Mapping[str, str], snapshot: Snapshot) -> Mapping[str, str]:
+def unambiguous_names(node_names: Mapping[str, str], snapshot: Snapshot) -> Mapping[str, str]:
     """Return the node names, by uuid, except names of providers: a name of both refers to the provider."""
     return {uuid: name for uuid, name in node_names.items() if name not in snapshot.by_name}
 
@@ -105,7 +105,7 @@ def name_in_texts(database: Database, snapshot: Snapshot, document: Any) -> None
     ]
     uuids = {uuid for container, name in sentences for uuid in _UUID.findall(container[name])}
     named = [snapshot.provider(slot) for slot in map(snapshot.by_uuid.get, uuids) if slot is not None]
-    node_names = unambiguous(
+    node_names = unambiguous_names(
         names_of_providers(database, ((provider.uuid, provider.name) for provider in named)), snapshot
     )
     for container, name in sentences if node_names else ():

@@ -62,24 +62,24 @@ class UsageOverlay:
             column = self._base.column(name)
             assert column is not None, name  # or no provider would be eligible
             inventory = self._inventories[slot, name] = column.amounts(slot)
-        taken = self._taken.get(slot, {}).get(name, 0)
-        return inventory._replace(used=inventory.used + taken - released.get((slot, name), 0))
+        amount = self._taken.get(slot, {}).get(name, 0)
+        return inventory._replace(used=inventory.used + amount - released.get((slot, name), 0))
 
     def _inventory_for_consumer(self, slot: int, name: str) -> Amounts:
         """Return the inventory for the current consumer, with max_unit reduced by the amounts that it has taken."""
         inventory = self._inventory(slot, name, self._released)
-        taken = self._taken_by_consumer.get((slot, name))
-        return inventory._replace(max_unit=inventory.max_unit - taken) if taken else inventory
+        amount = self._taken_by_consumer.get((slot, name))
+        return inventory._replace(max_unit=inventory.max_unit - amount) if amount else inventory
 
     def snapshot(self, released: ReleasedAmounts) -> Snapshot:
         """Return the snapshot at the current usage, minus the amounts that a consumer releases."""
         if self._unmerged:
             keys = [(slot, name) for slot in self._unmerged for name in self._taken[slot]]
-            self._current = with_usage_by_slot(self._current, self._used(keys, {}))
+            self._current = with_usage_by_slot(self._current, self._usage(keys, {}))
             self._unmerged.clear()
-        return with_usage_by_slot(self._current, self._used(released, released)) if released else self._current
+        return with_usage_by_slot(self._current, self._usage(released, released)) if released else self._current
 
-    def _used(self, keys: Iterable[tuple[int, str]], released: ReleasedAmounts) -> dict[int, dict[int, int]]:
+    def _usage(self, keys: Iterable[tuple[int, str]], released: ReleasedAmounts) -> dict[int, dict[int, int]]:
         """Return the usage of inventories, minus the amounts that a consumer releases, by class id and slot."""
         used: dict[int, dict[int, int]] = defaultdict(dict)
         for slot, name in keys:
@@ -95,7 +95,7 @@ class UsageOverlay:
         """Return an upper bound for the number of times that the provider can supply the current consumer."""
         return min(self._inventory_for_consumer(slot, name).available // amount for name, amount in amounts.items())
 
-    def remaining(self, problem: TreeProblem) -> TreeProblem | None:
+    def reduced_problem(self, problem: TreeProblem) -> TreeProblem | None:
         """Return the problem of a tree at the current usage; None if some demand fits nowhere.
 
         Args:
@@ -106,15 +106,15 @@ class UsageOverlay:
             return problem
         requirements = problem.requirements
         # Equal demands must keep sharing one domain object.
-        known: dict[Hashable, tuple[int, ...]] = {}
+        reduced: dict[Hashable, tuple[int, ...]] = {}
         domains = []
         for demand, domain in zip(requirements.demands, problem.domains, strict=True):
             key = id(domain), frozenset(demand.amounts.items())
-            if key not in known:
-                known[key] = tuple([slot for slot in domain if slot not in touched or self._fits(slot, demand)])
-                if not known[key]:
+            if key not in reduced:
+                reduced[key] = tuple([slot for slot in domain if slot not in touched or self._fits(slot, demand)])
+                if not reduced[key]:
                     return None
-            domains.append(known[key])
+            domains.append(reduced[key])
         facts = self._facts(problem, requirements, touched) if requirements.summed_classes else problem.facts
         return problem._replace(domains=tuple(domains), facts=facts)
 

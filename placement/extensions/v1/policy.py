@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from oslo_policy.policy import RuleDefault
 
-from placement.policy.rules import ADMIN_OR_SERVICE, documented
+from placement.policy.rules import ADMIN_OR_SERVICE, documented_rule
 
 
 def _rule(name: str, description: str, method: str, path: str, check: str = ADMIN_OR_SERVICE) -> RuleDefault:
-    return documented(f"placement:v1:{name}", description, f"{method} /v1{path}", check=check)
+    return documented_rule(f"placement:v1:{name}", description, f"{method} /v1{path}", check=check)
 
 
 RULES = [

@@ -39,7 +39,7 @@ def group_pairs(group: Group) -> Iterator[Pair]:
     """Yield the parameters of one group."""
     if group.resources:
         yield resources(group.suffix, group.resources.items())
-    yield from required(group.suffix, group.traits.any_of, group.traits.none_of)
+    yield from trait_parameters(group.suffix, group.traits.any_of, group.traits.none_of)
     yield from member_of(group.suffix, group.aggregates.any_of, group.aggregates.none_of)
     if group.in_tree is not None:
         yield in_tree(group.suffix, group.in_tree)
@@ -50,7 +50,7 @@ def resources(suffix: str, amounts: Iterable[tuple[str, int]]) -> Pair:
     return f"resources{suffix}", ",".join(f"{name}:{amount}" for name, amount in amounts)
 
 
-def required(suffix: str, any_of: AnyOf, none_of: Iterable[str]) -> Iterator[Pair]:
+def trait_parameters(suffix: str, any_of: AnyOf, none_of: Iterable[str]) -> Iterator[Pair]:
     """Yield the parameters that require and forbid traits: one for single traits, one for each set of alternatives."""
     if single := _single_traits((names for names in any_of if len(names) == 1), none_of):
         yield f"required{suffix}", ",".join(single)

@@ -12,7 +12,7 @@ from placement import extension
 from placement.checks.check import Subject
 from placement.db.database import Database
 from placement.extensions.doctor import checks
-from placement.extensions.doctor.examination import Examination, examine, until
+from placement.extensions.doctor.examination import Examination, examine, time_limit
 from placement.http.request import Request
 
 #: Seconds after which no further check starts, and a running check ends between two of its statements.
@@ -38,6 +38,10 @@ def recent_examination(req: Request, seconds: float) -> Examination:
 def examine_worker(req: Request, named: Collection[str] = ()) -> Examination:
     """Return an examination with the named checks; with all checks if none are named."""
     subject = Subject(
-        req.conf, req.database, req.service.policy.rules, index=req.index, on_rows=until(time.monotonic() + MAX_SECONDS)
+        req.conf,
+        req.database,
+        req.service.policy.rules,
+        index=req.index,
+        on_rows=time_limit(time.monotonic() + MAX_SECONDS),
     )
     return examine(subject, checks.all_checks(extension.enabled(req.conf)), named, _ONLY_BY_NAME)

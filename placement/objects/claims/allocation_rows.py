@@ -51,7 +51,7 @@ def delete_all(db: Transaction, consumers: Collection[Holding]) -> None:
         db.execute(_DELETE, {"consumers": [consumer.uuid for consumer in holders]})
     for consumer in holders:
         for provider_id in consumer.held_on:
-            db.changed(provider_id, feed.USAGE)
+            db.record_change(provider_id, feed.USAGE)
 
 
 def delete_on(db: Transaction, consumer: str, provider_ids: Iterable[int]) -> None:

@@ -105,17 +105,17 @@ class ClaimSet:
         self._read(provider_ids, created)
         self._write_consumers()
         if prepare is not None:
-            prepare({*self._claimed.values(), *self._ended_provider_ids})
+            prepare({*self._claimed_ids.values(), *self._ended_provider_ids})
         if created:
             self._provider_ids = ResourceProvider.ids(self._db, self._named)
             self._check_providers()
-        provider_rows.advance_for_usage(self._db, self._claimed.values(), self._ended_provider_ids)
+        provider_rows.advance_for_usage(self._db, self._claimed_ids.values(), self._ended_provider_ids)
         inventories = self._read_inventories()
         try:
             self._judge([self._claims], inventories)
         except errors.CapacityExceeded:
             # Another transaction releases them: this one has locked providers, and consumers must be locked first.
-            leases.require_none_expired_on(self._db, self._claimed.values())
+            leases.require_none_expired_on(self._db, self._claimed_ids.values())
             raise
         self._replace(inventories, self._generations(inventories))
 
@@ -162,10 +162,10 @@ class ClaimSet:
         for claim in self._open:
             if not self._is_new(claim):
                 self._consumers[claim.consumer].advance(self._db)
-        provider_rows.advance_locked(self._db, self._claimed.values())
+        provider_rows.advance_locked(self._db, self._claimed_ids.values())
         generations_after = self._generations(inventories)
         self._replace(inventories, generations_after)
-        return [refused.get(claim.consumer) or self._placed(claim, generations_after) for claim in self._claims]
+        return [refused.get(claim.consumer) or self._placed_claim(claim, generations_after) for claim in self._claims]
 
     # --- step 1 ---
 
@@ -265,7 +265,7 @@ class ClaimSet:
 
     def _lock_providers(self, generations: Mapping[str, int] | None, skip_locked: bool) -> None:
         """Lock the providers, and refuse claims on providers that are deleted, skipped, or of another generation."""
-        locked = provider_rows.lock_for_usage(self._db, self._claimed, skip_locked=skip_locked)
+        locked = provider_rows.lock_for_usage(self._db, self._claimed_ids, skip_locked=skip_locked)
         for claim in self._open:
             for uuid in claim.resources:
                 if uuid not in locked and not skip_locked:
@@ -280,7 +280,7 @@ class ClaimSet:
         classes = dict.fromkeys(name for (_, name), _ in _amounts(self._open))
         if not classes:
             return {}
-        providers = {id_: uuid for uuid, id_ in self._claimed.items()}
+        providers = {id_: uuid for uuid, id_ in self._claimed_ids.items()}
         inventories = ClaimedInventory.read(self._db, providers, classes)
         if self._refused is None:
             # In ``place``, a class without inventories on any of the providers is looked up: it may not exist.
@@ -292,7 +292,7 @@ class ClaimSet:
         """Refuse claims that do not fit.  The claims of a group are judged together, the groups one after another."""
         used = {key: inventory.used for key, inventory in inventories.items()}
         for group in groups:
-            totals, released = _totals(group), self._released(group)
+            totals, released = _totals(group), self._released_amounts(group)
             try:
                 if totals and not inventories:
                     raise errors.NoInventoryToAllocate(
@@ -310,7 +310,7 @@ class ClaimSet:
                 for key in (totals.keys() | released.keys()) & used.keys():
                     used[key] += totals[key] - released[key]
 
-    def _released(self, claims: Sequence[Claim]) -> Mapping[tuple[str, str], int]:
+    def _released_amounts(self, claims: Sequence[Claim]) -> Mapping[tuple[str, str], int]:
         """Return the amounts that the claims replace or release, by provider uuid and class name."""
         released = Counter[tuple[str, str]]()
         for claim in claims:
@@ -353,14 +353,14 @@ class ClaimSet:
         """Return the generations of the providers after the placed claims, by uuid."""
         # In ``place``, they were advanced before the inventories were read.
         increment = self._refused is not None
-        claimed = self._claimed
+        claimed = self._claimed_ids
         return {
             uuid: inventory.provider_generation + increment
             for (uuid, _), inventory in inventories.items()
             if uuid in claimed
         }
 
-    def _placed(self, claim: Claim, generations: Mapping[str, int]) -> PlacedClaim:
+    def _placed_claim(self, claim: Claim, generations: Mapping[str, int]) -> PlacedClaim:
         consumer = self._consumers[claim.consumer]
         assert consumer.id is not None  # the row existed, or has been inserted
         return PlacedClaim(
@@ -377,14 +377,14 @@ class ClaimSet:
         """Mark the claim as refused for this reason, unless it is refused already; in ``place``, raise the failure."""
         if self._refused is None:
             raise failure
-        self._open = [other for other in self._open if other is not claim]
+        self._open = [open_claim for open_claim in self._open if open_claim is not claim]
         self._refused.setdefault(claim.consumer, failure)
 
     def _is_new(self, claim: Claim) -> bool:
         return bool(claim.resources) and self._consumers[claim.consumer].is_new
 
     @property
-    def _claimed(self) -> dict[str, int]:
+    def _claimed_ids(self) -> dict[str, int]:
         """Ids of the providers with claimed resources, by uuid; providers that do not exist yet are left out."""
         ids = self._provider_ids
         return {uuid: ids[uuid] for claim in self._open for uuid in claim.resources if uuid in ids}

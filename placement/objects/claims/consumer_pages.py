@@ -48,7 +48,7 @@ class ConsumerFilter:
     resource_class: int | None = None
 
     @property
-    def named(self) -> dict[str, str | None]:
+    def names(self) -> dict[str, str | None]:
         """The names of project, user and type to look up in other tables; None for no condition."""
         type_name = None if self.consumer_type == UNKNOWN_TYPE else self.consumer_type
         return {"project": self.project, "user": self.user, "consumer_type": type_name}
@@ -74,18 +74,18 @@ def page(db: Reading, consumer_filter: ConsumerFilter, limit: int, after: int = 
         after: The id after which the page begins.
     """
     # Names are looked up first: from the ids, the database can estimate the matching rows and choose an index.
-    ids = db.execute(_IDS, consumer_filter.named).one()._asdict()
+    ids = db.execute(_IDS, consumer_filter.names).one()._asdict()
     # Some collations also match a name in another case, or with trailing spaces.
-    if any(ids[f"{kind}_stored"] != name for kind, name in consumer_filter.named.items() if name is not None):
+    if any(ids[f"{kind}_stored"] != name for kind, name in consumer_filter.names.items() if name is not None):
         return ConsumerPage([], None)
-    owned = [*_owned(consumer_filter, ids)]
+    owned = [*_owner_conditions(consumer_filter, ids)]
     by_holding = consumer_filter.providers is not None and _has_few_rows(
-        db, _restricted(consumer_filter, sa.select(_A.id))
+        db, _restrict(consumer_filter, sa.select(_A.id))
     )
     window_end = None
     if not (by_holding or (owned and _has_few_rows(db, sa.select(_C.id).where(*owned)))):
         window_end = db.execute(_WINDOW_END, {"after": after, "window": WINDOW}).scalar()
-    conditions = [*owned, *_created(consumer_filter), *_holding(consumer_filter, by_holding)]
+    conditions = [*owned, *_creation_conditions(consumer_filter), *_holding(consumer_filter, by_holding)]
     if window_end is not None:
         conditions.append(_C.id < window_end)
     holders = [*Holding.collect(db.execute(_statement(conditions, limit + 1), {"after": after})).values()]
@@ -121,7 +121,7 @@ def _has_few_rows(db: Reading, rows: sa.Select[Any]) -> bool:
     return bool(db.execute(sa.select(sa.func.count()).select_from(counted)).scalar_one() <= MAX_INDEX_ROWS)
 
 
-def _restricted(consumer_filter: ConsumerFilter, statement: sa.Select[Any]) -> sa.Select[Any]:
+def _restrict(consumer_filter: ConsumerFilter, statement: sa.Select[Any]) -> sa.Select[Any]:
     """Return the statement about allocations, restricted to the class and the providers of the filter."""
     if consumer_filter.resource_class is not None:
         statement = statement.where(_A.resource_class_id == consumer_filter.resource_class)
@@ -139,7 +139,7 @@ def _statement(conditions: Iterable[sa.ColumnElement[bool]], count: int) -> sa.S
     return select_holdings(rows).order_by(rows.c.id, _A.id)
 
 
-def _owned(consumer_filter: ConsumerFilter, ids: Mapping[str, int]) -> Iterator[sa.ColumnElement[bool]]:
+def _owner_conditions(consumer_filter: ConsumerFilter, ids: Mapping[str, int]) -> Iterator[sa.ColumnElement[bool]]:
     """Yield the conditions that an index of consumers serves.
 
     Args:
@@ -159,7 +159,7 @@ def _owned(consumer_filter: ConsumerFilter, ids: Mapping[str, int]) -> Iterator[
         yield _C.id.in_(expiring.where(sa.not_(LEASE_HAS_EXPIRED)))
 
 
-def _created(consumer_filter: ConsumerFilter) -> Iterator[sa.ColumnElement[bool]]:
+def _creation_conditions(consumer_filter: ConsumerFilter) -> Iterator[sa.ColumnElement[bool]]:
     """Yield the conditions on the creation date, which has no index."""
     if consumer_filter.created_before is not None:
         yield _C.created_at < consumer_filter.created_before
@@ -174,8 +174,8 @@ def _holding(consumer_filter: ConsumerFilter, by_holding: bool) -> Iterator[sa.C
         by_holding: Whether to begin with the allocations rather than with the consumers.
     """
     if by_holding:
-        yield _C.uuid.in_(_restricted(consumer_filter, sa.select(_A.consumer_id)))
+        yield _C.uuid.in_(_restrict(consumer_filter, sa.select(_A.consumer_id)))
     elif consumer_filter.providers is not None or consumer_filter.resource_class is not None:
         # The limit keeps databases from converting this into a join with all allocations.
-        matches = _restricted(consumer_filter, sa.select(_A.consumer_id)).where(_A.consumer_id == _C.uuid)
+        matches = _restrict(consumer_filter, sa.select(_A.consumer_id)).where(_A.consumer_id == _C.uuid)
         yield matches.limit(1).scalar_subquery().is_not(None)

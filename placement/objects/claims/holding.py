@@ -99,7 +99,7 @@ class Holding:
     @property
     def resources(self) -> dict[str, dict[str, int]]:
         """Amounts by provider uuid and class name."""
-        return {uuid: held.resources for uuid, held in self.held.items()}
+        return {uuid: allocation.resources for uuid, allocation in self.held.items()}
 
     @property
     def exists(self) -> bool:
@@ -108,10 +108,10 @@ class Holding:
 
     def is_unchanged_since(self, before: Holding) -> bool:
         """Whether the consumer has not changed, except for the date of its row and for its providers."""
-        return self._compared == before._compared
+        return self._comparison_key == before._comparison_key
 
     @property
-    def _compared(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         row = self.id, self.uuid, self.generation, self.project, self.user, self.type_name
         return *row, self.created_at, self.expires_at, self.resources, bool(self.held_on)
 

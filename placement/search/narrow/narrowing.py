@@ -219,7 +219,8 @@ class _Narrowing:
         if group.suffix == UNSUFFIXED:
             meeting, sharing = self._meeting_unsuffixed_rules(group)
             eligible = [
-                self._eligible(group, {name: amount}, meeting, sharing) for name, amount in group.resources.items()
+                self._eligible_providers(group, {name: amount}, meeting, sharing)
+                for name, amount in group.resources.items()
             ]
             if group.traits.any_of:
                 # Only eligible providers can contribute the required traits.
@@ -228,7 +229,9 @@ class _Narrowing:
             return eligible
         key = (frozenset(group.resources.items()), group.traits, group.aggregates, group.in_tree)
         if key not in self._known:
-            self._known[key] = self._eligible(group, group.resources, self.meeting_rules(group), self._sharing)
+            self._known[key] = self._eligible_providers(
+                group, group.resources, self.meeting_rules(group), self._sharing
+            )
         return [self._known[key]]
 
     def _meeting_common_rules(self, group: Group) -> SlotSet:
@@ -281,7 +284,9 @@ class _Narrowing:
         chosen = self._record("member_of", UNSUFFIXED, chosen, chosen & spanned, group.aggregates.any_of)
         return chosen, self._sharing & members
 
-    def _eligible(self, group: Group, resources: Mapping[str, int], meeting: SlotSet, may_share: SlotSet) -> Eligible:
+    def _eligible_providers(
+        self, group: Group, resources: Mapping[str, int], meeting: SlotSet, may_share: SlotSet
+    ) -> Eligible:
         """Return the eligible providers for a demand, and leave out trees without them.
 
         Args:
@@ -302,6 +307,6 @@ class _Narrowing:
         for name, amount in resources.items():
             self._spend(_FITTING)
             column = self._snapshot.column(name)
-            fitting = EMPTY if column is None else column.fitting(amount, chosen)
+            fitting = EMPTY if column is None else column.fitting_slots(amount, chosen)
             chosen = self._record(f"resources:{name}", group.suffix, chosen, fitting)
         return chosen

@@ -57,9 +57,9 @@ def tree_problems(
         start, size = start + size, min(size * 2, _LARGEST_CHUNK)
         budget.spend(len(chunk) * (1 + len(narrowed.eligible)))
         for root in chunk.tolist():
-            problem = problems.alone(root) if repeated else problems.of(root)
+            problem = problems.complete_problem(root) if repeated else problems.problem_of(root)
             if problem is None:
-                refusals.refused(root, NotOnlyShared.name)
+                refusals.record_refusal(root, NotOnlyShared.name)
             else:
                 yield problem
 
@@ -85,7 +85,7 @@ def _distinct_roots(narrowed: Narrowed, budget: Budget, refusals: Refusals) -> S
     budget.spend(len(aggregates) * (1 + empty.count // _PER_ARRAY_OPERATION))
     representatives = _representatives(snapshot, empty.slots(), aggregates)
     distinct = np.sort(np.concatenate([(roots - empty).slots(), representatives]))
-    remaining = SlotSet.of(distinct, snapshot.size)
+    remaining = SlotSet.from_slots(distinct, snapshot.size)
     refusals.narrowing.append(Refusal(NotOnlyShared.name, None, roots, remaining, snapshot.forest))
     return distinct
 
@@ -113,7 +113,7 @@ class TreeProblems:
         self._budget = budget
         self._order = order
         self._snapshot = narrowed.snapshot
-        self._requirements = Requirements.of(narrowed.query)
+        self._requirements = Requirements.from_query(narrowed.query)
         #: The requirements of trees of one provider: narrowing has checked the traits of the unsuffixed group.
         self._requirements_of_one = replace(self._requirements, required=())
         self._facts = _Facts(self._snapshot, self._requirements)
@@ -142,16 +142,16 @@ class TreeProblems:
         self._budget.spend(1 + len(roots) // _PER_ARRAY_OPERATION)
         lone = self._snapshot.forest.is_lone[roots]
         if isolated:
-            refusals.all_refused(roots[lone], Isolation.name)
+            refusals.record_refusals(roots[lone], Isolation.name)
             return roots[~lone]
         for name, available in self._facts.available:
             short = lone & (available[roots] < requirements.total[name])
             if short.any():
-                refusals.all_refused(roots[short], SummedAmounts.name_for(name))
+                refusals.record_refusals(roots[short], SummedAmounts.name_for(name))
                 roots, lone = roots[~short], lone[~short]
         return roots
 
-    def of(self, root: int) -> TreeProblem | None:
+    def problem_of(self, root: int) -> TreeProblem | None:
         """Return the problem of one tree; None if an earlier tree yields all its candidates."""
         if (problem := self._of_one(root)) is not None:
             return problem
@@ -171,7 +171,7 @@ class TreeProblems:
         chosen = tuple([domains[position] for position in self._positions])
         return TreeProblem(self._requirements, chosen, self._facts, may_repeat, repeats, root)
 
-    def alone(self, root: int) -> TreeProblem:
+    def complete_problem(self, root: int) -> TreeProblem:
         """Return the problem of one tree, including candidates that other trees also yield."""
         if (problem := self._of_one(root)) is not None:
             return problem

@@ -44,7 +44,7 @@ def check_filter(provider_filter: ProviderFilter, snapshot: Snapshot, database: 
         errors.UnknownTraits: Traits do not exist; the failure names all of them.
     """
     _check_classes(provider_filter.group, snapshot)
-    with errors.prefixed(_TRAIT_PREFIX):
+    with errors.prefix_failures(_TRAIT_PREFIX):
         _refuse(unknown_traits(provider_filter.group.traits.names, snapshot, database), "required")
 
 
@@ -54,7 +54,7 @@ def unknown_traits(names: Iterable[str], snapshot: Snapshot, database: Database)
     The snapshot contains the traits of providers; other traits are looked up in the database.
     """
     unused = [name for name in names if name not in snapshot.traits]
-    return database.read(lambda db: Trait.unknown(db, unused)) if unused else frozenset()
+    return database.read(lambda db: Trait.unknown_names(db, unused)) if unused else frozenset()
 
 
 def _check_classes(group: Group, snapshot: Snapshot) -> None:

@@ -167,8 +167,12 @@ def _check_subtrees(groups: Mapping[str, Group], subtrees: Iterable[frozenset[st
         raise kind(suffixes=outside, named=", ".join(outside))
     if unknown := sorted(named - groups.keys()):
         suffixes = ", ".join(filter(None, groups))
-        known = f"suffixes among {suffixes}" if suffixes else "suffixes of groups in the query, which names no group"
-        raise errors.UnknownSuffixes(suffixes=unknown, groups=list(groups), unknown=", ".join(unknown), known=known)
+        valid_suffixes = (
+            f"suffixes among {suffixes}" if suffixes else "suffixes of groups in the query, which names no group"
+        )
+        raise errors.UnknownSuffixes(
+            suffixes=unknown, groups=list(groups), unknown=", ".join(unknown), known=valid_suffixes
+        )
 
 
 def _check_conflicts(groups: Mapping[str, Group]) -> None:
@@ -197,7 +201,7 @@ def resources(value: str, parameter: str) -> dict[str, int]:
             problem = f'has "{piece}", which is not CLASS:AMOUNT' if piece else f'has an empty part, "{value}"'
             raise errors.MalformedResources(got=piece, parameter=parameter, problem=problem)
         resource_class, _, text = piece.partition(":")
-        amount = _bounded(text)
+        amount = _bounded_number(text)
         if amount is None:
             raise errors.AmountNotInteger(parameter=parameter, resource_class=resource_class, got=text)
         if amount < 1:
@@ -208,10 +212,10 @@ def resources(value: str, parameter: str) -> dict[str, int]:
 
 def limit(value: str) -> int:
     """Return the requested number of candidates."""
-    return _bounded(value) or TOO_MUCH
+    return _bounded_number(value) or TOO_MUCH
 
 
-def _bounded(text: str) -> int | None:
+def _bounded_number(text: str) -> int | None:
     """Return the number, at most TOO_MUCH; None if the text is not an integer.
 
     The text may have more digits than int() accepts.

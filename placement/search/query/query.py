@@ -37,7 +37,7 @@ class NameCondition:
         return self.none_of.union(*self.any_of)
 
     @property
-    def ordered(self) -> tuple[list[list[str]], list[str]]:
+    def sorted_names(self) -> tuple[list[list[str]], list[str]]:
         """``any_of`` and ``none_of``, sorted by name."""
         return sorted(sorted(names) for names in self.any_of), sorted(self.none_of)
 
@@ -105,12 +105,12 @@ class SearchQuery:
         groups = [
             [
                 *(group.suffix, sorted(group.resources.items())),
-                *(group.traits.ordered, group.aggregates.ordered, group.in_tree),
+                *(group.traits.sorted_names, group.aggregates.sorted_names, group.in_tree),
             ]
             for group in sorted(self.groups, key=attrgetter("suffix"))
         ]
         subtrees = sorted(sorted(suffixes) for suffixes in self.same_subtrees)
-        return json.dumps([groups, self.isolate, subtrees, self.root_traits.ordered])
+        return json.dumps([groups, self.isolate, subtrees, self.root_traits.sorted_names])
 
     @property
     def demand_count(self) -> int:

@@ -45,7 +45,7 @@ class Backtracking:
     def __init__(self, requirements: Requirements, form: CanonicalForm, budget: Budget) -> None:
         demands = requirements.demands
         budget.spend(len(demands) * (2 + len(requirements.summed_classes) // _PER_WORK))
-        self._variables = _ordered(requirements, form)
+        self._variables = _sort_variables(requirements, form)
         #: Work per value; most requests have few constraints, but the number of subtrees is up to the client.
         self._work_per_value = 1 + (len(requirements.same_subtrees) + len(requirements.summed_classes)) // 4
         # Without a wrong decision, each value is tried once or twice, and each variable compared with earlier ones.
@@ -182,7 +182,7 @@ class _Interchangeability:
         )
 
 
-def _ordered(requirements: Requirements, form: CanonicalForm) -> list[Variable]:
+def _sort_variables(requirements: Requirements, form: CanonicalForm) -> list[Variable]:
     """Return the variables, sorted by the size of the domain; of equal sizes, large demands come first."""
     demands = enumerate(zip(requirements.demands, form.domains, strict=True))
     variables = [Variable(demand, domain, position) for position, (demand, domain) in demands]

@@ -112,7 +112,7 @@ def _forest(
     roots: dict[int, int] = {}
     for provider in numbers:
         own_facts = facts[provider]
-        steps, parent = _nearest(own_facts.ancestry, numbers)
+        steps, parent = _nearest_ancestor(own_facts.ancestry, numbers)
         walked += steps
         if steps > _PER_OPERATION:
             budget.spend(steps)
@@ -123,7 +123,7 @@ def _forest(
     return tuple(parents), tuple(trees)
 
 
-def _nearest(ancestry: Iterable[int], numbers: Mapping[int, int]) -> tuple[int, int]:
+def _nearest_ancestor(ancestry: Iterable[int], numbers: Mapping[int, int]) -> tuple[int, int]:
     """Return the steps taken up the ancestry, and the number of the first numbered proper ancestor, or -1."""
     steps = 0
     for steps, ancestor in enumerate(ancestry):

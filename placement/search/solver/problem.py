@@ -38,7 +38,7 @@ class Requirements:
     nested: bool = True
 
     @classmethod
-    def of(cls, query: SearchQuery) -> Requirements:
+    def from_query(cls, query: SearchQuery) -> Requirements:
         """Return the requirements of a query."""
         demands: list[Demand] = []
         required: AnyOf = ()

@@ -173,7 +173,7 @@ class TestRelease:
         execute(database.engine, sa.insert(tables.consumers).values(consumer), sa.insert(tables.claims).values(claim))
         ends = sa.update(tables.claims).values(expires_at=tables.utcnow())
         execute(database.engine, ends)
-        added = extension.installed().values()
+        added = extension.installed_extensions().values()
         discarding = [
             f"--discard-{extension_.name}" for extension_ in added if extension_.schema and extension_.schema().losses
         ]

@@ -200,13 +200,13 @@ def test_json_contains_every_check_and_place(check, existing_database):
 
 def test_consumers_are_counted_and_not_their_allocations(existing_database):
     """OWNERLESS has two allocations and no row; GHOST has a row and no allocation."""
-    assert existing_database.read(online.ownerless) == 1
+    assert existing_database.read(online.count_ownerless) == 1
     with existing_database.engine.begin() as connection:
         connection.execute(sa.text(f"DELETE FROM consumers WHERE uuid = '{GHOST}'"))
         connection.execute(
             sa.text(f"UPDATE allocations SET consumer_id = 'other' WHERE consumer_id = '{OWNERLESS}' AND used = 2")
         )
-    assert existing_database.read(online.ownerless) == 2
+    assert existing_database.read(online.count_ownerless) == 2
 
 
 class TestOverCommitment:

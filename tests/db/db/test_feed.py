@@ -47,7 +47,7 @@ def writers(database):
 
 
 def touch(database, *providers):
-    database.write(lambda db: [db.changed(provider, feed.SHAPE) for provider in providers])
+    database.write(lambda db: [db.record_change(provider, feed.SHAPE) for provider in providers])
 
 
 def execute(database, statement):
@@ -56,7 +56,7 @@ def execute(database, statement):
 
 
 def refuse(db):
-    db.changed(99, feed.SHAPE)
+    db.record_change(99, feed.SHAPE)
     raise errors.NoAllocations(uuid="x")
 
 
@@ -73,7 +73,7 @@ def test_transactions_of_a_writer_are_numbered_as_they_commit(database):
 
 @pytest.mark.parametrize("changes", [(feed.USAGE, feed.SHAPE, feed.GONE), (feed.GONE, feed.SHAPE, feed.USAGE)])
 def test_the_strongest_of_several_changes_of_a_provider_is_recorded(database, changes):
-    database.write(lambda db: [db.changed(1, change) for change in changes])
+    database.write(lambda db: [db.record_change(1, change) for change in changes])
     recorded = database.read(lambda db: db.execute(sa.select(provider_changes.c.what)).scalars().all())
     assert recorded == [feed.GONE]
 
@@ -96,7 +96,7 @@ def test_transactions_that_overlap_have_different_writers(database):
     """SQLite has no concurrent transactions."""
 
     def work(db):
-        db.changed(1, feed.SHAPE)
+        db.record_change(1, feed.SHAPE)
         meanwhile = threading.Thread(target=touch, args=[database, 2])
         meanwhile.start()
         meanwhile.join()
@@ -162,7 +162,7 @@ def test_a_lost_connection_replaces_all_writers_of_the_process(database):
 
     def work(db):
         db.execute(sa.select(1))
-        db.changed(2, feed.SHAPE)
+        db.record_change(2, feed.SHAPE)
 
     database.write(work)
     number_of = {provider: (writer, number) for writer, number, provider in rows(database)}
@@ -325,7 +325,7 @@ def test_events_alone_are_recorded_as_a_kind_that_older_releases_know(database):
             recording.write(lambda db, name=name: db.note("trait", name, {("name",): (None, name)}))
     recorded = sa.select(provider_changes.c.provider_id, provider_changes.c.what)
     assert {tuple(row) for row in database.read(lambda db: db.execute(recorded).all())} == {(0, "usage")}
-    before = feed.stronger("usage", "names"), feed.stronger("names", "usage")
+    before = feed.stronger_change("usage", "names"), feed.stronger_change("names", "usage")
     assert before == ("names", "names"), "a change that affects searches takes precedence"
 
 
@@ -396,7 +396,7 @@ def test_a_write_whose_writer_was_deleted_uses_a_new_one(database):
 
     def work(db):
         attempts.append(db)
-        db.changed(2, feed.SHAPE)
+        db.record_change(2, feed.SHAPE)
 
     database.write(work)
     (new,) = writers(database)
@@ -411,7 +411,7 @@ def test_failed_maintenance_fails_no_write(database, backend, clock, caplog):
     touch(database, 1)
     plan = Plan(at="UPDATE change_writers", faults=faults.collisions(backend.kind)[:1], for_ever=True)
     plant(database, plan)
-    database.write(lambda db: db.changed(2, feed.SHAPE))
+    database.write(lambda db: db.record_change(2, feed.SHAPE))
     assert plan.injected
     assert "maintenance of the change feed failed" in caplog.text
     with opened(database.url) as witness:

@@ -15,7 +15,7 @@ from placement import microversion as mv
 from placement.db import feed
 from placement.db.writes.transaction import Transaction
 from placement.http.endpoint import Endpoint
-from placement.index.refresh import loaded
+from placement.index.refresh import load_index
 from tests import apis
 from tests.db import sql_hooks
 from tests.db.feed_audit import audit
@@ -55,17 +55,17 @@ def test_each_commit_records_its_changes(database, write):
 @each_write
 def test_the_audit_sees_a_write_that_records_nothing(database, write):
     request = prepare(write, database)
-    with audit(database) as commits, mock.patch.object(Transaction, "changed", autospec=True):
+    with audit(database) as commits, mock.patch.object(Transaction, "record_change", autospec=True):
         assert request().status == write.status
     assert any(commit.omissions for commit in commits) == bool(changed_of(commits))
 
 
 @each_write
 def test_the_audit_sees_a_record_that_is_too_weak(database, write):
-    request, changed = prepare(write, database), Transaction.changed
+    request, changed = prepare(write, database), Transaction.record_change
     with (
         audit(database) as commits,
-        mock.patch.object(Transaction, "changed", lambda self, id_, _: changed(self, id_, feed.USAGE)),
+        mock.patch.object(Transaction, "record_change", lambda self, id_, _: changed(self, id_, feed.USAGE)),
     ):
         assert request().status == write.status
     assert any(commit.omissions for commit in commits) == bool(changed_of(commits) - {feed.USAGE})
@@ -116,7 +116,7 @@ def test_the_audit_compares_every_table_that_the_index_reads(database):
         assert service(*names.fill(call)).status < 300
     indexed, compared = [], []
     with sql_hooks.statements(database.reading_engine, indexed.append):
-        database.snapshot(loaded)
+        database.snapshot(load_index)
     with sql_hooks.statements(database.engine, compared.append), audit(database):
         pass
     others = {"feed_instance", "change_writers", "provider_changes", "claims", "consumers"}

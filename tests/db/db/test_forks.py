@@ -26,7 +26,7 @@ def look(database):
         return db.execute(sa.text(name)).scalar() if name else None
 
     def write(db):
-        db.changed(os.getpid(), feed.SHAPE)
+        db.record_change(os.getpid(), feed.SHAPE)
         return which(db)
 
     looked = {"writing": database.write(write), "reading": database.read(which)}

@@ -25,7 +25,7 @@ from placement.db.schema.tables import (
 )
 from placement.index import inconsistent
 from placement.index.live import LiveIndex
-from placement.index.refresh import loaded, refreshed
+from placement.index.refresh import load_index, refresh_index
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests import caller, web
@@ -155,7 +155,7 @@ def test_searches_find_every_consistent_provider(database, ids):
 def test_an_inconsistency_is_logged_once_and_briefly(database, ids, caplog, monkeypatch):
     monkeypatch.setattr(inconsistent, "_logged", {})
     for _ in range(2):
-        database.snapshot(loaded)
+        database.snapshot(load_index)
     messages = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     for name in ("no generation", "child without root", "child with a wrong root", "no such parent", "own parent"):
         assert sum(INCONSISTENT[name] in line for line in messages) == 1, name
@@ -165,22 +165,22 @@ def test_an_inconsistency_is_logged_once_and_briefly(database, ids, caplog, monk
 
 
 def test_a_refreshed_index_equals_a_rebuilt_one(database, ids):
-    indexed = database.snapshot(loaded)
+    indexed = database.snapshot(load_index)
     call = placement(database)
     for name, uuid_ in INCONSISTENT.items():
         call("PUT", f"/resource_providers/{uuid_}", minor=39, body={"name": f"{name} again"})
         call("PUT", f"/allocations/{uuid.uuid4()}", minor=12, body=claim(uuid_))
-        indexed = database.snapshot(lambda db, indexed=indexed: refreshed(db, indexed))
-        assert meaning(indexed.snapshot) == meaning(database.snapshot(loaded).snapshot), name
+        indexed = database.snapshot(lambda db, indexed=indexed: refresh_index(db, indexed))
+        assert meaning(indexed.snapshot) == meaning(database.snapshot(load_index).snapshot), name
 
 
 def test_an_unrecorded_child_moves_with_its_parent(database, ids):
     """The feed records only the providers whose row names the root of the moving tree."""
-    indexed = database.snapshot(loaded)
+    indexed = database.snapshot(load_index)
     body = {"name": "sound", "parent_provider_uuid": INCONSISTENT["steps of zero"]}
     assert placement(database)("PUT", f"/resource_providers/{CONSISTENT}", body=body).status == 200
-    indexed = database.snapshot(lambda db: refreshed(db, indexed))
-    assert meaning(indexed.snapshot) == meaning(database.snapshot(loaded).snapshot)
+    indexed = database.snapshot(lambda db: refresh_index(db, indexed))
+    assert meaning(indexed.snapshot) == meaning(database.snapshot(load_index).snapshot)
 
 
 def claim(provider):
@@ -227,7 +227,7 @@ def validated_service(database, **options):
 
 
 def test_the_values_of_the_gauges_are_finite(database, ids):
-    for name, amounts in database.snapshot(loaded).snapshot.totals().items():
+    for name, amounts in database.snapshot(load_index).snapshot.totals().items():
         assert all(map(math.isfinite, amounts)), name
 
 

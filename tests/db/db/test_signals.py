@@ -69,7 +69,7 @@ def test_the_index_publishes_missed_changes_and_the_reason_for_a_full_read(datab
         connection.execute(sa.delete(inventories).where(inventories.c.resource_provider_id == deleted_id))
         connection.execute(sa.update(resource_providers).values(root_provider_id=None))
         connection.execute(sa.delete(resource_providers).where(resource_providers.c.id == deleted_id))
-    database.write(lambda db: db.changed(deleted_id, feed.USAGE))
+    database.write(lambda db: db.record_change(deleted_id, feed.USAGE))
     assert refresh() == (["out_of_step"], 1, 1)
     assert "index" in [name for name, _ in received.of("timing")]
 

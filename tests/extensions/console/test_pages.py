@@ -925,7 +925,7 @@ def test_the_reference_shows_whole_examples(app, api, query):
     count = 0
     for path, methods in api.routes.items():
         for method, endpoint in endpoints_at(methods, version):
-            for example in examples.of(api, version, method, path, endpoint):
+            for example in examples.examples_of(api, version, method, path, endpoint):
                 if not (example.query or example.path or example.body or example.reply):
                     continue  # none of its parts is in the document
                 url = api.prefix + path.format(**example.path)

@@ -35,5 +35,7 @@ def test_a_closed_output_pipe_is_not_a_failure():
 def test_a_command_connects_once_unless_configured_to_retry(tmp_path, restored_log, line, retries):
     path = tmp_path / "placement.conf"
     path.write_text(f"[placement_database]\nconnection = sqlite://\n{line}")
-    conf = program.configured("placement-x", ["--config-file", str(path), "run"], lambda all_: all_.add_parser("run"))
+    conf = program.read_configuration(
+        "placement-x", ["--config-file", str(path), "run"], lambda all_: all_.add_parser("run")
+    )
     assert conf.placement_database.max_retries == retries

@@ -179,7 +179,7 @@ def test_every_option_is_listed_and_explained():
         "placement",
         "placement_database",
         "workarounds",
-        *(group for group, _ in extension.options_of(extension.installed().values())),
+        *(group for group, _ in extension.options_of(extension.installed_extensions().values())),
     }
     assert all(option.help for group in groups.values() for option in group)
     conf = cfg.ConfigOpts()
@@ -288,7 +288,9 @@ def test_the_finding_names_the_extra_that_installs_the_driver():
 
 def unknown_options(directory, text):
     write(directory, DATABASE + text)
-    return [str(option).removeprefix(f"{directory}/placement.conf: ") for option in options.unknown(options.load())]
+    return [
+        str(option).removeprefix(f"{directory}/placement.conf: ") for option in options.find_unknown(options.load())
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import math
 
 import pytest
 
-from placement.http.response import NOW, UNDATED, created, encode, listed, newest, no_content, ok, page, stream
+from placement.http.response import NOW, UNDATED, created, encode, json_list, newest_date, no_content, ok, page, stream
 
 NOON = datetime.datetime(2026, 6, 9, 12, 0, 0, 500)
 
@@ -40,7 +40,7 @@ def test_an_empty_document_is_sent_as_a_body():
 @pytest.mark.parametrize("count", [0, 1, 2, 999, 1000, 1001, 2500])
 def test_a_long_list_is_encoded_in_pieces_of_at_most_1000_items(count):
     items = [{"name": f"h\u00f6st{number}"} for number in range(count)]
-    pieces = listed("hosts", iter(items)).app_iter
+    pieces = json_list("hosts", iter(items)).app_iter
     assert json.loads(b"".join(pieces)) == {"hosts": items}
     assert all(piece.count(b"name") <= 1000 for piece in pieces)
 
@@ -75,9 +75,9 @@ def test_an_undated_response_is_not_to_be_cached_either():
 
 def test_newest_returns_the_latest_date_or_now():
     later = NOON + datetime.timedelta(hours=1)
-    assert newest([NOON, later, None, NOON]) == later
-    assert newest([None]) is NOW
-    assert newest([]) is NOW
+    assert newest_date([NOON, later, None, NOON]) == later
+    assert newest_date([None]) is NOW
+    assert newest_date([]) is NOW
 
 
 def test_a_response_without_a_date_has_no_cache_headers():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from placement import errors, routes, signals
-from placement.extension import Extension, installed
+from placement.extension import Extension, installed_extensions
 from placement.http.endpoint import endpoint
 from placement.http.response import no_content
 from placement.metrics import definitions
@@ -208,7 +208,7 @@ def test_a_process_without_metrics_still_serves(app, caplog):
 
 def test_every_metric_is_documented_with_its_labels():
     registry = CollectorRegistry()
-    definitions.Metrics(lambda: None, installed().values(), registry)
+    definitions.Metrics(lambda: None, installed_extensions().values(), registry)
     for metric in registry._collector_to_names:
         total = "_total" if metric._type == "counter" else ""
         [row] = re.findall(rf"^``{metric._name}{total}``  .*?(?=^``|^==)", DOCUMENT, re.MULTILINE | re.DOTALL)

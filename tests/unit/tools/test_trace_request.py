@@ -34,7 +34,7 @@ def functions_of(request):
 
 
 def test_every_request_is_answered_and_counted():
-    expected = STATUS | (STATUS_OF_V1 if "v1" in extension.installed() else {})
+    expected = STATUS | (STATUS_OF_V1 if "v1" in extension.installed_extensions() else {})
     statuses = {}
     for line in trace_lines():
         *name, status, files, files_, functions, functions_, deepest, deepest_ = line.split()
@@ -60,7 +60,7 @@ def test_the_calls_are_listed_in_order_with_their_depth():
     assert names.index("handlers/provider.py show") < names.index("objects/provider.py ResourceProvider.get")
 
 
-@pytest.mark.skipif("v1" not in extension.installed(), reason="the extension v1 is not installed")
+@pytest.mark.skipif("v1" not in extension.installed_extensions(), reason="the extension v1 is not installed")
 def test_a_claim_is_traced_with_and_without_an_optimistic_claim():
     claims = "  extensions/v1/claims/engine.py"
     optimistic, in_rounds = (functions_of(f"POST /v1/claims, {name}")[1] for name in ("optimistic", "in rounds"))

@@ -30,7 +30,7 @@ def _id() -> sa.Column[int]:
     return sa.Column("id", sa.Integer, primary_key=True, nullable=False)
 
 
-def _required(name: str, kind: Any = sa.Integer) -> sa.Column[Any]:
+def _required_column(name: str, kind: Any = sa.Integer) -> sa.Column[Any]:
     return sa.Column(name, kind, nullable=False)
 
 
@@ -38,7 +38,7 @@ def _providers() -> None:
     _table(
         "resource_providers",
         _id(),
-        _required("uuid", sa.String(36)),
+        _required_column("uuid", sa.String(36)),
         sa.Column("name", sa.Unicode(200)),
         sa.Column("generation", sa.Integer),
         sa.Column("root_provider_id", sa.Integer),
@@ -58,14 +58,14 @@ def _amounts() -> None:
     _table(
         "inventories",
         _id(),
-        _required("resource_provider_id"),
-        _required("resource_class_id"),
-        _required("total"),
-        _required("reserved"),
-        _required("min_unit"),
-        _required("max_unit"),
-        _required("step_size"),
-        _required("allocation_ratio", sa.Float),
+        _required_column("resource_provider_id"),
+        _required_column("resource_class_id"),
+        _required_column("total"),
+        _required_column("reserved"),
+        _required_column("min_unit"),
+        _required_column("max_unit"),
+        _required_column("step_size"),
+        _required_column("allocation_ratio", sa.Float),
         sa.UniqueConstraint(
             "resource_provider_id", "resource_class_id", name="uniq_inventories0resource_provider_resource_class"
         ),
@@ -78,10 +78,10 @@ def _amounts() -> None:
     _table(
         "allocations",
         _id(),
-        _required("resource_provider_id"),
-        _required("consumer_id", sa.String(36)),
-        _required("resource_class_id"),
-        _required("used"),
+        _required_column("resource_provider_id"),
+        _required_column("consumer_id", sa.String(36)),
+        _required_column("resource_class_id"),
+        _required_column("used"),
     )
     steps.create_index("allocations_resource_provider_class_used_idx", "allocations", [*provider_and_class, "used"])
     steps.create_index("allocations_resource_class_id_idx", "allocations", ["resource_class_id"])
@@ -92,9 +92,9 @@ def _consumers() -> None:
     _table(
         "consumers",
         _id(),
-        _required("uuid", sa.String(36)),
-        _required("project_id"),
-        _required("user_id"),
+        _required_column("uuid", sa.String(36)),
+        _required_column("project_id"),
+        _required_column("user_id"),
         sa.Column("generation", sa.Integer, nullable=False, server_default=sa.text("0")),
         sa.UniqueConstraint("uuid", name="uniq_consumers0uuid"),
     )
@@ -120,8 +120,8 @@ def _memberships() -> None:
     """Create the tables of pairs of ids: the traits and aggregates of providers."""
     _table(
         "resource_provider_traits",
-        _required("trait_id"),
-        _required("resource_provider_id"),
+        _required_column("trait_id"),
+        _required_column("resource_provider_id"),
         sa.ForeignKeyConstraint(["resource_provider_id"], ["resource_providers.id"]),
         sa.ForeignKeyConstraint(["trait_id"], ["traits.id"]),
         sa.PrimaryKeyConstraint("trait_id", "resource_provider_id"),
@@ -133,8 +133,8 @@ def _memberships() -> None:
     )
     _table(
         "resource_provider_aggregates",
-        _required("resource_provider_id"),
-        _required("aggregate_id"),
+        _required_column("resource_provider_id"),
+        _required_column("aggregate_id"),
         sa.PrimaryKeyConstraint("resource_provider_id", "aggregate_id"),
     )
     steps.create_index(

@@ -84,7 +84,7 @@ def create(req: Request) -> Reply:
     In the first case, the response shows the state ``allocating``, which clients expect, although the outcome is known.
     """
     Arguments(req.pairs())
-    requested = _requested(req, req.document)
+    requested = _requested_record(req, req.document)
     owner = _consumer_owner(req, requested.owner)
     show = schema.Presentation(req)
     if req.document.get("node"):
@@ -96,7 +96,7 @@ def create(req: Request) -> Reply:
     return created(req.absolute_url(f"{_PATH}/{requested.uuid}"), show(requested, state=ALLOCATING))
 
 
-def _requested(req: Request, document: dict[str, Any]) -> Record:
+def _requested_record(req: Request, document: dict[str, Any]) -> Record:
     """Return the validated request; its class is empty if the document names no class."""
     if "owner" in document and req.version < versions.ALLOCATION_OWNER:
         raise OwnerNotInVersion()
@@ -240,12 +240,12 @@ def update(req: Request, allocation: str) -> Reply:
         permit(record)
         record = Record.lock(db, record.uuid)
         permit(record)
-        return _updated(db, record, patch)
+        return _update_record(db, record, patch)
 
     return ok(schema.Presentation(req)(_write(req, work)))
 
 
-def _updated(db: Transaction, record: Record, patch: json_patch.Patch) -> Record:
+def _update_record(db: Transaction, record: Record, patch: json_patch.Patch) -> Record:
     changed = patch.apply({"name": record.name, "extra": record.extra})
     name, extra = changed.get("name"), changed.get("extra")
     if name is not None and not (isinstance(name, str) and is_name(name)):

@@ -39,10 +39,10 @@ def list_drivers(req: Request) -> Reply:
     if driver_type not in (None, "classic", _TYPE):
         raise UnknownDriverType()
     names = sorted(set(req.conf.baremetal.drivers)) if driver_type != "classic" else []
-    return ok({"drivers": [_shown(req, name, fields) for name in names]})
+    return ok({"drivers": [_document(req, name, fields) for name in names]})
 
 
-def _shown(req: Request, name: str, fields: Collection[str] | None) -> dict[str, Any]:
+def _document(req: Request, name: str, fields: Collection[str] | None) -> dict[str, Any]:
     document: dict[str, Any] = {"name": name, "hosts": []}
     if req.version >= versions.DRIVER_TYPES:
         document["type"] = _TYPE

@@ -17,7 +17,7 @@ from placement.extensions.baremetal.objects.node import Node, traits_of
 from placement.extensions.baremetal.schemas import node as schema
 from placement.extensions.baremetal.schemas import node_list
 from placement.extensions.baremetal.schemas.node_document import NodePresentation
-from placement.extensions.baremetal.schemas.node_fields import visible
+from placement.extensions.baremetal.schemas.node_fields import visible_fields
 from placement.extensions.baremetal.schemas.query import Arguments
 from placement.extensions.baremetal.schemas.reply import next_page
 from placement.http.environ import CONTEXT
@@ -33,14 +33,14 @@ NodeAndTraits = tuple[Node, list[str]]
 def list_nodes(req: Request) -> Reply:
     """List the nodes that match every filter, page by page."""
     arguments = Arguments(req.pairs(), node_list.LIST)
-    return _listed(req, "/v1/nodes", arguments, node_list.listed_fields(arguments, req.version))
+    return _list_nodes(req, "/v1/nodes", arguments, node_list.listed_fields(arguments, req.version))
 
 
 @endpoint(policy="baremetal:node:list")
 def list_details(req: Request) -> Reply:
     """List the nodes that match every filter with all their fields, page by page."""
     arguments = Arguments(req.pairs(), node_list.LIST_DETAIL)
-    return _listed(req, "/v1/nodes/detail", arguments, visible(req.version))
+    return _list_nodes(req, "/v1/nodes/detail", arguments, visible_fields(req.version))
 
 
 @endpoint(policy="baremetal:node:create", body=schema.CREATE)
@@ -48,7 +48,7 @@ def create(req: Request) -> Reply:
     """Create a node and its resource provider with one unit of its class; adopt the provider if it exists."""
     Arguments(req.pairs())
     schema.check_visible(req.document, req.version)
-    values = schema.stored(schema.written(req.document))
+    values = schema.without_defaults(schema.stored_form(req.document))
     _check_driver(req, values["driver"])
     uuid = values.pop("uuid", None) or str(uuid_module.uuid4())
     if req.version < versions.ENROLL:
@@ -68,7 +68,7 @@ def show(req: Request, node: str) -> Reply:
 
     def work(db: Reading) -> tuple[Node, list[str], Sequence[str]]:
         present = access.find_node(req, db, node, "baremetal:node:get")
-        names = node_list.shown_fields(arguments, req.version, visible(req.version))
+        names = node_list.shown_fields(arguments, req.version, visible_fields(req.version))
         return present, traits_of(db, [present.uuid])[present.uuid] if "traits" in names else [], names
 
     return ok(_present(req, *req.read(work)))
@@ -80,7 +80,7 @@ def update(req: Request, node: str) -> Reply:
     Arguments(req.pairs())
     changes_of = schema.changes(req.document, req.version)
 
-    def permitted(present: Node) -> dict[str, Any]:
+    def permitted_values(present: Node) -> dict[str, Any]:
         access.check_node(req, "baremetal:node:update", present, node)
         values = changes_of(present)
         if not values.keys().isdisjoint(("owner", "lessee")):
@@ -91,7 +91,7 @@ def update(req: Request, node: str) -> Reply:
 
     def work(db: Transaction) -> NodeAndTraits:
         present = access.find_node(req, db, node, "baremetal:node:update")
-        return _with_traits(db, node_update.change(db, present, permitted, _caller(req)))
+        return _with_traits(db, node_update.change(db, present, permitted_values, _caller(req)))
 
     return ok(_present(req, *req.write(work)))
 
@@ -111,7 +111,7 @@ def delete(req: Request, node: str) -> Reply:
     return no_content()
 
 
-def _listed(req: Request, path: str, arguments: Arguments, names: Sequence[str]) -> Reply:
+def _list_nodes(req: Request, path: str, arguments: Arguments, names: Sequence[str]) -> Reply:
     paging = node_list.paging(arguments, req.version)
     node_filter = node_list.node_filter(arguments, access.project_of_nodes(req))
     columns, present = node_list.columns_of(names), NodePresentation(req, names)
@@ -153,5 +153,5 @@ def _with_traits(db: Transaction, locked: LockedNode) -> NodeAndTraits:
 
 
 def _present(req: Request, node: Node, traits: list[str], names: Sequence[str] | None = None) -> dict[str, Any]:
-    fields = visible(req.version) if names is None else names
+    fields = visible_fields(req.version) if names is None else names
     return NodePresentation(req, fields).of_node(node, traits)

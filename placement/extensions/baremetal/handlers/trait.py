@@ -71,12 +71,12 @@ def remove(req: Request, node: str, trait: str) -> Reply:
     """Remove a trait of a node."""
     Arguments(req.pairs())
 
-    def without(target: Node, present: set[str]) -> set[str]:
+    def remaining_traits(target: Node, present: set[str]) -> set[str]:
         if trait not in present:
             raise NodeHasNoTrait(node=target.uuid, trait=trait)
         return present - {trait}
 
-    _change(req, node, "baremetal:node:traits:delete", without)
+    _change(req, node, "baremetal:node:traits:delete", remaining_traits)
     return no_content()
 
 

@@ -73,18 +73,18 @@ class Choice:
         """
         self._snapshot = snapshot
         self._requested = requested
-        free = _free(snapshot, requested)
+        free = _free_slots(snapshot, requested)
         excluded = [snapshot.by_uuid[old.uuid] for old in refused if old == self._candidate(old.uuid)]
         self._free = (free - SlotSet.sparse(np.unique(np.array(excluded, dtype=np.intp))) if excluded else free).slots()
 
     def candidate(self, db: Reading) -> CandidateNode | None:
         """Return a node that fits: the node with the name of the request, or a random one; None if no node fits."""
-        uuid = self._chosen(db) if len(self._free) else None
+        uuid = self._choose(db) if len(self._free) else None
         return None if uuid is None else self._candidate(uuid)
 
     def sampled_candidate(self, db: Reading) -> CandidateNode | None:
         """Return a node that fits from the first random sample; None if none of these fits."""
-        fitting = next(self._fitting(db)) if len(self._free) else []
+        fitting = next(self._fitting_uuids(db)) if len(self._free) else []
         return self._candidate(_random().choice(fitting)) if fitting else None
 
     def is_stale(self, current: Callable[[], Snapshot]) -> bool:
@@ -116,42 +116,42 @@ class Choice:
 
     # --- by rows ---
 
-    def _chosen(self, db: Reading) -> str | None:
-        preferred = self._preferred(db)
+    def _choose(self, db: Reading) -> str | None:
+        preferred = self._node_by_name(db)
         if preferred is not None:
             return preferred
-        return next((_random().choice(fitting) for fitting in self._fitting(db) if fitting), None)
+        return next((_random().choice(fitting) for fitting in self._fitting_uuids(db) if fitting), None)
 
-    def _preferred(self, db: Reading) -> str | None:
+    def _node_by_name(self, db: Reading) -> str | None:
         """Return the uuid of the node with the name of the request, if it is free and fits."""
         if self._requested.name is None:
             return None
         rows = db.execute(_BY_NAME, {"name": self._requested.name}).all()
-        return next(iter(self._matching(rows)), None)
+        return next(iter(self._matching_uuids(rows)), None)
 
-    def _fitting(self, db: Reading) -> Iterator[list[str]]:
+    def _fitting_uuids(self, db: Reading) -> Iterator[list[str]]:
         """Yield the uuids of nodes that fit, from a random sample, then from more nodes, and finally from all."""
         generator = _random()
         positions = generator.sample(range(len(self._free)), min(len(self._free), SAMPLE_SIZE))
         yield self._fitting_slots(db, self._free[positions].tolist())
         if len(self._free) <= MAX_SAMPLED:
-            others = np.delete(self._free, positions).tolist()
-            generator.shuffle(others)
-            yield self._fitting_slots(db, others[:LARGER_SAMPLE_SIZE])
-            yield self._fitting_slots(db, others[LARGER_SAMPLE_SIZE:])
+            unsampled = np.delete(self._free, positions).tolist()
+            generator.shuffle(unsampled)
+            yield self._fitting_slots(db, unsampled[:LARGER_SAMPLE_SIZE])
+            yield self._fitting_slots(db, unsampled[LARGER_SAMPLE_SIZE:])
             return
         parameters = {"resource_class": self._requested.resource_class, "owner": self._requested.owner}
         queries = [_BY_CLASS] if self._requested.owner is None else [_BY_OWNER, _BY_LESSEE]
         for max_rows in (FIRST_ROWS, _ALL_ROWS):
             results = [db.execute(query, {**parameters, "max_rows": max_rows}).all() for query in queries]
-            yield self._matching(itertools.chain.from_iterable(results))
+            yield self._matching_uuids(itertools.chain.from_iterable(results))
             queries = [query for query, rows in zip(queries, results, strict=True) if len(rows) == max_rows]
 
     def _fitting_slots(self, db: Reading, slots: Iterable[int]) -> list[str]:
         uuids = [self._snapshot.provider(slot).uuid for slot in slots]
-        return self._matching(db.execute(_BY_UUIDS, {"uuids": uuids})) if uuids else []
+        return self._matching_uuids(db.execute(_BY_UUIDS, {"uuids": uuids})) if uuids else []
 
-    def _matching(self, rows: Iterable[Row[Any]]) -> list[str]:
+    def _matching_uuids(self, rows: Iterable[Row[Any]]) -> list[str]:
         """Return the uuids of the nodes that fit and are free."""
         return [row.uuid for row in rows if fits(self._requested, row) and self._is_free(row.uuid)]
 
@@ -183,7 +183,7 @@ def resolve(db: Reading, idents: Collection[str], project: str | None = None) ->
 # --- by index -------------------------------------------------------------------------------------------------------
 
 
-def _free(snapshot: Snapshot, requested: Record) -> SlotSet:
+def _free_slots(snapshot: Snapshot, requested: Record) -> SlotSet:
     """Return the providers with the traits and a free unit of the class, among the candidate nodes, if any."""
     column = snapshot.column(inventory_class(requested.resource_class))
     if column is None:
@@ -191,7 +191,7 @@ def _free(snapshot: Snapshot, requested: Record) -> SlotSet:
     sets = [snapshot.with_trait(trait) for trait in set(requested.traits)]
     if requested.candidate_nodes:
         sets.append(_slots_of(snapshot, requested.candidate_nodes))
-    return column.fitting(1, intersection(sets) if sets else SlotSet.dense(snapshot.forest.alive))
+    return column.fitting_slots(1, intersection(sets) if sets else SlotSet.dense(snapshot.forest.alive))
 
 
 def _slots_of(snapshot: Snapshot, uuids: Iterable[str]) -> SlotSet:

@@ -169,7 +169,7 @@ class LockedNode:
         """
         names = set(names)
         # In this transaction, so that a refused request creates none.
-        for name in sorted(name for name in Trait.unknown(self._db, names) if name.startswith("CUSTOM_")):
+        for name in sorted(name for name in Trait.unknown_names(self._db, names) if name.startswith("CUSTOM_")):
             Trait.check_name(name)
             Trait.create(self._db, name)
         self.provider.replace_traits(names)

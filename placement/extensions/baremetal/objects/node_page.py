@@ -82,7 +82,7 @@ def detail(name: str) -> sa.ColumnElement[Any]:
     return entry
 
 
-def _decoded(details: Any) -> Any:
+def _decode(details: Any) -> Any:
     """Return the value of a JSON text; PostgreSQL's driver has already decoded it."""
     return orjson.loads(details) if isinstance(details, str | bytes) else details
 
@@ -130,5 +130,5 @@ def read(db: Reading, paging: Paging, names: Sequence[str], node_filter: NodeFil
     nodes = [dict(zip(names, row, strict=True)) for row in rows]
     if "details" in names:
         for node in nodes:
-            node["details"] = _decoded(node["details"])
+            node["details"] = _decode(node["details"])
     return nodes

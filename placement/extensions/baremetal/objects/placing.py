@@ -107,7 +107,7 @@ class NodeRequest:
                 candidate = self._database.read(choice.candidate)
                 if candidate is None and not choice.is_stale(self._index.current):
                     return self._without_node(choice)
-            if candidate is not None and (outcome := self._claimed(candidate)) is not None:
+            if candidate is not None and (outcome := self._try_claim(candidate)) is not None:
                 return outcome
             if retry.has_passed(deadline):
                 raise errors.AllocationsChanged()
@@ -126,7 +126,7 @@ class NodeRequest:
             return None
         return self._database.read(Choice(self._index.recent(MAX_SNAPSHOT_AGE), self._request).sampled_candidate)
 
-    def _claimed(self, candidate: CandidateNode) -> signals.NodeOutcome | None:
+    def _try_claim(self, candidate: CandidateNode) -> signals.NodeOutcome | None:
         """Claim the node and record it; return None and refuse the node if it no longer fits."""
         try:
             self._database.write(
@@ -137,7 +137,7 @@ class NodeRequest:
             return None
         except errors.ConsumerGenerationConflict:
             reason = str(ConsumerHoldsElsewhere(instance=self._request.uuid, node=candidate.uuid))
-            return self._failed("uuid_in_use", _UNEXPECTED % {"reason": reason})
+            return self._record_failure("uuid_in_use", _UNEXPECTED % {"reason": reason})
         return "active"
 
     def _claim(self, db: Transaction, candidate: CandidateNode) -> None:
@@ -168,9 +168,9 @@ class NodeRequest:
         if request.traits and self._database.read(choice.without_traits().candidate) is not None:
             outcome, template = "no_traits", _NO_TRAITS
         details = {"resource_class": request.resource_class, "traits": ", ".join(sorted(set(request.traits)))}
-        return self._failed(outcome, _FAILED % {"uuid": request.uuid, "reason": template % details})
+        return self._record_failure(outcome, _FAILED % {"uuid": request.uuid, "reason": template % details})
 
-    def _failed(self, outcome: signals.NodeOutcome, error: str) -> signals.NodeOutcome:
+    def _record_failure(self, outcome: signals.NodeOutcome, error: str) -> signals.NodeOutcome:
         record = replace(self._request, last_error=error, updated_at=utcnow())
         self._database.write(record.insert)
         return outcome

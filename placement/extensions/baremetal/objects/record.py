@@ -133,7 +133,7 @@ def _vacate(db: Transaction, **values: str | None) -> None:
     unique_values = {column: value for column, value in values.items() if value is not None}
     # The row with the uuid comes first, so that all databases report the same one of several conflicts.
     rows = sorted(
-        db.execute(_conflicting(tuple(unique_values)), unique_values),
+        db.execute(_conflict_query(tuple(unique_values)), unique_values),
         key=lambda row: row.uuid != unique_values.get("uuid"),
     )
     for row in rows:
@@ -172,7 +172,7 @@ _DELETE_OF_CONSUMER = sa.delete(baremetal_allocations).where(_R.uuid == sa.bindp
 
 
 @functools.lru_cache
-def _conflicting(columns: tuple[str, ...]) -> sa.Select[Any]:
+def _conflict_query(columns: tuple[str, ...]) -> sa.Select[Any]:
     """Return the query for records with one of these values in a unique column, and whether each has ended."""
     same = [_R[column] == sa.bindparam(column) for column in columns]
     return sa.select(_R.id, _R.uuid, _R.name, _R.node_uuid, sa.not_(RECORD_IS_LIVE).label("ended")).where(sa.or_(*same))

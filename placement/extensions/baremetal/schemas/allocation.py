@@ -141,9 +141,9 @@ class Presentation:
 
     def __call__(self, record: Record | Row[Any], **overrides: Any) -> dict[str, Any]:
         """Return the document of a record; ``overrides`` replace values of the record."""
-        return {name: overrides[name] if name in overrides else self._shown(record, name) for name in self._names}
+        return {name: overrides[name] if name in overrides else self._value(record, name) for name in self._names}
 
-    def _shown(self, record: Record | Row[Any], name: str) -> Any:
+    def _value(self, record: Record | Row[Any], name: str) -> Any:
         if name == "links":
             return self._links(record.uuid)
         value = getattr(record, name)

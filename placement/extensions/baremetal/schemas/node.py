@@ -75,7 +75,7 @@ def check_visible(names: Collection[str], version: Version) -> None:
         raise NotInThisVersion()
 
 
-def written(document: Mapping[str, Any]) -> dict[str, Any]:
+def stored_form(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a request, whose types have been validated, in the stored form.
 
     Raises:
@@ -102,7 +102,7 @@ def written(document: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def stored(values: Mapping[str, Any]) -> dict[str, Any]:
+def without_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values with None for defaults in ``details``, which are not stored."""
     return {
         name: None if FIELDS[name].detail and value == FIELDS[name].default else value for name, value in values.items()
@@ -146,7 +146,9 @@ def changes(operations: Sequence[json_patch.Operation], version: Version) -> Cal
         if changed.get("maintenance") is False and patched.get("maintenance", False) is None:
             raise InvalidNodeValue(name="maintenance", reason="it cannot be null")
         _UPDATED.validate(changed, version)
-        new = stored({name: value for name, value in written(changed).items() if json_differs(value, present[name])})
+        new = without_defaults(
+            {name: value for name, value in stored_form(changed).items() if json_differs(value, present[name])}
+        )
         _check_details(node, new)
         return new
 

@@ -61,7 +61,7 @@ class NodePresentation:
         if "instance_name" in self._names:
             columns["instance_name"] = instance_name(details)
         for name in self._masked:
-            columns[name] = masked(columns[name])
+            columns[name] = mask(columns[name])
         if "traits" in self._names:
             columns["traits"] = traits
         if "states" in self._names:
@@ -70,18 +70,20 @@ class NodePresentation:
         return columns
 
 
-def masked(info: Mapping[str, Any]) -> Mapping[str, Any]:
+def mask(info: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the document with passwords, other secrets, the configdrive and the image URL masked."""
     if not info:
         return info
-    hidden: dict[str, Any] = _hidden(strutils.mask_dict_password(info, _MASK))
+    hidden: dict[str, Any] = _mask_value(strutils.mask_dict_password(info, _MASK))
     return hidden | {name: _MASK for name in ("configdrive", "image_url") if name in hidden}
 
 
-def _hidden(value: Any) -> Any:
+def _mask_value(value: Any) -> Any:
     """Return the value with secrets masked at any depth, even in lists, which oslo.utils skips."""
     if isinstance(value, list):
-        return [_hidden(strutils.mask_dict_password(item, _MASK) if isinstance(item, dict) else item) for item in value]
+        return [
+            _mask_value(strutils.mask_dict_password(item, _MASK) if isinstance(item, dict) else item) for item in value
+        ]
     if isinstance(value, dict):
-        return {name: _MASK if item and _SECRET.search(name) else _hidden(item) for name, item in value.items()}
+        return {name: _MASK if item and _SECRET.search(name) else _mask_value(item) for name, item in value.items()}
     return value

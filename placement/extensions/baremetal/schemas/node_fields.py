@@ -47,7 +47,7 @@ def _boolean(name: str, since: Version, default: bool | None = False, **more: An
     return NodeField(name, since, ANYTHING, default, boolean=True, **more)
 
 
-def _interface(kind: str, since: Version = v.INTERFACES) -> NodeField:
+def _interface_field(kind: str, since: Version = v.INTERFACES) -> NodeField:
     return NodeField(f"{kind}_interface", since, TEXT)
 
 
@@ -103,12 +103,15 @@ _ALL = (
     _mapping("raid_config", v.RAID),
     _mapping("target_raid_config", v.RAID),
     _mapping("network_data", v.NETWORK_DATA, MAPPING),
-    *(_interface(kind) for kind in ("boot", "console", "deploy", "inspect", "management", "power", "raid", "vendor")),
-    _interface("network", v.NETWORK_INTERFACE),
-    _interface("storage", v.STORAGE_INTERFACE),
-    _interface("rescue", v.RESCUE_INTERFACE),
-    _interface("bios", v.BIOS_INTERFACE),
-    _interface("firmware", v.FIRMWARE_INTERFACE),
+    *(
+        _interface_field(kind)
+        for kind in ("boot", "console", "deploy", "inspect", "management", "power", "raid", "vendor")
+    ),
+    _interface_field("network", v.NETWORK_INTERFACE),
+    _interface_field("storage", v.STORAGE_INTERFACE),
+    _interface_field("rescue", v.RESCUE_INTERFACE),
+    _interface_field("bios", v.BIOS_INTERFACE),
+    _interface_field("firmware", v.FIRMWARE_INTERFACE),
     _column("states", v.NODE_STATES_LINK),
     _column("links"),
 )
@@ -121,6 +124,6 @@ UPDATABLE = tuple(field.name for field in _ALL if field.type is not None and fie
 LINKS = "links"
 
 
-def visible(version: Version) -> list[str]:
+def visible_fields(version: Version) -> list[str]:
     """Return the names of the fields in this version."""
     return [field.name for field in _ALL if field.since <= version]

@@ -12,7 +12,7 @@ from placement.extensions.baremetal.objects import states
 from placement.extensions.baremetal.objects.keyset import Paging
 from placement.extensions.baremetal.objects.node_page import COLUMNS, NodeFilter
 from placement.extensions.baremetal.schemas.node import InvalidNodeValue, NoChassis, check_visible, truth, uuid_of
-from placement.extensions.baremetal.schemas.node_fields import FIELDS, SHORT, visible
+from placement.extensions.baremetal.schemas.node_fields import FIELDS, SHORT, visible_fields
 from placement.extensions.baremetal.schemas.query import PAGING, Arguments
 from placement.extensions.baremetal.versions import Version
 
@@ -92,7 +92,7 @@ def listed_fields(arguments: Arguments, version: Version) -> Sequence[str]:
             raise InvalidNodeValue(name="query parameter", reason="?detail=True")
         if "fields" in arguments:
             raise FieldsWithDetail()
-        return visible(version)
+        return visible_fields(version)
     return shown_fields(arguments, version, SHORT)
 
 
@@ -122,15 +122,15 @@ def node_filter(arguments: Arguments, project: str | None) -> NodeFilter:
         project: The project whose nodes alone the caller may list; None for all nodes.
     """
 
-    def given(name: str, convert: Callable[[str, str], Any]) -> Any:
+    def value_of(name: str, convert: Callable[[str, str], Any]) -> Any:
         value = arguments.get(name)
         return None if value is None else convert(name, value)
 
-    if (chassis := given("chassis_uuid", uuid_of)) is not None:
+    if (chassis := value_of("chassis_uuid", uuid_of)) is not None:
         raise NoChassis(uuid=chassis)
     columns: dict[str, Any] = dict(arguments.values_of(_OF_COLUMNS))
     if "maintenance" in arguments:
-        columns["maintenance"] = given("maintenance", truth)
+        columns["maintenance"] = value_of("maintenance", truth)
     if columns.get("provision_state", states.ENROLL) not in states.ALL:
         raise InvalidProvisionState(state=columns["provision_state"])
     if (fault := arguments.get("fault")) is not None and fault not in states.FAULTS:
@@ -139,11 +139,11 @@ def node_filter(arguments: Arguments, project: str | None) -> NodeFilter:
         columns=columns,
         details=_details(arguments),
         set={_SET[parameter]: truth(parameter, value) for parameter, value in arguments.values_of(_SET).items()},
-        instance_uuid=given("instance_uuid", uuid_of),
-        associated=given("associated", truth),
+        instance_uuid=value_of("instance_uuid", uuid_of),
+        associated=value_of("associated", truth),
         description_contains=arguments.get("description_contains"),
         projects=[name for name in (project, arguments.get("project")) if name is not None],
-        children="parent_node" in arguments or bool(given("include_children", truth)),
+        children="parent_node" in arguments or bool(value_of("include_children", truth)),
     )
 
 

@@ -51,12 +51,12 @@ class InvalidFields(errors.BadRequest):
 class Arguments:
     """The parameters of one request."""
 
-    def __init__(self, pairs: Iterable[tuple[str, str]], known: Collection[str] = ()) -> None:
+    def __init__(self, pairs: Iterable[tuple[str, str]], valid_names: Collection[str] = ()) -> None:
         """Group the values by name.
 
         Args:
             pairs: Names and values, in order.
-            known: Names of the parameters of the route.
+            valid_names: Names of the parameters of the route.
 
         Raises:
             UnexpectedArguments, RepeatedArgument: A parameter is unknown or repeated.
@@ -64,7 +64,7 @@ class Arguments:
         self._values: dict[str, list[str]] = {}
         for name, value in pairs:
             self._values.setdefault(name, []).append(value)
-        unknown = sorted(self._values.keys() - set(known))
+        unknown = sorted(self._values.keys() - set(valid_names))
         if unknown:
             raise UnexpectedArguments(names=", ".join(unknown))
         for name, values in self._values.items():
@@ -83,7 +83,7 @@ class Arguments:
         """Return the values of these parameters, by name; parameters missing from the query are left out."""
         return {name: self._values[name][0] for name in names if name in self._values}
 
-    def fields(self, known: Collection[str]) -> tuple[str, ...] | None:
+    def fields(self, valid_names: Collection[str]) -> tuple[str, ...] | None:
         """Return the names of the requested fields without duplicates; None for all fields.
 
         Spaces around names and empty names are ignored.
@@ -95,7 +95,7 @@ class Arguments:
             return None
         listed = (name.strip() for value in self._values["fields"] for name in value.split(","))
         names = dict.fromkeys(name for name in listed if name)
-        unknown = sorted(names.keys() - set(known))
+        unknown = sorted(names.keys() - set(valid_names))
         if unknown:
             raise InvalidFields(names=", ".join(f'"{name}"' for name in unknown))
         return tuple(names)

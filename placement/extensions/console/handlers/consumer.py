@@ -56,7 +56,7 @@ def list_consumers(req: Request) -> Reply:
         "classes": class_names(req.index.current()),
     }
     try:
-        consumer_filter = schema.consumer_filter(req, _valid(query))
+        consumer_filter = schema.consumer_filter(req, _validate(query))
     except errors.BadRequest as failure:
         return pages.show(req, "consumers.html", 400, sentence=failure.line, consumers=[], next="", **variables)
     page = req.read(lambda db: consumer_pages.page(db, consumer_filter, _ROWS, int(query.get("after", 0))))
@@ -72,7 +72,7 @@ def show(req: Request, consumer: str) -> Reply:
     if uuid is None:
         raise NothingKnown(object=consumer)
     holding = req.read(lambda db: held_claim(db, consumer))
-    events = timeline.of(req, EventFilter(uuids=spellings(consumer), kinds=(CONSUMER,)))
+    events = timeline.requested_page(req, EventFilter(uuids=spellings(consumer), kinds=(CONSUMER,)))
     if holding is not None:
         names = _names(req, [holding])
         return pages.show(req, "consumer.html", page="consumers", held=holding, names=names, timeline=events)
@@ -86,7 +86,7 @@ def _names(req: Request, holders: Iterable[Holding]) -> dict[str, str]:
     names = {amounts.provider: amounts.name for holder in holders for amounts in holder.held.values()}
     node_names = nodes.names_of_providers(req.database, names.items())
     if node_names:
-        node_names = nodes.unambiguous(node_names, req.index.current())
+        node_names = nodes.unambiguous_names(node_names, req.index.current())
     return {uuid: name or uuid for uuid, name in {**names, **node_names}.items()}
 
 
@@ -108,6 +108,6 @@ def _authorize(req: Request, query: dict[str, str]) -> None:
         query["project"] = own
 
 
-def _valid(query: dict[str, str]) -> Parameters:
+def _validate(query: dict[str, str]) -> Parameters:
     """Return the filters, validated by the schema of the API, or raise errors.InvalidQuery."""
     return schema.LIST.validate(query.items(), OLDEST)

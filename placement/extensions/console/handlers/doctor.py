@@ -23,7 +23,7 @@ def show(req: Request) -> Reply:
         "doctor.html",
         page="doctor",
         findings=[
-            (check, finding, [[*finding_places.linked(place, snapshot)] for place in finding.where[:_MAX_PLACES]])
+            (check, finding, [[*finding_places.linked_parts(place, snapshot)] for place in finding.where[:_MAX_PLACES]])
             for check, finding in examination.findings
         ],
         completed=[result for result in examination.results if result.not_made is None],

@@ -61,7 +61,7 @@ def show(req: Request) -> Reply:
     at = past.requested_time(req)
     snapshot = named_snapshot(req) if at is None else past.state_of(req, at).snapshot
     totals = cloud.by_pressure(cloud.totals(snapshot))
-    chosen = _chosen(req, [level.resource_class for level in totals])
+    chosen = _chosen_class(req, [level.resource_class for level in totals])
     levels = cloud.host_levels(snapshot, chosen)
     return pages.show(
         req,
@@ -81,7 +81,7 @@ def show(req: Request) -> Reply:
         emptiest=levels.emptiest(_ROWS),
         over=cloud.over_committed(snapshot, _EXAMPLES),
         disabled=cloud.disabled_in_use(snapshot, _EXAMPLES),
-        expiring=_expiring(req) if at is None else 0,
+        expiring=_count_expiring(req) if at is None else 0,
         may_examine=at is None and req.may("placement:v1:doctor"),
         changes=_changes(req) if at is None else None,
     )
@@ -93,7 +93,7 @@ def list_hosts(req: Request) -> Reply:
     at = past.requested_time(req)
     snapshot = named_snapshot(req) if at is None else past.state_of(req, at).snapshot
     grouping = req.parameters.get("group", "")
-    levels = cloud.host_levels(snapshot, _chosen(req, cloud.class_names(snapshot)), grouping)
+    levels = cloud.host_levels(snapshot, _chosen_class(req, cloud.class_names(snapshot)), grouping)
     return ok({
         "resource_class": levels.resource_class,
         "uuids": [host.uuid for host in levels.hosts],
@@ -115,7 +115,7 @@ def show_findings(req: Request) -> Reply:
     return pages.show(req, "findings.html", count=len(errors))
 
 
-def _chosen(req: Request, classes: list[str]) -> str:
+def _chosen_class(req: Request, classes: list[str]) -> str:
     """Return the class in the query, or else the default class if it exists, or else the first class."""
     name: str | None = req.parameters.get("class")
     return name or (_DEFAULT_CLASS if _DEFAULT_CLASS in classes or not classes else classes[0])
@@ -136,7 +136,7 @@ def _charts(req: Request, at: datetime.datetime | None) -> dict[str, Any]:
     return {name: UsageChart(name, series, end - _DAY, end) for name, series in samples.items() if len(series) > 1}
 
 
-def _expiring(req: Request) -> int:
+def _count_expiring(req: Request) -> int:
     """Return the number of leases that expire soon; 0 if the caller may not see consumers."""
     return req.read(lambda db: leases.count_expiring(db, _SOON)) if req.may("placement:v1:consumers:list", {}) else 0
 

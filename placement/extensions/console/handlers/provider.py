@@ -63,7 +63,7 @@ def list_providers(req: Request) -> Reply:
     number = int(req.parameters.get("page", 1))
     snapshot = named_snapshot(req)
     order = query.pop("sort", search.ORDERS[0])
-    slots = search.ordered(search.find_slots(criteria, snapshot), snapshot, order, criteria.resource_class)
+    slots = search.sort_slots(search.find_slots(criteria, snapshot), snapshot, order, criteria.resource_class)
     last_page = max(1, -(-len(slots) // ROWS))
     first = (number - 1) * ROWS
     page_slots = slots[first : first + ROWS]
@@ -149,7 +149,7 @@ def _page_of(req: Request, ident: str, tried: DryRunResult | None = None) -> Rep
         served=[provider_name(snapshot, root) for root in served[:_SHARING]],
         inventories=_inventories(req, uuid) if may_try else [],
         tried=tried,
-        timeline=timeline.of(req, _events_of(subtree)),
+        timeline=timeline.requested_page(req, _events_of(subtree)),
         consumers_in_tree=consumers_in_tree,
         root=drawn.root.name,
         serving_count=len(serving),
@@ -180,7 +180,7 @@ def _page_of_past(req: Request, ident: str, at: datetime.datetime) -> Reply:
 def _page_of_history(req: Request, ident: str) -> Reply:
     """Return the page of a deleted provider, or of a node without a provider, or raise NoSuchProvider."""
     uuid = subject.find(req.database, named_snapshot(req), ident)
-    events = None if uuid is None else timeline.of(req, _events_of((uuid,)))
+    events = None if uuid is None else timeline.requested_page(req, _events_of((uuid,)))
     if uuid is None or events is None or events.is_empty:
         raise NoSuchProvider(provider=ident)
     name = next((entry.name for summary in events.summaries for entry in summary.entries if entry.name), uuid)

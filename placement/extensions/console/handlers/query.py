@@ -66,7 +66,7 @@ def try_claim(req: Request) -> Reply:
         "consumer_type": "INSTANCE",
     }
     consumer = str(uuid.uuid4())
-    if choice := ChoiceForm.of(form):
+    if choice := ChoiceForm.from_fields(form):
         return _page(req, dry_runs.choice(req, choice.claims(_pairs(req), {"consumer": consumer, **owner})), choice)
     claim = parse_json(str(form.get("claim", "")).encode(), req.conf.api.max_request_body_values)
     if not isinstance(claim, dict):
@@ -84,7 +84,7 @@ def _page(req: Request, tried: DryRunResult | None = None, choice: ChoiceForm | 
     pairs = _pairs(req)
     variables: dict[str, Any] = {
         "page": "query",
-        "form": QueryForm.of(pairs),
+        "form": QueryForm.from_parameters(pairs),
         "tried": tried,
         "choice": choice or ChoiceForm(),
         "preferences": [*Preference],
@@ -99,13 +99,13 @@ def _page(req: Request, tried: DryRunResult | None = None, choice: ChoiceForm | 
         query = request_query.from_parameters(req.parameters, snapshot, nodes, req.conf)
         existence.check(query, snapshot, req.database)
     except errors.BadRequest as failure:
-        explained = None if query is None else _explained(req, query, snapshot)
+        explained = None if query is None else _explanation_document(req, query, snapshot)
         sentence = failure.line
         return pages.show(req, "query.html", 400, sentence=sentence, result=None, explained=explained, **variables)
     limit, copies = min(query.limit or _CANDIDATES, _MAX_CANDIDATES), int(req.parameters.get("count", "1"))
-    result = find(dataclasses.replace(query, limit=limit), snapshot, Settings.of(req.conf))
+    result = find(dataclasses.replace(query, limit=limit), snapshot, Settings.from_conf(req.conf))
     req.log_search(len(result.candidates), result.obstacle)
-    counted = _counted(req, query, snapshot, copies) if result.candidates else None
+    counted = _capacity_document(req, query, snapshot, copies) if result.candidates else None
     access = dry_runs.access_of(req)
     return pages.show(
         req,
@@ -115,7 +115,7 @@ def _page(req: Request, tried: DryRunResult | None = None, choice: ChoiceForm | 
         cards=[*candidates.cards(snapshot, _in_order(req, query, result, limit))],
         counted=counted,
         copies=copies,
-        explained=None if result.candidates else _explained(req, query, snapshot),
+        explained=None if result.candidates else _explanation_document(req, query, snapshot),
         curl=commands.curl(access, _with_uuids(of_search(pairs), query)),
         openstack=commands.openstack(access, query),
         questions=commands.questions(access, pairs),
@@ -145,7 +145,7 @@ def suggest(req: Request) -> Reply:
 @endpoint(policy="placement:allocation_candidates:list", negotiates=False)
 def show_form(req: Request) -> Reply:
     """Show the form filled with a query whose text was edited on the page."""
-    return pages.show(req, "query_form.html", form=QueryForm.of(_pairs(req)))
+    return pages.show(req, "query_form.html", form=QueryForm.from_parameters(_pairs(req)))
 
 
 def _pairs(req: Request) -> Pairs:
@@ -159,21 +159,21 @@ def _pairs(req: Request) -> Pairs:
     return without_blanks(pairs if text is None else parse_text(text))
 
 
-def _counted(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) -> dict[str, Any] | None:
+def _capacity_document(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) -> dict[str, Any] | None:
     """Return the capacity for jobs of ``copies`` copies as a document; None if the caller may not see counts."""
     if not req.may("placement:v1:capacity:show"):
         return None
     query = request_query.with_avoided_traits(query, req.conf)
-    return capacity.document(count(query, snapshot, Settings.of(req.conf), copies=copies), _PLACES)
+    return capacity.document(count(query, snapshot, Settings.from_conf(req.conf), copies=copies), _PLACES)
 
 
-def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
+def _explanation_document(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
     """Explain why the query has no candidates, with relaxations; None if the caller may not see explanations."""
     if not req.may("placement:v1:explain"):
         return None
     query = request_query.with_avoided_traits(query, req.conf)
     unknown = existence.unknown_traits(query.trait_names, snapshot, req.database)
-    return explanation.document(explain(query, snapshot, Settings.of(req.conf), unknown))
+    return explanation.document(explain(query, snapshot, Settings.from_conf(req.conf), unknown))
 
 
 def _in_order(req: Request, query: SearchQuery, result: SearchResult, limit: int) -> list[Candidate]:
@@ -182,7 +182,7 @@ def _in_order(req: Request, query: SearchQuery, result: SearchResult, limit: int
     Claims avoid some trees; candidates in these trees come last.
     """
     unlimited = dataclasses.replace(request_query.with_avoided_traits(query, req.conf), limit=None)
-    picker = Picker(result.snapshot, settings=Settings.of(req.conf), seed=1)
+    picker = Picker(result.snapshot, settings=Settings.from_conf(req.conf), seed=1)
     chosen: tuple[Candidate, ...] = ()
     trees = limit
     while trees and not chosen:

@@ -38,7 +38,7 @@ def show(req: Request) -> Reply:
         described = _operations(V1, OLDEST)
         document, version = "/v1/openapi.json", package.version()
     else:
-        chosen = mv.HISTORY.named(req.parameters.get("version") or "latest")
+        chosen = mv.HISTORY.by_name(req.parameters.get("version") or "latest")
         described = _operations(routes.PLACEMENT, chosen)
         changes = tuple(reversed([*mv.HISTORY]))
         document, version = f"/v1/openapi-placement.json?version={chosen}", str(chosen)

@@ -38,7 +38,7 @@ _SHOW = Query(
 def show(req: Request) -> Reply:
     """Show the usage history of one class or all classes: in total, by project or by aggregate."""
     fields = dict(without_blanks(req.pairs()))
-    choice = UsageChoice.of(fields)
+    choice = UsageChoice.from_query(fields)
     variables: dict[str, Any] = {
         "page": "usage",
         "periods": [*PERIODS],

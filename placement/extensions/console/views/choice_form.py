@@ -24,7 +24,7 @@ class ChoiceForm:
     count: str = "1"
 
     @classmethod
-    def of(cls, fields: Parameters) -> Self | None:
+    def from_fields(cls, fields: Parameters) -> Self | None:
         """Return the submitted form; None if another form was submitted."""
         if "strategy" not in fields:
             return None

@@ -54,11 +54,11 @@ class HostLevels:
 
     def fullest(self, count: int) -> list[tuple[ProviderName, ClassLevel, bool]]:
         """Return the hosts with the highest used share, highest first, each with whether it is disabled."""
-        return self._at(heapq.nlargest(count, range(len(self.hosts)), key=self._used_share))
+        return self._levels_at(heapq.nlargest(count, range(len(self.hosts)), key=self._used_share))
 
     def emptiest(self, count: int) -> list[tuple[ProviderName, ClassLevel, bool]]:
         """Return the hosts with the lowest used share, lowest first; disabled hosts come last."""
-        return self._at(
+        return self._levels_at(
             heapq.nsmallest(count, range(len(self.hosts)), key=lambda at: (self.is_disabled[at], self._used_share(at)))
         )
 
@@ -71,7 +71,7 @@ class HostLevels:
     def _used_share(self, position: int) -> float:
         return float(self.used[position] / max(self.capacity[position], 1))
 
-    def _at(self, positions: Iterable[int]) -> list[tuple[ProviderName, ClassLevel, bool]]:
+    def _levels_at(self, positions: Iterable[int]) -> list[tuple[ProviderName, ClassLevel, bool]]:
         return [(self.hosts[at], self._level(at), self.is_disabled[at]) for at in positions]
 
     def _level(self, position: int) -> ClassLevel:
@@ -101,8 +101,8 @@ def of_tree(snapshot: Snapshot, root: int) -> list[ClassLevel]:
     for slot in snapshot.forest.tree(root):
         for level in levels_of(snapshot, slot):
             amounts = (level.total, level.reserved, level.capacity, level.used)
-            known = sums.setdefault(level.resource_class, [0] * len(amounts))
-            sums[level.resource_class] = [left + right for left, right in zip(known, amounts, strict=True)]
+            sums_of_class = sums.setdefault(level.resource_class, [0] * len(amounts))
+            sums[level.resource_class] = [left + right for left, right in zip(sums_of_class, amounts, strict=True)]
     return [ClassLevel(name, *amounts) for name, amounts in sorted(sums.items())]
 
 

@@ -41,7 +41,7 @@ class DryRunResult:
         return self.status < HTTPStatus.BAD_REQUEST
 
     @classmethod
-    def of(cls, document: JSONObject, snapshot: Snapshot, command: str) -> Self:
+    def from_document(cls, document: JSONObject, snapshot: Snapshot, command: str) -> Self:
         """Return the result from the document of a dry run (docs: api-dry-run)."""
         reply = document["dry_run"]
         capacities = ((_name(snapshot, uuid), _levels(room)) for uuid, room in document["room"].items())
@@ -54,8 +54,8 @@ def _sentence(reply: JSONObject) -> str:
         return ""
     detail: str = reply["body"]["errors"][0]["detail"]
     # In the Placement API, the first paragraph only repeats the status (docs: api-errors).
-    first, _, others = detail.partition("\n\n")
-    return (others or first).strip()
+    first, _, explanation = detail.partition("\n\n")
+    return (explanation or first).strip()
 
 
 def _trees(reply: JSONObject, snapshot: Snapshot) -> tuple[DrawnTree, ...]:

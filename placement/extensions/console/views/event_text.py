@@ -169,10 +169,10 @@ def _inventory(change: tuple[str, Mapping[str, Sequence[Any]]]) -> ChangeLine:
 
 
 def _pairs(fields: Mapping[str, Sequence[Any]]) -> tuple[ValueChange, ...]:
-    return tuple(ValueChange(name, *map(_shown, pair)) for name, pair in fields.items())
+    return tuple(ValueChange(name, *map(_display_value, pair)) for name, pair in fields.items())
 
 
-def _shown(value: Any) -> Any:
+def _display_value(value: Any) -> Any:
     """Return a value for display: numbers, strings and None unchanged."""
     if isinstance(value, bool):
         return "yes" if value else "no"

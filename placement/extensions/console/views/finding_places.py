@@ -14,7 +14,7 @@ from placement.index.snapshot import Snapshot
 _OBJECT = re.compile(r"(consumer )?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?: \([^()]*\))?")
 
 
-def linked(place: str, snapshot: Snapshot) -> Iterator[Part]:
+def linked_parts(place: str, snapshot: Snapshot) -> Iterator[Part]:
     """Yield the parts of a place: text, links to consumers by uuid, and links to existing providers by name."""
     end = 0
     for match in _OBJECT.finditer(place):

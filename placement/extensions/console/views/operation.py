@@ -100,7 +100,7 @@ def operations(document: JSONObject, prefix: str, first: FirstVersions) -> Itera
         prefix: Prefix of the paths.
         first: First versions of the operations and parameters; empty for an unversioned API.
     """
-    for path, methods in _resolved(document, document["paths"]).items():
+    for path, methods in _resolve_references(document, document["paths"]).items():
         for verb, operation in methods.items():
             method = verb.upper()
             responses = operation["responses"]
@@ -134,16 +134,16 @@ def _parameter(parameter: JSONObject, path: str, method: str, first: FirstVersio
     )
 
 
-def _resolved(document: JSONObject, part: Any) -> Any:
+def _resolve_references(document: JSONObject, part: Any) -> Any:
     """Return a part of the document with each ``$ref`` replaced by its target."""
     if isinstance(part, list):
-        return [_resolved(document, item) for item in part]
+        return [_resolve_references(document, item) for item in part]
     if not isinstance(part, Mapping):
         return part
     if "$ref" in part:
         names = part["$ref"].removeprefix("#/").split("/")
-        return _resolved(document, functools.reduce(operator.getitem, names, document))
-    return {key: _resolved(document, value) for key, value in part.items()}
+        return _resolve_references(document, functools.reduce(operator.getitem, names, document))
+    return {key: _resolve_references(document, value) for key, value in part.items()}
 
 
 def _schema(holder: JSONObject) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from placement.extensions.v1 import query_text
-from placement.schemas.document import urlencoded
+from placement.schemas.document import parse_urlencoded
 from placement.search.query.parse import GROUP
 
 Pairs = Sequence[tuple[str, str]]
@@ -86,7 +86,7 @@ class QueryForm:
     text: str
 
     @classmethod
-    def of(cls, pairs: Pairs) -> QueryForm:
+    def from_parameters(cls, pairs: Pairs) -> QueryForm:
         """Return the form filled with these parameters."""
         values: dict[str, list[str]] = {}
         suffixes = {"": None}
@@ -96,12 +96,14 @@ class QueryForm:
                 suffixes[parameter[2]] = None
         spare = next(str(number) for number in range(1, len(suffixes) + 1) if str(number) not in suffixes)
         fields = tuple(_field(name, label, hint, values) for name, (label, hint) in _COMMON.items())
-        known = {*_COMMON, "group_policy"}
+        form_fields = {*_COMMON, "group_policy"}
         return cls(
             groups=(*(_group(suffix, False, values) for suffix in suffixes), _group(spare, True, values)),
             common=fields,
             group_policy=values.get("group_policy", [""])[0],
-            others=tuple((name, value) for name, value in pairs if name not in known and not GROUP.fullmatch(name)),
+            others=tuple(
+                (name, value) for name, value in pairs if name not in form_fields and not GROUP.fullmatch(name)
+            ),
             text=query_text.text(pairs).replace("&", "\n&"),
         )
 
@@ -113,7 +115,7 @@ def parse_text(text: str) -> Pairs:
         InvalidQuery: The decoded text is not UTF-8 or contains NUL.
     """
     line = "".join(part.strip() for part in text.splitlines())
-    return urlencoded(line.rpartition("?")[2].encode(), "utf-8", "parameter")
+    return parse_urlencoded(line.rpartition("?")[2].encode(), "utf-8", "parameter")
 
 
 def of_search(pairs: Pairs) -> Pairs:

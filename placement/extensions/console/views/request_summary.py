@@ -92,14 +92,16 @@ def _summary(
 ) -> RequestSummary:
     entries = tuple(formatter.entry(event, now) for event in events)
     first = entries[0]
-    claims = _Claims.of(events) if all(_belongs_to_claim(event) for event in events) else None
+    claims = _Claims.from_events(events) if all(_belongs_to_claim(event) for event in events) else None
     if claims is not None and claims.allocations:
         sentence, folds_events = claims.sentence(formatter, snapshot), True
     else:
         pairs = zip(events, entries, strict=True)
         main = next((entry for event, entry in pairs if not _belongs_to_claim(event)), first)
         sentence, folds_events = (main.kind, main.link or main.name, *_predicate(main)), len(first.lines) < 2
-    return RequestSummary(_key(events[0]), first.at, first.ago, _spaced(sentence), entries, folds_events, first.request)
+    return RequestSummary(
+        _key(events[0]), first.at, first.ago, _sentence(sentence), entries, folds_events, first.request
+    )
 
 
 def _key(event: Event) -> str:
@@ -107,15 +109,15 @@ def _key(event: Event) -> str:
     return (event.request or {}).get("request_id") or f"event-{event.number}"
 
 
-def _spaced(parts: Iterable[Part]) -> tuple[Part, ...]:
+def _sentence(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Return a sentence with spaces and an initial capital; the name of a provider is not capitalized."""
-    first, *others = parts
+    first, *following = parts
     if isinstance(first, ObjectLink):
         first = first if first.section == "providers" else first._replace(name=_capital(first.name))
     else:
         first = _capital(first)
     spaced: list[Part] = [first]
-    for part in others:
+    for part in following:
         spaced += [part] if part == "," else [" ", part]
     return tuple(spaced)
 
@@ -132,13 +134,13 @@ def _predicate(entry: EventText) -> Iterator[Part]:
     if not entry.lines:
         yield "changed: only its generation"
         return
-    first, others = entry.lines[0], len(entry.lines) + entry.more - 1
+    first, more_changes = entry.lines[0], len(entry.lines) + entry.more - 1
     yield f"changed: {first.label[:1].lower()}{first.label[1:]}"
     if first.link:
         yield first.link
     yield ", ".join([*first.names, *(_change(pair, first.resource_class) for pair in first.pairs)][:_MAX_VALUES])
-    if others:
-        yield f"and {others} more"
+    if more_changes:
+        yield f"and {more_changes} more"
 
 
 def _change(pair: ValueChange, resource_class: str) -> str:
@@ -174,7 +176,7 @@ class _Claims:
     is_expiry: bool
 
     @classmethod
-    def of(cls, events: Iterable[Event]) -> _Claims:
+    def from_events(cls, events: Iterable[Event]) -> _Claims:
         allocations: dict[str, dict[str, Any]] = {}
         types, reasons = {}, set()
         for event in events:
@@ -202,7 +204,7 @@ class _Claims:
             for pair in amounts.values()
         ]
         claimed, released = self._amounts(1), self._amounts(0)
-        trees = [*_enumerated([*self._trees(formatter, snapshot)])]
+        trees = [*_enumerate_links([*self._trees(formatter, snapshot)])]
         consumers = self._consumers()
         if all(before is None for before, _ in pairs):
             return (*consumers, "claimed", claimed, "on", *trees)
@@ -241,7 +243,7 @@ class _Claims:
         return (ObjectLink("consumers", uuid, f"{self.types.get(uuid, _UNTYPED).lower()} {uuid[:_SHORT_UUID]}"),)
 
 
-def _enumerated(links: Sequence[ObjectLink]) -> Iterator[Part]:
+def _enumerate_links(links: Sequence[ObjectLink]) -> Iterator[Part]:
     """Yield the first links with "and" or commas between them, and the number of other links."""
     for number, link in enumerate(links[:_MAX_TREES], 1):
         if number > 1:

@@ -57,7 +57,7 @@ def find_slots(criteria: Criteria, snapshot: Snapshot) -> list[int]:
     return slots
 
 
-def ordered(slots: list[int], snapshot: Snapshot, by: str, resource_class: str) -> list[int]:
+def sort_slots(slots: list[int], snapshot: Snapshot, by: str, resource_class: str) -> list[int]:
     """Return the slots, sorted.
 
     Args:

@@ -58,7 +58,7 @@ class DrawnTree:
 
 def draw(snapshot: Snapshot, slot: int, max_providers: int = MAX_PROVIDERS) -> DrawnTree:
     """Return the tree of a provider, which always includes the provider and its ancestors."""
-    return _drawn(snapshot, snapshot.provider(slot).root, set(snapshot.ancestry(slot)), max_providers)
+    return _draw(snapshot, snapshot.provider(slot).root, set(snapshot.ancestry(slot)), max_providers)
 
 
 def draw_used(
@@ -67,10 +67,10 @@ def draw_used(
     """Return the providers of a tree that a candidate uses, with their ancestors."""
     used = [slot for slot in {*takes, *groups} if snapshot.provider(slot).root == root]
     slots = {ancestor for slot in used for ancestor in snapshot.ancestry(slot)}
-    return _drawn(snapshot, root, slots, len(slots), takes, groups)
+    return _draw(snapshot, root, slots, len(slots), takes, groups)
 
 
-def _drawn(
+def _draw(
     snapshot: Snapshot,
     root: int,
     always: Collection[int],

@@ -154,7 +154,7 @@ class UsageChart(_Sampled[UsageSample]):
                 samples,
                 _text([(self._x(sample.at), self._y(sample.used)) for sample in samples]),
             )
-            for name, samples in self._drawn.items()
+            for name, samples in self._drawn_shares.items()
         ]
 
     @property
@@ -196,12 +196,12 @@ class UsageChart(_Sampled[UsageSample]):
         ]
 
     @property
-    def _drawn(self) -> dict[str, Sequence[UsageShare]]:
+    def _drawn_shares(self) -> dict[str, Sequence[UsageShare]]:
         return dict([*self.shares.items()][:MAX_LINES])
 
     @property
     def _max_drawn(self) -> int:
-        return max((share.used for shares in self._drawn.values() for share in shares), default=self.maximum)
+        return max((share.used for shares in self._drawn_shares.values() for share in shares), default=self.maximum)
 
     @property
     def _max_capacity(self) -> int:

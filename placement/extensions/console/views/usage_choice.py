@@ -26,7 +26,7 @@ class UsageChoice:
     end: str = ""
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Self:
+    def from_query(cls, query: Mapping[str, str]) -> Self:
         """Return the selection in a query."""
         choice = cls(*(query.get(name, "") for name in ("period", "class", "by", "from", "to")))
         return choice if choice.begin or choice.end else replace(choice, period=choice.period or "day")

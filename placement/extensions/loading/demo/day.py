@@ -39,21 +39,25 @@ def plan(service: DemoClient) -> list[Action]:
     """Return the actions of the day, in order.  They result in the cloud that the documentation shows."""
     chooser = random.Random(1)
     tenants = Tenants(service, chooser)
-    actions = [*_staying(tenants, chooser), *_passing(tenants, chooser), *_out_of_service(service, tenants)]
+    actions = [
+        *_staying_servers(tenants, chooser),
+        *_passing_servers(tenants, chooser),
+        *_out_of_service(service, tenants),
+    ]
     actions.append((23.3, functools.partial(_shrink, service, "compute-03-numa0")))
     if service.has("/baremetal/v1"):
         actions += _machines(service)
     return sorted(actions, key=lambda action: action[0])
 
 
-def _staying(tenants: Tenants, chooser: random.Random) -> Iterator[Action]:
+def _staying_servers(tenants: Tenants, chooser: random.Random) -> Iterator[Action]:
     for kind, number, early in _STAYING:
         for place in range(number):
             hour = chooser.uniform(-1, -0.1) if place < early else chooser.triangular(13, HOURS - 0.1, 16)
             yield hour, functools.partial(tenants.claim, tenants.new_uuid(), kind, tenants.owner())
 
 
-def _passing(tenants: Tenants, chooser: random.Random) -> Iterator[Action]:
+def _passing_servers(tenants: Tenants, chooser: random.Random) -> Iterator[Action]:
     for kind, number, hours, lengths, project in _PASSING:
         for _ in range(number):
             consumer, hour = tenants.new_uuid(), chooser.uniform(*hours)

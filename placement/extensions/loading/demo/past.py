@@ -34,8 +34,8 @@ class PastDay:
         self._database = database
         now: datetime.datetime = database.read(lambda db: db.execute(sa.select(CLOCK)).scalar_one())
         self._end = now - (now - datetime.datetime.min) % STEP
-        self._time = self._at(_FIRST_HOUR)
-        self._next_sample = self._at(0)
+        self._time = self._time_of(_FIRST_HOUR)
+        self._next_sample = self._time_of(0)
         self._all = {table.name: _update(table) for table in metadata.sorted_tables if table not in OURS}
         self._shown = [update for name, update in self._all.items() if name in _SHOWN]
         samples = [table for table in metadata.sorted_tables if table.name in _SAMPLES]
@@ -47,16 +47,16 @@ class PastDay:
         Take the samples that are due until then, including one at that hour.
         """
         self._move(self._shown, self._time)
-        while self._next_sample <= self._at(hour):
+        while self._next_sample <= self._time_of(hour):
             if self._database.recorder is not None:
                 # A write may have triggered the present sample, and a second one for that time would not be taken.
                 self._execute(self._stale, {"end": self._end})
                 self._database.recorder.maintain()
             self._move(self._all.values(), self._next_sample)
             self._next_sample += STEP
-        self._time = self._at(hour)
+        self._time = self._time_of(hour)
 
-    def _at(self, hour: float) -> datetime.datetime:
+    def _time_of(self, hour: float) -> datetime.datetime:
         return self._end - _DAY + datetime.timedelta(hours=hour)
 
     def _move(self, updates: Iterable[sa.Update], time: datetime.datetime) -> None:

@@ -58,7 +58,7 @@ class ReleaseAllocations(V1Command):
             released = releasing.release(self._delete, self.pages, parsed_args, Style())
         except releasing.Declined as error:
             raise exceptions.CommandError(str(error)) from error
-        return claims.RELEASED, list(claims.released(released))
+        return claims.RELEASED, list(claims.released_rows(released))
 
     def _delete(self, query: Pairs) -> Document:
         return self.send("DELETE", "/claims", urlencode(query))

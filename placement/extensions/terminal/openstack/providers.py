@@ -38,7 +38,7 @@ class ShowUsage(V1Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         document = self.get("/usage", urlencode(usage_history.parameters(parsed_args)))
-        style = Style.of(self.app.stdout, os.environ)
+        style = Style.for_stream(self.app.stdout, os.environ)
         return usage_history.columns(parsed_args.by), list(usage_history.rows(document, parsed_args.by, style))
 
 

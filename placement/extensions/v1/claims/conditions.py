@@ -74,13 +74,13 @@ class Conditions:
         if together and not join and not trees:
             raise NoTreeError
         avoided = (self._roots(snapshot, self.relied_on[consumer]) for consumer in apart)
-        others = (self._roots(snapshot, self.relied_on[consumer]) for consumer in self._others)
+        occupied = (self._roots(snapshot, self.relied_on[consumer]) for consumer in self._others)
         return Picker(
             snapshot,
             self._call.strategy,
             settings,
             avoid=set[int]().union(*avoided, self._failed_roots(snapshot)),
-            occupied=set[int]().union(*others),
+            occupied=set[int]().union(*occupied),
             within=set[int].intersection(*trees) if trees else None,
             join=join,
             allowance=allowance,

@@ -22,7 +22,7 @@ from placement.db.writes import retry
 from placement.extensions.v1.claims.claim_record import held_claims
 from placement.extensions.v1.claims.conditions import Conditions, NoTreeError
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
-from placement.extensions.v1.claims.result import ClaimResult, Place, RequestOutcome, refused
+from placement.extensions.v1.claims.result import ClaimResult, Place, RequestOutcome, refused_result
 from placement.extensions.v1.claims.shared import Shared
 from placement.extensions.v1.claims.uncommitted import UncommittedUsage
 from placement.extensions.v1.claims.writing import ChosenPlace, Written, write
@@ -65,7 +65,7 @@ class Claiming:
         self._call = call
         self._shared = shared
         self._database = database
-        self._settings = Settings.of(shared.conf)
+        self._settings = Settings.from_conf(shared.conf)
         #: The operations left, shared by all rounds.
         self._allowance = Allowance(self._settings.operations, len(call.requests))
         #: The snapshot of the first search; None after it.
@@ -150,7 +150,9 @@ class Claiming:
         ):
             for place in chosen:
                 if place.request.dry_run:
-                    self._finish(ClaimResult(place.request.consumer, RequestOutcome.FOUND, place.unwritten()))
+                    self._finish(
+                        ClaimResult(place.request.consumer, RequestOutcome.FOUND, place.without_write_results())
+                    )
             if missing:
                 self._finish_unplaced(missing, missing, cut_short, snapshot)
 
@@ -186,7 +188,7 @@ class Claiming:
     def _read_holdings(self) -> None:
         """Read the holdings of moved, dry-run and named consumers, and finish the requests that they decide."""
         consumers = [request.consumer for request in self._open.values() if not request.keep or request.dry_run]
-        self._own = self._held(consumers) if consumers else {}
+        self._own = self._holdings(consumers) if consumers else {}
         for consumer in consumers:
             if consumer in self._open:
                 self._finish_if_decided(self._open[consumer], self._own.get(consumer))
@@ -216,7 +218,7 @@ class Claiming:
             ]
         )
         chosen = [
-            ChosenPlace.of(request, pick, snapshot)
+            ChosenPlace.from_pick(request, pick, snapshot)
             for request, pick in zip(requests, picks, strict=True)
             if pick is not None
         ]
@@ -264,7 +266,7 @@ class Claiming:
 
     def _finish_held(self, consumers: Collection[str]) -> bool:
         """Finish the requests that the consumers' holdings decide; return whether any was finished."""
-        holdings = self._held(consumers)
+        holdings = self._holdings(consumers)
         before = len(self._open)
         for consumer in list(consumers):
             if consumer in self._open:
@@ -285,7 +287,7 @@ class Claiming:
             conflict = errors.ConsumerGenerationConflict(expected=expected, given=request.generation)
             self._refuse([request.consumer], conflict)
 
-    def _held(self, consumers: Collection[str]) -> Mapping[str, Holding]:
+    def _holdings(self, consumers: Collection[str]) -> Mapping[str, Holding]:
         return self._database.read(lambda db: held_claims(db, consumers))
 
     # --- results ---
@@ -296,11 +298,13 @@ class Claiming:
 
     def _refuse(self, consumers: Iterable[str], failure: errors.Failure) -> None:
         for consumer in list(consumers):
-            self._finish(refused(consumer, failure))
+            self._finish(refused_result(consumer, failure))
         if self._call.all_or_nothing:
             # Include consumers that hold a place from an earlier call, so that the order of requests does not matter.
             holders = [result.consumer for result in self._results.values() if result.outcome is RequestOutcome.HELD]
-            self._results.update((consumer, refused(consumer, NothingPlaced())) for consumer in [*self._open, *holders])
+            self._results.update(
+                (consumer, refused_result(consumer, NothingPlaced())) for consumer in [*self._open, *holders]
+            )
             self._open.clear()
 
     def _refuse_unplaced(self, consumers: Collection[str], cut_short: Collection[str], snapshot: Snapshot) -> None:
@@ -315,7 +319,7 @@ class Claiming:
             LOG.warning("The search for places was cut short: %d requests without a place may have one.", undecided)
         for request in [request for request in self._open.values() if request.consumer in consumers]:
             if request.consumer in cut_short:
-                self._finish(refused(request.consumer, Undecided()))
+                self._finish(refused_result(request.consumer, Undecided()))
                 continue
             reason = None
             if request.query.canonical not in reasons and len(reasons) < MAX_EXPLAINED:
@@ -323,7 +327,7 @@ class Claiming:
                 if reason is not None:
                     reasons[request.query.canonical] = _BESIDE_OTHERS if reason.found else reason.clause
             text = reasons.get(request.query.canonical, _UNEXPLAINED)
-            self._finish(refused(request.consumer, NoRoom(reason=text), reason))
+            self._finish(refused_result(request.consumer, NoRoom(reason=text), reason))
         if self._call.all_or_nothing:
             self._refuse(list(self._open), NothingPlaced())
 

@@ -39,7 +39,7 @@ def _claim_together(call: ClaimCall, shared: Shared) -> Sequence[ClaimResult | N
     """Return the result of each request, or None for a request without a place."""
     count = len(call.requests)
     try:
-        placed, found_count = Claiming(call, shared, shared.database, shared.recent()).run_optimistically()
+        placed, found_count = Claiming(call, shared, shared.database, shared.recent_snapshot()).run_optimistically()
     except errors.OutcomeUnknown:
         raise
     except Exception as error:

@@ -45,8 +45,8 @@ class RecentReasons:
             return None
         bounded = replace(settings, operations=min(settings.operations, operations))
         explained = explain(request.query, snapshot, bounded)
-        allowance.explained(explained.operations)
-        reason = Reason.of(explained)
+        allowance.charge_explanation(explained.operations)
+        reason = Reason.from_explanation(explained)
         if not reason.found and len(recent) < MAX_REASONS:
             recent[request.query.canonical] = now, reason
         self._recent = recent

@@ -68,9 +68,9 @@ class ClaimCall:
         The place must depend on one provider (``ChosenPlace.depends_on_one_provider``), whose generation proves that it
         is still valid.  So the call is for one consumer, and neither names trees nor compares providers.
         """
-        [first, *others] = self.requests
+        [first, *more_requests] = self.requests
         return (
-            not (others or self.dry_run or self.all_or_nothing or self.apart_from or self.together_with)
+            not (more_requests or self.dry_run or self.all_or_nothing or self.apart_from or self.together_with)
             and (self.strategy.spread_over is None and self.strategy.preference is not Preference.PACK)
             and (first.keep and not first.dry_run and first.count == 1)
             and _names_no_trees(first.query)
@@ -79,5 +79,5 @@ class ClaimCall:
 
 def _names_no_trees(query: SearchQuery) -> bool:
     """Whether the query names neither trees nor aggregates, only amounts and traits."""
-    [first, *others] = query.groups
-    return not others and first.suffix == UNSUFFIXED and first.in_tree is None and not first.aggregates.names
+    [first, *more_groups] = query.groups
+    return not more_groups and first.suffix == UNSUFFIXED and first.in_tree is None and not first.aggregates.names

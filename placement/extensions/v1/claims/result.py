@@ -75,7 +75,7 @@ class Reason:
         return self.summary[0].lower() + self.summary[1:]
 
     @classmethod
-    def of(cls, explanation: Explanation) -> Self:
+    def from_explanation(cls, explanation: Explanation) -> Self:
         """Return the reason from an explanation."""
         return cls(explanation.found, explanation.summary, explanation.obstacle, explanation.relaxations)
 
@@ -92,6 +92,6 @@ class ClaimResult:
     reason: Reason | None = None
 
 
-def refused(consumer: str, failure: errors.Failure, reason: Reason | None = None) -> ClaimResult:
+def refused_result(consumer: str, failure: errors.Failure, reason: Reason | None = None) -> ClaimResult:
     """Return the result of a refused request."""
     return ClaimResult(consumer, RequestOutcome.REFUSED, failure=failure, reason=reason)

@@ -36,7 +36,7 @@ class Shared:
         self.reasons = RecentReasons()
         self.queue: Queue[ClaimRequest, ClaimResult | None] = Queue(_MAX_JOINT, database.wait_for)
 
-    def recent(self) -> Snapshot:
+    def recent_snapshot(self) -> Snapshot:
         """Return a snapshot for an optimistic claim."""
         return self.index.recent(SNAPSHOT_AGE)
 

@@ -36,7 +36,7 @@ class ChosenPlace(NamedTuple):
     roots: Sequence[str]
 
     @classmethod
-    def of(cls, request: ClaimRequest, pick: Pick, snapshot: Snapshot) -> ChosenPlace:
+    def from_pick(cls, request: ClaimRequest, pick: Pick, snapshot: Snapshot) -> ChosenPlace:
         """Return the place of a pick, with the amounts of all copies on a provider added up."""
         resources: dict[str, dict[str, int]] = {}
         ids: dict[str, int] = {}
@@ -80,7 +80,7 @@ class ChosenPlace(NamedTuple):
         generations = {uuid: snapshot.generations[slot] for uuid, slot in slots.items()}
         return (ids, generations) == (self.provider_ids, self.provider_generations)
 
-    def unwritten(self) -> Place:
+    def without_write_results(self) -> Place:
         """Return the place without the results of a write."""
         return Place(self.resources, self.provider_names, self.provider_generations, self.mappings)
 

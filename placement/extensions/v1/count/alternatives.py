@@ -64,9 +64,9 @@ def connected_components(keys: Sequence[Collection[Hashable]]) -> list[list[int]
     components: list[tuple[set[Hashable], list[int]]] = []
     for position, own in enumerate(keys):
         joined, positions = set(own), [position]
-        for other in [other for other in components if not other[0].isdisjoint(own)]:
-            components.remove(other)
-            joined, positions = joined | other[0], other[1] + positions
+        for component in [component for component in components if not component[0].isdisjoint(own)]:
+            components.remove(component)
+            joined, positions = joined | component[0], component[1] + positions
         components.append((joined, positions))
     return [positions for _, positions in components]
 
@@ -83,7 +83,7 @@ def independent_parts(requirements: Requirements, form: CanonicalForm) -> list[P
     available = dict(zip(requirements.summed_classes, form.available, strict=True))
     keys = [_keys(requirements, *pair) for pair in zip(requirements.demands, form.domains, strict=True)]
     for demands in connected_components(keys):
-        choices = _undominated(_Rules(requirements, form, demands).domains())
+        choices = _drop_dominated(_Rules(requirements, form, demands).domains())
         if choices is None:
             return None
         alternatives = list(
@@ -132,21 +132,23 @@ class _Rules:
     def domains(self) -> Iterator[_Domains]:
         """Yield domains in which every combination of providers meets the rules."""
         rules = [suffixes for suffixes in self._requirements.same_subtrees if suffixes & {*self._suffixes}]
-        yield from self._below(self._first, rules)
+        yield from self._domains_below(self._first, rules)
 
-    def _below(self, domains: _Domains, rules: Sequence[Collection[str]]) -> Iterator[_Domains]:
+    def _domains_below(self, domains: _Domains, rules: Sequence[Collection[str]]) -> Iterator[_Domains]:
         """Yield the domains for each possible top of each subtree, and each demand that the top may supply."""
         if not rules:
-            yield from self._having(domains, self._requirements.required if UNSUFFIXED in self._suffixes else ())
+            yield from self._domains_with_traits(
+                domains, self._requirements.required if UNSUFFIXED in self._suffixes else ()
+            )
             return
         members = [number for number, suffix in enumerate(self._suffixes) if suffix in rules[0]]
         for top in dict.fromkeys(provider for number in members for provider in domains[number]):
             below = {provider for provider in range(len(self._form.parents)) if top in self._ancestry(provider)}
             for number in members:
                 allowed = {**dict.fromkeys(members, below), number: {top} & {*domains[number]}}
-                yield from self._below(_restricted(domains, allowed), rules[1:])
+                yield from self._domains_below(_restrict(domains, allowed), rules[1:])
 
-    def _having(self, domains: _Domains, required: Sequence[Collection[str]]) -> Iterator[_Domains]:
+    def _domains_with_traits(self, domains: _Domains, required: Sequence[Collection[str]]) -> Iterator[_Domains]:
         """Yield the domains for each unsuffixed demand whose provider may have each required trait."""
         if not required:
             yield domains
@@ -154,7 +156,7 @@ class _Rules:
         with_trait = {number for number, traits in enumerate(self._form.traits) if not traits.isdisjoint(required[0])}
         for number, suffix in enumerate(self._suffixes):
             if suffix == UNSUFFIXED:
-                yield from self._having(_restricted(domains, {number: with_trait}), required[1:])
+                yield from self._domains_with_traits(_restrict(domains, {number: with_trait}), required[1:])
 
     def _ancestry(self, provider: int) -> Iterator[int]:
         while provider >= 0:
@@ -162,7 +164,7 @@ class _Rules:
             provider = self._form.parents[provider]
 
 
-def _restricted(domains: _Domains, allowed: dict[int, set[int]]) -> _Domains:
+def _restrict(domains: _Domains, allowed: dict[int, set[int]]) -> _Domains:
     """Return the domains, restricted to the allowed providers for each demand in ``allowed``."""
     return tuple(
         tuple(provider for provider in domain if number not in allowed or provider in allowed[number])
@@ -170,7 +172,7 @@ def _restricted(domains: _Domains, allowed: dict[int, set[int]]) -> _Domains:
     )
 
 
-def _undominated(alternatives: Iterator[_Domains]) -> list[_Domains] | None:
+def _drop_dominated(alternatives: Iterator[_Domains]) -> list[_Domains] | None:
     """Return the domains that no other domain contains; None if they are too many."""
     distinct: dict[_Domains, list[set[int]]] = {}
     for domains in alternatives:
@@ -181,7 +183,7 @@ def _undominated(alternatives: Iterator[_Domains]) -> list[_Domains] | None:
     return [
         domains
         for domains, sets in distinct.items()
-        if not any(other is not sets and all(map(set.issubset, sets, other)) for other in distinct.values())
+        if not any(larger is not sets and all(map(set.issubset, sets, larger)) for larger in distinct.values())
     ]
 
 

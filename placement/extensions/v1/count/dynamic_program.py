@@ -88,7 +88,7 @@ class _Program:
             Exhausted: The effort is exhausted.
         """
         for number in range(self._length):
-            alone = [np.array([number == other]) for other in range(self._length)]
+            alone = [np.array([number == position]) for position in range(self._length)]
 
             def fits(times: Integers, alone: list[Bools] = alone) -> Bools:
                 return self._all_fit([times * selected for selected in alone])
@@ -96,27 +96,27 @@ class _Program:
             self._alone.append(bisect_largest(limit, fits).item())
         return np.array([sum(self._alone)])
 
-    def fits(self, times: list[Integers], rest: Integers) -> Bools:
-        """Return the trees in which ``times`` of the first alternatives fit, plus ``rest`` of all others together.
+    def fits(self, times: list[Integers], remaining: Integers) -> Bools:
+        """Return the trees in which ``times`` of the first alternatives fit, plus ``remaining`` of all others together.
 
         Raises:
             Exhausted: The effort is exhausted.
         """
         if len(times) == self._length - 1:
-            return self._all_fit([*times, rest])
-        idle = [np.zeros_like(rest)] * (self._length - len(times) - 1)
-        alone, others = self._alone[len(times)], sum(self._alone[len(times) + 1 :])
-        for placements in range(min(alone, rest.item()), max(0, rest.item() - others) - 1, -1):
+            return self._all_fit([*times, remaining])
+        idle = [np.zeros_like(remaining)] * (self._length - len(times) - 1)
+        alone, most_of_later = self._alone[len(times)], sum(self._alone[len(times) + 1 :])
+        for placements in range(min(alone, remaining.item()), max(0, remaining.item() - most_of_later) - 1, -1):
             own = [*times, np.array([placements])]
-            if self._all_fit([*own, *idle]).all() and self.fits(own, rest - placements).all():
+            if self._all_fit([*own, *idle]).all() and self.fits(own, remaining - placements).all():
                 return np.ones(1, np.bool_)
         return np.zeros(1, np.bool_)
 
     def _all_fit(self, times: Sequence[Integers]) -> Bools:
-        enough: Bools = np.all([self._supplied(members, times) for members in self._tied], axis=0)
+        enough: Bools = np.all([self._supplied_trees(members, times) for members in self._tied], axis=0)
         return enough
 
-    def _supplied(self, members: Sequence[_Member], times: Sequence[Integers]) -> Bools:
+    def _supplied_trees(self, members: Sequence[_Member], times: Sequence[Integers]) -> Bools:
         """Return the trees whose providers can supply the items for ``times`` placements of each alternative."""
         placed = {numbers: np.sum([times[number] for number in numbers], axis=0) for _, numbers in members}
         # The item with the largest number comes last, since the last item adds nothing to the size of the table.

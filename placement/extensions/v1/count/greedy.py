@@ -33,14 +33,16 @@ def greedy_count(block: Block, free: FreeAmounts, limit: Integers) -> CountRange
     Args:
         limit: An upper bound for each tree.
     """
-    alone = [np.min([_greedy([item], free, limit)[0] for item in alternative], axis=0) for alternative in block]
+    alone = [np.min([_deal_greedily([item], free, limit)[0] for item in alternative], axis=0) for alternative in block]
     low, high = np.zeros_like(limit), np.minimum(limit, sum(alone))
     for step, direction in itertools.product((1, -1), repeat=2):
         trees = np.flatnonzero(low < high)
         remaining: FreeAmounts = {name: amounts[trees] for name, amounts in free.items()}
         total = np.zeros_like(trees)
         for alternative in block[::step]:
-            placed, remaining = _greedy(sorted(alternative, key=_sort_key)[::direction], remaining, high[trees] - total)
+            placed, remaining = _deal_greedily(
+                sorted(alternative, key=_sort_key)[::direction], remaining, high[trees] - total
+            )
             total += placed
         low[trees] = np.maximum(low[trees], total)
     return CountRange(low, high)
@@ -51,7 +53,7 @@ def _sort_key(item: Item) -> tuple[int, int]:
     return len(item.at_once), -sum(amount for _, amount in item.amounts)
 
 
-def _greedy(items: Sequence[Item], free: FreeAmounts, limit: Integers) -> tuple[Integers, FreeAmounts]:
+def _deal_greedily(items: Sequence[Item], free: FreeAmounts, limit: Integers) -> tuple[Integers, FreeAmounts]:
     """Return the number of placements that dealing finds room for, and the free capacity they leave."""
     placed = bisect_largest(limit, lambda times: _deal(items, free, times)[0])
     return placed, _deal(items, free, placed)[1]

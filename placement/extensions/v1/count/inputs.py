@@ -79,7 +79,7 @@ class CountInputs:
         self.narrowed = narrowed
         self.snapshot = narrowed.snapshot
         self.size = self.snapshot.size
-        self.requirements = Requirements.of(narrowed.query)
+        self.requirements = Requirements.from_query(narrowed.query)
         self.kinds = _kinds_of(narrowed, self.requirements)
         self.budget = budget
         self.rules = [COMBINATION]

@@ -37,7 +37,7 @@ class Placer:
         """
         overlay, total = UsageOverlay(self._inputs.snapshot), 0
         for root in roots:
-            problem = self._problems.alone(root)
+            problem = self._problems.complete_problem(root)
             remaining = min(per_tree, enough - total)
             while remaining and (candidate := self._candidate(problem, overlay)):
                 times = min(remaining, *(overlay.times(slot, amounts) for slot, amounts in candidate.amounts.items()))
@@ -52,5 +52,5 @@ class Placer:
         """Return a candidate for one more consumer; None if nothing fits."""
         self._inputs.budget.spend(_PROVIDER * sum(map(len, problem.domains)))
         overlay.begin_consumer({})
-        remaining = overlay.remaining(problem)
+        remaining = overlay.reduced_problem(problem)
         return None if remaining is None else next(combine(remaining, self._cache), None)

@@ -60,10 +60,10 @@ class ShapeCounter:
         low, high = np.zeros_like(bound.counts), bound.counts
         if parts is not None:
             blocks = [[greedy_count(block, free, high) for block in part] for part in parts]
-            low, high = _combined(blocks, high)
+            low, high = _combine(blocks, high)
             for part, ranges in zip(parts, blocks, strict=True):
                 self._tighten(part, ranges, free, high)
-            low, high = _combined(blocks, high)
+            low, high = _combine(blocks, high)
         for tree in np.flatnonzero((low < high) & ((low == 0) | (parts is None))).tolist():
             low[tree] = self._placer.place([shape.roots.item(tree)], int(high[tree]), int(high[tree]))
         rule = self._inputs.position(self._rule)
@@ -95,7 +95,7 @@ class ShapeCounter:
             self._effort = max(0, effort.operations)
 
 
-def _combined(parts: Sequence[Sequence[CountRange]], limit: Integers) -> CountRange:
+def _combine(parts: Sequence[Sequence[CountRange]], limit: Integers) -> CountRange:
     """Return bounds for the trees from the bounds of the blocks of each part."""
     # A part without blocks has no alternative: its count is 0.
     high = np.min([limit, *(np.sum([0 * limit, *(block.high for block in part)], axis=0) for part in parts)], axis=0)

@@ -61,7 +61,7 @@ class Shapes:
         Raises:
             Exhausted: The budget is exhausted.
         """
-        problem = self._problems.alone(root)
+        problem = self._problems.complete_problem(root)
         self._inputs.budget.spend(_TREE + _PROVIDER * sum(map(len, problem.domains)))
         if not self._requirements.summed_classes:
             return problem
@@ -72,7 +72,7 @@ class Shapes:
                     self._facts[provider] = problem.facts[provider]._replace(available=largest)
         return problem._replace(facts=self._facts)
 
-    def of(self, roots: Slots) -> Iterator[Shape]:
+    def shapes_of(self, roots: Slots) -> Iterator[Shape]:
         """Yield the trees by shape.
 
         Raises:

@@ -43,7 +43,9 @@ class SharingProviders:
             members = SlotSet.union([snapshot.in_aggregate(name) for name in aggregates], inputs.size)
             self._reached[slot] = eligible_roots & snapshot.forest.roots_of(members)
             self.roots |= self._reached[slot]
-        self.roots |= eligible_roots & SlotSet.of(np.unique(snapshot.forest.roots(self._providers)), inputs.size)
+        self.roots |= eligible_roots & SlotSet.from_slots(
+            np.unique(snapshot.forest.roots(self._providers)), inputs.size
+        )
 
     @property
     def trees_at_once(self) -> int:
@@ -63,14 +65,14 @@ class SharingProviders:
         """
         slots, roots = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
         for slot in kind.eligible.sharing.slots().tolist():
-            others = (self._reached[slot] & tree_roots).slots()
-            self._inputs.budget.spend(1 + len(others) // _PAIRS_PER_OPERATION)
-            others = others[others != self._snapshot.provider(slot).root]
-            slots.append(np.full(len(others), slot))
-            roots.append(others)
+            reached = (self._reached[slot] & tree_roots).slots()
+            self._inputs.budget.spend(1 + len(reached) // _PAIRS_PER_OPERATION)
+            reached = reached[reached != self._snapshot.provider(slot).root]
+            slots.append(np.full(len(reached), slot))
+            roots.append(reached)
         return np.concatenate(slots), np.concatenate(roots)
 
-    def connected(self) -> Iterator[tuple[Slots, Slots]]:
+    def connected_components(self) -> Iterator[tuple[Slots, Slots]]:
         """Yield the connected components: sharing providers, and the roots of the trees that they connect.
 
         Raises:
@@ -90,7 +92,7 @@ class SharingProviders:
             providers = [slot for slot, used in of_provider.items() if component[used] == label]
             yield np.array(providers, np.intp), roots[component[roots] == label]
 
-    def enough(self, count: int, providers: Slots) -> bool:
+    def suffices(self, count: int, providers: Slots) -> bool:
         """Whether each sharing provider alone could supply ``count`` placements, so that the trees do not contend."""
         for kind in self._inputs.kinds:
             slots = (kind.eligible.sharing & SlotSet.sparse(providers)).slots()
@@ -110,7 +112,7 @@ class SharingProviders:
             providers: The sharing providers that reach the trees.
         """
         forest = self._snapshot.forest
-        trees = forest.trees_of(SlotSet.of(roots, self._inputs.size))
+        trees = forest.trees_of(SlotSet.from_slots(roots, self._inputs.size))
         shared = SlotSet.sparse(providers)
         supplies = []
         for kind in self._inputs.kinds:

@@ -140,7 +140,7 @@ class TotalCounter:
 
     def _count_separable(self, roots: Slots) -> None:
         """Count trees with separable demands, each with all the sharing providers that it uses."""
-        tree_roots = SlotSet.of(roots, self._snapshot.size)
+        tree_roots = SlotSet.from_slots(roots, self._snapshot.size)
         number = np.full(self._snapshot.size, -1, np.intp)
         number[roots] = np.arange(len(roots))
         domains = []
@@ -154,7 +154,7 @@ class TotalCounter:
     def _count_shapes(self, roots: Slots) -> None:
         """Count trees whose demands depend on each other."""
         for batch in self._batches(roots):
-            for shape in self._shapes.of(batch):
+            for shape in self._shapes.shapes_of(batch):
                 self._add_up()
                 if self.reached:
                     return
@@ -172,8 +172,8 @@ class TotalCounter:
 
     def _find_contentions(self) -> None:
         """Find the trees whose sharing providers lack the capacity for all of them."""
-        for providers, users in self._sharing.connected():
-            if self._sharing.enough(int(self._counts[users].sum()), providers):
+        for providers, users in self._sharing.connected_components():
+            if self._sharing.suffices(int(self._counts[users].sum()), providers):
                 self._contending[users] = False
                 continue
             self.shared = True
@@ -189,7 +189,7 @@ class TotalCounter:
         """
         counts, bounds = np.minimum(self._counts[roots], per_tree), np.minimum(self._bounds[roots], per_tree)
         bound_of_all = min(int(self._sharing.bound(roots, bounds, providers).counts[0]), int(bounds.sum()))
-        if self._sharing.enough(int(counts.sum()), providers):
+        if self._sharing.suffices(int(counts.sum()), providers):
             return int(counts.sum()), bound_of_all
         total = 0
         for order in (roots, roots[::-1]):
@@ -210,7 +210,7 @@ class TotalCounter:
             if len(contending := np.intersect1d(roots, users, assume_unique=True))
         ]
 
-        def capped(per_tree: int) -> tuple[int, int]:
+        def count_copies(per_tree: int) -> tuple[int, int]:
             """Return the number of copies that fit with at most ``per_tree`` per tree, and an upper bound."""
             self._budget.spend(len(alone) // _TREES_PER_OPERATION + len(groups) * _AGGREGATE)
             pairs = [self._contending_count(contending, providers, per_tree) for contending, providers in groups]
@@ -218,10 +218,10 @@ class TotalCounter:
             return low, int(np.minimum(limits, per_tree).sum()) + sum(bound for _, bound in pairs)
 
         if self._copies == 1:
-            return capped(MAX_COPIES)
+            return count_copies(MAX_COPIES)
         return (
-            _different_trees(lambda per_tree: capped(per_tree)[0], self._copies),
-            _different_trees(lambda per_tree: capped(per_tree)[1], self._copies),
+            _different_trees(lambda per_tree: count_copies(per_tree)[0], self._copies),
+            _different_trees(lambda per_tree: count_copies(per_tree)[1], self._copies),
         )
 
     def trees(self) -> tuple[list[int], list[int], list[str]]:
@@ -277,7 +277,7 @@ def _different_trees(sum_of: Callable[[int], int], copies: int) -> int:
     if copies == 1:
         return max_jobs
 
-    def enough(jobs: Integers) -> Bools:
+    def fit(jobs: Integers) -> Bools:
         return np.array([sum_of(jobs.item()) >= copies * jobs.item()])
 
-    return bisect_largest(np.array([max_jobs]), enough).item()
+    return bisect_largest(np.array([max_jobs]), fit).item()

@@ -53,10 +53,10 @@ def is_separable(inputs: CountInputs) -> bool:
     requirements = inputs.requirements
     if requirements.same_subtrees or requirements.required or not requirements.nested:
         return False
-    if any(kind.amounts.keys() & other.amounts.keys() for kind, other in combinations(inputs.kinds, 2)):
+    if any(first.amounts.keys() & second.amounts.keys() for first, second in combinations(inputs.kinds, 2)):
         return False
     isolated = [kind.eligible.local for kind in inputs.kinds if kind.isolated]
-    return not any(slots & others for slots, others in combinations(isolated, 2))
+    return not any(first & second for first, second in combinations(isolated, 2))
 
 
 def single_provider_counts(inputs: CountInputs, roots: Slots) -> TightestBound:
@@ -121,11 +121,11 @@ def full_rounds(copies: Integers, at_once: Integers, times: int, tree: Slots, tr
     if times == 1:
         return max_rounds
 
-    def enough(rounds: Integers) -> Bools:
+    def fit(rounds: Integers) -> Bools:
         dealt = np.minimum(copies, at_once.astype(np.float64) * rounds[tree])
         return np.bincount(tree, weights=dealt, minlength=trees) >= times * rounds
 
-    return bisect_largest(max_rounds, enough)
+    return bisect_largest(max_rounds, fit)
 
 
 def bisect_largest(limit: Integers, fits: Callable[[Integers], Bools]) -> Integers:

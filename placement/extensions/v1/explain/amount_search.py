@@ -28,7 +28,7 @@ class AmountSearch:
         """Return the inventories of the class of an amount; None without any."""
         return self._amounts.of_class(condition.resource_class)
 
-    def smallest(self, condition: Condition) -> list[int]:
+    def smallest_amounts(self, condition: Condition) -> list[int]:
         """Return the smallest other amounts that inventories of the class have room for, ascending."""
         inventories = self.inventories(condition)
         return (
@@ -61,7 +61,7 @@ class AmountSearch:
             return tree_roots
         return dropped.outcome.narrowed.roots.compact()
 
-    def reachable(self, condition: Condition, tree_roots: SlotSet | None) -> ClassInventories | None:
+    def reachable_inventories(self, condition: Condition, tree_roots: SlotSet | None) -> ClassInventories | None:
         """Return the inventories of the class that the earlier rules left; None if narrowing ended before this rule.
 
         Args:
@@ -76,30 +76,32 @@ class AmountSearch:
         inventories = self.inventories(condition)
         if inventories is None or reachable is None:
             return None
-        return self._of(inventories, reachable if tree_roots is None else reachable & self._usable(tree_roots))
+        return self._inventories_of(
+            inventories, reachable if tree_roots is None else reachable & self._usable_slots(tree_roots)
+        )
 
-    def _usable(self, roots: SlotSet) -> SlotSet:
+    def _usable_slots(self, roots: SlotSet) -> SlotSet:
         """Return the providers of the trees, and all sharing providers."""
         return self._snapshot.forest.trees_of(roots) | self._snapshot.with_trait(SHARES)
 
-    def _of(self, inventories: ClassInventories, providers: SlotSet) -> ClassInventories:
+    def _inventories_of(self, inventories: ClassInventories, providers: SlotSet) -> ClassInventories:
         """Return the inventories of these providers."""
-        return inventories.of(providers.mask(self._snapshot.size)[inventories.slots])
+        return inventories.select(providers.mask(self._snapshot.size)[inventories.slots])
 
-    def raised(self, variation: Variation, condition: Condition) -> Variation:
+    def raise_amount(self, variation: Variation, condition: Condition) -> Variation:
         """Return a variation with candidates whose amount is raised as far as possible."""
         inventories, tree_roots = self.inventories(condition), None
         if inventories is not None and variation.outcome.narrowed is not None and inventories.uniform:
             # A tree without room for the smallest amount has no room for a larger one.
             tree_roots = variation.outcome.narrowed.roots.compact()
-            inventories = self._of(inventories, self._usable(tree_roots))
+            inventories = self._inventories_of(inventories, self._usable_slots(tree_roots))
         return (
             variation
             if inventories is None
-            else self.largest(variation.changes, condition, inventories, tree_roots, variation) or variation
+            else self.search_largest(variation.changes, condition, inventories, tree_roots, variation) or variation
         )
 
-    def largest(
+    def search_largest(
         self,
         changes: Changes,
         condition: Condition,
@@ -122,10 +124,10 @@ class AmountSearch:
             if number == MAX_UNITS:
                 self._searches.complete = False
                 break
-            best = self._within(units, changes, condition, tree_roots, best)
+            best = self._largest_within(units, changes, condition, tree_roots, best)
         return best
 
-    def _within(
+    def _largest_within(
         self,
         units: AllowedAmounts,
         changes: Changes,
@@ -149,7 +151,7 @@ class AmountSearch:
         alone = sum(condition.resource_class in group.resources for group in groups) == 1
         amounts = units.bounds if alone else range(units.smallest, units.largest + 1, units.step)
         fits, beyond = bisect.bisect_right(amounts, best.changes[condition]) - 1, len(amounts) - 1
-        estimate = bisect.bisect_right(amounts, units.smallest + self._spare(condition, least)) - 1
+        estimate = bisect.bisect_right(amounts, units.smallest + self._spare_amount(condition, least)) - 1
         probes = [number for number in (estimate, estimate + 1) if fits < number < beyond]
         while beyond - fits > 1:
             middle = probes.pop(0) if probes else (fits + beyond) // 2
@@ -160,7 +162,7 @@ class AmountSearch:
                 fits, best = middle, variation
         return best
 
-    def _spare(self, condition: Condition, variation: Variation) -> int:
+    def _spare_amount(self, condition: Condition, variation: Variation) -> int:
         """Return the largest free capacity that remains, in any candidate, on a provider of the amount."""
         name = condition.resource_class
         column = self._snapshot.column(name)
@@ -172,7 +174,7 @@ class AmountSearch:
             if name in candidate.amounts.get(slot, ())
         )
 
-    def higher(
+    def search_higher(
         self, condition: Condition, inventories: ClassInventories, tree_roots: SlotSet | None
     ) -> Variation | None:
         """Return the variation with the smallest larger amount that gives candidates, if units forbid the amount."""

@@ -50,13 +50,13 @@ class ClassInventories:
         """Return the number of inventories."""
         return len(self.slots)
 
-    def of(self, mask: Mask) -> ClassInventories:
+    def select(self, mask: Mask) -> ClassInventories:
         """Return the inventories selected by a mask over them."""
         if mask.all():
             return self
         return self._rows(np.flatnonzero(mask))
 
-    def at(self, slot: int) -> ClassInventories:
+    def of_provider(self, slot: int) -> ClassInventories:
         """Return the inventory of one provider; empty if it has none."""
         row = np.searchsorted(self.slots, slot)
         return self._rows(slice(row, row + int(row < len(self) and self.slots[row] == slot)))
@@ -103,7 +103,7 @@ class ClassInventories:
         return self._whole_steps(self._bound)
 
     @cached_property
-    def _least(self) -> _Units:
+    def _least_units(self) -> _Units:
         return np.maximum(self.min_unit, 1)
 
     @cached_property
@@ -113,7 +113,7 @@ class ClassInventories:
     def _whole_steps(self, bound: _Floats) -> _Floats:
         """Return the largest amount up to each bound that the units allow, or 0; bounds are whole numbers."""
         amounts = np.floor(bound / self.step_size) * self.step_size if self._has_steps else bound
-        return np.where(amounts >= self._least, amounts, 0.0)
+        return np.where(amounts >= self._least_units, amounts, 0.0)
 
     def allowed_amounts(self, amount: int) -> Iterator[AllowedAmounts]:
         """Yield the allowed amounts up to ``amount`` for each combination of units, the largest amount first."""
@@ -121,15 +121,15 @@ class ClassInventories:
         remaining = rooms > 0
         while remaining.any():
             first = int(np.where(remaining, rooms, 0).argmax())
-            step, least = int(self.step_size[first]), int(self._least[first])
-            same = remaining & (self.step_size == step) & (self._least == least)
+            step, least = int(self.step_size[first]), int(self._least_units[first])
+            same = remaining & (self.step_size == step) & (self._least_units == least)
             yield AllowedAmounts(step, -(-least // step) * step, int(rooms[first]), rooms[same])
             remaining &= ~same
 
     @property
     def uniform(self) -> bool:
         """Whether all inventories have the same units."""
-        return bool(np.ptp(self.step_size) == 0 and np.ptp(self._least) == 0)
+        return bool(np.ptp(self.step_size) == 0 and np.ptp(self._least_units) == 0)
 
     def may_add_up(self, amount: int, snapshot: Snapshot, tree_roots: SlotSet | None) -> bool:
         """Whether several providers of a tree may supply an amount together.
@@ -163,7 +163,7 @@ class ClassInventories:
 
     # --- obstacles ---
 
-    def blocking(self, amount: int) -> dict[str, int]:
+    def count_blocking(self, amount: int) -> dict[str, int]:
         """Return the number of inventories that each property keeps from supplying an amount.
 
         An inventory counts for only one of total, reserved and used: the first that leaves too little.
@@ -214,8 +214,8 @@ class InventoriesByClass:
         if inventories is None:
             return Shortfall(resource_class, amount, {"absent": removed} if removed else {}, 0)
         size = self._snapshot.size
-        considered = inventories.of(before.mask(size)[inventories.slots])
-        refused = considered.of(~after.mask(size)[considered.slots])
-        counts = {"absent": removed - len(refused), **refused.blocking(amount)}
-        largest = int(considered.of(~avoided.mask(size)[considered.slots]).largest().max(initial=0))
+        considered = inventories.select(before.mask(size)[inventories.slots])
+        refused = considered.select(~after.mask(size)[considered.slots])
+        counts = {"absent": removed - len(refused), **refused.count_blocking(amount)}
+        largest = int(considered.select(~avoided.mask(size)[considered.slots]).largest().max(initial=0))
         return Shortfall(resource_class, amount, {name: count for name, count in counts.items() if count}, largest)

@@ -22,12 +22,12 @@ def combined_changes(variations: Variations, amount_search: AmountSearch) -> lis
     enumeration = _ConditionSets(variations, amount_search)
     failed = [Variation({}, variations.query, variations.outcome)]
     for _ in range(_MAX_CONDITIONS):
-        successful, failed = enumeration.extended(failed)
+        successful, failed = enumeration.extend(failed)
         if successful:
             # Of changes that become equal once raised, the first in query order is offered.
             successful.sort(key=lambda variation: variations.positions(variation.changes), reverse=True)
             different = {interchangeable(variation.query, _bounds(variation)): variation for variation in successful}
-            return [enumeration.raised(variation) for variation in different.values()]
+            return [enumeration.raise_amounts(variation) for variation in different.values()]
     return []
 
 
@@ -38,7 +38,7 @@ class _ConditionSets:
         self._variations = variations
         self._amount_search = amount_search
 
-    def extended(self, failed: Iterable[Variation]) -> tuple[list[Variation], list[Variation]]:
+    def extend(self, failed: Iterable[Variation]) -> tuple[list[Variation], list[Variation]]:
         """Return the changes with one more condition that give candidates, and the changes that do not."""
         successful: list[Variation] = []
         still_failed: list[Variation] = []
@@ -46,49 +46,49 @@ class _ConditionSets:
         sets = dict.fromkeys(
             frozenset({*before.changes, condition})
             for before in failed
-            for condition in self._variations.promising(before)
+            for condition in self._variations.promising_conditions(before)
             if not condition.avoided
         )
         for together in sets:
             if not self._variations.searches.has_operations:
                 break
-            loosest = [*self._loosest(together)]
+            loosest = [*self._loosest_changes(together)]
             if any(variation.outcome.candidates for variation in loosest):
-                variations = (*self._lowered(together), *loosest)
+                variations = (*self._lowering_changes(together), *loosest)
                 successful.append(next(variation for variation in variations if variation.outcome.candidates))
             else:
                 still_failed += loosest
         return successful, still_failed
 
-    def _loosest(self, together: frozenset[Condition]) -> Iterator[Variation]:
+    def _loosest_changes(self, together: frozenset[Condition]) -> Iterator[Variation]:
         """Yield the loosest changes of conditions: if any change gives candidates, one of these does."""
         dropped = self._variations.variation(dict.fromkeys(together, 0))
         if dropped is not None and all(map(self._amount_search.dropping_is_loosest, together)):
             yield dropped
         else:
-            yield from self._lowered(together)
+            yield from self._lowering_changes(together)
 
-    def _lowered(self, together: frozenset[Condition]) -> Iterator[Variation]:
+    def _lowering_changes(self, together: frozenset[Condition]) -> Iterator[Variation]:
         """Yield the changes of conditions that lower amounts as far as possible.
 
         Changes that drop fewer classes come first.  Of changes that drop the same number, changes that keep the
         earlier classes come first.
         """
-        amounts = [condition for condition in self._variations.ordered(together) if condition.kind == "amount"]
+        amounts = [condition for condition in self._variations.in_query_order(together) if condition.kind == "amount"]
         for number in range(len(amounts) + 1):
             for dropped in itertools.combinations(reversed(amounts), number):
-                kept = [condition for condition in amounts if condition not in dropped]
-                for amounts_kept in itertools.product(*map(self._amount_search.smallest, kept)):
-                    changes = dict.fromkeys(together, 0) | dict(zip(kept, amounts_kept, strict=True))
+                lowered = [condition for condition in amounts if condition not in dropped]
+                for new_amounts in itertools.product(*map(self._amount_search.smallest_amounts, lowered)):
+                    changes = dict.fromkeys(together, 0) | dict(zip(lowered, new_amounts, strict=True))
                     variation = self._variations.variation(changes)
                     if variation is not None:
                         yield variation
 
-    def raised(self, variation: Variation) -> QueryChange:
+    def raise_amounts(self, variation: Variation) -> QueryChange:
         """Return the change with each amount, in turn, raised as far as possible."""
-        for condition in self._variations.ordered(variation.changes):
+        for condition in self._variations.in_query_order(variation.changes):
             if variation.changes[condition]:
-                variation = self._amount_search.raised(variation, condition)
+                variation = self._amount_search.raise_amount(variation, condition)
         return self._variations.change("several", variation, len(variation.changes))
 
 

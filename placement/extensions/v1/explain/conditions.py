@@ -56,7 +56,7 @@ def conditions(query: SearchQuery) -> Iterator[Condition]:
         yield from _names("trait", group.suffix, group.traits)
         for name, amount in group.resources.items():
             yield Condition("amount", group.suffix, frozenset({name}), amount=amount)
-    if query.isolate and _suffixed(query.groups) > 1:
+    if query.isolate and _count_suffixed(query.groups) > 1:
         yield Condition("group_policy")
     for suffixes in query.same_subtrees:
         yield Condition("same_subtree", names=suffixes)
@@ -69,7 +69,7 @@ def _names(kind: str, suffix: str | None, condition: NameCondition) -> Iterator[
         yield Condition(kind, suffix, names)
 
 
-def _suffixed(groups: Collection[Group]) -> int:
+def _count_suffixed(groups: Collection[Group]) -> int:
     return sum(group.suffix != UNSUFFIXED for group in groups)
 
 
@@ -85,7 +85,7 @@ def _pairs(condition: Condition, query: SearchQuery) -> list[write.Pair]:
         case "amount":
             return [write.resources(suffix, [(condition.resource_class, condition.amount)])]
         case "trait":
-            return [*write.required(suffix, any_of, none_of)]
+            return [*write.trait_parameters(suffix, any_of, none_of)]
         case "aggregate":
             return [*write.member_of(suffix, any_of, none_of)]
         case "root_required":
@@ -103,7 +103,7 @@ def group_of(query: SearchQuery, suffix: str) -> Group:
     return next(group for group in query.groups if group.suffix == suffix)
 
 
-def described(query: SearchQuery, changes: Changes, unknown: Collection[str]) -> Iterator[tuple[str, str]]:
+def describe(query: SearchQuery, changes: Changes, unknown: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield a text for each change, "with resources=VCPU:4", and the parts of the query that it changes.
 
     A change that removes a group names all parameters of the group.
@@ -137,8 +137,8 @@ def with_changes(query: SearchQuery, changes: Changes, unknown: Collection[str] 
     for condition, amount in changes.items():
         changed = _with_change(changed, condition, amount)
     if unknown:
-        groups = tuple(replace(group, traits=_existing(group.traits, unknown)) for group in changed.groups)
-        changed = replace(changed, groups=groups, root_traits=_existing(changed.root_traits, unknown))
+        groups = tuple(replace(group, traits=_drop_unknown(group.traits, unknown)) for group in changed.groups)
+        changed = replace(changed, groups=groups, root_traits=_drop_unknown(changed.root_traits, unknown))
     return _expressible(changed, {group.suffix for group in query.groups if group.resources})
 
 
@@ -149,15 +149,17 @@ def _with_change(query: SearchQuery, condition: Condition, amount: int) -> Searc
             resources = {**group_of(query, suffix).resources, condition.resource_class: amount}
             return _with_group(query, condition, resources={name: value for name, value in resources.items() if value})
         case "trait":
-            return _with_group(query, condition, traits=_without(group_of(query, suffix).traits, condition))
+            return _with_group(query, condition, traits=_remove_names(group_of(query, suffix).traits, condition))
         case "aggregate":
-            return _with_group(query, condition, aggregates=_without(group_of(query, suffix).aggregates, condition))
+            return _with_group(
+                query, condition, aggregates=_remove_names(group_of(query, suffix).aggregates, condition)
+            )
         case "in_tree":
             return _with_group(query, condition, in_tree=None)
         case "root_required" if condition.avoided:
             return replace(query, avoided=query.avoided - names)
         case "root_required":
-            return replace(query, root_traits=_without(query.root_traits, condition))
+            return replace(query, root_traits=_remove_names(query.root_traits, condition))
         case "same_subtree":
             return replace(
                 query, same_subtrees=tuple(suffixes for suffixes in query.same_subtrees if suffixes != names)
@@ -183,7 +185,7 @@ def spread(query: SearchQuery, condition: Condition) -> Iterator[tuple[int, Sear
     # In the unsuffixed group, the aggregates of the root also count: a suffixed group would have another meaning.
     if len(group.resources) > 1 or (group.suffix == UNSUFFIXED and group.aggregates.names):
         return
-    used_suffixes = {other.suffix for other in query.groups}
+    used_suffixes = {existing_group.suffix for existing_group in query.groups}
     free = (suffix for number in itertools.count(1) if (suffix := f"{group.suffix}_{number}") not in used_suffixes)
     names = [*itertools.islice(free, _MAX_GROUPS)]
     for number in range(2, _MAX_GROUPS + 1):
@@ -192,7 +194,11 @@ def spread(query: SearchQuery, condition: Condition) -> Iterator[tuple[int, Sear
             continue
         resources = {condition.resource_class: condition.amount // number}
         parts = tuple(replace(group, suffix=suffix, resources=resources) for suffix in suffixes)
-        groups = tuple(part for other in query.groups for part in (parts if other is group else (other,)))
+        groups = tuple(
+            part
+            for existing_group in query.groups
+            for part in (parts if existing_group is group else (existing_group,))
+        )
         subtrees = (
             (subtree - {group.suffix}).union(suffixes) if group.suffix in subtree else subtree
             for subtree in query.same_subtrees
@@ -200,12 +206,12 @@ def spread(query: SearchQuery, condition: Condition) -> Iterator[tuple[int, Sear
         yield number, replace(query, groups=groups, same_subtrees=tuple(subtrees))
 
 
-def _existing(traits: NameCondition, unknown: Collection[str]) -> NameCondition:
+def _drop_unknown(traits: NameCondition, unknown: Collection[str]) -> NameCondition:
     any_of = dict.fromkeys(names.difference(unknown) or names for names in traits.any_of)
     return NameCondition(tuple(any_of), traits.none_of.difference(unknown))
 
 
-def _without(names: NameCondition, condition: Condition) -> NameCondition:
+def _remove_names(names: NameCondition, condition: Condition) -> NameCondition:
     if condition.forbidden:
         return replace(names, none_of=names.none_of - condition.names)
     return replace(
@@ -239,5 +245,7 @@ def _expressible(query: SearchQuery, supplied: Collection[str]) -> SearchQuery |
     remaining = dict.fromkeys(names & suffixes for names in query.same_subtrees)
     # Only a group without resources has to be named by a same_subtree.
     subtrees = tuple(names for names in remaining if len(names) > 1 or names - with_resources)
-    changed = replace(query, groups=groups, same_subtrees=subtrees, isolate=query.isolate and _suffixed(groups) > 1)
+    changed = replace(
+        query, groups=groups, same_subtrees=subtrees, isolate=query.isolate and _count_suffixed(groups) > 1
+    )
     return changed if changed == query else _expressible(changed, supplied)

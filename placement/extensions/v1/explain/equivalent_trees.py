@@ -43,11 +43,11 @@ class TreeClasses(NamedTuple):
         """Return the roots of the trees in some classes."""
         return SlotSet.sparse(self.roots[self._mask(classes)])
 
-    def others(self, classes: Collection[int]) -> SlotSet:
+    def other_trees(self, classes: Collection[int]) -> SlotSet:
         """Return the roots of the trees in all other classes, except the first root of each."""
-        others = ~self._mask(classes)
-        others[np.searchsorted(self.roots, self.first)] = False
-        return SlotSet.sparse(self.roots[others])
+        mask = ~self._mask(classes)
+        mask[np.searchsorted(self.roots, self.first)] = False
+        return SlotSet.sparse(self.roots[mask])
 
     def _mask(self, classes: Collection[int]) -> Mask:
         chosen = np.zeros(len(self.first), np.bool_)
@@ -64,8 +64,8 @@ def small_trees(roots: SlotSet, forest: Forest) -> SlotSet:
     """Return the roots of the trees small enough to be compared."""
     if not roots:
         return roots
-    others = np.bincount(forest.roots(forest.children), minlength=forest.size)
-    return roots & SlotSet.dense(others < MAX_PROVIDERS)
+    descendants = np.bincount(forest.roots(forest.children), minlength=forest.size)
+    return roots & SlotSet.dense(descendants < MAX_PROVIDERS)
 
 
 def equivalent_trees(narrowed: Narrowed, trees: SlotSet, budget: Budget) -> TreeClasses:
@@ -130,7 +130,7 @@ def _facts(
     narrowed: Narrowed, eligible: list[Mask], members: Slots, places: _Numbers
 ) -> Iterator[tuple[npt.NDArray[np.integer | np.bool_], int]]:
     """Yield facts about the members as columns of numbers, each with an exclusive upper bound."""
-    snapshot, requirements = narrowed.snapshot, Requirements.of(narrowed.query)
+    snapshot, requirements = narrowed.snapshot, Requirements.from_query(narrowed.query)
     for mask in eligible:
         yield mask[members], 2
     for name in requirements.summed_classes:

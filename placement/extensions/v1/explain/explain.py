@@ -94,7 +94,7 @@ def explain(
         obstacle=None if outcome.candidates else _obstacle(len(snapshot), stopped_at, combined),
         steps=applied,
         combinations=combined,
-        near_misses=tuple(_named(near, query, snapshot) for near in nearest),
+        near_misses=tuple(_add_names(near, query, snapshot) for near in nearest),
         relaxations=relaxations,
         mistakes=query_mistakes,
     )
@@ -109,7 +109,7 @@ def _obstacle(providers: int, stopped_at: Step | None, combined: Sequence[Combin
     return combined[0].rule if combined else WORK_LIMIT, None
 
 
-def _named(near: NearMiss, query: SearchQuery, snapshot: Snapshot) -> NearMiss:
+def _add_names(near: NearMiss, query: SearchQuery, snapshot: Snapshot) -> NearMiss:
     missing = (replace(lack, text=_with_names(lack.text, query, snapshot)) for lack in near.missing)
     return replace(near, missing=tuple(missing))
 

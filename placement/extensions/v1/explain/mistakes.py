@@ -60,13 +60,15 @@ def mistakes(
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-def _similar(name: str, candidates: Collection[str]) -> str | None:
+def _similar_names(name: str, candidates: Collection[str]) -> str | None:
     """Return the names with a similar spelling, separated by commas."""
     if len(name) > _MAX_LENGTH:
         return None
     pairs = {*pairwise(name)}
-    near = (other for other in islice(candidates, _MAX_KNOWN) if abs(len(other) - len(name)) <= _MAX_DIFFERENCE)
-    compared = heapq.nlargest(_MAX_COMPARED, near, lambda other: len(pairs.intersection(pairwise(other))))
+    near = (
+        candidate for candidate in islice(candidates, _MAX_KNOWN) if abs(len(candidate) - len(name)) <= _MAX_DIFFERENCE
+    )
+    compared = heapq.nlargest(_MAX_COMPARED, near, lambda candidate: len(pairs.intersection(pairwise(candidate))))
     return ", ".join(difflib.get_close_matches(name, compared, _MAX_SUGGESTIONS)) or None
 
 
@@ -76,7 +78,9 @@ def _of_classes(query: SearchQuery, snapshot: Snapshot, amounts: InventoriesByCl
     for number, name in enumerate(wrong):
         exists = name in snapshot.class_ids
         text = f"No provider has inventory of {name}." if exists else f"There is no resource class {name}."
-        yield Mistake("resource_class", name, text, _similar(name, candidates) if number < _MAX_MISSPELT else None)
+        yield Mistake(
+            "resource_class", name, text, _similar_names(name, candidates) if number < _MAX_MISSPELT else None
+        )
 
 
 def _of_traits(query: SearchQuery, snapshot: Snapshot, unknown: Collection[str]) -> Iterator[Mistake]:
@@ -86,7 +90,7 @@ def _of_traits(query: SearchQuery, snapshot: Snapshot, unknown: Collection[str])
     candidates = [name for name in snapshot.traits if snapshot.with_trait(name)] if wrong else []
     for number, name in enumerate(sorted(wrong)):
         text = f"There is no trait {name}." if name in unknown else f"No provider has the trait {name}."
-        yield Mistake("trait", name, text, _similar(name, candidates) if number < _MAX_MISSPELT else None)
+        yield Mistake("trait", name, text, _similar_names(name, candidates) if number < _MAX_MISSPELT else None)
 
 
 def _of_places(query: SearchQuery, snapshot: Snapshot) -> Iterator[Mistake]:
@@ -179,10 +183,10 @@ class _Trees:
         return any(
             frozenset.intersection(*(providers.above for providers in fitting))
             & frozenset().union(*(providers.slots for providers in fitting))
-            for fitting in zip(*map(self._fitting, sorted(suffixes)), strict=True)
+            for fitting in zip(*map(self._fitting_trees, sorted(suffixes)), strict=True)
         )
 
-    def _fitting(self, suffix: str) -> list[_Fitting]:
+    def _fitting_trees(self, suffix: str) -> list[_Fitting]:
         """Return the providers that fit a group, by tree."""
         if suffix not in self._known:
             self._known[suffix] = [self._of_tree(suffix, tree) for tree in self._trees]

@@ -47,11 +47,11 @@ def near_misses(
                     trees.setdefault(root, (change, candidate))
         for root in sorted(trees, key=lambda slot: snapshot.provider(slot).id)[: MAX_NEAR_MISSES - len(nearest)]:
             change, candidate = trees[root]
-            missing = tuple(_Lacks(snapshot, amounts, root, candidate).of(change))
+            missing = tuple(_Lacks(snapshot, amounts, root, candidate).missing_of(change))
             nearest.append(NearMiss(root, missing, change.query))
             chosen.add(root)
         if len(nearest) < MAX_NEAR_MISSES:
-            excluded = SlotSet.of(np.array(sorted(chosen), np.intp), snapshot.size)
+            excluded = SlotSet.from_slots(np.array(sorted(chosen), np.intp), snapshot.size)
             remaining += relaxation_search.in_other_trees(smallest, excluded)
     return tuple(nearest)
 
@@ -75,7 +75,7 @@ class _Lacks:
         self._root = root
         self._candidate = candidate
 
-    def of(self, change: QueryChange) -> Iterator[Missing]:
+    def missing_of(self, change: QueryChange) -> Iterator[Missing]:
         """Yield the missing amount or property for each changed condition."""
         for condition, part in zip(change.conditions, change.parameters, strict=True):
             if change.kind == "spread":
@@ -92,7 +92,7 @@ class _Lacks:
 
     def _of_spreading(self, condition: Condition, part: str, query: SearchQuery) -> Missing:
         name, needed = condition.resource_class, condition.amount
-        available = max(self._room(slot, name, needed) for slot in self._usable())
+        available = max(self._room(slot, name, needed) for slot in self._usable_slots())
         text = f"no provider that {self._name(self._root)} can use has room for {needed:,} {name}"
         if available < needed:
             return Missing(part, None, needed, available, f"{text}: the most is {available:,}")
@@ -101,7 +101,7 @@ class _Lacks:
 
     def _of_amount(self, condition: Condition, part: str, query: SearchQuery) -> Missing:
         name, needed = condition.resource_class, condition.amount
-        slot, supplied = self._supplying(condition, query)
+        slot, supplied = self._supplying_slot(condition, query)
         if slot is None:
             return Missing(part, None, needed, 0, self._without_room(name, needed, part))
         available = self._room(slot, name, needed)
@@ -112,7 +112,7 @@ class _Lacks:
             text += " alongside the rest of the request"
         return Missing(part, slot, needed, min(available, supplied), text)
 
-    def _usable(self) -> list[int]:
+    def _usable_slots(self) -> list[int]:
         """Return the providers of the tree, and the providers that share with it."""
         snapshot, tree = self._snapshot, self._snapshot.forest.tree(self._root)
         aggregates = frozenset().union(*(snapshot.provider(slot).aggregates for slot in tree))
@@ -121,7 +121,7 @@ class _Lacks:
 
     def _without_room(self, resource_class: str, amount: int, part: str) -> str:
         """Return the reason why no provider can supply any amount of a class to the request."""
-        usable = self._usable()
+        usable = self._usable_slots()
         names, provider = self._snapshot.class_names, self._snapshot.provider
         if not any(names[class_id] == resource_class for slot in usable for class_id in provider(slot).classes):
             return f"no provider that {self._name(self._root)} can use has {resource_class}"
@@ -135,24 +135,26 @@ class _Lacks:
     def _room(self, slot: int, resource_class: str, amount: int) -> int:
         """Return the largest allocation up to an amount that a provider has room for."""
         inventories = self._amounts.of_class(resource_class)
-        return 0 if inventories is None else int(inventories.at(slot).largest(amount).max(initial=0))
+        return 0 if inventories is None else int(inventories.of_provider(slot).largest(amount).max(initial=0))
 
-    def _supplying(self, condition: Condition, query: SearchQuery) -> tuple[int | None, int]:
+    def _supplying_slot(self, condition: Condition, query: SearchQuery) -> tuple[int | None, int]:
         """Return the provider of an amount in the candidate, and the amount; None if the class was dropped."""
         name = condition.resource_class
         by_suffix = {group.suffix: group.resources.get(name, 0) for group in query.groups}
         amount = by_suffix.pop(condition.suffix or "", 0)
         if not amount:
             return None, 0
-        for slot in self._used(condition):
-            others = (
-                other for suffix, other in by_suffix.items() if suffix and slot in self._candidate.mappings[suffix]
+        for slot in self._used_slots(condition):
+            other_amounts = (
+                amount_of_group
+                for suffix, amount_of_group in by_suffix.items()
+                if suffix and slot in self._candidate.mappings[suffix]
             )
-            if condition.suffix or self._candidate.amounts.get(slot, {}).get(name, 0) - sum(others) == amount:
+            if condition.suffix or self._candidate.amounts.get(slot, {}).get(name, 0) - sum(other_amounts) == amount:
                 return slot, amount
         return None, 0
 
-    def _used(self, condition: Condition) -> tuple[int, ...]:
+    def _used_slots(self, condition: Condition) -> tuple[int, ...]:
         return self._candidate.mappings.get(condition.suffix or "", ())
 
     def _of_rule(self, condition: Condition, part: str) -> tuple[int | None, str]:
@@ -170,28 +172,28 @@ class _Lacks:
                 None,
                 "no provider that serves one of these groups is at or above the providers that serve the others",
             )
-        used, provider = self._used(condition), self._snapshot.provider
+        used, provider = self._used_slots(condition), self._snapshot.provider
         if not used:  # the group was removed with its last condition
             return None, self._of_removed_group(condition, part)
         if condition.kind == "in_tree":
-            return _only(used), f"{self._names(used)} {'is' if len(used) == 1 else 'are'} in another tree"
+            return _only_slot(used), f"{self._names(used)} {'is' if len(used) == 1 else 'are'} in another tree"
         if condition.kind == "trait":
             holders = [slot for slot in used if condition.names & provider(slot).traits]
             if condition.forbidden and holders:
-                return _only(holders), f"{self._names(holders)} {'has' if len(holders) == 1 else 'have'} {names}"
-            return _only(used), self._none_of(used, f"has {names}", f"does not have {names}")
+                return _only_slot(holders), f"{self._names(holders)} {'has' if len(holders) == 1 else 'have'} {names}"
+            return _only_slot(used), self._none_of(used, f"has {names}", f"does not have {names}")
         concerned = used if condition.suffix else dict.fromkeys((*used, self._root))
         members = [slot for slot in concerned if condition.names & provider(slot).aggregates]
         if condition.forbidden and members:
-            return _only(members), f"{self._names(members)} {'is' if len(members) == 1 else 'are'} in {names}"
-        others = [slot for slot in used if slot not in members]
-        if not others:
+            return _only_slot(members), f"{self._names(members)} {'is' if len(members) == 1 else 'are'} in {names}"
+        outsiders = [slot for slot in used if slot not in members]
+        if not outsiders:
             return None, f"neither {self._names(used)} nor the root is in all of the aggregates by itself"
-        return _only(others), self._none_of(others, f"is in {names}", f"is not in {names}")
+        return _only_slot(outsiders), self._none_of(outsiders, f"is in {names}", f"is not in {names}")
 
     def _of_removed_group(self, condition: Condition, part: str) -> str:
         """Return the reason why no provider meets a condition of a removed group."""
-        traits = (self._snapshot.provider(slot).traits for slot in self._usable())
+        traits = (self._snapshot.provider(slot).traits for slot in self._usable_slots())
         if condition.kind == "trait" and not condition.forbidden and not any(map(condition.names.intersection, traits)):
             return f"no provider that {self._name(self._root)} can use has {' or '.join(sorted(condition.names))}"
         return self._no_provider_meets(part)
@@ -209,6 +211,6 @@ class _Lacks:
         return f"none of {self._names(slots)} {positive}"
 
 
-def _only(slots: Sequence[int]) -> int | None:
+def _only_slot(slots: Sequence[int]) -> int | None:
     """Return the only slot; None for several."""
     return slots[0] if len(slots) == 1 else None

@@ -79,7 +79,7 @@ def refusal_reasons(outcome: Outcome, budget: Budget) -> Refusals:
     assert outcome.narrowed is not None
     complete = Refusals(narrowing)
     problems = tree_problems(outcome.narrowed, None, budget, complete, repeated=True)
-    choose(problems, 1, budget=budget, refused=complete.refused)
+    choose(problems, 1, budget=budget, refused=complete.record_refusal)
     return complete
 
 
@@ -146,7 +146,7 @@ class BudgetedSearches:
 def _tree_by_tree_search(narrowed: Narrowed, limit: int, budget: Budget, refusals: Refusals) -> list[Candidate]:
     """Return the first candidates of all trees; the solver searches each tree."""
     problems = tree_problems(narrowed, None, budget, refusals)
-    return choose(problems, limit, budget=budget, refused=refusals.refused)
+    return choose(problems, limit, budget=budget, refused=refusals.record_refusal)
 
 
 def _by_class_search(narrowed: Narrowed, limit: int, budget: Budget, refusals: Refusals) -> list[Candidate]:
@@ -158,7 +158,7 @@ def _by_class_search(narrowed: Narrowed, limit: int, budget: Budget, refusals: R
     narrowed = narrowed._replace(roots=narrowed.roots - lone)
     if len(candidates) < limit and narrowed.roots:
         trees = _Trees(narrowed, budget, refusals)
-        candidates += choose(trees.problems(), limit - len(candidates), budget=budget, refused=trees.refused)
+        candidates += choose(trees.problems(), limit - len(candidates), budget=budget, refused=trees.record_refusal)
         trees.record()
     return candidates
 
@@ -204,17 +204,17 @@ class _Trees:
         self._classes = {root: number for number, root in enumerate(tree_classes.first.tolist())}
         yield from self._problems_of(SlotSet.sparse(tree_classes.first))
         refused = [number for classes in self._refused.values() for number in classes]
-        yield from self._problems_of(tree_classes.others(refused))
+        yield from self._problems_of(tree_classes.other_trees(refused))
 
     def _problems_of(self, roots: SlotSet) -> Iterator[TreeProblem]:
         return tree_problems(self._narrowed._replace(roots=roots), None, self._budget, self._refusals)
 
-    def refused(self, root: int, constraint: str) -> None:
+    def record_refusal(self, root: int, constraint: str) -> None:
         """Record that a tree, and with it every tree of its class, has no candidate."""
         number = self._classes.get(root)
         if number is None:
             self._fruitless += 1
-            self._refusals.refused(root, constraint)
+            self._refusals.record_refusal(root, constraint)
         else:
             self._refused.setdefault(constraint, []).append(number)
 
@@ -222,4 +222,4 @@ class _Trees:
         """Add the trees of the refused classes to the refusals."""
         for constraint, classes in self._refused.items():
             assert self._tree_classes is not None
-            self._refusals.all_refused(self._tree_classes.of_classes(classes).slots(), constraint)
+            self._refusals.record_refusals(self._tree_classes.of_classes(classes).slots(), constraint)

@@ -45,8 +45,8 @@ class RelaxationSearch:
 
         ``searches.complete`` records whether all conditions were tried.
         """
-        promising = self._variations.promising(Variation({}, self._query, self._variations.outcome))
-        changes = [change for condition in promising for change in self._of(condition)]
+        promising = self._variations.promising_conditions(Variation({}, self._query, self._variations.outcome))
+        changes = [change for condition in promising for change in self._changes_of(condition)]
         # If the budget ran out, an untried change of a single condition may be enough.
         if not changes and self._searches.complete:
             changes = combined_changes(self._variations, self._amount_search)
@@ -56,7 +56,7 @@ class RelaxationSearch:
         positions = self._variations.positions
         return sorted(different.values(), key=lambda change: (change.size, positions(change.conditions)))
 
-    def _of(self, condition: Condition) -> Iterator[QueryChange]:
+    def _changes_of(self, condition: Condition) -> Iterator[QueryChange]:
         """Yield the changes of one condition that give candidates."""
         if condition.kind == "amount":
             yield from self._of_amount(condition)
@@ -85,8 +85,8 @@ class RelaxationSearch:
             roots = {provider(slot).root for slot in used} if suffix == UNSUFFIXED else set()
             counts.update(frozenset().union(*(provider(slot).aggregates for slot in {*used, *roots})))
         required = frozenset().union(*group_of(self._query, suffix).aggregates.any_of)
-        others = sorted(counts.keys() - required, key=lambda name: (-counts[name], name))
-        for aggregate in others[:_OTHER_AGGREGATES]:
+        alternatives = sorted(counts.keys() - required, key=lambda name: (-counts[name], name))
+        for aggregate in alternatives[:_OTHER_AGGREGATES]:
             query = self._variations.without_unknown_traits(with_aggregate(self._query, condition, aggregate))
             outcome = self._variations.search(query)
             if outcome.candidates:
@@ -108,10 +108,10 @@ class RelaxationSearch:
             return
         roots = self._amount_search.roots(condition, dropped, tree_roots)
         changes = [*self._of_spreading(condition, roots)]
-        inventories = self._amount_search.reachable(condition, roots)
+        inventories = self._amount_search.reachable_inventories(condition, roots)
         if inventories is not None:
-            lower = self._amount_search.largest({}, condition, inventories, roots)
-            higher = self._amount_search.higher(condition, inventories, roots)
+            lower = self._amount_search.search_largest({}, condition, inventories, roots)
+            higher = self._amount_search.search_higher(condition, inventories, roots)
             changes += [
                 self._variations.change("amount", variation, _relative_change(condition, variation.changes[condition]))
                 for variation in (lower, higher)

@@ -54,7 +54,7 @@ def of_obstacle(
         complete: Whether all changes were tried within the budget.
     """
     about = stopped_at.parameter if stopped_at is not None else ""
-    unmet = _unmet(about, mistakes)
+    unmet = _unmet_name(about, mistakes)
     if unmet is not None:
         reason = unmet.text.removesuffix(".")
         mistakes = [mistake for mistake in mistakes if mistake is not unmet]
@@ -62,10 +62,10 @@ def of_obstacle(
         reason = _of_step(stopped_at) if stopped_at is not None else _of_combinations(combinations)
     # Mistakes in the part of the query that is the obstacle come first.
     nearest = sorted(mistakes, key=lambda mistake: mistake.subject not in about)
-    return f"{reason}. {_enough(relaxations, nearest, complete)}"
+    return f"{reason}. {_remedy(relaxations, nearest, complete)}"
 
 
-def _unmet(parameter: str, mistakes: Sequence[Mistake]) -> Mistake | None:
+def _unmet_name(parameter: str, mistakes: Sequence[Mistake]) -> Mistake | None:
     """Return the mistake about a name that the parameter requires; None if it forbids names or lists alternatives."""
     if "!" in parameter or "in:" in parameter:
         return None
@@ -85,14 +85,14 @@ def _of_step(step: Step) -> str:
         where = "the only remaining tree" if trees == 1 else f"any of the {trees:,} remaining trees"
         return f"No provider can supply {step.parameter} in {where}"
     number, noun = (step.before.trees, "tree") if step.whole_trees else (step.before.providers, "provider")
-    return _none(number, noun, f"meets {step.parameter}", f"does not meet {step.parameter}")
+    return _none_clause(number, noun, f"meets {step.parameter}", f"does not meet {step.parameter}")
 
 
 def _of_amount(providers: int, amounts: Shortfall) -> str:
     name, amount = amounts.resource_class, f"{amounts.amount:,} {amounts.resource_class}"
     blocked_by = {obstacle: count for obstacle, count in amounts.blocked_by.items() if obstacle != "absent"}
     if not blocked_by:
-        return _none(providers, "provider", f"has any {name}", f"has no {name}")
+        return _none_clause(providers, "provider", f"has any {name}", f"has no {name}")
     # Most trees have providers without the class, which explains nothing: the other providers show the reason.
     obstacle, count = max(blocked_by.items(), key=lambda item: item[1])
     lone = providers == 1
@@ -103,10 +103,10 @@ def _of_amount(providers: int, amounts: Shortfall) -> str:
     elif amounts.most < amounts.amount:
         limit = " and can supply at most" if lone else ", and none can supply more than"
         reason += f"{limit} {amounts.most:,}"
-    return f"{_none(providers, 'provider', f'can supply {amount}', f'cannot supply {amount}')}: {reason}"
+    return f"{_none_clause(providers, 'provider', f'can supply {amount}', f'cannot supply {amount}')}: {reason}"
 
 
-def _none(number: int, noun: str, positive: str, negative: str) -> str:
+def _none_clause(number: int, noun: str, positive: str, negative: str) -> str:
     """Return the clause for a rule that no remaining provider or tree meets."""
     return (
         f"The only remaining {noun} {negative}"
@@ -123,7 +123,7 @@ def _of_combinations(combinations: Sequence[Combination]) -> str:
     return f"{where}, each part of the request has a provider, but {TOGETHER[first.rule].format(first.parameter)}"
 
 
-def _enough(relaxations: Sequence[Relaxation], mistakes: Sequence[Mistake], complete: bool) -> str:
+def _remedy(relaxations: Sequence[Relaxation], mistakes: Sequence[Mistake], complete: bool) -> str:
     if relaxations:
         first = relaxations[0]
         return f"{first.text[0].upper()}{first.text[1:]}, there would be {_candidates(first.found, first.limited)}."

@@ -62,14 +62,14 @@ class _Remaining:
         """Keep only the trees with these roots."""
         self._roots, self._supplying = roots, None
 
-    def of(self, providers: SlotSet) -> SlotSet:
+    def supplying_providers(self, providers: SlotSet) -> SlotSet:
         """Return the providers in a set that can supply a remaining tree."""
         if self._roots is None:
             return providers
         if self._supplying is None:
             members = self._forest.trees_of(self._roots)
             reached = [slot for slot in self._sharing.slots().tolist() if self._shares_with(slot, members)]
-            self._supplying = members | SlotSet.of(np.array(reached, np.intp), self._snapshot.size)
+            self._supplying = members | SlotSet.from_slots(np.array(reached, np.intp), self._snapshot.size)
         return providers & self._supplying
 
     def _shares_with(self, slot: int, members: SlotSet) -> bool:
@@ -87,7 +87,7 @@ def _step(query: SearchQuery, refusal: Refusal, remaining: _Remaining, amounts: 
     rule, _, resource_class = refusal.rule.partition(":")
     before, after, whole_trees = refusal.before, refusal.after, refusal.whole_trees
     if not whole_trees:
-        before, after = remaining.of(before), remaining.of(after)
+        before, after = remaining.supplying_providers(before), remaining.supplying_providers(after)
     shortfall = None
     if resource_class:
         amount = group_of(query, refusal.suffix or "").resources[resource_class]
@@ -114,7 +114,7 @@ def _step_parameter(query: SearchQuery, refusal: Refusal) -> str:
         case "resources":
             pairs = [write.resources(suffix, [(resource_class, group_of(query, suffix).resources[resource_class])])]
         case "required":
-            pairs = [*write.required(suffix, any_of, none_of)]
+            pairs = [*write.trait_parameters(suffix, any_of, none_of)]
         case "root_required":
             pairs = [write.root_required(any_of, none_of)]
         case "member_of":
@@ -174,5 +174,5 @@ def _combination_parameter(query: SearchQuery, constraint: str) -> str:
         case "same_subtree":
             pairs = [*map(write.same_subtree, query.same_subtrees)]
         case "required":
-            pairs = [*write.required("", group_of(query, UNSUFFIXED).traits.any_of, ())]
+            pairs = [*write.trait_parameters("", group_of(query, UNSUFFIXED).traits.any_of, ())]
     return write.text(pairs)

@@ -12,7 +12,7 @@ from placement.extensions.v1.explain.conditions import (
     Changes,
     Condition,
     conditions,
-    described,
+    describe,
     group_of,
     with_changes,
 )
@@ -48,7 +48,7 @@ class QueryChange:
         count = min(len(self.outcome.candidates), self.query.limit or MAX_CANDIDATES)
         limited = count == self.query.limit or self.outcome.limited or not self.outcome.complete
         parameters = "&".join(dict.fromkeys(self.parameters))
-        return Relaxation(self.kind, _joined(self.texts), parameters, self.query, count, limited, self.size)
+        return Relaxation(self.kind, _join(self.texts), parameters, self.query, count, limited, self.size)
 
 
 class Variation(NamedTuple):
@@ -84,7 +84,7 @@ class Variations:
         """Return the positions of conditions in the query, ascending."""
         return sorted(self._order[condition] for condition in changed)
 
-    def ordered(self, changed: Collection[Condition]) -> list[Condition]:
+    def in_query_order(self, changed: Collection[Condition]) -> list[Condition]:
         """Return conditions in query order."""
         return sorted(changed, key=self._order.__getitem__)
 
@@ -115,11 +115,11 @@ class Variations:
 
     def change(self, kind: str, variation: Variation, size: float) -> QueryChange:
         """Return the change of a variation, with its texts."""
-        changes = {condition: variation.changes[condition] for condition in self.ordered(variation.changes)}
-        texts, parts = zip(*described(self.query, changes, self.unknown_traits), strict=True)
+        changes = {condition: variation.changes[condition] for condition in self.in_query_order(variation.changes)}
+        texts, parts = zip(*describe(self.query, changes, self.unknown_traits), strict=True)
         return QueryChange(tuple(changes), kind, texts, parts, variation.query, size, variation.outcome)
 
-    def promising(self, variation: Variation) -> list[Condition]:
+    def promising_conditions(self, variation: Variation) -> list[Condition]:
         """Return the conditions whose change could make a difference in addition to the changes of a variation.
 
         Either their rules removed something in its search, or trees were left to combine.
@@ -135,10 +135,10 @@ class Variations:
         ]
         self.searches.complete &= len(promising) <= _MAX_TRIED
         # Amounts take the most searches, so they come last.
-        return self.ordered(sorted(promising, key=lambda condition: condition.kind == "amount")[:_MAX_TRIED])
+        return self.in_query_order(sorted(promising, key=lambda condition: condition.kind == "amount")[:_MAX_TRIED])
 
 
-def _joined(texts: Sequence[str]) -> str:
+def _join(texts: Sequence[str]) -> str:
     """Return change texts joined into one: "with A and B, without C"."""
     parts = []
     for preposition in ("with ", "without "):
@@ -200,7 +200,7 @@ def _may_matter(
         group_of(query, suffix).resources for suffix in concerned
     )
     if may_be_removed:
-        return combined or any(first[suffix] in narrowing for suffix in _tied(query, concerned))
+        return combined or any(first[suffix] in narrowing for suffix in _tied_suffixes(query, concerned))
     if condition.suffix == UNSUFFIXED and condition.kind in ("trait", "aggregate"):
         # These conditions also decide which sharing providers and which combinations are usable.
         return True
@@ -208,7 +208,7 @@ def _may_matter(
     return (rule, first[condition.suffix or ""]) in removed
 
 
-def _tied(query: SearchQuery, suffixes: frozenset[str]) -> frozenset[str]:
+def _tied_suffixes(query: SearchQuery, suffixes: frozenset[str]) -> frozenset[str]:
     """Return the suffixes and all suffixes that a same_subtree connects to them, directly or indirectly."""
     tied = suffixes.union(*(names for names in query.same_subtrees if names & suffixes))
-    return tied if tied == suffixes else _tied(query, tied)
+    return tied if tied == suffixes else _tied_suffixes(query, tied)

@@ -22,7 +22,7 @@ def show(req: Request) -> Reply:
     counted = count(
         query,
         snapshot,
-        Settings.of(req.conf),
+        Settings.from_conf(req.conf),
         until=None if until is None else parse.limit(until),
         copies=int(req.parameters.get("count", "1")),
     )

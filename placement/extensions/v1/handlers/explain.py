@@ -18,7 +18,7 @@ def show(req: Request) -> Reply:
     snapshot = req.index.current()
     query = request_query.from_request(req, snapshot)
     unknown = unknown_traits(query.trait_names, snapshot, req.database)
-    explained = explain(query, snapshot, Settings.of(req.conf), unknown)
+    explained = explain(query, snapshot, Settings.from_conf(req.conf), unknown)
     req.log_search(explained.found, explained.obstacle[0] if explained.obstacle else "")
     document = schema.document(explained)
     nodes.add_names(req.database, nodes.providers_in(document))

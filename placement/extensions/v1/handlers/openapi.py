@@ -27,7 +27,7 @@ def show(req: Request) -> Reply:
     return _present(_document(req.environ[API], req.version, package.version()), req.mount_path)
 
 
-def showing(placement: Api) -> Endpoint:
+def description_endpoint(placement: Api) -> Endpoint:
     """Return the endpoint that describes the Placement API.
 
     Args:
@@ -37,7 +37,7 @@ def showing(placement: Api) -> Endpoint:
     @endpoint(query=schema.VERSION, replies=schema.SHOW)
     def show_placement(req: Request) -> Reply:
         """Show the OpenAPI document of the Placement API at one version, by default the newest."""
-        version = mv.HISTORY.named(req.parameters.get("version", "latest"))
+        version = mv.HISTORY.by_name(req.parameters.get("version", "latest"))
         above = req.mount_path.removesuffix(req.environ[API].prefix)
         return _present(_document(placement, version, str(version)), above)
 

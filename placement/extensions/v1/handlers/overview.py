@@ -49,5 +49,5 @@ def _consumers(req: Request, snapshot: Snapshot, slots: Sequence[int]) -> Mappin
     if len(slots) <= MAX_UNSTREAMED:
         ids = [snapshot.provider(slot).id for slot in slots]
         return req.read(lambda db: usage.count_by_provider(db, ids))
-    counts = req.index.consumers.of(snapshot).tolist()
+    counts = req.index.consumers.counts_of(snapshot).tolist()
     return {snapshot.provider(slot).id: counts[slot] for slot in slots}

@@ -37,8 +37,8 @@ def show(req: Request, provider: str) -> Reply:
         "provider": tree[slots.index(slot)],
         "tree": tree,
         "consumers_in_tree": in_tree,
-        "shares_with": schema.counted(snapshot, shares_with(snapshot, root)),
-        "shared_by": schema.counted(snapshot, shared_by(snapshot, root)),
+        "shares_with": schema.count_with_examples(snapshot, shares_with(snapshot, root)),
+        "shared_by": schema.count_with_examples(snapshot, shared_by(snapshot, root)),
         "holders": schema.holders(page.holders, frozenset(members.values())),
         "next": next_page(req, path, page.next),
     }

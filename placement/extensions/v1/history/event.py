@@ -101,10 +101,10 @@ class EventPage(NamedTuple):
     names: Mapping[str, str] = {}
 
 
-def newest(db: Reading) -> tuple[int, str]:
+def newest_position(db: Reading) -> tuple[int, str]:
     """Return the number and the mark of the newest position."""
     row = db.execute(NEWEST_POSITION).first()
-    return (0, START_MARK) if row is None else (_last(row), _mark(_last(row), row))
+    return (0, START_MARK) if row is None else (_last_position(row), _mark(_last_position(row), row))
 
 
 def page(
@@ -127,13 +127,13 @@ def page(
         if after not in (None, START_MARK):
             raise PositionLost
         return EventPage([], 0, START_MARK, False)
-    first, last = oldest.position, _last(newest)
+    first, last = oldest.position, _last_position(newest)
     if after is not None:
         number = _number(db, after, first)
     elif newest_first:
         number = last + 1
     else:
-        number = first - 1 if event_filter.since is None else _before(db, event_filter.since, last)
+        number = first - 1 if event_filter.since is None else _position_before(db, event_filter.since, last)
     lowest, highest = (first, number - 1) if newest_first else (number + 1, last)
     if lowest > highest:
         return EventPage([], number, after or _mark_of(db, number), False)
@@ -167,7 +167,7 @@ def _without_old(changes: dict[str, Any]) -> dict[str, Any]:
 # --- marks -----------------------------------------------------------------------------------------------------------
 
 
-def _last(row: Any) -> int:
+def _last_position(row: Any) -> int:
     """Return the position of a transaction's last event."""
     number: int = row.position + row.events - 1
     return number
@@ -189,12 +189,12 @@ def _number(db: Reading, mark: str, first: int) -> int:
     if mark == START_MARK and first == 1:
         return number
     row = db.execute(_TRANSACTION_AT, {"number": number}).first()
-    if row is None or number > _last(row) or mark != _mark(number, row):
+    if row is None or number > _last_position(row) or mark != _mark(number, row):
         raise PositionLost
     return number
 
 
-def _before(db: Reading, since: datetime.datetime, last: int) -> int:
+def _position_before(db: Reading, since: datetime.datetime, last: int) -> int:
     """Return the position before the first transaction at or after ``since``, or else ``last``."""
     earliest = max(since, datetime.datetime.min + _TOLERANCE) - _TOLERANCE
     position = db.execute(_SINCE, {"since": earliest}).scalar()

@@ -14,7 +14,7 @@ from placement.index.snapshot import Snapshot
 _REFERENCES = ("parent", "root", "parent_node")
 
 
-def known(database: Database, snapshot: Snapshot, events: Sequence[Event]) -> dict[str, str]:
+def known_names(database: Database, snapshot: Snapshot, events: Sequence[Event]) -> dict[str, str]:
     """Return the known names of the objects that events mention, by uuid.
 
     The name of an existing provider is its current one.  The provider of a node has its uuid as its name, so the name
@@ -30,7 +30,7 @@ def known(database: Database, snapshot: Snapshot, events: Sequence[Event]) -> di
     """
     names = _last_names(events)
     unnamed = []
-    for uuid in {uuid for event in events for uuid in mentioned(event)}:
+    for uuid in {uuid for event in events for uuid in mentioned_uuids(event)}:
         slot = snapshot.by_uuid.get(uuid)
         name = None if slot is None else snapshot.provider(slot).name
         if name in (None, uuid):
@@ -40,7 +40,7 @@ def known(database: Database, snapshot: Snapshot, events: Sequence[Event]) -> di
     return {**names, **nodes.names_of_providers(database, ((uuid, None) for uuid in unnamed))}
 
 
-def mentioned(event: Event) -> Iterator[str]:
+def mentioned_uuids(event: Event) -> Iterator[str]:
     """Yield the uuids of the providers and nodes in an event: its object and the values of its changes."""
     if event.kind in (PROVIDER, NODE) and event.uuid is not None:
         yield event.uuid

@@ -137,8 +137,8 @@ def document(changes: Changes) -> dict[str, Any]:
 def _request(author: Author | None) -> str | None:
     if author is None:
         return None
-    known = {name: value for name in _FIELDS if (value := getattr(author, name)) is not None}
-    return orjson.dumps(known).decode()
+    recorded = {name: value for name in _FIELDS if (value := getattr(author, name)) is not None}
+    return orjson.dumps(recorded).decode()
 
 
 _NO_ADVANCE = Advance(None, None, None)

@@ -54,7 +54,7 @@ def put_in_order(database: Database) -> None:
     """Assign a position to each committed transaction without one; failures as for ``Database.write``."""
     pending: set[tuple[int, int]] | None = None
     for number in itertools.count(1):
-        rows = database.snapshot(unordered)
+        rows = database.snapshot(missing_rows)
         transactions = {(row["writer_id"], row["seq"]) for row in rows}
         # Ignore transactions that commit after the first attempt: otherwise the loop might never end.
         pending = transactions if pending is None else pending & transactions
@@ -172,9 +172,9 @@ def _present_lifetime_last(chain: list[_Step]) -> list[_Step]:
     """
     ended = {step[0][:2] for step in chain if step[0][3] == math.inf}
     present = [step for step in chain if step[0][:2] not in ended]
-    others = [step for step in chain if step[0][:2] in ended]
-    is_later = present and others and min(rank for _, rank in present) > max(rank for _, rank in others)
-    return others + present if is_later else chain
+    past = [step for step in chain if step[0][:2] in ended]
+    is_later = present and past and min(rank for _, rank in present) > max(rank for _, rank in past)
+    return past + present if is_later else chain
 
 
 # --- transactions without a position ---------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def is_behind(db: Reading) -> bool:
     return db.execute(_BEHIND.limit(1)).first() is not None
 
 
-def unordered(db: Connection) -> list[dict[str, Any]]:
+def missing_rows(db: Connection) -> list[dict[str, Any]]:
     """Return rows of ``event_order`` for all transactions without a position, in order.
 
     Args:
@@ -234,13 +234,13 @@ def _transactions(db: Connection, behind: Sequence[tuple[int, int]]) -> Iterator
         .order_by(events.c.writer_id, events.c.seq, events.c.ordinal)
     )
     for (writer, seq), rows in itertools.groupby(db.execute(query), lambda row: (row.writer_id, row.seq)):
-        first, *others = rows
+        first, *following = rows
         steps: dict[tuple[Any, ...], GenerationStep] = {}
-        for row in () if is_sqlite else (first, *others):
+        for row in () if is_sqlite else (first, *following):
             if row.before_generation is not None or row.generation is not None:
                 object_ = row.kind, row.uuid
                 steps[*object_, row.row_id] = GenerationStep(object_, row.row_id, row.before_generation, row.generation)
-        yield UnorderedTransaction(writer, seq, first.at, tuple(steps.values()), first.event_rowid, 1 + len(others))
+        yield UnorderedTransaction(writer, seq, first.at, tuple(steps.values()), first.event_rowid, 1 + len(following))
 
 
 _WRITER = sa.func.abs(change_writers.c.id)

@@ -51,7 +51,7 @@ class HistorySettings:
     max_undone_events: int = 100_000
 
 
-def of(database: Database) -> EventHistory:
+def history_of(database: Database) -> EventHistory:
     """Return the history that is attached to a database."""
     assert isinstance(database.recorder, EventHistory)
     return database.recorder
@@ -82,9 +82,9 @@ def _max_waiting(configured: int | None, threads: int | None) -> int:
     return 0 if threads == 1 else max(1, threads // 4)
 
 
-def swept(database: Database) -> list[Swept]:
+def remove_old_events(database: Database) -> list[Swept]:
     """Order the events, and remove the events that exceed the limits."""
-    history = of(database)
+    history = history_of(database)
     history.order()
     return [Swept(events.name, history.prune(), 0)]
 
@@ -103,7 +103,7 @@ class EventHistory:
         #: The time of the next removal of old events, by the monotonic clock.
         self._next_batch = math.inf
         #: The waiting requests of this process.
-        self.watch = EventWatch(lambda: self.read(event.newest))
+        self.watch = EventWatch(lambda: self.read(event.newest_position))
 
     def notes(self) -> EventNotes | None:
         """Return the notes of a new transaction; None if this process records no events."""

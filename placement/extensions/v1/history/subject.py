@@ -33,9 +33,9 @@ def find(database: Database, snapshot: Snapshot, ident: str) -> str | None:
         return snapshot.provider(slot).uuid
 
     def work(db: Reading) -> str | None:
-        return nodes.uuids_by_name(db, [ident]).get(ident) or named(db, ident) or _as_written(db, ident)
+        return nodes.uuids_by_name(db, [ident]).get(ident) or find_by_name(db, ident) or _as_written(db, ident)
 
-    return recorder.of(database).read(work)
+    return recorder.history_of(database).read(work)
 
 
 def is_present(db: Reading, uuid: str) -> bool:
@@ -45,7 +45,7 @@ def is_present(db: Reading, uuid: str) -> bool:
     return bool(db.execute(sa.select(exists)).scalar_one())
 
 
-def named(db: Reading, name: str) -> str | None:
+def find_by_name(db: Reading, name: str) -> str | None:
     """Return the uuid of the provider or node that last had a name; None if the history contains none."""
     uuid: str | None = db.execute(_NAMED.where(events.c.name == name)).scalar()
     return uuid

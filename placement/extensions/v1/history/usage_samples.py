@@ -35,7 +35,7 @@ class UsageSample:
         return cls(at, min(max(int(capacity), 0), _LARGEST), used)
 
     @classmethod
-    def between(
+    def read(
         cls,
         db: Reading,
         since: datetime.datetime,
@@ -64,7 +64,7 @@ class UsageSample:
 def timestamps_between(
     db: Reading, since: datetime.datetime, until: datetime.datetime, limit: int, resource_class: str | None
 ) -> Sequence[datetime.datetime]:
-    """Return the timestamps of the samples that ``UsageSample.between`` returns."""
+    """Return the timestamps of the samples that ``UsageSample.read`` returns."""
     period = sa.and_(_S.at >= since, _S.at < until, of_class(_S.resource_class, resource_class))
     timestamps = db.execute(sa.select(_S.at).where(period).distinct().order_by(_S.at)).scalars().all()
     return spread(timestamps, since, (until - since) / limit) if len(timestamps) > limit else timestamps

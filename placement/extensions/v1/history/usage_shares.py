@@ -77,7 +77,7 @@ def timestamps_per_class(limit: int, classes: int) -> int:
     return min(limit, max(2, _MAX_ROWS // (MAX_SHARES * max(classes, 1))))
 
 
-def between(
+def read_shares(
     db: Reading,
     dimension: Dimension,
     since: datetime.datetime,
@@ -85,7 +85,7 @@ def between(
     limit: int,
     resource_class: str | None = None,
 ) -> Shares:
-    """Return the shares of a period, at the timestamps and with the arguments of ``UsageSample.between``."""
+    """Return the shares of a period, at the timestamps and with the arguments of ``UsageSample.read``."""
     timestamps = timestamps_between(db, since, until, limit, resource_class)
     rows = db.execute(
         sa.select(_S.resource_class, _S.name, _S.at, _S.used, _S.capacity)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placement.extensions.v1.openapi.portable import portable
+from placement.extensions.v1.openapi.portable import make_portable
 from placement.schemas.declarations import JSONSchema
 
 
@@ -12,7 +12,7 @@ class Components:
     def __init__(self) -> None:
         self._kinds: dict[str, dict[str, JSONSchema]] = {"responses": {}, "schemas": {}}
 
-    def rendered(self) -> dict[str, dict[str, JSONSchema]]:
+    def render(self) -> dict[str, dict[str, JSONSchema]]:
         """Return the components by kind and name."""
         return {kind: dict(sorted(parts.items())) for kind, parts in self._kinds.items()}
 
@@ -22,7 +22,7 @@ class Components:
         Raises:
             ValueError: Another schema has the name.
         """
-        return self._add("schemas", name, portable(schema))
+        return self._add("schemas", name, make_portable(schema))
 
     def response(self, name: str, response: JSONSchema) -> JSONSchema:
         """Add a response, and return a reference to it.

@@ -41,25 +41,25 @@ def describe(api: Api, version: Version, *, label: str) -> JSONObject:
     failure = functools.cache(functools.partial(replies.failure, api, version, components))
     for path, methods in api.routes.items():
         for method, endpoint in endpoints_at(methods, version):
-            relevant = examples.of(api, version, method, path, endpoint)
+            relevant = examples.examples_of(api, version, method, path, endpoint)
             operation = _operation(api, version, path, endpoint, relevant, components)
             name = _class_name(operation["operationId"])
-            statuses = sorted(replies.failing(api, version, path, method, endpoint))
+            statuses = sorted(replies.failure_statuses(api, version, path, method, endpoint))
             operation["responses"] = {
-                **replies.succeeding(api, version, endpoint, relevant, name, components),
+                **replies.success_responses(api, version, endpoint, relevant, name, components),
                 **{str(status.value): failure(status) for status in statuses},
                 **replies.conflict(api, version, endpoint, name, components),
             }
             paths.setdefault(path, {})[method.lower()] = operation
     return {
         "openapi": "3.1.0",
-        "info": {"title": api.name, "version": label, "description": _about(api, version)},
+        "info": {"title": api.name, "version": label, "description": _introduction(api, version)},
         "paths": paths,
-        "components": {"securitySchemes": _SECURITY, **components.rendered()},
+        "components": {"securitySchemes": _SECURITY, **components.render()},
     }
 
 
-def _about(api: Api, version: Version) -> str:
+def _introduction(api: Api, version: Version) -> str:
     if not api.versioning.headers(version):
         return "This API has no versions: routes, parameters and fields may be added, but keep their meaning."
     return f"Version {version}.  Requests select it by a header; other versions have their own documents."

@@ -11,7 +11,7 @@ _DATA = frozenset(("const", "default", "enum", "example", "examples"))
 _BY_NAME = frozenset(("$defs", "dependentSchemas", "patternProperties", "properties"))
 
 
-def portable(schema: Any) -> Any:
+def make_portable(schema: Any) -> Any:
     """Return an equivalent schema that client generators understand.
 
     Generators do not support ``patternProperties``: an object whose names match a single pattern is described by
@@ -19,7 +19,7 @@ def portable(schema: Any) -> Any:
     they have the format ``int64``.
     """
     if isinstance(schema, list):
-        return [portable(item) for item in schema]
+        return [make_portable(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     changed = {keyword: _of_keyword(keyword, value) for keyword, value in schema.items()}
@@ -36,8 +36,8 @@ def _of_keyword(keyword: str, value: Any) -> Any:
     if keyword in _DATA:
         return value
     if keyword in _BY_NAME:
-        return {name: portable(schema) for name, schema in value.items()}
-    return portable(value)
+        return {name: make_portable(schema) for name, schema in value.items()}
+    return make_portable(value)
 
 
 def _is_map(schema: dict[str, Any]) -> bool:

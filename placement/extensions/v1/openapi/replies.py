@@ -45,7 +45,7 @@ _OF_STATUS: dict[int, dict[str, Any]] = {
 }
 
 
-def succeeding(
+def success_responses(
     api: Api, version: Version, endpoint: Endpoint, examples: Sequence[Example], name: str, components: Components
 ) -> dict[str, dict[str, Any]]:
     """Return the response of each status with which the endpoint succeeds in this version.
@@ -59,16 +59,16 @@ def succeeding(
         if success.exists_at(version):
             schema = _schema(api, version, success, f"{name}Reply", components)
             by_status[success.status] = _response(api, version, success, schema, examples)
-            for other in endpoint.other_types:
-                by_status[success.status]["content"][other] = _TEXT
+            for media_type in endpoint.other_types:
+                by_status[success.status]["content"][media_type] = _TEXT
     if endpoint.dry_run is not None:
         success = Success(200, DRY_RUN)
         of_dry_run = _response(api, version, success, _schema(api, version, success, "DryRun", components), ())
-        by_status[200] = _either(by_status[200], of_dry_run) if 200 in by_status else of_dry_run
+        by_status[200] = _either_response(by_status[200], of_dry_run) if 200 in by_status else of_dry_run
     return {str(status): response for status, response in sorted(by_status.items())}
 
 
-def failing(api: Api, version: Version, path: str, method: str, endpoint: Endpoint) -> set[HTTPStatus]:
+def failure_statuses(api: Api, version: Version, path: str, method: str, endpoint: Endpoint) -> set[HTTPStatus]:
     """Return the statuses with which an endpoint with this declaration can fail."""
     statuses = set(_ALWAYS)
     if path not in api.open_paths:
@@ -142,15 +142,15 @@ def _extensible(api: Api, version: Version, schema: JSONSchema) -> JSONSchema:
     """
     if api.versioning.headers(version):
         return schema
-    return cast(JSONSchema, _opened(schema))
+    return cast(JSONSchema, _allow_additions(schema))
 
 
-def _opened(schema: Any) -> Any:
+def _allow_additions(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_opened(item) for item in schema]
+        return [_allow_additions(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    opened = {keyword: _opened(value) for keyword, value in schema.items()}
+    opened = {keyword: _allow_additions(value) for keyword, value in schema.items()}
     if "properties" in schema and schema.get("additionalProperties") is False:
         opened["additionalProperties"] = True
     return opened
@@ -174,7 +174,7 @@ def _response(
     return response
 
 
-def _either(of_write: dict[str, Any], of_dry_run: dict[str, Any]) -> dict[str, Any]:
+def _either_response(of_write: dict[str, Any], of_dry_run: dict[str, Any]) -> dict[str, Any]:
     """Return the response of a write that may be a dry run.
 
     Headers of the write that a dry run lacks are optional.

@@ -66,7 +66,7 @@ def state_at(database: Database, at: datetime.datetime) -> PastState:
         TooManyChanges: More than ``[history]max_undone_events`` events have been recorded since.
         Failure: As for ``Database.read``.
     """
-    history = recorder.of(database)
+    history = recorder.history_of(database)
 
     def read(db: Connection) -> tuple[_State, datetime.datetime]:
         now: datetime.datetime = db.execute(sa.select(CLOCK)).scalar_one()
@@ -79,7 +79,7 @@ def state_at(database: Database, at: datetime.datetime) -> PastState:
         if at in recent:
             return recent[at]
         state, now = history.read(read)
-        built = state.built()
+        built = state.build()
         if now - at > _SETTLED:
             while len(recent) >= _MAX_RECENT:
                 del recent[next(iter(recent))]
@@ -195,7 +195,7 @@ class _State:
             self._class_ids[name] = next(self._ids)
         return self._class_ids[name]
 
-    def built(self) -> PastState:
+    def build(self) -> PastState:
         """Return the state.
 
         Providers are numbered by name.  The ids of the tables are unknown for deleted providers, and a provider may be
@@ -273,7 +273,7 @@ def _newest_first(db: Connection, first: int, end: int) -> Iterator[Any]:
         db: A connection that sees one committed state.
     """
     # Begin with the few events committed since the last ordering.
-    positions = {(row["writer_id"], row["seq"]): row["position"] for row in order.unordered(db)}
+    positions = {(row["writer_id"], row["seq"]): row["position"] for row in order.missing_rows(db)}
     rows = db.execute(_OF_TRANSACTIONS, {"transactions": [*positions]}).all() if positions else []
     yield from sorted(rows, key=lambda row: (positions[row.writer_id, row.seq], row.ordinal), reverse=True)
     for window_end in range(end, first, -_WINDOW):

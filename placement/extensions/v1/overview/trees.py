@@ -99,7 +99,7 @@ def find_trees(
         key = 0.0 if after.sum is None else float(sign * after.sum)
         following = (keys > key) | ((keys == key) & (ids > after.id))
         roots, ids, keys = roots[following], ids[following], keys[following]
-    count = len(roots) if limit is None else _fitting(snapshot, roots, limit)
+    count = len(roots) if limit is None else _count_fitting(snapshot, roots, limit)
     if count == len(roots):
         return TreePage(roots.tolist(), None)
     last = Mark(None if order is None else sign * int(keys[count - 1]), int(ids[count - 1]))
@@ -127,7 +127,7 @@ def shared_by(snapshot: Snapshot, root: int) -> list[int]:
     members = snapshot.forest.tree(root)
     aggregates = frozenset().union(*(snapshot.provider(slot).aggregates for slot in members))
     sharing = snapshot.with_trait(SHARES) & _in_one_of(snapshot, aggregates)
-    return _listed(sharing - SlotSet.sparse(np.array(members, dtype=np.intp)))
+    return _slots(sharing - SlotSet.sparse(np.array(members, dtype=np.intp)))
 
 
 def shares_with(snapshot: Snapshot, root: int) -> list[int]:
@@ -135,10 +135,10 @@ def shares_with(snapshot: Snapshot, root: int) -> list[int]:
     sharing = [slot for slot in snapshot.forest.tree(root) if SHARES in snapshot.provider(slot).traits]
     aggregates = frozenset().union(*(snapshot.provider(slot).aggregates for slot in sharing))
     roots = snapshot.forest.roots_of(_in_one_of(snapshot, aggregates))
-    return _listed(roots - SlotSet.sparse(np.array([root], dtype=np.intp)))
+    return _slots(roots - SlotSet.sparse(np.array([root], dtype=np.intp)))
 
 
-def _listed(members: SlotSet) -> list[int]:
+def _slots(members: SlotSet) -> list[int]:
     slots: list[int] = members.slots().tolist()
     return slots
 
@@ -195,7 +195,7 @@ def _sums(snapshot: Snapshot, order: TreeOrder) -> tuple[npt.NDArray[np.float64]
     return sums, has_class
 
 
-def _fitting(snapshot: Snapshot, roots: Slots, limit: int) -> int:
+def _count_fitting(snapshot: Snapshot, roots: Slots, limit: int) -> int:
     """Return the number of leading trees that have at most ``limit`` providers together, but at least 1."""
     sizes = np.array([len(snapshot.forest.tree(root)) for root in roots.tolist()], dtype=np.int64)
     return min(len(roots), max(1, int(np.searchsorted(np.cumsum(sizes), limit, side="right"))))

@@ -26,11 +26,11 @@ def over_time(
         req: The request.
         since: The beginning of the period (naive, UTC).
         until: The end of the period, exclusive; later than the beginning.
-        limit: As for ``UsageSample.between``.
+        limit: As for ``UsageSample.read``.
         resource_class: Return only samples of this class.
         present: Whether to append the present usage of each class with an inventory.
     """
-    samples = req.read(lambda db: UsageSample.between(db, since, until, limit, resource_class))
+    samples = req.read(lambda db: UsageSample.read(db, since, until, limit, resource_class))
     if present:
         for name, sample in _present(req.index.current(), resource_class, req.now()).items():
             samples.setdefault(name, []).append(sample)
@@ -56,12 +56,12 @@ def shares_over_time(
         by: Projects or aggregates.
         since: The beginning of the period (naive, UTC).
         until: The end of the period, exclusive; later than the beginning.
-        limit: As for ``UsageSample.between``.
+        limit: As for ``UsageSample.read``.
         classes: The number of classes with a sample.
         resource_class: Return only shares of this class.
     """
     limit = usage_shares.timestamps_per_class(limit, classes)
-    return req.read(lambda db: usage_shares.between(db, by, since, until, limit, resource_class))
+    return req.read(lambda db: usage_shares.read_shares(db, by, since, until, limit, resource_class))
 
 
 def _present(snapshot: Snapshot, resource_class: str | None, now: datetime.datetime) -> dict[str, UsageSample]:

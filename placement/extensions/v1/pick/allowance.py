@@ -53,7 +53,7 @@ class Allowance:
         remaining = self._spare + self._reserved + self._explaining
         return remaining if remaining >= _EXPLANATION else 0
 
-    def explained(self, operations: int) -> None:
+    def charge_explanation(self, operations: int) -> None:
         """Charge the operations of an explanation, first to the operations reserved for explanations."""
         from_reserve = min(operations, self._explaining)
         self._explaining -= from_reserve

@@ -114,7 +114,7 @@ class Picker:
             for position in positions:
                 budget, choices = self._search(requests[position], shared, number)
                 if choices is not None:
-                    picks[position] = self._picked(requests[position], choices)
+                    picks[position] = self._record_pick(requests[position], choices)
                 elif budget.shortage:
                     self.cut_short.add(position)
         return picks
@@ -128,7 +128,7 @@ class Picker:
             shared: The place searches of requests with equal queries that release nothing, by ``exclusive``.
             number: Number of trees that these requests need.
         """
-        released = self._released(request)
+        released = self._released_amounts(request)
         search = None if released else shared.get(request.exclusive)
         budget = Budget(memory=self._settings.memory) if search is None else search.budget
         choices = None
@@ -156,7 +156,7 @@ class Picker:
                 searches: dict[Hashable, PlaceSearch] = {}
                 keys: list[Hashable] = []
                 for request in requests:
-                    released = self._released(request)
+                    released = self._released_amounts(request)
                     keys.append((_key(request.query), frozenset(released.items())))
                     if keys[-1] not in searches:
                         searches[keys[-1]] = self._place_search(request, released, 1, budget)
@@ -168,7 +168,7 @@ class Picker:
         for request, choice in zip(requests, choices, strict=True):
             if request.dry_run:
                 self._overlay.take(choice.candidate, -1)
-        return [self._picked(request, [choice]) for request, choice in zip(requests, choices, strict=True)]
+        return [self._record_pick(request, [choice]) for request, choice in zip(requests, choices, strict=True)]
 
     def _place_search(
         self, request: PickRequest, released: ReleasedAmounts, number: int, budget: Budget
@@ -188,7 +188,7 @@ class Picker:
     def _area(self, request: PickRequest) -> Area:
         return Area(self._within, self._with_any if request.exclusive else self._with_exclusive)
 
-    def _released(self, request: PickRequest) -> ReleasedAmounts:
+    def _released_amounts(self, request: PickRequest) -> ReleasedAmounts:
         """Return the amounts that the consumer releases in trees it may use, by slot and resource class."""
         released: dict[tuple[int, str], int] = {}
         if not request.releases:
@@ -205,7 +205,7 @@ class Picker:
                         released[slot, name] = amount
         return released
 
-    def _picked(self, request: PickRequest, choices: list[TreeCandidate]) -> Pick:
+    def _record_pick(self, request: PickRequest, choices: list[TreeCandidate]) -> Pick:
         """Record and return the place of a consumer."""
         pick = Pick(tuple([choice.candidate for choice in choices]), tuple([choice.root for choice in choices]))
         if not request.dry_run:

@@ -48,16 +48,16 @@ class Area(NamedTuple):
         return root not in self.avoid and (self.within is None or root in self.within)
 
     @property
-    def all(self) -> SlotSet | None:
+    def all_roots(self) -> SlotSet | None:
         """The roots in ``within``; None for all trees."""
-        return None if self.within is None else _sorted(self.within)
+        return None if self.within is None else _sorted_set(self.within)
 
-    def of(self, roots: SlotSet) -> SlotSet:
-        """Return the roots that may currently be picked; ``roots`` must be a subset of ``all``."""
-        return roots - _sorted(self.avoid) if self.avoid else roots
+    def pickable_roots(self, roots: SlotSet) -> SlotSet:
+        """Return the roots that may currently be picked; ``roots`` must be a subset of ``all_roots``."""
+        return roots - _sorted_set(self.avoid) if self.avoid else roots
 
 
-def _sorted(slots: Collection[int]) -> SlotSet:
+def _sorted_set(slots: Collection[int]) -> SlotSet:
     return SlotSet.sparse(np.array(sorted(slots), np.intp))
 
 
@@ -106,7 +106,7 @@ class PlaceSearch:
         #: Roots of the trees popped for the current pick.
         self._popped: list[int] = []
         #: The total amounts of a place by resource class.
-        self.total = Requirements.of(query).total
+        self.total = Requirements.from_query(query).total
         #: Whether only a sample of the trees was narrowed.
         self._sampled = False
         forest = overlay.snapshot({}).forest
@@ -115,7 +115,7 @@ class PlaceSearch:
             self._narrow(forest.sample(size, self._generator))
             self._sampled = self.roots.count >= MIN_REMAINING + 2 * picks
         if not self._sampled:
-            self._narrow(area.all)
+            self._narrow(area.all_roots)
 
     @property
     def may_use_sharing(self) -> bool:
@@ -132,9 +132,11 @@ class PlaceSearch:
         self.snapshot = self._overlay.snapshot(self._released)
         self._changes = self._overlay.changes
         narrowed = self._narrowed = narrow(self._query, self.snapshot, self.budget, Refusals(), tree_roots)
-        self.roots = self._area.of(narrowed.roots) - _sorted(self._refused) if narrowed.eligible else EMPTY
+        self.roots = (
+            self._area.pickable_roots(narrowed.roots) - _sorted_set(self._refused) if narrowed.eligible else EMPTY
+        )
         self._problems = TreeProblems(narrowed, None, self.budget)
-        demanded = zip(Requirements.of(self._query).demands, narrowed.eligible, strict=True)
+        demanded = zip(Requirements.from_query(self._query).demands, narrowed.eligible, strict=True)
         #: Demands that sharing providers can supply, each with these providers and the number of trees that do not need
         #: them.
         self._shared = [
@@ -148,7 +150,7 @@ class PlaceSearch:
         """Narrow all trees, if only a sample was narrowed so far."""
         if self._sampled:
             self._sampled = False
-            self._narrow(self._area.all)
+            self._narrow(self._area.all_roots)
 
     def queue(self, roots: SlotSet) -> TreeQueue:
         """Return a queue of trees in the order of the strategy."""
@@ -157,7 +159,7 @@ class PlaceSearch:
     def candidates(self, root: int) -> Iterator[Candidate]:
         """Return the candidates in a tree that fit the current consumer at the current usage."""
         self.budget.spend(1 + len(self._narrowed.eligible))
-        problem = self._overlay.remaining(self._problems.alone(root))
+        problem = self._overlay.reduced_problem(self._problems.complete_problem(root))
         return iter(()) if problem is None else combine(problem, self._cache)
 
     def begin_consumer(self) -> None:
@@ -216,7 +218,7 @@ class PlaceSearch:
             self._refuse()
             if self._misses >= self._max_misses and self._overlay.changes != self._changes:
                 self._misses, self._max_misses, self._sampled = 0, 2 * self._max_misses, False
-                self._narrow(self._area.all)
+                self._narrow(self._area.all_roots)
 
     def _pick_copies(self, copies: int) -> list[TreeCandidate] | None:
         self.narrow_all_trees()

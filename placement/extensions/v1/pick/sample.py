@@ -148,7 +148,7 @@ def _used_and_capacity(narrowed: Narrowed, classes: list[str], roots: Slots) -> 
     snapshot = narrowed.snapshot
     sums = np.zeros((2, len(classes), len(roots)))
     slots, place = _members(narrowed, roots)
-    demands = Requirements.of(narrowed.query).demands
+    demands = Requirements.from_query(narrowed.query).demands
     for row, name in enumerate(classes):
         demanded = zip(demands, narrowed.eligible, strict=True)
         eligible = SlotSet.union(

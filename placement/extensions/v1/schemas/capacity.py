@@ -8,7 +8,7 @@ from typing import Any
 
 from placement.extensions.v1.count.count import Count, Reason
 from placement.extensions.v1.schemas import numeral, search
-from placement.extensions.v1.schemas.provider import named
+from placement.extensions.v1.schemas.provider import reference
 from placement.extensions.v1.schemas.replies import NAMED
 from placement.schemas.declarations import Array, Field, Object, OrNull, boolean, integer, nullable, string
 from placement.schemas.document import Query
@@ -103,7 +103,7 @@ def document(counted: Count, limit: int) -> dict[str, Any]:
         if counted.limiting_rule is None
         else {**_rule(counted.limiting_rule), "text": _text(counted.limiting_rule)},
         "roots": [
-            {"provider": named(counted.snapshot, root), "count": count, "limiting": _rule(rule)}
+            {"provider": reference(counted.snapshot, root), "count": count, "limiting": _rule(rule)}
             for root, count, rule in roots
         ],
         "aggregates": [{"uuid": uuid, "count": count} for uuid, count in counted.aggregates[:limit]],

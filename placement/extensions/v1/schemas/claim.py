@@ -28,7 +28,7 @@ from placement.schemas.declarations import (
     nullable,
     string,
 )
-from placement.schemas.document import Body, Parameters, Query, urlencoded
+from placement.schemas.document import Body, Parameters, Query, parse_urlencoded
 from placement.schemas.reply_types import AMOUNTS, by_uuid
 from placement.version_history import OLDEST
 
@@ -240,4 +240,4 @@ def query_pairs(text: str) -> list[tuple[str, str]]:
     Raises:
         InvalidQuery: The percent-decoded text is not UTF-8, or contains NUL.
     """
-    return urlencoded(text.removeprefix("?").encode(), "utf-8", "query")
+    return parse_urlencoded(text.removeprefix("?").encode(), "utf-8", "query")

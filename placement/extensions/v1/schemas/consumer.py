@@ -101,5 +101,8 @@ def document(holder: Holding) -> dict[str, Any]:
         "generation": holder.generation,
         "since": date(holder.created_at),
         "expires_at": precise(holder.expires_at),
-        "allocations": {uuid: {"name": held.name, "resources": held.resources} for uuid, held in holder.held.items()},
+        "allocations": {
+            uuid: {"name": allocation.name, "resources": allocation.resources}
+            for uuid, allocation in holder.held.items()
+        },
     }

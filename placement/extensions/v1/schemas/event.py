@@ -162,5 +162,5 @@ def document(event: Event, names_by_uuid: Mapping[str, str]) -> dict[str, Any]:
         "changes": event.changes,
         "project": event.project,
         "request": event.request,
-        "names": {uuid: names_by_uuid[uuid] for uuid in names.mentioned(event) if uuid in names_by_uuid},
+        "names": {uuid: names_by_uuid[uuid] for uuid in names.mentioned_uuids(event) if uuid in names_by_uuid},
     }

@@ -7,7 +7,7 @@ from typing import Any
 from placement.extensions.v1.explain.explanation import Combination, Explanation, NearMiss, Relaxation, Step
 from placement.extensions.v1.query_text import query_string
 from placement.extensions.v1.schemas import search
-from placement.extensions.v1.schemas.provider import named
+from placement.extensions.v1.schemas.provider import reference
 from placement.extensions.v1.schemas.replies import NAMED
 from placement.index.snapshot import Snapshot
 from placement.schemas import success
@@ -94,7 +94,7 @@ def _step(step: Step, snapshot: Snapshot) -> Document:
         "group": step.group,
         "before": step.before._asdict(),
         "after": step.after._asdict(),
-        "removed": [named(snapshot, slot) for slot in step.removed],
+        "removed": [reference(snapshot, slot) for slot in step.removed],
         "amounts": None
         if amounts is None
         else {
@@ -111,17 +111,17 @@ def _combination(combination: Combination, snapshot: Snapshot) -> Document:
         "rule": combination.rule,
         "parameter": combination.parameter,
         "trees": combination.trees,
-        "examples": [named(snapshot, slot) for slot in combination.examples],
+        "examples": [reference(snapshot, slot) for slot in combination.examples],
     }
 
 
 def _near_miss(near: NearMiss, snapshot: Snapshot) -> Document:
     return {
-        "root": named(snapshot, near.root),
+        "root": reference(snapshot, near.root),
         "missing": [
             {
                 "parameter": missing.parameter,
-                "provider": None if missing.provider is None else named(snapshot, missing.provider),
+                "provider": None if missing.provider is None else reference(snapshot, missing.provider),
                 "needed": missing.needed,
                 "available": missing.available,
                 "text": missing.text,

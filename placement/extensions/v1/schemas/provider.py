@@ -20,7 +20,7 @@ SHOW = Query(Object(*paging.OF_CONSUMERS))
 _MAX_NAMED = 100
 
 
-def named(snapshot: Snapshot, slot: int) -> dict[str, Any]:
+def reference(snapshot: Snapshot, slot: int) -> dict[str, Any]:
     """Return a reference to a provider: its uuid and name."""
     provider = snapshot.provider(slot)
     return {"uuid": provider.uuid, "name": provider.name}
@@ -42,9 +42,9 @@ def documents(snapshot: Snapshot, slots: Sequence[int], consumers: Mapping[int, 
         if names is None:
             names = traits[provider.traits] = sorted(provider.traits)
         by_slot[slot] = {
-            **named(snapshot, slot),
-            "parent": None if provider.parent < 0 else named(snapshot, provider.parent),
-            "root": named(snapshot, provider.root),
+            **reference(snapshot, slot),
+            "parent": None if provider.parent < 0 else reference(snapshot, provider.parent),
+            "root": reference(snapshot, provider.root),
             "generation": snapshot.generations.item(slot),
             "traits": names,
             "aggregates": sorted(provider.aggregates),
@@ -117,6 +117,6 @@ def holders(holdings: Iterable[Holding], uuids: frozenset[str]) -> list[dict[str
     ]
 
 
-def counted(snapshot: Snapshot, slots: Sequence[int]) -> dict[str, Any]:
+def count_with_examples(snapshot: Snapshot, slots: Sequence[int]) -> dict[str, Any]:
     """Return the number of providers, and references to the first providers."""
-    return {"count": len(slots), "providers": [named(snapshot, slot) for slot in slots[:_MAX_NAMED]]}
+    return {"count": len(slots), "providers": [reference(snapshot, slot) for slot in slots[:_MAX_NAMED]]}

@@ -24,9 +24,9 @@ class Isolation:
         self._concerned = [variable.demand.suffix != UNSUFFIXED for variable in variables]
         self._domains = [variable.domain for variable in variables]
         self._assigned: set[int] = set()
-        self._tight = not matching.is_slack(self._unassigned(0), self._capacity, limit)
+        self._tight = not matching.is_slack(self._unassigned_domains(0), self._capacity, limit)
 
-    def _unassigned(self, depth: int) -> list[tuple[int, ...]]:
+    def _unassigned_domains(self, depth: int) -> list[tuple[int, ...]]:
         """Return the domains of the suffixed groups from ``depth`` on."""
         later = zip(self._concerned[depth:], self._domains[depth:], strict=True)
         return [domain for concerned, domain in later if concerned]
@@ -38,7 +38,7 @@ class Isolation:
         return not self._tight or self._matchable(0)
 
     def _matchable(self, depth: int) -> bool:
-        domains = self._unassigned(depth)
+        domains = self._unassigned_domains(depth)
         self._limit.work += len(domains)
         return matching.has_matching(domains, self._capacity, self._limit)
 

@@ -29,7 +29,7 @@ LONG = int(2 * PATIENCE)
 @pytest.fixture
 def patient_by_default(monkeypatch):
     """Make every limit that the test does not set longer than the test."""
-    monkeypatch.setitem(dialects.Setup.of.__kwdefaults__, "read_timeout", LONG)
+    monkeypatch.setitem(dialects.Setup.from_options.__kwdefaults__, "read_timeout", LONG)
     monkeypatch.setattr(Timeouts.__init__, "__defaults__", (Timeouts().connect, LONG))
 
 

@@ -248,7 +248,11 @@ def test_a_failed_sync_rolls_back_every_revision_and_addition(engine):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_sync_that_waits_too_long_fails_with_the_reason(database_url, engine, monkeypatch):
     monkeypatch.setattr(schema, "SCHEMA_LOCK_TIMEOUT", 1)
-    with schema._exclusively(engine), opened(database_url) as other, pytest.raises(SchemaError, match="for 1 seconds"):
+    with (
+        schema._exclusive_connection(engine),
+        opened(database_url) as other,
+        pytest.raises(SchemaError, match="for 1 seconds"),
+    ):
         made.sync(other.engine)
     made.sync(engine)
 
@@ -270,7 +274,7 @@ def test_missing_parts_of_an_addition_are_detected_and_added(engine, caplog):
     assert schema.finding(engine, [second]) == (
         'The database lacks things.size, things_size_idx. Run "placement-manage db sync".'
     )
-    assert schema.lacking(engine, [second]) == ["things.size"]
+    assert schema.missing_columns(engine, [second]) == ["things.size"]
     schema.sync(engine, additions=[second])
     assert schema.finding(engine, [second]) is None
     assert [record.getMessage() for record in caplog.records if record.name == schema.__name__] == [

@@ -88,7 +88,7 @@ def test_a_later_schema_of_another_placement_is_not_served(database, sync):
     assert {"claims", "provider_changes"} < {*ours}
     with pytest.raises(StartError, match=rf"It lacks {', '.join(ours)}\.$"):
         start(database, sync)
-    assert schema.lacking(database.engine, made.ADDITIONS) == ours, "nothing was created"
+    assert schema.missing_columns(database.engine, made.ADDITIONS) == ours, "nothing was created"
 
 
 @syncing

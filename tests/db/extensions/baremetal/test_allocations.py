@@ -359,7 +359,7 @@ def test_pages_of_every_order_contain_each_record_once(metal, sort_key, descendi
 def test_a_request_that_loses_every_race_pauses_and_is_counted(metal, monkeypatch):
     metal.node()
     pauses, received = [], []
-    monkeypatch.setattr(placing.NodeRequest, "_claimed", lambda *_: None)
+    monkeypatch.setattr(placing.NodeRequest, "_try_claim", lambda *_: None)
     monkeypatch.setattr(retry, "pause", pauses.append)
     monkeypatch.setattr(retry, "has_passed", lambda _: len(pauses) == 2)
 

@@ -147,7 +147,7 @@ def test_requests_succeed_while_allocations_end(metal):
 @contextlib.contextmanager
 def after_the_choice(metal, act):
     """Call ``act`` once, with the uuid of the node, between the choice and the claim of the next request."""
-    claimed, acted = placing.NodeRequest._claimed, []
+    claimed, acted = placing.NodeRequest._try_claim, []
 
     def claim(self, candidate):
         if not acted:
@@ -156,7 +156,7 @@ def after_the_choice(metal, act):
         return claimed(self, candidate)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(placing.NodeRequest, "_claimed", claim)
+        patch.setattr(placing.NodeRequest, "_try_claim", claim)
         yield
     assert acted
 

@@ -35,7 +35,7 @@ from placement.db.upkeep import standard
 from placement.db.writes import notes as event_rows
 from placement.extensions.doctor import checks, fixes, server, signals
 from placement.extensions.doctor import database as database_checks
-from placement.extensions.doctor.examination import OutOfTimeError, examine, reason_without_tables, until
+from placement.extensions.doctor.examination import OutOfTimeError, examine, reason_without_tables, time_limit
 from placement.extensions.v1 import worker_examination
 from placement.extensions.v1.history.tables import event_order, events
 from placement.index.live import LiveIndex
@@ -772,7 +772,7 @@ def run(database, *statements):
         reason_without_tables,
         lambda subject: [*database_checks.revision(subject)],
         # In foreign_keys it follows another read.
-        lambda subject: [*database_checks._unchecked(subject)],
+        lambda subject: [*database_checks._unchecked_keys(subject)],
     ],
     ids=["lacking", "revision", "foreign_keys"],
 )
@@ -1100,10 +1100,10 @@ def test_an_examination_by_a_worker_ends_in_time(database, monkeypatch):
 def test_a_check_ends_between_two_statements(database, plant, monkeypatch):
     monkeypatch.setattr("placement.checks.check.BATCH", 1)
     plant("lost_provider")
-    subject = Subject(web.configuration(), database, on_rows=until(time.monotonic() + 3600))
+    subject = Subject(web.configuration(), database, on_rows=time_limit(time.monotonic() + 3600))
     batches = subject.ranges(allocations.c.id)
     next(batches)
-    subject.on_rows = until(time.monotonic() - 1)
+    subject.on_rows = time_limit(time.monotonic() - 1)
     with pytest.raises(OutOfTimeError):
         next(batches)
 

@@ -131,7 +131,9 @@ def test_loads_and_claims_run_concurrently(database):
     """All succeed, and the final state is the state of one of the files."""
     load(database, HOSTS)
     wide = HOSTS.replace("VCPU: 8", "VCPU: 16").replace("[CUSTOM_SITE]", "[CUSTOM_OTHER]")
-    hosts = database.read(lambda db: ResourceProvider.named(db, [f"host{h}-numa{n}" for h in (1, 2) for n in (0, 1)]))
+    hosts = database.read(
+        lambda db: ResourceProvider.by_uuid_or_name(db, [f"host{h}-numa{n}" for h in (1, 2) for n in (0, 1)])
+    )
     failures = []
 
     def loading(texts):
@@ -271,7 +273,7 @@ def test_a_parent_can_be_one_that_the_file_does_not_describe(database):
 )
 def test_a_mistake_is_reported_with_its_line_and_nothing_is_written(database, lines, line, words):
     load(database, HOSTS)
-    with_claim = database.read(lambda db: ResourceProvider.named(db, ["host1"])[0])
+    with_claim = database.read(lambda db: ResourceProvider.by_uuid_or_name(db, ["host1"])[0])
     claim(database, with_claim, MEMORY_MB=1)
     before = everything(database)
     ((number, sentence),) = mistakes_in(database, "\n".join(["providers:", *lines]))
@@ -282,7 +284,7 @@ def test_a_mistake_is_reported_with_its_line_and_nothing_is_written(database, li
 def test_all_failures_are_reported_at_once(database):
     load(database, HOSTS)
     for name in ("host1", "host2"):
-        host = database.read(lambda db, name=name: ResourceProvider.named(db, [name])[0])
+        host = database.read(lambda db, name=name: ResourceProvider.by_uuid_or_name(db, [name])[0])
         claims = [Claim(host.uuid, {host.uuid: {"MEMORY_MB": 1}}, Owner("project", "user"))]
         database.write(lambda db, claims=claims: ClaimSet(db, claims).place())
     text = "providers:\n- {name: new}\n- name: host1\n  inventories: {}\n- name: host2\n  inventories: {}\n"
@@ -308,7 +310,7 @@ def test_changes_since_the_comparison_are_read_under_the_lock(database, monkeypa
             LockedProvider.lock(db, uuid).replace_traits(["HW_NUMA_ROOT"])
         return lock_all(cls, db, ids)
 
-    uuid = database.read(lambda db: ResourceProvider.named(db, ["host1"])[0].uuid)
+    uuid = database.read(lambda db: ResourceProvider.by_uuid_or_name(db, ["host1"])[0].uuid)
     monkeypatch.setattr(LockedProvider, "lock_all", classmethod(late))
     plan = load(database, "providers: [{name: host1, traits: [CUSTOM_NEW]}]")
     assert list(plan.lines()) == [

@@ -210,7 +210,7 @@ def test_a_host_and_a_class_that_were_just_created_are_known(cloud, elsewhere):
 @pytest.mark.parametrize("all_or_nothing", [False, True])
 def test_resources_that_the_consumer_releases_meanwhile_are_free(cloud, elsewhere, monkeypatch, all_or_nothing):
     """It holds the whole host during the search, and nothing when its holding is read; the next round places it."""
-    host, consumer, read = cloud.host("a", VCPU=4), str(uuid.uuid4()), engine.Claiming._held
+    host, consumer, read = cloud.host("a", VCPU=4), str(uuid.uuid4()), engine.Claiming._holdings
     put(cloud, host, 4, consumer)
     releases = []
 
@@ -219,7 +219,7 @@ def test_resources_that_the_consumer_releases_meanwhile_are_free(cloud, elsewher
             releases.append(elsewhere("DELETE", f"/allocations/{consumer}").status)
         return read(claiming, consumers)
 
-    monkeypatch.setattr(engine.Claiming, "_held", release_first)
+    monkeypatch.setattr(engine.Claiming, "_holdings", release_first)
     entry = {**request("resources=VCPU:3"), "consumer": consumer}
     [result] = cloud.claim(entry, all_or_nothing=all_or_nothing).body["results"]
     assert releases == [204]

@@ -244,7 +244,7 @@ def test_a_request_without_remaining_operations_is_undecided_and_can_be_repeated
     monkeypatch.setattr(allowance, "OPERATIONS_PER_REQUEST", 1)
     monkeypatch.setattr(allowance, "OPERATIONS_PER_PLACE", 0)
     # More operations than the search needs in one tree, but fewer than in both.
-    monkeypatch.setattr(Settings, "of", lambda _conf: Settings(operations=450))
+    monkeypatch.setattr(Settings, "from_conf", lambda _conf: Settings(operations=450))
     first, second = [request(f"{HARD}&in_tree_0={host}") for host in hosts]
     [placed, undecided] = cloud.claim(first, second).body["results"]
     assert (placed["outcome"], undecided["status"], undecided["outcome"]) == ("claimed", 409, "refused")
@@ -257,7 +257,7 @@ def test_a_request_without_remaining_operations_is_undecided_and_can_be_repeated
 def test_all_searches_and_explanations_of_a_call_share_one_allowance(cloud, monkeypatch):
     cloud.host("a", VCPU=4)
     monkeypatch.setattr(allowance, "_RESERVED", 500)
-    monkeypatch.setattr(Settings, "of", lambda _conf: Settings(operations=2_000))
+    monkeypatch.setattr(Settings, "from_conf", lambda _conf: Settings(operations=2_000))
     spent, spend = [], Budget.spend
 
     def count(budget, operations):

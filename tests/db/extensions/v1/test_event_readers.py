@@ -75,7 +75,7 @@ def read_and_write(url):
         writer.result()
     with opened(url) as database:
         database.recorder.order()
-        end.value, _ = database.read(event.newest)
+        end.value, _ = database.read(event.newest_position)
     return end.value, [reader.result() for reader in readers]
 
 

@@ -150,7 +150,7 @@ def test_the_earliest_date_is_before_all_events(database):
 def test_the_next_event_follows_the_newest_position(database):
     chain(database, key(1), 3)
     database.recorder.order()
-    number, mark = database.read(event.newest)
+    number, mark = database.read(event.newest_position)
     assert number == 3
     chain(database, key(1), 1, start=3)
     assert generations(read(database, mark=mark).events) == [(3, 4)]
@@ -160,8 +160,8 @@ def test_a_deleted_provider_is_found_by_its_name(database):
     write(database, (key(1), None, 0))
     write(database, (key(1), 0, None))
     database.recorder.order()
-    assert database.read(lambda db: subject.named(db, f"n-{key(1)}")) == key(1)
-    assert database.read(lambda db: subject.named(db, "other")) is None
+    assert database.read(lambda db: subject.find_by_name(db, f"n-{key(1)}")) == key(1)
+    assert database.read(lambda db: subject.find_by_name(db, "other")) is None
 
 
 def note_rename(database, uuid, new, generation):
@@ -175,11 +175,11 @@ def test_a_provider_is_found_by_its_former_name(database):
     note_rename(database, key(1), "new", 4)
     [rename] = read(database).events
     assert (rename.name, rename.changes) == ("new", {"name": ["old", "new"]})
-    assert database.read(lambda db: subject.named(db, "old")) == key(1)
+    assert database.read(lambda db: subject.find_by_name(db, "old")) == key(1)
     write(database, (key(2), None, 0))
     note_rename(database, key(2), "other", 0)
     database.recorder.order()
-    assert database.read(lambda db: subject.named(db, "old")) == key(2), "it had the name last"
+    assert database.read(lambda db: subject.find_by_name(db, "old")) == key(2), "it had the name last"
 
 
 def test_a_node_with_a_name_takes_precedence_over_former_names_of_providers(database):
@@ -188,7 +188,7 @@ def test_a_node_with_a_name_takes_precedence_over_former_names_of_providers(data
     write(database, (key(1), None, 0))
     database.write(lambda db: db.note(events_of.PROVIDER, key(1), {("name",): ("machine", "other")}))
     assert placement(database)("GET", "/v1/history/machine").body["uuid"] == node
-    assert database.read(lambda db: subject.named(db, "machine")) == key(1)
+    assert database.read(lambda db: subject.find_by_name(db, "machine")) == key(1)
 
 
 def test_events_of_a_machine_contain_the_name_of_its_node(database):
@@ -323,14 +323,14 @@ def test_a_new_event_seen_by_waiting_requests_is_shown_to_others_at_once(databas
 def test_requests_that_have_waited_read_in_turn(database):
     chain(database, key(1), 1)
     reader = EventReader(database, LiveIndex(database), ALL, 100)
-    page = reader.first(event.START_MARK)
+    page = reader.first_page(event.START_MARK)
     woken = page._replace(number=0, mark=event.START_MARK)
-    assert reader.next(woken, time.monotonic() + PATIENCE) == page
+    assert reader.next_page(woken, time.monotonic() + PATIENCE) == page
     with reader.watch._turn:
-        assert reader.next(woken, time.monotonic()).events == []
+        assert reader.next_page(woken, time.monotonic()).events == []
     with plant(database, Plan(1, [faults.lose], for_ever=True)), pytest.raises(errors.Failure):
-        reader.next(page, time.monotonic() + PATIENCE)
-    assert reader.next(woken, time.monotonic() + PATIENCE) == page, "the turn was released"
+        reader.next_page(page, time.monotonic() + PATIENCE)
+    assert reader.next_page(woken, time.monotonic() + PATIENCE) == page, "the turn was released"
 
 
 # --- lost positions --------------------------------------------------------------------------------------------------

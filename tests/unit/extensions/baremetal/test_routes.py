@@ -36,7 +36,7 @@ def test_every_endpoint_except_the_version_documents_has_its_own_rule(method, pa
         assert endpoint.policy is None
     else:
         assert (method, path) in OPERATIONS[endpoint.policy]
-        assert endpoint.target is access.own
+        assert endpoint.target is access.own_target
 
 
 def test_every_rule_is_checked():

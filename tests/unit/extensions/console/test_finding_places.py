@@ -32,4 +32,4 @@ HOST, OTHER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-2
 def test_places_with_a_page_are_linked(place, parts):
     world = World()
     world.host(HOST)
-    assert [part for part in finding_places.linked(place, world.snapshot()) if part] == parts
+    assert [part for part in finding_places.linked_parts(place, world.snapshot()) if part] == parts

@@ -202,7 +202,7 @@ TEXTS = [
 def test_a_query_survives_its_text_and_its_form(text):
     pairs = parse_text(text)
     assert parse_text(query_text.text(pairs)) == pairs
-    assert parse_text(QueryForm.of(pairs).text) == pairs
+    assert parse_text(QueryForm.from_parameters(pairs).text) == pairs
 
 
 @pytest.mark.parametrize("text", ["a=1&b=2", "?a=1&b=2", "https://h/x?a=1&b=2", "a=1\n&b=2\r\n", "  a=1\n  &b=2"])
@@ -215,7 +215,7 @@ def test_empty_fields_are_omitted():
 
 
 def test_the_spare_group_has_a_suffix_that_no_group_has():
-    form = QueryForm.of([("resources1", "VCPU:1"), ("required3", "A"), ("resources_A", "VCPU:1")])
+    form = QueryForm.from_parameters([("resources1", "VCPU:1"), ("required3", "A"), ("resources_A", "VCPU:1")])
     assert [(group.suffix, group.is_spare) for group in form.groups] == [
         ("", False), ("1", False), ("3", False), ("_A", False), ("2", True)
     ]  # fmt: skip

@@ -79,9 +79,9 @@ def test_every_server_that_the_schemas_allow_is_understood_or_refused(number):
     document = copy.deepcopy(RECORDED["servers"][number])
     if "flavor" in document and HOST not in document:
         with pytest.raises(KeyError, match=HOST):
-            NovaServer.of(document)
+            NovaServer.from_document(document)
         return
-    server = NovaServer.of(document)
+    server = NovaServer.from_document(document)
     assert (server.uuid, server.status, server.project) == (document["id"], document["status"], document["tenant_id"])
     if "flavor" not in document:
         assert (server.is_changing, server.host, server.demand) == (True, None, None)
@@ -102,12 +102,14 @@ def test_migrations_and_their_servers_are_known():
 
 def test_a_server_in_an_unknown_state_of_a_cell_that_answers_is_compared():
     document = {**next(server for server in RECORDED["servers"] if "flavor" in server), "status": "UNKNOWN", TASK: None}
-    server = NovaServer.of({**document, HOST: "host1"})
+    server = NovaServer.from_document({**document, HOST: "host1"})
     assert (server.host, server.is_changing, server.demand is None) == ("host1", False, False)
 
 
 def test_a_server_without_an_image_has_its_disk_on_a_volume():
     """nova sends an empty text; its schema also allows null."""
     document = next(server for server in RECORDED["servers"] if "flavor" in server and server["flavor"].get("disk"))
-    image, text, null = (NovaServer.of({**document, "image": image}).demand for image in ({"id": UUID}, "", None))
+    image, text, null = (
+        NovaServer.from_document({**document, "image": image}).demand for image in ({"id": UUID}, "", None)
+    )
     assert text == null != image

@@ -75,7 +75,7 @@ def test_colours_are_for_terminals():
         "\x1b[31ma        1\x1b[0m",
     ]
     assert shown_lines([("a", 1)], bad=lambda row: row[1] > 0) == ["name  used", "a        1"]
-    assert Style.of(io.StringIO(), {"TERM": "xterm"}) == Style(None, False)
+    assert Style.for_stream(io.StringIO(), {"TERM": "xterm"}) == Style(None, False)
 
 
 CELLS = st.tuples(st.text(), st.text(max_size=40), st.none() | st.integers())

@@ -25,7 +25,7 @@ def test_events_of_a_release_without_row_ids_are_kept_and_come_first(database):
     with database.engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE events DROP COLUMN row_id"))
     database.engine.dispose()
-    assert schema.lacking(database.reading_engine, ADDITIONS) == ["events.row_id"]
+    assert schema.missing_columns(database.reading_engine, ADDITIONS) == ["events.row_id"]
     schema.sync(database.engine, additions=ADDITIONS)
     assert schema.finding(database.reading_engine, ADDITIONS) is None
     assert database.read(lambda db: db.execute(_ALL).all()) == before

@@ -496,7 +496,7 @@ def test_a_sweep_removes_old_events(database):
     chain(database, key(1), 5)
     database.recorder.order()
     set_age(database, 5, 31)
-    assert history.swept(database) == [sweep.Swept("events", 4, 0)]
+    assert history.remove_old_events(database) == [sweep.Swept("events", 4, 0)]
 
 
 # --- configuration ---------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def month(database):
 
 def usage_between(database, since, until, limit, resource_class=None):
     by_class = database.read(
-        lambda db: UsageSample.between(db, START + since * STEP, START + until * STEP, limit, resource_class)
+        lambda db: UsageSample.read(db, START + since * STEP, START + until * STEP, limit, resource_class)
     )
     return {name: [sample.used for sample in samples] for name, samples in by_class.items()}
 

@@ -80,17 +80,17 @@ def test_trees_are_equivalent_if_their_canonical_forms_are_equal(case: tuple[Wor
         return
     problems = TreeProblems(narrowed, None, Budget())
     # The problem of a single-provider tree omits the traits that narrowing has checked.
-    requirements = Requirements.of(query)
+    requirements = Requirements.from_query(query)
     forms: dict[object, list[int]] = {}
     for root in narrowed.roots.slots().tolist():
-        problem = problems.alone(root)._replace(requirements=requirements)
+        problem = problems.complete_problem(root)._replace(requirements=requirements)
         forms.setdefault(canonical_form(problem, Budget())[0], []).append(root)
     equal = equivalent_trees(narrowed, narrowed.roots, Budget())
     kinds = [equal.of_classes([kind]).slots().tolist() for kind in range(len(equal.first))]
     assert kinds == [*forms.values()]
     assert equal.first.tolist() == [trees[0] for trees in kinds]
     other_roots = [root for trees in kinds[1:] for root in trees[1:]]
-    assert equal.others([0]).slots().tolist() == sorted(other_roots)
+    assert equal.other_trees([0]).slots().tolist() == sorted(other_roots)
 
 
 def test_trees_of_many_providers_are_not_compared() -> None:
@@ -205,8 +205,8 @@ def test_equivalent_trees_are_sorted_even_if_their_first_roots_are_not() -> None
     query = SearchQuery((Group("_1", {"PGPU": 1}), Group("_2", {"PGPU": 2})))
     narrowed = narrow(query, world.snapshot(), Budget(), Refusals())
     equal = equivalent_trees(narrowed, SlotSet.sparse(narrowed.roots.slots()), Budget())
-    assert equal.others([]).slots().tolist() == sorted(equal.others([]).slots().tolist())
-    assert len(equal.others([])) == 4
+    assert equal.other_trees([]).slots().tolist() == sorted(equal.other_trees([]).slots().tolist())
+    assert len(equal.other_trees([])) == 4
 
 
 def test_equal_groups_are_relaxed_once() -> None:

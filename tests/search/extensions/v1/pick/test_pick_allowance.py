@@ -48,7 +48,7 @@ def test_explanations_use_the_operations_left_by_searches() -> None:
     assert allowance.for_explanation() == 1_125_000
     use(allowance, 1_000_000)
     assert allowance.for_explanation() == 125_000
-    allowance.explained(60_000)
+    allowance.charge_explanation(60_000)
     assert allowance.for_explanation() == 0
 
 
@@ -56,13 +56,13 @@ def test_explanations_do_not_use_the_reserve_of_requests() -> None:
     allowance = Allowance(1_000_000, 25)
     total = 0
     while operations := allowance.for_explanation():
-        allowance.explained(operations)
+        allowance.charge_explanation(operations)
         total += operations
     assert total == 1_125_000
 
 
 def test_operations_of_explanations_are_not_left_for_searches() -> None:
     allowance = Allowance(1_000_000, 1)
-    allowance.explained(625_000)
+    allowance.charge_explanation(625_000)
     assert allowance.for_explanation() == 500_000
     assert use(allowance, 0) == 500_000

@@ -97,7 +97,7 @@ def test_examples_with_a_query_are_not_newer_than_the_document():
 
     def versions(path, method, version):
         declared = PLACEMENT.routes[path][method]
-        return [example.version for example in examples.of(PLACEMENT, version, method, path, declared)]
+        return [example.version for example in examples.examples_of(PLACEMENT, version, method, path, declared)]
 
     for version in VERSIONS:
         assert max(versions("/allocation_candidates", "GET", version), default=version) <= version

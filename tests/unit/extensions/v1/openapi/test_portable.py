@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from placement import microversion as mv
 from placement.extensions.v1.api import V1
 from placement.extensions.v1.openapi.document import describe
-from placement.extensions.v1.openapi.portable import portable
+from placement.extensions.v1.openapi.portable import make_portable
 from placement.routes import PLACEMENT
 from placement.version_history import OLDEST
 from tests import json_strategies
@@ -32,7 +32,7 @@ def test_portable_schemas_accept_the_same_values(data):
     schema = data.draw(st.sampled_from(DECLARED))
     value = data.draw(json_strategies.nearly(json_strategies.conforming(schema)) | json_strategies.json_values())
     is_valid, is_valid_after = (
-        jsonschema.Draft202012Validator(form).is_valid(value) for form in (schema, portable(schema))
+        jsonschema.Draft202012Validator(form).is_valid(value) for form in (schema, make_portable(schema))
     )
     assert is_valid == is_valid_after
 
@@ -47,11 +47,11 @@ BY_EXPRESSION = {"patternProperties": {"^a": INTEGER}, "additionalProperties": F
     [("const", INTEGER), ("default", INTEGER), ("enum", [INTEGER]), ("example", INTEGER), ("examples", [INTEGER])],
 )
 def test_data_is_not_rewritten(keyword, data):
-    assert portable({keyword: data}) == {keyword: data}
+    assert make_portable({keyword: data}) == {keyword: data}
 
 
 def test_a_property_may_have_the_name_of_a_keyword():
-    rewritten = portable(
+    rewritten = make_portable(
         {"properties": {"default": INTEGER, "enum": BY_EXPRESSION, "format": {"maximum": 1} | INTEGER}}
     )
     enum_schema = {"propertyNames": {"pattern": "^a"}, "additionalProperties": LARGE}
@@ -60,8 +60,8 @@ def test_a_property_may_have_the_name_of_a_keyword():
 
 def test_an_existing_pattern_of_names_is_kept():
     schema = {**BY_EXPRESSION, "propertyNames": {"pattern": "z$"}}
-    assert portable(schema) == {**schema, "patternProperties": {"^a": LARGE}}
-    rewritten = portable({**BY_EXPRESSION, "propertyNames": {"description": "Classes."}})
+    assert make_portable(schema) == {**schema, "patternProperties": {"^a": LARGE}}
+    rewritten = make_portable({**BY_EXPRESSION, "propertyNames": {"description": "Classes."}})
     assert rewritten["propertyNames"] == {"description": "Classes.", "pattern": "^a"}
 
 
@@ -91,13 +91,13 @@ def test_the_documents_contain_maps_and_large_integers():
 def test_a_map_is_distinguished_from_a_record():
     number = {"type": "integer", "minimum": 0}
     amounts = {"type": "object", "patternProperties": {"^[A-Z]+$": number}, "additionalProperties": False}
-    assert portable(amounts) == {
+    assert make_portable(amounts) == {
         "type": "object",
         "propertyNames": {"pattern": "^[A-Z]+$"},
         "additionalProperties": {**number, "format": "int64"},
     }
     record = {**amounts, "properties": {"a": {"type": "integer", "maximum": 9}}}
-    assert portable(record)["patternProperties"].keys() == {"^[A-Z]+$"}
-    assert portable(record)["properties"] == record["properties"]
+    assert make_portable(record)["patternProperties"].keys() == {"^[A-Z]+$"}
+    assert make_portable(record)["properties"] == record["properties"]
     with_description = {**amounts, "propertyNames": {"description": "classes"}}
-    assert portable(with_description)["propertyNames"] == {"description": "classes", "pattern": "^[A-Z]+$"}
+    assert make_portable(with_description)["propertyNames"] == {"description": "classes", "pattern": "^[A-Z]+$"}
