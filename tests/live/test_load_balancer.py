@@ -175,6 +175,14 @@ def test_a_reload_of_a_service_loses_no_request(first, second):
     assert Storm(first.url).usage(provider) == counts[204]
 
 
+def master_is_ready(proxy):
+    """Whether the master process of haproxy answers on its socket."""
+    try:
+        return "worker" in command(proxy, "show proc", "master.sock")
+    except (ConnectionError, FileNotFoundError):
+        return False
+
+
 def test_a_reload_of_haproxy_loses_no_request(first):
     with web_servers.haproxy(first) as proxy:
         storm = Storm(proxy.url)
@@ -184,7 +192,7 @@ def test_a_reload_of_haproxy_loses_no_request(first):
         with asking(storm, provider):
             proxy.wait_until(lambda: len(storm.history) > 10)
             # The worker accepts connections before the master handles signals: an earlier SIGUSR2 would be lost.
-            assert "worker" in command(proxy, "show proc", "master.sock")
+            proxy.wait_until(lambda: master_is_ready(proxy))
             os.kill(proxy.pid, signal.SIGUSR2)
             proxy.wait_until(lambda: not any(map(children.alive, before)))
             sent = len(storm.history)
