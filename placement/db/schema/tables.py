@@ -1,7 +1,7 @@
 """The tables of every Placement database, and the tables of the change feed and of claims.
 
-Other implementations read and write the common tables, so their names, types and indexes are fixed.  Only this service
-uses the tables of the feed and of claims, which can be created and dropped without changing the common tables
+Other implementations read and write the shared tables, so their names, types and indexes are fixed.  Only this service
+uses the tables of the feed and of claims, which can be created and dropped without changing the shared tables
 (docs: database-schema).  Extensions add their tables to ``metadata``.
 """
 
