@@ -72,7 +72,7 @@ def identity_service(subject: Subject) -> Iterator[Finding]:
             raise NotMadeError(
                 "[api]auth_strategy is keystone by default, and [keystone_authtoken] is not configured."
             ) from None
-        yield error("keystonemiddleware is not installed.", (), package.install("keystone"))
+        yield error("keystonemiddleware is not installed.", (), package.install_command("keystone"))
         return
     if not is_configured(conf):
         raise NotMadeError("[keystone_authtoken] has no auth_type: the service does not start with it.")
