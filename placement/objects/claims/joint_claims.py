@@ -45,10 +45,10 @@ def place(database: Database | DryRun[Any], claims: Sequence[Claim], *, attempts
     size = sum(map(len, claim.resources.values()))
     with signals.timed("joint"), database.queue.turn(claim, distinct=[claim.consumer], size=size) as turn:
         if len(turn.items) > 1:
-            turn.end(_place_together(database, turn.items))
+            turn.set_results(_place_together(database, turn.items))
         elif turn.items:
             write()
-            turn.end([True])
+            turn.set_results([True])
     if not turn.result:
         write()
 
