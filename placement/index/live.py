@@ -110,7 +110,7 @@ class LiveIndex:
         _publish(time.perf_counter() - began, self._indexed, before)
 
     def _restore_identity(self) -> bool:
-        """Give the feed an identity, and insert missing standard rows; return whether the feed has an identity.
+        """Insert the identity of the feed and missing standard rows; return whether the feed has an identity.
 
         Without an identity the feed cannot be followed, and every search reads everything.  The feed may have an
         identity already: a PostgreSQL snapshot that began before the commit of a restore sees no rows in any table.
@@ -119,7 +119,7 @@ class LiveIndex:
         try:
             standard.insert(self._database)
         except (errors.Failure, RuntimeError) as error:
-            LOG.error("The database has no identity, and cannot be given one: %s", error)
+            LOG.error("The database has no identity, and none can be inserted: %s", error)
             return False
         return True
 
