@@ -56,7 +56,7 @@ class Attempts:
         lock: Lock,
         on_lost: Callable[[Exception, float], None],
     ) -> None:
-        """Take an engine and its feed writers.
+        """Create a runner for an engine and its feed writers.
 
         Args:
             lock: The lock held during each attempt.
