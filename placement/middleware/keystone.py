@@ -19,7 +19,7 @@ from placement.errors import StartError
 from placement.http.environ import API
 from placement.http.failures import Unauthenticated
 from placement.http.service import Service
-from placement.middleware.keystone_check import find
+from placement.middleware.keystone_check import find_problem
 
 LOG = logging.getLogger(__name__)
 
@@ -85,6 +85,6 @@ def keystone(application: WSGIApplication, service: Service) -> WSGIApplication:
         raise StartError(
             f"{SECTION} memcached_servers: python-memcached is missing: {package.install_command('keystone')}"
         )
-    if finding := find(conf):
+    if finding := find_problem(conf):
         LOG.error("No token can be validated: %s", finding)
     return protocol
