@@ -70,8 +70,8 @@ def assemble(service: Service, layers: Layers = LAYERS) -> WSGIApplication:
     """Return the application of the service: each API in its own layers, all of them in the shared layers."""
     applications = {api.prefix: _add_layers(Application(api, service), api.layers, service) for api in service.apis}
     sweeps = LeaseSweeps(service.database, service.conf.placement.lease_sweep_interval)
-    added = (layer for declaration in extension.enabled(service.conf) for layer in declaration.layers())
-    return _add_layers(Dispatch(applications, sweeps), (*layers, *added), service)
+    extension_layers = (layer for declaration in extension.enabled(service.conf) for layer in declaration.layers())
+    return _add_layers(Dispatch(applications, sweeps), (*layers, *extension_layers), service)
 
 
 def _add_layers(application: WSGIApplication, layers: Iterable[Layer], service: Service) -> WSGIApplication:
@@ -225,7 +225,7 @@ def _serve_only_if_newer(database: Database, finding: str, additions: Sequence[s
     """
     if schema.state(database.engine) is not schema.State.UNKNOWN:
         raise StartError(finding)
-    lacking = schema.missing_columns(database.engine, additions)
-    if lacking:
-        raise StartError(f"{finding} It lacks {', '.join(lacking)}.")
+    missing = schema.missing_columns(database.engine, additions)
+    if missing:
+        raise StartError(f"{finding} It lacks {', '.join(missing)}.")
     LOG.warning("%s It contains everything that this version needs, and is served unchanged.", finding)

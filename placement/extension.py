@@ -162,7 +162,7 @@ def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None = None)
             extension.attach(database, conf, threads)
 
 
-def forget_others(conf: cfg.ConfigOpts) -> tuple[Extension, ...] | None:
+def forget_disabled(conf: cfg.ConfigOpts) -> tuple[Extension, ...] | None:
     """Unregister the options of disabled extensions from a configuration that has been read.
 
     Returns:

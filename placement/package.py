@@ -13,7 +13,7 @@ NAME = "placement-service"
 ADDRESS_FILE = Path("var/placement.url")
 
 
-def install(extra: str) -> str:
+def install_command(extra: str) -> str:
     """Return the command that installs the requirements of an extra.
 
     The command lists the requirements instead of this package, whose source may be gone or missing from the index.

@@ -37,7 +37,7 @@ class Database(fixtures.Fixture):
     """
 
     def __init__(self, conf_fixture: config_fixture.Config, set_config: bool = False) -> None:
-        """Keep the arguments.
+        """Create the fixture; ``setUp`` prepares the database.
 
         Args:
             conf_fixture: The fixture of oslo.config, with the options of the service registered.
@@ -73,7 +73,7 @@ class PlacementFixture(fixtures.Fixture):
         use_intercept: bool = True,
         register_opts: bool = True,
     ) -> None:
-        """Keep the arguments.
+        """Create the fixture; ``setUp`` starts the service.
 
         Args:
             conf_fixture: The fixture of oslo.config, used while the service runs; None for a new one.

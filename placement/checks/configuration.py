@@ -66,17 +66,17 @@ def identity_service(subject: Subject) -> Iterator[Finding]:
     if conf.api.auth_strategy != "keystone":
         raise NotMadeError("[api]auth_strategy is not keystone.")
     try:
-        from placement.middleware.keystone_check import find, is_configured
+        from placement.middleware.keystone_check import find_problem, is_configured
     except ImportError:
         if not _has_section(conf, "keystone_authtoken"):
             raise NotMadeError(
                 "[api]auth_strategy is keystone by default, and [keystone_authtoken] is not configured."
             ) from None
-        yield error("keystonemiddleware is not installed.", (), package.install("keystone"))
+        yield error("keystonemiddleware is not installed.", (), package.install_command("keystone"))
         return
     if not is_configured(conf):
         raise NotMadeError("[keystone_authtoken] has no auth_type: the service does not start with it.")
-    finding = find(conf)
+    finding = find_problem(conf)
     if finding is not None:
         make = warning if finding.transient else error
         yield make(str(finding), (), "Correct [keystone_authtoken], or the user in the Identity service.")

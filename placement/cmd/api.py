@@ -34,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _configuration(arguments: argparse.Namespace) -> cfg.ConfigOpts:
-    conf = options.load(serve.files(arguments))
+    conf = options.load(serve.file_arguments(arguments))
     log.set_up(conf, options.PROJECT)
     return conf
 

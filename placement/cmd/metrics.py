@@ -29,7 +29,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         from placement.metrics.directory import Directory
     except ImportError:
-        print(f"placement-metrics: prometheus_client is not installed: {package.install('metrics')}", file=sys.stderr)
+        print(
+            f"placement-metrics: prometheus_client is not installed: {package.install_command('metrics')}",
+            file=sys.stderr,
+        )
         return 1
     try:
         server = waitress.create_server(

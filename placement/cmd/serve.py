@@ -73,9 +73,9 @@ def run(
         arguments = parser.parse_args(argv)
         conf = read_configuration(arguments)
         unauthenticated = conf.api.auth_strategy == "noauth2" and not arguments.anywhere
-        layers = _for_this_machine(arguments.host) if unauthenticated else deploy.LAYERS
-        with _listening_socket(arguments.host, arguments.port, loopback_only=unauthenticated) as listening:
-            _serve(conf, listening, arguments, layers)
+        layers = _host_checking_layers(arguments.host) if unauthenticated else deploy.LAYERS
+        with _listening_socket(arguments.host, arguments.port, loopback_only=unauthenticated) as listener:
+            _serve(conf, listener, arguments, layers)
     except (StartError, cfg.Error) as reason:
         print(f"{parser.prog}: {' '.join(str(reason).split())}", file=sys.stderr)
         return 1
@@ -117,7 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser, port: int) -> None:
     parser.set_defaults(demo=False)
 
 
-def files(arguments: argparse.Namespace) -> list[str]:
+def file_arguments(arguments: argparse.Namespace) -> list[str]:
     """Return the command-line arguments that name the configuration files."""
     words = [f"--config-file={path}" for path in arguments.config_file or ()]
     return words + [f"--config-dir={path}" for path in arguments.config_dir or ()]
@@ -125,17 +125,17 @@ def files(arguments: argparse.Namespace) -> list[str]:
 
 def _configuration(arguments: argparse.Namespace) -> cfg.ConfigOpts:
     """Return the configuration named by the arguments or the environment, or the built-in one."""
-    named = files(arguments)
-    if arguments.demo and (arguments.database or named):
+    named_files = file_arguments(arguments)
+    if arguments.demo and (arguments.database or named_files):
         raise StartError(f"{DEMO} cannot be combined with a database or a configuration.")
     if arguments.demo:
         conf = _built_in_configuration(IN_MEMORY)
-    elif not named and not os.environ.get(options.CONFIG_DIR_VARIABLE):
+    elif not named_files and not os.environ.get(options.CONFIG_DIR_VARIABLE):
         conf = _built_in_configuration(arguments.database)
     elif arguments.database:
         raise StartError("--database cannot be combined with a configuration: set [placement_database]connection.")
     else:
-        conf = options.load(named)
+        conf = options.load(named_files)
     log.set_up(conf, options.PROJECT)
     return conf
 
@@ -179,28 +179,26 @@ def _listening_socket(host: str, port: int, *, loopback_only: bool) -> socket.so
             f"With noauth2 every client that can reach {host} has all rights. Listen on 127.0.0.1, "
             f"set [api]auth_strategy = keystone, or use {ANYWHERE}."
         )
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen()
     except OSError as error:
-        listening.close()
+        listener.close()
         if error.errno == errno.EADDRINUSE:
             raise StartError(f"Port {port} of {host} is in use: choose another with --port.") from error
         raise StartError(f"Cannot listen on port {port} of {host}: {error.strerror}.") from error
-    return listening
+    return listener
 
 
-def _for_this_machine(host: str) -> deploy.Layers:
-    """Return layers that refuse requests for other hosts than this machine, for a service without authentication."""
+def _host_checking_layers(host: str) -> deploy.Layers:
+    """Return layers that refuse requests for hosts other than this machine, for a service without authentication."""
     guarded = functools.partial(Mount, check_host=allowed_hosts(host))
     return tuple(guarded if layer is Mount else layer for layer in deploy.LAYERS)
 
 
-def _serve(
-    conf: cfg.ConfigOpts, listening: socket.socket, arguments: argparse.Namespace, layers: deploy.Layers
-) -> None:
+def _serve(conf: cfg.ConfigOpts, listener: socket.socket, arguments: argparse.Namespace, layers: deploy.Layers) -> None:
     """Serve requests until a signal."""
     application = deploy.loadapp(conf, layers=layers, threads=arguments.threads)
     if arguments.demo:
@@ -208,19 +206,19 @@ def _serve(
             declaration.demonstration for declaration in extension.enabled(conf) if declaration.demonstration
         ]
         if not demonstrations:
-            raise StartError(f"{DEMO} requires the extension loading, which is not in [extensions]enabled.")
+            raise StartError(f"{DEMO} requires the extension loading: add it to [extensions]enabled.")
         with program.connected(conf) as database:
             for demonstrate in demonstrations:
                 demonstrate(database, application)
     server = waitress.create_server(
         application,
-        sockets=[listening],
+        sockets=[listener],
         threads=arguments.threads,
         max_request_body_size=conf.api.max_request_body_size,  # bodies are read before clients are authenticated
         clear_untrusted_proxy_headers=False,  # left to [oslo_middleware]enable_proxy_headers_parsing
     )
-    host, port = listening.getsockname()[:2]
-    url = f"http://[{host}]:{port}" if listening.family == socket.AF_INET6 else f"http://{host}:{port}"
+    host, port = listener.getsockname()[:2]
+    url = f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"
     with _address_file(conf, url):
         _greet(conf, url, demonstration=arguments.demo)
         server.run()

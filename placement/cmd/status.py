@@ -81,8 +81,8 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _first_finding(name: str, subject: Subject) -> Finding | None:
-    counted = ("providers", subject.database.read(ResourceProvider.count)) if name == USED_ABOVE_CAPACITY else ()
-    with Progress(name, *counted) as progress:
+    unit_and_total = ("providers", subject.database.read(ResourceProvider.count)) if name == USED_ABOVE_CAPACITY else ()
+    with Progress(name, *unit_and_total) as progress:
         subject.on_rows = progress.advance
         try:
             return next(iter(CHECKS[name](subject)), None)

@@ -19,7 +19,7 @@ from placement.conf import reading
 from placement.conf.options import (
     GROUPS,
     NEVER_EMPTY,
-    forget_others,
+    forget_disabled,
     list_opts,
     register,
     set_library_defaults,
@@ -32,7 +32,7 @@ __all__ = [
     "PROJECT",
     "check",
     "connection_finding",
-    "forget_others",
+    "forget_disabled",
     "list_opts",
     "load",
     "read",
@@ -64,7 +64,7 @@ def load(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
     """Return the configuration of this process.
 
     The sources are ``placement.conf``, then the files in ``placement.conf.d``, then the environment.  A later source
-    overrides earlier ones.  Both are looked up in $OS_PLACEMENT_CONFIG_DIR if it is set, and otherwise where
+    overrides earlier ones.  The files are looked up in $OS_PLACEMENT_CONFIG_DIR if it is set, and otherwise where
     oslo.config looks.
 
     Args:
@@ -81,22 +81,22 @@ def load(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
     return conf
 
 
-def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
+def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **keywords: Any) -> None:
     """Read the files described at :func:`load` and a command line into ``conf``.
 
     Args:
         conf: The configuration, with registered options.
         arguments: The command line.
-        how: Keyword arguments for oslo.config, which may name other files.
+        keywords: Keyword arguments for oslo.config, which may name other files.
     """
     directory = os.environ.get(CONFIG_DIR_VARIABLE, "").strip()
     files = [os.path.join(directory, f"{PROJECT}.conf")] if directory else None
     conf_d = os.path.join(directory, f"{PROJECT}.conf.d")
     directories = [conf_d] if directory and os.path.isdir(conf_d) else None
-    how = {"project": PROJECT, "default_config_files": files, "default_config_dirs": directories, **how}
-    reading.read(conf, arguments, **how)
-    if forget_others(conf):
-        reading.read(conf, arguments, **how)
+    keywords = {"project": PROJECT, "default_config_files": files, "default_config_dirs": directories, **keywords}
+    reading.read(conf, arguments, **keywords)
+    if forget_disabled(conf):
+        reading.read(conf, arguments, **keywords)
 
 
 def check(conf: cfg.ConfigOpts) -> None:
@@ -111,8 +111,10 @@ def check(conf: cfg.ConfigOpts) -> None:
 
 def find_unknown(conf: cfg.ConfigOpts) -> list[UnknownOption]:
     """Return the options in the configuration that the service does not define."""
-    own = {group for group in GROUPS if group} | {group for group, _ in extension.options_of(extension.enabled(conf))}
-    return unknown_options(conf, own)
+    own_sections = {group for group in GROUPS if group} | {
+        group for group, _ in extension.options_of(extension.enabled(conf))
+    }
+    return unknown_options(conf, own_sections)
 
 
 def connection_finding(error: Exception) -> str:
@@ -120,5 +122,5 @@ def connection_finding(error: Exception) -> str:
     sentence = f"[placement_database]connection: {error}"
     if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in _DRIVERS:
         extra, scheme = _DRIVERS[str(error.name).partition(".")[0]]
-        sentence += f": the driver is missing: {package.install(extra)}; then start the URL with {scheme}://"
+        sentence += f": the driver is missing: {package.install_command(extra)}; then start the URL with {scheme}://"
     return sentence

@@ -117,9 +117,9 @@ _PLACEMENT = [
         "max_allocation_candidates",
         default=10000,
         min=-1,
-        help="The maximum number of candidates in a response, regardless of the client's limit. A client that needs "
-        "every host must not have more hosts than this. -1 means no limit: a request that matches a large cloud in "
-        "many ways can then use up max_search_memory.",
+        help="The maximum number of candidates in a response, regardless of the client's limit. If a client "
+        "needs every host, set it to at least the number of hosts. -1 means no limit: a request that matches a large "
+        "cloud in many ways can then use up max_search_memory.",
     ),
     cfg.StrOpt(
         "allocation_candidates_generation_strategy",
@@ -342,7 +342,7 @@ def register(conf: cfg.ConfigOpts) -> None:
         conf.register_opts(options, group=group)
 
 
-def forget_others(conf: cfg.ConfigOpts) -> bool:
+def forget_disabled(conf: cfg.ConfigOpts) -> bool:
     """Remove the additions of disabled extensions from a configuration that has been read.
 
     Returns:
@@ -351,7 +351,7 @@ def forget_others(conf: cfg.ConfigOpts) -> bool:
     Raises:
         cfg.Error: As for ``extension.enabled``.
     """
-    enabled = extension.forget_others(conf)
+    enabled = extension.forget_disabled(conf)
     if enabled is None:
         return False
     for name, value in _cors_defaults(enabled).items():

@@ -18,8 +18,8 @@ _VALUE = re.compile(
 _ARGUMENT = re.compile(r"argument --(?P<name>[\w-]+): (?P<why>.*)")
 
 
-def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
-    """Read files and a command line into ``conf``; ``how`` is passed to oslo.config.
+def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **keywords: Any) -> None:
+    """Read files and a command line into ``conf``; ``keywords`` is passed to oslo.config.
 
     Raises:
         cfg.Error: A file or an option is invalid; the message names it.
@@ -27,7 +27,7 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
     """
     try:
         with _raised_errors():
-            conf(list(arguments), **how)
+            conf(list(arguments), **keywords)
     except cfg.RequiredOptError as error:
         raise cfg.Error(f"{error}: {_place_of_error(conf, error)}") from None
     except UnicodeDecodeError as error:

@@ -13,13 +13,13 @@ from placement.conf import reading
 
 #: Minimum ratio of difflib for a name that counts as a misspelling of another one.
 _SIMILARITY = 0.8
-#: Options of oslo.db and other libraries that occur in our sections or resemble our options; they have no effect here.
-_OF_LIBRARIES = {
+#: Options of oslo.db and other libraries that occur in our sections or resemble our options; never reported.
+_LIBRARY_OPTIONS = {
     *("asyncio_connection", "asyncio_slave_connection", "backend", "db_inc_retry_interval", "db_max_retries"),
     *("db_max_retry_interval", "db_retry_interval", "idle_timeout", "min_pool_size", "mysql_enable_ndb"),
     *("synchronous_reader", "use_db_reconnect", "use_tpool", "sql_idle_timeout"),
     *("enforce_scope", "max_request_body_size", "auth_strategy"),
-    *("log-config", "log_config", "logdir", "logfile"),  # deprecated names, which have an effect
+    *("log-config", "log_config", "logdir", "logfile"),  # deprecated names, which still have an effect
 }
 NamesBySection = Mapping[str, Collection[str]]
 
@@ -29,7 +29,7 @@ class UnknownOption:
     """An option, or a section if ``name`` is empty, that this service does not define."""
 
     #: The file or the environment variable.
-    where: str
+    source: str
     section: str
     name: str
     #: The most similar known name, or the same name in another section.
@@ -38,35 +38,39 @@ class UnknownOption:
     def __str__(self) -> str:
         kind = "option" if self.name else "section"
         hint = f"; did you mean {self.nearest}?" if self.nearest else ""
-        return f"{self.where}: unknown {kind} [{self.section}]{self.name}{hint}"
+        return f"{self.source}: unknown {kind} [{self.section}]{self.name}{hint}"
 
 
-def unknown_options(conf: cfg.ConfigOpts, own: Collection[str]) -> list[UnknownOption]:
+def unknown_options(conf: cfg.ConfigOpts, own_sections: Collection[str]) -> list[UnknownOption]:
     """Return the unknown options in the files and the environment, in the order of reading.
 
     Args:
         conf: The configuration that was read.
-        own: The sections of this service.  In other sections only options that resemble a known one are returned,
-            since libraries accept options that they do not declare.
+        own_sections: The sections of this service.  In other sections only options that resemble a known one are
+            returned, since libraries accept options that they do not declare.
     """
     names_by_section: dict[str, set[str]] = {}
     for group, name in reading.names(conf):
         names_by_section.setdefault(group or "DEFAULT", set()).add(name)
-    checked = (_check(where, section, name, names_by_section, own) for where, section, name in written_options(conf))
+    checked = (
+        _check(source, section, name, names_by_section, own_sections) for source, section, name in written_options(conf)
+    )
     return [option for option in checked if option]
 
 
 def _check(
-    where: str, section: str, name: str, names_by_section: NamesBySection, own: Collection[str]
+    source: str, section: str, name: str, names_by_section: NamesBySection, own_sections: Collection[str]
 ) -> UnknownOption | None:
     if section not in names_by_section:
         nearest = _nearest_name(section, names_by_section)
-        return UnknownOption(where, section, "", f"[{nearest}]") if nearest else None
-    if not name or name in names_by_section[section] or name in _OF_LIBRARIES:
+        return UnknownOption(source, section, "", f"[{nearest}]") if nearest else None
+    if not name or name in names_by_section[section] or name in _LIBRARY_OPTIONS:
         return None
     elsewhere = (f"[{group}]{name}" for group in names_by_section if name in names_by_section[group])
-    nearest = _nearest_name(name, names_by_section[section]) or (next(elsewhere, None) if section in own else None)
-    return UnknownOption(where, section, name, nearest) if nearest or section in own else None
+    nearest = _nearest_name(name, names_by_section[section]) or (
+        next(elsewhere, None) if section in own_sections else None
+    )
+    return UnknownOption(source, section, name, nearest) if nearest or section in own_sections else None
 
 
 def _nearest_name(name: str, names: Collection[str]) -> str | None:

@@ -239,7 +239,7 @@ class Database:
         raise exhausted()
 
     def wait_until_reachable(self, max_retries: int, retry_interval: float) -> None:
-        """Return once the server answers.
+        """Wait until the server answers.
 
         Args:
             max_retries: Attempts after the first; -1 for no limit.

@@ -15,7 +15,7 @@ from placement.objects.claims.holding import Holding
 from placement.objects.consumer import canonical_uuid
 from placement.objects.provider import ResourceProvider
 from placement.schemas import allocation as schema
-from placement.schemas.claim import claims, providers_named
+from placement.schemas.claim import claims, provider_uuids
 
 
 @endpoint(policy="placement:allocations:list", replies=schema.SHOW_REPLIES)
@@ -36,7 +36,7 @@ def _check_uuid(_req: Request, consumer_uuid: str) -> None:
     policy="placement:allocations:update",
     check_path=_check_uuid,
     body=schema.REPLACE,
-    dry_run=lambda req, consumer_uuid: providers_named({consumer_uuid: req.document}),
+    dry_run=lambda req, consumer_uuid: provider_uuids({consumer_uuid: req.document}),
     replies=schema.REPLACE_REPLIES,
 )
 def replace(req: Request, consumer_uuid: str) -> Reply:
@@ -52,7 +52,7 @@ def replace(req: Request, consumer_uuid: str) -> Reply:
     since=mv.POST_ALLOCATIONS,
     policy="placement:allocations:manage",
     body=schema.CREATE,
-    dry_run=lambda req: providers_named(req.document),
+    dry_run=lambda req: provider_uuids(req.document),
     replies=schema.CREATE_REPLIES,
 )
 def create(req: Request) -> Reply:

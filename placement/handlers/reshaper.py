@@ -9,14 +9,14 @@ from placement.http.response import Reply, no_content
 from placement.objects.inventory import Inventory
 from placement.objects.reshape import NewInventories, reshape
 from placement.schemas import reshaper as schema
-from placement.schemas.claim import claims, providers_named
+from placement.schemas.claim import claims, provider_uuids
 
 
 @endpoint(
     since=mv.RESHAPER,
     policy="placement:reshaper:reshape",
     body=schema.CREATE,
-    dry_run=lambda req: {*req.document["inventories"], *providers_named(req.document["allocations"])},
+    dry_run=lambda req: {*req.document["inventories"], *provider_uuids(req.document["allocations"])},
     limits={"inventories": lambda document: sum(len(body["inventories"]) for body in document["inventories"].values())},
     replies=schema.CREATE_REPLIES,
 )

@@ -77,18 +77,18 @@ class ErrorList:
 
     def render(self, failure: errors.Failure, status: HTTPStatus, environ: WSGIEnvironment) -> tuple[str, bytes]:
         """Return the content type that the client prefers, and the body."""
-        form = _form(environ.get("HTTP_ACCEPT"))
-        if form == JSON:
+        content_type = _preferred_type(environ.get("HTTP_ACCEPT"))
+        if content_type == JSON:
             document = {**failure.members, "errors": [self._error(failure, status, environ)]}
-            return form, json.dumps(document).encode()
+            return content_type, json.dumps(document).encode()
         title = f"{status.value} {status.phrase}"
-        if form == "text/html":
+        if content_type == "text/html":
             paragraphs = self._detail(failure, _shorten, status, environ).split("\n\n", 1)
             html_detail = "<br /><br />\n".join(html.escape(paragraph.strip()) for paragraph in paragraphs)
             text = _PAGE.format(status=title, detail=html_detail)
         else:
             text = f"{title}\n\n{self._detail(failure, _line, status, environ)}"
-        return f"{form}; charset=UTF-8", text.encode(errors="backslashreplace")
+        return f"{content_type}; charset=UTF-8", text.encode(errors="backslashreplace")
 
     def _error(self, failure: errors.Failure, status: HTTPStatus, environ: WSGIEnvironment) -> dict[str, Any]:
         error: dict[str, Any] = {
@@ -136,7 +136,7 @@ def _shorten(sentence: str) -> str:
     return f"{sentence[:_MAX_SENTENCE]} ... {sentence[-_MAX_SENTENCE // 8 :]}"
 
 
-def _form(accept: str | None) -> str:
+def _preferred_type(accept: str | None) -> str:
     """Return the preferred media type: JSON without a preference, plain text if neither HTML nor JSON is accepted."""
     if not accept or accept in ("*/*", JSON):
         return JSON

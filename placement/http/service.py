@@ -20,7 +20,7 @@ Shared = TypeVar("Shared")
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The configuration, database, policy, index and APIs that layers and applications are built with.
+    """The configuration, database, policy, index and APIs of the layers and applications.
 
     They are not global, so that one process can run several services.
     """
@@ -32,10 +32,10 @@ class Service:
     apis: tuple[Api, ...]
     _shared: dict[object, Any] = field(default_factory=dict)
 
-    def shared(self, make: Callable[[cfg.ConfigOpts, Database, LiveIndex], Shared]) -> Shared:
-        """Return the object that ``make`` creates on its first call; the requests of an extension share it."""
-        instance: Shared = self._shared.get(make) or self._shared.setdefault(
-            make, make(self.conf, self.database, self.index)
+    def shared(self, factory: Callable[[cfg.ConfigOpts, Database, LiveIndex], Shared]) -> Shared:
+        """Return the object that ``factory`` returned first; the requests of an extension share it."""
+        instance: Shared = self._shared.get(factory) or self._shared.setdefault(
+            factory, factory(self.conf, self.database, self.index)
         )
         return instance
 

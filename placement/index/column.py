@@ -63,8 +63,8 @@ def clamp(amount: Any) -> Any:
     return np.clip(amount, -_MAX_AMOUNT, _MAX_AMOUNT)
 
 
-def without_fractions(amounts: npt.NDArray[np.float64]) -> list[int]:
-    """Return the amounts without fractions; with extreme ratios they exceed 64 bits."""
+def to_integers(amounts: npt.NDArray[np.float64]) -> list[int]:
+    """Return the amounts as integers, without fractions; with extreme ratios they exceed 64 bits."""
     if not len(amounts) or np.abs(amounts).max() <= _EXACT:
         return amounts.astype(np.int64).tolist()  # type: ignore[no-any-return]
     return [int(amount) for amount in amounts.tolist()]
@@ -110,7 +110,7 @@ class Column:
         self._arrays = tuple(array.astype(kind) for array, kind in zip(arrays, _TYPES, strict=True))
         steps = self._arrays[4]
         steps[steps == 0] = 1  # a step size of 0 is inconsistent, and cannot be a divisor
-        #: Whether a step size is not 1.
+        #: Whether any step size differs from 1.
         self._has_steps = bool((self._arrays[4] != 1).any())
         self._totals: Totals | None = None
         if len(slots) * _SPARSE_RATIO >= size:
@@ -201,7 +201,7 @@ class Column:
     def capacity_and_usage(self, slots: Slots) -> tuple[list[int], list[int]]:
         """Return the capacities, rounded down, and the usages of providers that all have the class."""
         capacity, used = self.exact_capacity_and_usage(slots)
-        return without_fractions(capacity), used.astype(np.int64).tolist()
+        return to_integers(capacity), used.astype(np.int64).tolist()
 
     def exact_capacity_and_usage(self, slots: Slots) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Return the capacities, with fractions, and the usages of providers that all have the class."""
@@ -233,8 +233,8 @@ class Column:
 
     def over_committed(self) -> Slots:
         """Return the slots of the over-committed providers, whose usage exceeds their capacity."""
-        all_rows = self.inventories()
-        slots: Slots = all_rows.slots[~rule.within_capacity(0, all_rows.used, all_rows.capacity)]
+        inventories = self.inventories()
+        slots: Slots = inventories.slots[~rule.within_capacity(0, inventories.used, inventories.capacity)]
         return slots
 
     def totals(self) -> Totals:

@@ -38,8 +38,8 @@ def _log_once(finding: str, rows: Collection[Hashable]) -> None:
 def parents_and_roots(providers: ProviderRows) -> tuple[Mapping[int, int | None], Mapping[int, int]]:
     """Return the parent and the root of each provider, by id.
 
-    The root follows from the parents; a different root in a row is ignored and logged.  A missing parent or a cycle is
-    logged, and a provider treated as a root.
+    The root follows from the parents; a different root in a row is ignored and logged.  A provider with a
+    missing parent, and the provider with the lowest id in a cycle, are logged and treated as roots.
     """
     parent_of = {row[0]: row[4] for row in providers}
     root_of = {id_: id_ for id_, parent in parent_of.items() if parent is None}
@@ -75,7 +75,7 @@ def _check_rows(providers: ProviderRows, root_of: Mapping[int, int]) -> None:
 
 
 def with_names(pairs: Iterable[tuple[Any, Any]], name_of: Mapping[int, str | None], kind: str) -> list[tuple[int, str]]:
-    """Replace the second ids of the pairs with names; pairs whose id has no name are left out and logged."""
+    """Return the pairs with names instead of second ids; pairs whose id has no name are left out and logged."""
     pairs = list(pairs)
     named = [(provider_id, name) for provider_id, id_ in pairs if (name := name_of.get(id_)) is not None]
     if len(named) != len(pairs):

@@ -45,13 +45,13 @@ class LiveIndex:
         """
         self._database = database
         self._verify_interval = verify_interval
-        self._verified, self._section = time.monotonic(), 0
+        self._verified_at, self._section = time.monotonic(), 0
         self._indexed: Indexed | None = None
         self._shared = SharedRun(database, self._refresh)
         #: The time, by the monotonic clock, at which the snapshot was current.
         self._current_at = 0.0
         #: Whether the last refresh found changes; if so, the next one probably does as well.
-        self._changing = False
+        self._found_changes = False
         self._leases = LeaseSweeper(database, SWEEP_TIME_LIMIT)
         #: Whether expired leases still hold resources in the newest snapshot because the time for releasing them ran
         #: out; the next refresh releases more.
@@ -110,7 +110,7 @@ class LiveIndex:
         _publish(time.perf_counter() - began, self._indexed, before)
 
     def _restore_identity(self) -> bool:
-        """Give the feed an identity, and insert missing standard rows; return whether the feed has an identity.
+        """Insert the identity of the feed and missing standard rows; return whether the feed has an identity.
 
         Without an identity the feed cannot be followed, and every search reads everything.  The feed may have an
         identity already: a PostgreSQL snapshot that began before the commit of a restore sees no rows in any table.
@@ -119,26 +119,26 @@ class LiveIndex:
         try:
             standard.insert(self._database)
         except (errors.Failure, RuntimeError) as error:
-            LOG.error("The database has no identity, and cannot be given one: %s", error)
+            LOG.error("The database has no identity, and none can be inserted: %s", error)
             return False
         return True
 
     def _refreshed_index(self) -> Indexed:
         indexed = self._indexed
         if indexed is None:
-            self._verified = time.monotonic()
+            self._verified_at = time.monotonic()
             signals.reloaded("start")
             return self._database.snapshot(load_index)
         sections = 1 + len(indexed.snapshot) // SECTION
-        if self._verify_interval and time.monotonic() - self._verified > self._verify_interval / sections:
+        if self._verify_interval and time.monotonic() - self._verified_at > self._verify_interval / sections:
             return self._verify(indexed, sections)
-        if not self._changing:
+        if not self._found_changes:
             # Usually nothing has changed; one statement shows that.
             position = self._database.read(Position.now)
             if position.follows(indexed.position) and position.newest == indexed.position.newest:
                 return Indexed(indexed.snapshot, position)
         newer = self._database.snapshot(lambda db: refresh_index(db, indexed))
-        self._changing = newer.snapshot is not indexed.snapshot
+        self._found_changes = newer.snapshot is not indexed.snapshot
         return newer
 
     def _verify(self, indexed: Indexed, sections: int) -> Indexed:
@@ -147,7 +147,7 @@ class LiveIndex:
         newer, agreed = self._database.snapshot(
             lambda db: ((now := refresh_index(db, indexed)), agrees(db, now, section, sections))
         )
-        self._verified = time.monotonic()
+        self._verified_at = time.monotonic()
         if agreed:
             return newer
         LOG.error(

@@ -30,7 +30,7 @@ from placement.index.records import Rows
 #: with any plan.
 _BATCH_SIZE = 5000
 #: The number of consecutive provider ids whose rows MySQL sends as one text.
-_PACK = 256
+_PACK_SIZE = 256
 
 
 def all_rows(db: Connection) -> Rows:
@@ -64,7 +64,7 @@ def of_providers(db: Connection, ids: Collection[int]) -> Rows:
     )
 
 
-def usage(db: Connection, ids: Collection[int]) -> tuple[dict[int, int], list[tuple[int, int, int]]]:
+def generations_and_usages(db: Connection, ids: Collection[int]) -> tuple[dict[int, int], list[tuple[int, int, int]]]:
     """Return the generations of existing providers, by id, and their usages: provider id, class id, amount."""
     rows: list[tuple[Any, ...]] = []
     for batch in _batches(ids):
@@ -148,7 +148,7 @@ def _read_matrix(db: Connection, query: _Query) -> Matrix:
     if db.dialect.name not in ("mysql", "mariadb"):
         return matrix(_driver_rows(db, query.all), len(query.all.selected_columns))
     columns = query.all.subquery().c
-    pack = columns[0].op("DIV")(_PACK)
+    pack = columns[0].op("DIV")(_PACK_SIZE)
     # A comma follows every number, so a text that was truncated at GROUP_CONCAT's limit has too few commas.
     text = sa.func.aggregate_strings(sa.func.concat_ws(",", *columns, ""), "")
     packs, truncated = [np.empty(0)], []
@@ -173,7 +173,7 @@ def _names(db: Connection, pairs: Iterable[tuple[Any, ...]], names: _Query) -> d
 
 
 _P, _I, _A = resource_providers.c, inventories.c, allocations.c
-_HAS, _IN = resource_provider_traits.c, resource_provider_aggregates.c
+_PROVIDER_TRAITS, _PROVIDER_AGGREGATES = resource_provider_traits.c, resource_provider_aggregates.c
 
 _IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True, literal_execute=True)
 _PROVIDERS = _Query.from_select(
@@ -211,7 +211,9 @@ _USAGES = _Query.from_select(
         _A.resource_provider_id, _A.resource_class_id
     )
 )
-_TRAITS = _Query.from_select(sa.select(_HAS.resource_provider_id, _HAS.trait_id))
-_AGGREGATES = _Query.from_select(sa.select(_IN.resource_provider_id, _IN.aggregate_id))
+_TRAITS = _Query.from_select(sa.select(_PROVIDER_TRAITS.resource_provider_id, _PROVIDER_TRAITS.trait_id))
+_AGGREGATES = _Query.from_select(
+    sa.select(_PROVIDER_AGGREGATES.resource_provider_id, _PROVIDER_AGGREGATES.aggregate_id)
+)
 _TRAIT_NAMES = _Query.from_select(sa.select(traits.c.id, traits.c.name))
 _AGGREGATE_NAMES = _Query.from_select(sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid))

@@ -106,7 +106,7 @@ def apply_changes(db: Connection, snapshot: Snapshot, changes: Mapping[int, str]
     if shaped:
         snapshot = edit.with_providers(snapshot, shaped, load.of_providers(db, shaped))
     if used:
-        generations, usages = load.usage(db, used)
+        generations, usages = load.generations_and_usages(db, used)
         # Ignore allocations on a provider that neither exists nor existed before.
         if missing := snapshot.by_id.keys() & set(used) - generations.keys():
             raise edit.OutOfStepError(*missing)

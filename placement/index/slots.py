@@ -207,8 +207,8 @@ def _intersection(smaller: Slots, larger: Slots) -> Slots:
     """Return the members of both sorted arrays; the second must not be the shorter one."""
     if not len(smaller):
         return smaller
-    places = np.minimum(np.searchsorted(larger, smaller), len(larger) - 1)
-    common: Slots = smaller[larger[places] == smaller]
+    positions = np.minimum(np.searchsorted(larger, smaller), len(larger) - 1)
+    common: Slots = smaller[larger[positions] == smaller]
     return common
 
 

@@ -48,7 +48,7 @@ def start(path: str, extensions: Iterable[Extension] = ()) -> None:
         from placement.metrics.directory import Directory
     except ImportError:
         raise StartError(
-            f"[metrics]directory: prometheus_client is not installed: {package.install('metrics')}"
+            f"[metrics]directory: prometheus_client is not installed: {package.install_command('metrics')}"
         ) from None
     # The library has read the variable on import, before it was set, so its value class is created again.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = path

@@ -68,7 +68,7 @@ class Metrics:
             signal.disconnect(listener)
 
     def _guard(self, listener: Callable[..., object]) -> Callable[..., None]:
-        """Return a listener that joins first, and on a full disk disables metrics instead of failing the request."""
+        """Return a listener that first joins the directory.  A full disk disables metrics, and fails no request."""
 
         def call(*facts: Any) -> None:
             try:
@@ -133,7 +133,7 @@ class _Core:
         yield signals.retried, lambda cause: self._retry(cause).inc()
         yield signals.written_jointly, self._joint.observe
         yield signals.refreshed, self._observe_refresh
-        yield signals.amounts_changed, self._amounts_changed
+        yield signals.amounts_changed, self._set_amounts
         yield signals.reloaded, lambda cause: self._reload(cause).inc()
         yield signals.searched, self._count_search
         yield signals.claims_answered, lambda outcome, number: self._claim(_snake_case(outcome)).inc(number)
@@ -165,7 +165,7 @@ class _Core:
             self._missed.observe(missed)
         self._providers.set(providers)
 
-    def _amounts_changed(self, totals: Mapping[str, tuple[float, float, float]]) -> None:
+    def _set_amounts(self, totals: Mapping[str, tuple[float, float, float]]) -> None:
         """Set the gauges of every class with amounts, and of every class that this process has set before.
 
         Unchanged gauges are set as well, because another process may have set them in the meantime.

@@ -45,7 +45,7 @@ class Directory:
         self.path.mkdir(parents=True, exist_ok=True)
         self._process = 0
         #: The file descriptor that holds this process's lock.
-        self._alive: int | None = None
+        self._lock_descriptor: int | None = None
         with self._lock():
             pass  # proves that the directory is writable
 
@@ -60,15 +60,15 @@ class Directory:
         with self._lock():
             if self._process == os.getpid():
                 return  # another thread has joined in the meantime
-            alive = os.open(self._lock_file(str(os.getpid())), os.O_CREAT | os.O_WRONLY, 0o644)
+            descriptor = os.open(self._lock_file(str(os.getpid())), os.O_CREAT | os.O_WRONLY, 0o644)
             try:
-                fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                os.close(alive)
+                os.close(descriptor)
                 raise
-            if self._alive is not None:
-                os.close(self._alive)  # inherited from the parent
-            self._alive, self._process = alive, os.getpid()
+            if self._lock_descriptor is not None:
+                os.close(self._lock_descriptor)  # inherited from the parent
+            self._lock_descriptor, self._process = descriptor, os.getpid()
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
         """Return all metrics in the format requested by the Accept header, and its content type."""
@@ -116,8 +116,8 @@ class Directory:
             shutil.copyfile(ended, fresh)
         sums = AllocatedFile(str(fresh))
         try:
-            for key, value, when, _ in AllocatedFile.read_all_values_from_file(str(file)):
-                sums.write_value(key, *merge(sums.read_value(key), (value, when)))
+            for key, value, timestamp, _ in AllocatedFile.read_all_values_from_file(str(file)):
+                sums.write_value(key, *merge(sums.read_value(key), (value, timestamp)))
         except (struct.error, ValueError, RuntimeError) as error:  # its process ended while it created the file
             LOG.warning("%s cannot be read and is skipped: %s", file, error)
             return

@@ -28,7 +28,7 @@ class Instruments:
     """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        """Keep the registry for use in one process; with None, the values are only in the files of the process."""
+        """Create a factory for a registry of one process; None keeps the values only in the files of the process."""
         self._registry = registry
         self._names: set[str] = set()
 

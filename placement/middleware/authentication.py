@@ -24,7 +24,7 @@ from placement.middleware.http_basic import HttpBasic
 LOG = logging.getLogger(__name__)
 
 _KEYSTONE = "[api]auth_strategy is keystone:"
-#: The user that noauth2 gives the role ``admin``.
+#: The user to whom noauth2 assigns the role ``admin``.
 _ADMINISTRATOR = "admin"
 #: The token that keystoneauth sends with the auth type "none".
 _ANONYMOUS = "notused"
@@ -135,7 +135,9 @@ def _keystone(application: WSGIApplication, service: Service) -> WSGIApplication
     try:
         from placement.middleware.keystone import keystone
     except ImportError:
-        raise StartError(f"{_KEYSTONE} keystonemiddleware is not installed: {package.install('keystone')}") from None
+        raise StartError(
+            f"{_KEYSTONE} keystonemiddleware is not installed: {package.install_command('keystone')}"
+        ) from None
     return keystone(application, service)
 
 
@@ -147,7 +149,7 @@ with_noauth2 = functools.partial(Authentication, strategy=Noauth2)
 # --- pages of other origins ------------------------------------------------------------------------------------------
 
 
-def _check_origin(environ: WSGIEnvironment, allowed: Collection[str]) -> None:
+def _check_origin(environ: WSGIEnvironment, allowed_origins: Collection[str]) -> None:
     """Raise ForeignPage if a page of another origin could use ambient credentials (CSRF).
 
     Browsers add the name and password of HTTP Basic to every request for this service, even to a form of another page.
@@ -155,11 +157,12 @@ def _check_origin(environ: WSGIEnvironment, allowed: Collection[str]) -> None:
 
     Args:
         environ: The environ of the request.
-        allowed: Origins of ``[cors]allowed_origin`` whose pages may write; ``*`` is excluded, as it matches every page.
+        allowed_origins: Origins of ``[cors]allowed_origin`` whose pages may write; ``*`` is excluded, as it matches
+            every page.
     """
     has_password = environ.get("HTTP_AUTHORIZATION", "").strip()[:5].lower() == "basic"
     if (has_password or environ[API].has_pages) and not (
-        is_own_origin(environ) or environ.get("HTTP_ORIGIN") in allowed
+        is_own_origin(environ) or environ.get("HTTP_ORIGIN") in allowed_origins
     ):
         raise ForeignPage()
 

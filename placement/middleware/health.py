@@ -73,7 +73,7 @@ def _has_address(environ: WSGIEnvironment) -> bool:
 class _Check(Healthcheck):
     """The middleware of oslo.middleware with its configured backends, and always with the database check first."""
 
-    def __init__(self, application: WSGIApplication, service: Service, more: Sequence[Any] = ()) -> None:
+    def __init__(self, application: WSGIApplication, service: Service, additional_checks: Sequence[Any] = ()) -> None:
         """Create the middleware; raise StartError if its options are invalid."""
         try:
             super().__init__(application, service.conf)
@@ -83,8 +83,8 @@ class _Check(Healthcheck):
             raise StartError(f"[healthcheck]allowed_source_ranges: {error}") from None
         except ConfigInvalid:
             raise StartError("[healthcheck]backends: disable_by_file and enable_by_files exclude each other") from None
-        own = [SimpleNamespace(obj=check) for check in (DatabaseCheck(service.database), *more)]
-        self._backends: Any = [*own, *self._backends]
+        own_backends = [SimpleNamespace(obj=check) for check in (DatabaseCheck(service.database), *additional_checks)]
+        self._backends: Any = [*own_backends, *self._backends]
 
 
 #: A query that fails if a table that only this service uses is missing; "placement-manage db release" removes them.

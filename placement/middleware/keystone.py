@@ -19,7 +19,7 @@ from placement.errors import StartError
 from placement.http.environ import API
 from placement.http.failures import Unauthenticated
 from placement.http.service import Service
-from placement.middleware.keystone_check import find
+from placement.middleware.keystone_check import find_problem
 
 LOG = logging.getLogger(__name__)
 
@@ -82,7 +82,9 @@ def keystone(application: WSGIApplication, service: Service) -> WSGIApplication:
     if not (options.auth_type or options.auth_section):
         raise StartError(f"{SECTION} does not specify how to reach the Identity service: set auth_type")
     if options.memcached_servers and importlib.util.find_spec("memcache") is None:
-        raise StartError(f"{SECTION} memcached_servers: python-memcached is missing: {package.install('keystone')}")
-    if finding := find(conf):
+        raise StartError(
+            f"{SECTION} memcached_servers: python-memcached is missing: {package.install_command('keystone')}"
+        )
+    if finding := find_problem(conf):
         LOG.error("No token can be validated: %s", finding)
     return protocol

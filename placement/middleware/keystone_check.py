@@ -40,7 +40,7 @@ def is_configured(conf: cfg.ConfigOpts) -> bool:
     return bool(conf[SECTION].auth_type or conf[SECTION].auth_section)
 
 
-def find(conf: cfg.ConfigOpts) -> IdentityFinding | None:
+def find_problem(conf: cfg.ConfigOpts) -> IdentityFinding | None:
     """Request a token as the service's own user, over a new connection; return None if tokens can be validated."""
     if not is_configured(conf):
         return IdentityFinding("The Identity service cannot be queried.", "auth_type is missing")
@@ -107,7 +107,7 @@ class KeystoneCheck:
         """Return the result; while another thread runs the check, the previous result."""
         if self._reused_until < time.monotonic() and self._lock.acquire(blocking=False):
             try:
-                self._finding = find(self._conf)
+                self._finding = find_problem(self._conf)
                 self._reused_until = time.monotonic() + _REUSE_SECONDS
             finally:
                 self._lock.release()

@@ -46,10 +46,10 @@ def add_profiling(application: WSGIApplication, _service: Service) -> WSGIApplic
         return application
     if not os.access(directory, os.W_OK | os.X_OK):
         raise StartError(f"${VARIABLE}: {directory} is not a writable directory")
-    return _Profiled(application, directory)
+    return _Profiler(application, directory)
 
 
-class _Profiled:
+class _Profiler:
     """The layer that profiles one request at a time: Python supports only one active profiler."""
 
     def __init__(self, application: WSGIApplication, directory: str) -> None:

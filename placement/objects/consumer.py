@@ -136,21 +136,21 @@ class Consumer:
             if providers:
                 parameters["providers"] = list(providers)
             rows = list(db.execute(statement, parameters))
-            read = cls._collect(owners, rows)
+            by_uuid = cls._collect(owners, rows)
             name_ids = {owner_names[row.number]: row.id for row in rows if row.number >= 0}
             provider_ids = {
                 row.provider: row.id for row in rows if row.number == _PROVIDER and row.provider in providers
             }
         else:
-            read = cls._collect(owners, db.execute(_select(), {"uuids": list(owners)}))
+            by_uuid = cls._collect(owners, db.execute(_select(), {"uuids": list(owners)}))
             name_ids = names.find(db, owner_names)
             provider_ids = ResourceProvider.ids(db, providers)
         ids = names.with_placeholder_ids(owner_names, name_ids)
         for uuid, owner in owners.items():
             if owner:
-                read[uuid].columns = owner.columns(ids)
-                read[uuid].missing_names = [name for name in owner.names if name not in name_ids]
-        return read, provider_ids
+                by_uuid[uuid].columns = owner.columns(ids)
+                by_uuid[uuid].missing_names = [name for name in owner.names if name not in name_ids]
+        return by_uuid, provider_ids
 
     @classmethod
     def _collect(cls, uuids: Iterable[str], rows: Iterable[Any]) -> dict[str, Consumer]:
@@ -260,10 +260,10 @@ _COLUMNS = "uuid", "project_id", "user_id", "generation", "consumer_type_id"
 _INSERT = CompiledInsert(consumers, *_COLUMNS, created_at=CLOCK)
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
 _TOUCH = sa.update(consumers).where(consumers.c.uuid.in_(_UUIDS)).values(updated_at=touch_value(consumers))
-_DELETE_THESE = sa.delete(consumers).where(consumers.c.uuid.in_(_UUIDS))
-_DELETE_BY_UUIDS = CompiledStatement(_DELETE_THESE)
+_DELETE_ROWS = sa.delete(consumers).where(consumers.c.uuid.in_(_UUIDS))
+_DELETE_BY_UUIDS = CompiledStatement(_DELETE_ROWS)
 _LOCK = sa.select(consumers.c.generation).where(consumers.c.id == sa.bindparam("id_")).with_for_update(key_share=True)
-_DELETE_CREATED = _DELETE_THESE.where(consumers.c.project_id == 0, consumers.c.generation == 0)
+_DELETE_CREATED = _DELETE_ROWS.where(consumers.c.project_id == 0, consumers.c.generation == 0)
 #: Values of the column ``number`` in rows of consumers and of providers; other rows contain the number of a name.
 _CONSUMER, _PROVIDER = -1, -2
 
@@ -272,14 +272,14 @@ def _number(number: int) -> sa.ColumnElement[int]:
     return sa.literal_column(str(number)).label("number")
 
 
-_IS_OF_ROW = allocations.c.consumer_id == consumers.c.uuid
+_SAME_CONSUMER = allocations.c.consumer_id == consumers.c.uuid
 _WITH_ROW = (
     sa.select(
         _number(_CONSUMER),
         consumers.c.id.label("id"),
         consumers.c.uuid.label("uuid"),
         consumers.c.generation.label("generation"),
-        sa.exists().where(_IS_OF_ROW).label("holds"),
+        sa.exists().where(_SAME_CONSUMER).label("holds"),
         sa.null().label("provider"),
         LEASE_HAS_EXPIRED.label("is_expired"),
     )
@@ -289,8 +289,8 @@ _WITH_ROW = (
 )
 _WITHOUT_ROW = sa.select(
     *(_number(_CONSUMER), sa.null(), allocations.c.consumer_id, sa.null(), sa.true(), *[sa.null()] * 2)
-).where(allocations.c.consumer_id.in_(_UUIDS), ~sa.exists().where(_IS_OF_ROW))
-# In a separate column, because uuid columns may have different collations.
+).where(allocations.c.consumer_id.in_(_UUIDS), ~sa.exists().where(_SAME_CONSUMER))
+# Uuids of providers are in a separate column, because uuid columns may have different collations.
 _PROVIDERS = sa.select(
     _number(_PROVIDER), resource_providers.c.id, *[sa.null()] * 3, resource_providers.c.uuid, sa.null()
 ).where(resource_providers.c.uuid.in_(sa.bindparam("providers", expanding=True)))

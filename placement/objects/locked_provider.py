@@ -283,7 +283,7 @@ class LockedProvider:
             self._advance()
 
     def replace_aggregates(self, uuids: Collection[str], *, advance: bool = True) -> None:
-        """Make the provider a member of exactly these aggregates.
+        """Replace the aggregates of the provider.
 
         Args:
             advance: Whether to advance the generation; up to version 1.18 it does not change (docs: api-aggregates).

@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class ResourceProvider:
-    """A provider, as read."""
+    """A provider as read from the database."""
 
     id: int
     uuid: str
@@ -34,7 +34,7 @@ class ResourceProvider:
 
     @property
     def tree_id(self) -> int:
-        """The id of the root; the provider itself if an older Placement has recorded no root."""
+        """The id of the root; the provider's own id if an older Placement has recorded no root."""
         return self.id if self.root_id is None else self.root_id
 
     @property

@@ -30,8 +30,9 @@ class NewInventories:
 def reshape(db: Transaction, inventories: Mapping[str, NewInventories], claims: Sequence[Claim]) -> None:
     """Replace the inventories of the providers (by uuid) and place the claims, all or nothing.
 
-    Claims are judged while every provider has its old and its new inventories; of one class, the new one applies.  The
-    generation of a provider advances with each step that changes it, up to three times (docs: api-reshaper-steps).
+    Claims are judged while every provider has both its old and its new inventories; where a class is in both, the new
+    inventory applies.  The generation of a provider advances with each step that changes it, up to three times
+    (docs: api-reshaper-steps).
 
     Raises:
         ReshapedProviderNotFound: A provider does not exist.

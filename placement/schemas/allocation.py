@@ -27,10 +27,10 @@ _RESOURCES = Field(
     "resources", Object(PatternField(RESOURCE_CLASS_NAME, integer(minimum=1)), min_properties=1), required=True
 )
 _PROVIDER = Field("resource_provider", Object(Field("uuid", UUID, required=True), unknown_first=True), required=True)
-_LISTED = Array(Object(_PROVIDER, _RESOURCES), min_items=1)
+_ALLOCATION_LIST = Array(Object(_PROVIDER, _RESOURCES), min_items=1)
 #: The generation of the provider is accepted and ignored, so that the response to a GET is a valid body.
 _BY_PROVIDER = PatternField(UUID_KEY, Object(Field("generation", integer()), _RESOURCES))
-_SOME, _SOME_OR_NONE = Object(_BY_PROVIDER, min_properties=1), Object(_BY_PROVIDER)
+_ALLOCATIONS, _ALLOCATIONS_OR_NONE = Object(_BY_PROVIDER, min_properties=1), Object(_BY_PROVIDER)
 
 
 def _consumer(allocations: SchemaType, *, unknown_first: bool) -> Object:
@@ -60,28 +60,30 @@ def _consumer(allocations: SchemaType, *, unknown_first: bool) -> Object:
 REPLACE = Body(
     ChangedAt(
         mv.ALLOCATIONS_BY_PROVIDER,
-        before=_consumer(_LISTED, unknown_first=False),
-        after=_consumer(ChangedAt(mv.CONSUMER_GENERATION, before=_SOME, after=_SOME_OR_NONE), unknown_first=True),
+        before=_consumer(_ALLOCATION_LIST, unknown_first=False),
+        after=_consumer(
+            ChangedAt(mv.CONSUMER_GENERATION, before=_ALLOCATIONS, after=_ALLOCATIONS_OR_NONE), unknown_first=True
+        ),
     )
 )
 
 #: The consumers, by uuid.
-_EACH = PatternField(UUID_KEY, _consumer(_SOME_OR_NONE, unknown_first=True))
-CONSUMERS = Object(_EACH, min_properties=1)
-CONSUMERS_OR_NONE = Object(_EACH)
+_CONSUMER_BY_UUID = PatternField(UUID_KEY, _consumer(_ALLOCATIONS_OR_NONE, unknown_first=True))
+CONSUMERS = Object(_CONSUMER_BY_UUID, min_properties=1)
+CONSUMERS_OR_NONE = Object(_CONSUMER_BY_UUID)
 CREATE = Body(CONSUMERS)
 
 _SHOWN_RESOURCES = Field("resources", AMOUNTS, required=True)
-_OF_CONSUMER = by_uuid(Object(_SHOWN_RESOURCES, Field("generation", integer(minimum=0), required=True)))
+_SHOWN_ALLOCATIONS = by_uuid(Object(_SHOWN_RESOURCES, Field("generation", integer(minimum=0), required=True)))
 _CONSUMER_GENERATION = Field("consumer_generation", integer(minimum=0), since=mv.CONSUMER_GENERATION)
-_SHARE = Object(
+_SHOWN_CONSUMER = Object(
     _SHOWN_RESOURCES, Field("consumer_generation", integer(minimum=0), required=True, since=mv.CONSUMER_GENERATION)
 )
 
 #: A consumer without allocations is shown without an owner.
 SHOW_REPLIES = ok(
     Object(
-        Field("allocations", _OF_CONSUMER, required=True),
+        Field("allocations", _SHOWN_ALLOCATIONS, required=True),
         Field("project_id", string(), since=mv.ALLOCATIONS_BY_PROVIDER),
         Field("user_id", string(), since=mv.ALLOCATIONS_BY_PROVIDER),
         _CONSUMER_GENERATION,
@@ -89,4 +91,4 @@ SHOW_REPLIES = ok(
     )
 )
 REPLACE_REPLIES = CREATE_REPLIES = DELETE_REPLIES = NO_CONTENT
-OF_PROVIDER_REPLIES = ok(Object(SHOWN_GENERATION, Field("allocations", by_uuid(_SHARE), required=True)))
+OF_PROVIDER_REPLIES = ok(Object(SHOWN_GENERATION, Field("allocations", by_uuid(_SHOWN_CONSUMER), required=True)))

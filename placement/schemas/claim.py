@@ -14,7 +14,7 @@ class ClaimOptions(Protocol):
     """The options of the group ``placement`` that apply to claims."""
 
     max_allocations_per_request: int
-    #: The owner of a consumer if the body, of an old version, names none.
+    #: The owner of a consumer if the body names none, as in old versions.
     incomplete_consumer_project_id: str
     incomplete_consumer_user_id: str
 
@@ -37,7 +37,7 @@ def claims(bodies: Mapping[str, Any], options: ClaimOptions) -> list[Claim]:
     return [_claim(consumer, resources[consumer], body, options) for consumer, body in bodies.items()]
 
 
-def providers_named(bodies: Mapping[str, Any]) -> set[str]:
+def provider_uuids(bodies: Mapping[str, Any]) -> set[str]:
     """Return the uuids of the providers in these bodies, whether they exist or not."""
     return {uuid for body in bodies.values() for uuid in _resources(body["allocations"])}
 

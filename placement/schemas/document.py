@@ -56,7 +56,7 @@ def parse_urlencoded(content: bytes, encoding: str, part: str) -> list[tuple[str
 
     Args:
         encoding: The encoding of unescaped characters; escaped ones are UTF-8.
-        part: The word for a name with its value, for the failure.
+        part: The noun in the failure for the invalid text, such as "parameter".
 
     Raises:
         InvalidQuery: A name or a value is not in the encoding, or contains NUL.

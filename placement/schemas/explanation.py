@@ -151,7 +151,7 @@ def _subscripts(path: Iterable[Any]) -> str:
 
 def _indent(value: Any) -> str:
     text = repr(value)
-    # pprint takes time proportional to depth times length
+    # The time of pprint is proportional to depth times length.
     text = pprint.pformat(value, width=72, sort_dicts=False) if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."
     return textwrap.indent(text, "    ")
 

@@ -1,8 +1,8 @@
 """Validation of values against a rendered schema.
 
 The jsonschema-rs library decides whether a value is valid, because it is fast and every request is validated.
-``explanation`` makes the sentence about an invalid value with the jsonschema library; a property test checks that both
-agree.  ADR 21 compares the libraries.
+``explanation`` composes the sentence about an invalid value with the jsonschema library; a property test checks that
+both agree.  ADR 21 compares the libraries.
 """
 
 from __future__ import annotations

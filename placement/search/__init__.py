@@ -2,7 +2,7 @@
 
 find       the entry point: runs these steps within a budget
 query      parses a query string into a ``SearchQuery``
-narrow     applies each rule to sets of all providers, and makes a small ``TreeProblem`` of each remaining tree
+narrow     applies each rule to sets of all providers, and builds a small ``TreeProblem`` of each remaining tree
 solver     finds the candidates of one tree, on demand
 choose     takes candidates from all trees, by the configured strategy
 refusals   records the providers and trees that each rule removed

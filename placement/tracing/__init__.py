@@ -50,7 +50,7 @@ def with_spans(application: WSGIApplication, service: Service) -> WSGIApplicatio
 
         provider.choose_exporters()
     except ModuleNotFoundError as error:
-        reason = f"{error}. To install it: {package.install('opentelemetry')}"
+        reason = f"{error}. To install it: {package.install_command('opentelemetry')}"
     except Exception as error:  # libraries may raise anything for an invalid variable
         reason = str(error)
     if reason:  # outside the except clause, where oslo.log would append the exception

@@ -31,9 +31,10 @@ GRACE = 2.0
 #: Default limit on the characters of an attribute, because statements and queries may be long.
 _MAX_ATTRIBUTE_LENGTH = 4096
 
-#: Variables with the protocol of OTLP, the more specific one first; the entry point of the exporter by protocol.
+#: Variables with the protocol of OTLP, the more specific one first.
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-_BY_PROTOCOL = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
+#: The entry point of the OTLP exporter, by protocol.
+_OTLP_EXPORTERS = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 _GROUP = "opentelemetry_traces_exporter"
 
 
@@ -65,7 +66,7 @@ def _load_exporter(name: str) -> type[SpanExporter]:
     if name.lower() in ("", "otlp"):
         variable = next((variable for variable in _PROTOCOLS if os.environ.get(variable, "").strip()), None)
         protocol = os.environ[variable].strip() if variable else "http/protobuf"
-        name = _BY_PROTOCOL.get(protocol, protocol)
+        name = _OTLP_EXPORTERS.get(protocol, protocol)
         setting = f"${variable}: {protocol}" if variable else setting
     for entry in metadata.entry_points(group=_GROUP, name=name):
         exporter: type[SpanExporter] = entry.load()
@@ -90,14 +91,14 @@ def tracer() -> trace.Tracer:
 def _create_tracer() -> trace.Tracer:
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         try:
-            trace.set_tracer_provider(_provider())
+            trace.set_tracer_provider(_create_provider())
         except Exception as error:  # an environment variable is invalid
             LOG.error("Nothing is traced: %s", error)
             return trace.NoOpTracer()
     return trace.get_tracer(NAME, package.version())
 
 
-def _provider() -> TracerProvider:
+def _create_provider() -> TracerProvider:
     """Return a provider with all exporters; it sends the remaining spans when the process ends."""
     _limit_log()
     configured = SpanLimits().max_span_attribute_length

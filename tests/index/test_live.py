@@ -352,7 +352,7 @@ def test_a_search_during_a_restore_in_one_transaction_sees_no_empty_database(dat
     index.current()
     create(database, "b")
     index.current()
-    assert index._changing, "the next refresh begins with its snapshot"
+    assert index._found_changes, "the next refresh begins with its snapshot"
     tables = [table.name for table in (feed_instance, change_writers, provider_changes, resource_providers)]
     with ThreadPoolExecutor(1) as pool, database.engine.connect() as restoring:
         for table in tables:

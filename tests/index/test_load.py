@@ -143,13 +143,13 @@ def test_rows_of_some_providers_equal_their_part_of_all_rows(database, world):
     assert as_sets(read_some(database, ids[:1])) == {
         name: [row for row in table_rows if row[0] == ids[0]] for name, table_rows in as_sets(rows).items()
     }
-    generations, usages = database.snapshot(lambda db: load.usage(db, ids[1:]))
+    generations, usages = database.snapshot(lambda db: load.generations_and_usages(db, ids[1:]))
     assert generations == {row[0]: row[3] for row in rows.providers if row[0] != ids[0]}
     assert sorted(usages) == [row for row in as_sets(rows)["usages"] if row[0] != ids[0]]
 
 
 def test_rows_of_several_statements_and_packs_are_loaded(database, monkeypatch):
-    providers = [{"uuid": f"u{n}", "name": f"n{n}", "generation": n} for n in range(3 * load._PACK)]
+    providers = [{"uuid": f"u{n}", "name": f"n{n}", "generation": n} for n in range(3 * load._PACK_SIZE)]
     with database.engine.begin() as connection:
         connection.execute(sa.insert(resource_providers), providers)
         ids = connection.execute(sa.select(resource_providers.c.id)).scalars().all()
@@ -159,7 +159,7 @@ def test_rows_of_several_statements_and_packs_are_loaded(database, monkeypatch):
         claims = [amount | {"resource_provider_id": id_, "consumer_id": name} for id_ in ids for name in "ab"]
         connection.execute(sa.insert(allocations), claims)
     rows = read_all(database)
-    assert sorted(row[3] for row in rows.providers) == list(range(3 * load._PACK))
+    assert sorted(row[3] for row in rows.providers) == list(range(3 * load._PACK_SIZE))
     assert sorted(row[0] for row in rows.inventories) == sorted(ids)
     assert as_sets(rows)["usages"] == [(id_, 0, 2 * (2**31 - 1)) for id_ in sorted(ids)]
     monkeypatch.setattr(load, "_BATCH_SIZE", 100)

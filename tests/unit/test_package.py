@@ -106,7 +106,7 @@ def test_the_command_for_an_extra_names_the_requirements_of_the_extra(declare):
         'Requires-Dist: second[binary]; extra == "more"',
         'Requires-Dist: third; extra == "much-more"',
     )
-    assert package.install("more") == f"{package.command('pip')} install 'first>=2,<3' 'second[binary]'"
+    assert package.install_command("more") == f"{package.command('pip')} install 'first>=2,<3' 'second[binary]'"
 
 
 @pytest.mark.parametrize("executable", ["/usr/bin/python3", "", None])
@@ -118,21 +118,21 @@ def test_the_command_installs_into_the_environment_of_the_program(declare, tmp_p
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setattr(sys, "executable", executable)
-    assert package.install("more") == f"{tmp_path}/bin/pip install first"
+    assert package.install_command("more") == f"{tmp_path}/bin/pip install first"
 
 
 def test_uninstalled_code_can_be_installed_from_its_directory(monkeypatch):
     monkeypatch.setattr(package, "NAME", "no-such-package")
-    assert package.install("metrics") == "pip install '.[metrics]', in a checkout"
+    assert package.install_command("metrics") == "pip install '.[metrics]', in a checkout"
 
 
 def test_an_extra_that_the_metadata_lacks_can_be_installed_from_the_directory(declare):
     """An editable installation has the metadata of its creation and the current code."""
     declare("Requires-Dist: always>=1", 'Requires-Dist: first; extra == "more"')
-    assert package.install("newer") == "pip install '.[newer]', in a checkout"
+    assert package.install_command("newer") == "pip install '.[newer]', in a checkout"
 
 
 @pytest.mark.parametrize("extra", sorted(NAMED_EXTRAS))
 def test_the_extras_that_messages_name_exist(extra):
     assert extra in importlib.metadata.metadata(package.NAME).get_all("Provides-Extra")
-    assert ">=" in package.install(extra)
+    assert ">=" in package.install_command(extra)

@@ -203,7 +203,7 @@ def _begin_immediate(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def _session(setup: Setup, *, reads: bool) -> list[str]:
+def _session_statements(setup: Setup, *, reads: bool) -> list[str]:
     """Return the statements that set up a session."""
     backend = setup.backend
     if backend == "sqlite":
@@ -229,7 +229,7 @@ def _session(setup: Setup, *, reads: bool) -> list[str]:
 def _prepare(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
     """Set up the session of every new connection of the engine; return the engine."""
     backend = setup.backend
-    statements = _session(setup, reads=reads)
+    statements = _session_statements(setup, reads=reads)
     setup.timeouts.apply(engine)
     tls.apply(engine)
 
@@ -237,7 +237,7 @@ def _prepare(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
         if backend == "sqlite":
             # By default the driver begins a transaction before the first INSERT.
             connection.isolation_level = None
-            _write_ahead(connection)
+            _enable_write_ahead_log(connection)
         cursor = connection.cursor()
         for statement in statements:
             cursor.execute(statement)
@@ -266,7 +266,7 @@ def _wait_for_other_nodes(cursor: Any, sync_wait: int) -> None:
         cursor.execute(f"SET SESSION wsrep_sync_wait = {sync_wait}")
 
 
-def _write_ahead(connection: Any) -> None:
+def _enable_write_ahead_log(connection: Any) -> None:
     """Switch the file to write-ahead logging; wait for other connections: SQLite's timeout does not apply."""
     deadline = time.monotonic() + LOCK_TIMEOUT
     while True:

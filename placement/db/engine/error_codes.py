@@ -216,7 +216,7 @@ POSTGRESQL: Mapping[str, Code] = {
     "3D000": _denied_login("no such database"),
     "42501": _denied_login("user lacks a privilege"),
 }
-#: Classes of states that are not in the table themselves, by the first two characters.
+#: Meanings of all other SQLSTATEs, by class: the first two characters.
 POSTGRESQL_CLASSES: Mapping[str, Code] = {
     "08": _lost_server("connection exception"),
     "22": _value("data exception"),

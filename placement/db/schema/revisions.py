@@ -47,7 +47,7 @@ def complete(connection: Connection, additions: Sequence[sa.Table]) -> None:
 
 @contextlib.contextmanager
 def _match_collations(connection: Connection, additions: Iterable[sa.Table]) -> Iterator[None]:
-    """Give new columns the collation of the columns that they are joined with, while the block creates them.
+    """Within the block, create new columns with the collation of the columns that they are joined with.
 
     The database's default collation may have changed, or a backup may have been restored into a database with another
     default.  MySQL does not compare columns with different collations ("Illegal mix of collations").

@@ -202,8 +202,8 @@ change_writers = sa.Table(
     sqlite_autoincrement=True,
 )
 
-# The changes of transactions: of a provider's usage or anything else, its deletion, or (provider 0) names of classes.
-# The foreign key refuses the transactions of a writer that has been ended.
+# The providers that each transaction changed, and the kind of change; provider 0 for a change that concerns no provider
+# (placement/db/feed.py).  The foreign key refuses the transactions of a writer that has been ended.
 provider_changes = sa.Table(
     "provider_changes",
     metadata,
@@ -229,7 +229,7 @@ def precise(name: str, **options: Any) -> sa.Column[datetime.datetime]:
 
 
 # A consumer's claim, except for its allocations: the request that placed it, and its expiry.  The foreign key deletes
-# the row with the consumer's row, even if another implementation deletes that.
+# the row with the consumer's row, even if another implementation deletes the consumer.
 claims = sa.Table(
     "claims",
     metadata,
@@ -259,11 +259,11 @@ LEASE_HAS_EXPIRED: sa.ColumnElement[bool] = claims.c.expires_at <= CLOCK
 
 def exact(length: int) -> sa.types.TypeEngine[str]:
     """Return a type for texts with any characters, compared exactly; MySQL's default type provides neither."""
-    exact = mysql.VARCHAR(length, charset="utf8mb4", collation="utf8mb4_bin")
-    return sa.Unicode(length).with_variant(exact, "mysql", "mariadb")
+    variant = mysql.VARCHAR(length, charset="utf8mb4", collation="utf8mb4_bin")
+    return sa.Unicode(length).with_variant(variant, "mysql", "mariadb")
 
 
-#: Texts of up to 16 MB; MySQL's TEXT ends at 64 KB, but the error of an allocation repeats its traits.
+#: Texts of up to 16 MB; MySQL's TEXT is limited to 64 KB, but the error of an allocation repeats its traits.
 LONG_TEXT = sa.Text().with_variant(mysql.MEDIUMTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb")
 
 #: Tables of the core that only this service uses.

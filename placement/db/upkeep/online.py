@@ -46,7 +46,7 @@ def count_ownerless(db: Reading) -> int:
 
 
 def set_root_provider_ids(database: Database, limit: int) -> Counts:
-    """Make each provider without a root the root of its own tree."""
+    """Set the root of each provider without one to the provider itself."""
 
     def complete(db: Transaction) -> Counts:
         batch = sa.select(resource_providers.c.id).where(_ROOTLESS).order_by(resource_providers.c.id).limit(limit)
@@ -90,9 +90,9 @@ class IncompleteConsumers:
             missing = _OWNERLESS.where(allocations.c.consumer_id.in_(uuids))
             missing = missing.add_columns(*values, sa.literal(utcnow(), sa.DateTime))
             columns = ["uuid", "project_id", "user_id", "generation", "created_at"]
-            create = sa.insert(consumers).from_select(columns, missing, include_defaults=False)
+            insert = sa.insert(consumers).from_select(columns, missing, include_defaults=False)
             # By default SQLAlchemy discards the row count of an INSERT.
-            inserted = db.execute(create.execution_options(preserve_rowcount=True)).rowcount
+            inserted = db.execute(insert.execution_options(preserve_rowcount=True)).rowcount
             self._note(db, uuids)
             return Counts(inserted, inserted), uuids[-1]
 

@@ -91,7 +91,7 @@ def repair(database: Database | DryRun[Any], failure: errors.Failure) -> bool:
 
 
 def renew(database: Database) -> None:
-    """Give the feed a new identity, so that every worker reads everything again, and insert missing rows."""
+    """Replace the identity of the feed, so that every worker reads everything again, and insert missing rows."""
 
     def work(db: Transaction) -> None:
         db.execute(sa.delete(feed_instance))

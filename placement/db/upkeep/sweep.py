@@ -52,10 +52,10 @@ class Swept:
 def sweep(database: Database, grace: float = GRACE) -> list[Swept]:
     """Remove unused names that were marked at least ``grace`` seconds ago, and mark other unused names."""
     now = database.read(_clock)
-    before = now - datetime.timedelta(seconds=grace)
+    cutoff = now - datetime.timedelta(seconds=grace)
     swept = []
     for table in _REFERENCES:
-        marked_long, unmarked = table.c.updated_at <= before, table.c.updated_at.is_(None)
+        marked_long, unmarked = table.c.updated_at <= cutoff, table.c.updated_at.is_(None)
         removed = _change_unused(database, table, marked_long, sa.delete(table))
         marked = _change_unused(database, table, unmarked, sa.update(table).values(updated_at=now))
         swept.append(Swept(table.name, removed, marked))

@@ -56,7 +56,7 @@ class Attempts:
         lock: Lock,
         on_lost: Callable[[Exception, float], None],
     ) -> None:
-        """Take an engine and its feed writers.
+        """Create a runner for an engine and its feed writers.
 
         Args:
             lock: The lock held during each attempt.
@@ -119,12 +119,12 @@ class Attempts:
         """
         with self._lock, self._engine.connect() as connection:
             connection.begin()
-            before = connection.begin_nested()
+            savepoint = connection.begin_nested()
             transaction = Transaction(connection, number)
             try:
                 results = [work(transaction) for work in writes]
             except errors.Failure:
-                before.rollback()
+                savepoint.rollback()
                 observe(Transaction(connection, number))
                 raise
             observe(transaction)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
-    """A request or a command; None in a field that is unknown."""
+    """A request or a command.  Unknown fields are None."""
 
     request_id: str | None = None
     global_request_id: str | None = None

@@ -84,7 +84,7 @@ class Recorder(Protocol):
         """Do a small part of the due work after a COMMIT, in the thread of the request."""
 
     def order(self) -> None:
-        """Give all committed events their positions; failures as for ``Database.write``."""
+        """Assign positions to all committed events; failures as for ``Database.write``."""
 
     def maintain(self) -> bool:
         """Do due work, about once a minute; return whether writers with an expired lease can be ended."""

@@ -62,8 +62,8 @@ class Turn(Generic[Item, Result]):
         """The items of the batch; empty if another thread does their work."""
         return [turn.item for turn in self.batch or ()]
 
-    def end(self, results: Sequence[Result]) -> None:
-        """Give each item of the batch its result."""
+    def set_results(self, results: Sequence[Result]) -> None:
+        """Set the result of each item of the batch, in order."""
         for turn, result in zip(self.batch or (), results, strict=True):
             turn.result, turn.is_done = result, True
 
@@ -96,7 +96,9 @@ class Queue(Generic[Item, Result]):
     def turn(
         self, item: Item, *, distinct: Collection[Hashable], size: int = 1, kind: Hashable = None
     ) -> Iterator[Turn[Item, Result]]:
-        """Wait for the turn of an item.  The block does the work for ``turn.items``, if any, and calls ``turn.end``.
+        """Wait for the turn of an item.
+
+        The block does the work for ``turn.items``, if any, and calls ``turn.set_results``.
 
         Args:
             distinct: Keys; two items with a common key are never in the same batch.

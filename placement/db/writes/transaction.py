@@ -62,7 +62,7 @@ class Transaction(Reader):
     __slots__ = ("_changes", "_notes", "_on_commit", "_prerequisite", "attempt")
 
     def __init__(self, connection: Connection, attempt: int = 1, *, notes: Notes | None = None) -> None:
-        """Take a connection on which a transaction has begun, or will begin.
+        """Wrap a connection on which a transaction has begun, or will begin.
 
         Args:
             attempt: The number of the attempt, from 1.

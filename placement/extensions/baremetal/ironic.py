@@ -33,7 +33,7 @@ class Ironic:
             from keystoneauth1 import exceptions as keystoneauth
             from openstack import exceptions
         except ImportError:
-            raise Unreadable(f"openstacksdk is not installed: {package.install('baremetal')}") from None
+            raise Unreadable(f"openstacksdk is not installed: {package.install_command('baremetal')}") from None
         self._errors = (exceptions.SDKException, exceptions.ConfigException, keystoneauth.ClientException)
         self._missing = exceptions.NotFoundException
         if arguments.os_cloud is not None:

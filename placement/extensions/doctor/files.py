@@ -36,7 +36,7 @@ def metrics_directory(subject: Subject) -> Iterator[Finding]:
         yield error(
             "[metrics]directory is set but prometheus_client is not installed: the service does not start.",
             (),
-            package.install("metrics"),
+            package.install_command("metrics"),
         )
     path = Path(name)
     owner = f"install -d -o <user of the service> -m 0755 {path}"

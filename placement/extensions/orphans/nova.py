@@ -42,7 +42,7 @@ class Nova:
             from keystoneauth1 import exceptions as keystoneauth
             from openstack import exceptions
         except ImportError:
-            raise Unreadable(f"openstacksdk is not installed: {package.install('orphans')}") from None
+            raise Unreadable(f"openstacksdk is not installed: {package.install_command('orphans')}") from None
         self._cloud = cloud
         self._errors = (exceptions.SDKException, exceptions.ConfigException, keystoneauth.ClientException)
         self._raise_for: Callable[[Any], None] = exceptions.raise_from_response

@@ -51,7 +51,7 @@ class PlacedClaim:
 
     consumer_generation: int
     #: The id of the consumer's row.
-    row: int
+    row_id: int
     #: Whether the consumer had a row before.
     existed: bool
     #: Whether the consumer had allocations before.
@@ -71,15 +71,15 @@ class ClaimSet:
         self._db = db
         self._claims = claims
         #: Uuids of the providers that the claims name, in order.
-        self._named: Collection[str] = dict.fromkeys(uuid for claim in claims for uuid in _providers_of(claim))
+        self._provider_uuids: Collection[str] = dict.fromkeys(uuid for claim in claims for uuid in _providers_of(claim))
         #: The claims not refused so far.
-        self._open = claims
+        self._open_claims = claims
         #: Failures of the refused claims, by consumer; None in ``place``, where the first failure is raised.
-        self._refused: dict[str, errors.Failure] | None = None
+        self._failures: dict[str, errors.Failure] | None = None
         self._provider_ids: Mapping[str, int] = {}
         #: Rows and holdings by consumer, before the claims; an empty holding for a consumer without allocations.
         self._consumers: dict[str, Consumer] = {}
-        self._held: dict[str, Holding] = {claim.consumer: Holding(claim.consumer) for claim in claims}
+        self._holdings: dict[str, Holding] = {claim.consumer: Holding(claim.consumer) for claim in claims}
 
     def place(
         self,
@@ -107,7 +107,7 @@ class ClaimSet:
         if prepare is not None:
             prepare({*self._claimed_ids.values(), *self._ended_provider_ids})
         if created:
-            self._provider_ids = ResourceProvider.ids(self._db, self._named)
+            self._provider_ids = ResourceProvider.ids(self._db, self._provider_uuids)
             self._check_providers()
         provider_rows.advance_for_usage(self._db, self._claimed_ids.values(), self._ended_provider_ids)
         inventories = self._read_inventories()
@@ -148,24 +148,24 @@ class ClaimSet:
             Prerequisite: The lease of a consumer has expired.
             Collision: A consumer has changed since it was read.
         """
-        refused: dict[str, errors.Failure] = {}
-        self._refused = refused
+        failures: dict[str, errors.Failure] = {}
+        self._failures = failures
         self._read(provider_ids)
-        attempted = self._open
+        attempted = self._open_claims
         self._lock_consumers(relied_on or {})
         self._lock_providers(generations, skip_locked)
         inventories = self._read_inventories()
-        self._judge([[claim] for claim in self._open], inventories)
+        self._judge([[claim] for claim in self._open_claims], inventories)
         Consumer.delete_new(
-            self._db, [claim.consumer for claim in attempted if claim.consumer in refused and self._is_new(claim)]
+            self._db, [claim.consumer for claim in attempted if claim.consumer in failures and self._is_new(claim)]
         )
-        for claim in self._open:
+        for claim in self._open_claims:
             if not self._is_new(claim):
                 self._consumers[claim.consumer].advance(self._db)
         provider_rows.advance_locked(self._db, self._claimed_ids.values())
         generations_after = self._generations(inventories)
         self._replace(inventories, generations_after)
-        return [refused.get(claim.consumer) or self._placed_claim(claim, generations_after) for claim in self._claims]
+        return [failures.get(claim.consumer) or self._placed_claim(claim, generations_after) for claim in self._claims]
 
     # --- step 1 ---
 
@@ -190,7 +190,7 @@ class ClaimSet:
             claim.consumer: claim.owner if claim.resources or claim.only_on is not None else None
             for claim in self._claims
         }
-        providers_to_query = () if provider_ids is not None else self._named
+        providers_to_query = () if provider_ids is not None else self._provider_uuids
         self._consumers, ids = Consumer.read_for_claims(self._db, owners, providers_to_query)
         self._provider_ids = ids if provider_ids is None else provider_ids
         if expired := [consumer.uuid for consumer in self._consumers.values() if consumer.is_expired]:
@@ -202,12 +202,12 @@ class ClaimSet:
                 except errors.ConsumerGenerationConflict as failure:
                     self._refuse(claim, failure)
         self._check_providers(created)
-        holding = [claim.consumer for claim in self._open if self._consumers[claim.consumer].holds]
+        holding = [claim.consumer for claim in self._open_claims if self._consumers[claim.consumer].holds]
         if holding:
-            self._held |= Holding.read_all(self._db, holding)
+            self._holdings |= Holding.read_all(self._db, holding)
 
     def _check_providers(self, created: Collection[str] = ()) -> None:
-        for claim in self._open:
+        for claim in self._open_claims:
             for uuid in _providers_of(claim):
                 if uuid not in self._provider_ids and uuid not in created:
                     self._refuse(claim, errors.UnknownAllocationProvider(uuid=uuid))
@@ -233,7 +233,7 @@ class ClaimSet:
                     consumer.advance(self._db)
                 else:
                     if self._db.has_history and consumer.holds:
-                        self._held[claim.consumer].lock_lease(self._db)
+                        self._holdings[claim.consumer].lock_lease(self._db)
                     consumer.delete(self._db)
 
     def _lock_consumers(self, relied_on: Mapping[str, Collection[int]]) -> None:
@@ -242,23 +242,23 @@ class ClaimSet:
         Raises:
             Collision: A row has changed since it was read.
         """
-        own = {claim.consumer for claim in self._open}
-        new = {uuid for uuid in own if self._consumers[uuid].is_new}
-        for (is_own, is_new), group in itertools.groupby(
-            sorted(own | relied_on.keys()), lambda uuid: (uuid in own, uuid in new)
+        claimants = {claim.consumer for claim in self._open_claims}
+        new = {uuid for uuid in claimants if self._consumers[uuid].is_new}
+        for (is_claimant, is_new), group in itertools.groupby(
+            sorted(claimants | relied_on.keys()), lambda uuid: (uuid in claimants, uuid in new)
         ):
-            if not is_own:
+            if not is_claimant:
                 Consumer.lock_named(self._db, [*group])
             elif is_new:
                 Consumer.insert_all(self._db, [self._consumers[uuid] for uuid in group])
             else:
                 for uuid in group:
                     self._consumers[uuid].lock_as_read(self._db)
-        Consumer.delete_created(self._db, relied_on.keys() - own)
+        Consumer.delete_created(self._db, relied_on.keys() - claimants)
         if relied_on:
             held_on = providers_of(self._db, relied_on)
             if any(held_on[uuid] != {*ids} for uuid, ids in relied_on.items()):
-                for claim in self._open:
+                for claim in self._open_claims:
                     self._refuse(claim, errors.AllocationsChanged())
 
     # --- step 3 ---
@@ -266,7 +266,7 @@ class ClaimSet:
     def _lock_providers(self, generations: Mapping[str, int] | None, skip_locked: bool) -> None:
         """Lock the providers, and refuse claims on providers that are deleted, skipped, or of another generation."""
         locked = provider_rows.lock_for_usage(self._db, self._claimed_ids, skip_locked=skip_locked)
-        for claim in self._open:
+        for claim in self._open_claims:
             for uuid in claim.resources:
                 if uuid not in locked and not skip_locked:
                     self._refuse(claim, errors.UnknownAllocationProvider(uuid=uuid))
@@ -277,12 +277,12 @@ class ClaimSet:
 
     def _read_inventories(self) -> _Inventories:
         """Return the claimed inventories; in ``place``, raise UnknownResourceClass for a class that does not exist."""
-        classes = dict.fromkeys(name for (_, name), _ in _amounts(self._open))
+        classes = dict.fromkeys(name for (_, name), _ in _amounts(self._open_claims))
         if not classes:
             return {}
         providers = {id_: uuid for uuid, id_ in self._claimed_ids.items()}
         inventories = ClaimedInventory.read(self._db, providers, classes)
-        if self._refused is None:
+        if self._failures is None:
             # In ``place``, a class without inventories on any of the providers is looked up: it may not exist.
             with_inventory = {name for _, name in inventories}
             ResourceClass.ids(self._db, [name for name in classes if name not in with_inventory])
@@ -314,7 +314,7 @@ class ClaimSet:
         """Return the amounts that the claims replace or release, by provider uuid and class name."""
         released = Counter[tuple[str, str]]()
         for claim in claims:
-            for (uuid, name), amount in self._held[claim.consumer].amounts.items():
+            for (uuid, name), amount in self._holdings[claim.consumer].amounts.items():
                 if claim.only_on in (None, uuid):
                     released[uuid, name] += amount
         return released
@@ -327,10 +327,12 @@ class ClaimSet:
         Args:
             generations: New generations of the providers, by uuid.
         """
-        placed = self._open
+        placed = self._open_claims
         # Not earlier: a refused claim must not leave names behind.
         names.require(self._db, [name for claim in placed for name in self._consumers[claim.consumer].missing_names])
-        allocation_rows.delete_all(self._db, [self._held[claim.consumer] for claim in placed if claim.only_on is None])
+        allocation_rows.delete_all(
+            self._db, [self._holdings[claim.consumer] for claim in placed if claim.only_on is None]
+        )
         for claim in placed:
             if claim.only_on is not None:
                 allocation_rows.delete_on(self._db, claim.consumer, self._replaced_on(claim))
@@ -345,14 +347,14 @@ class ClaimSet:
             providers = ResourceProvider.of_ids(self._db, ended)
             moved |= {provider.uuid: (provider.id, provider.generation) for provider in providers}
         advanced = {uuid: Advance(id_, new - 1, new) for uuid, (id_, new) in moved.items()}
-        for claim in self._open:
-            consumer, before = self._consumers[claim.consumer], self._held[claim.consumer]
+        for claim in self._open_claims:
+            consumer, before = self._consumers[claim.consumer], self._holdings[claim.consumer]
             note_claim(self._db, claim, before, consumer.next_generation, consumer.id, advanced)
 
     def _generations(self, inventories: _Inventories) -> dict[str, int]:
         """Return the generations of the providers after the placed claims, by uuid."""
         # In ``place``, they were advanced before the inventories were read.
-        increment = self._refused is not None
+        increment = self._failures is not None
         claimed = self._claimed_ids
         return {
             uuid: inventory.provider_generation + increment
@@ -365,7 +367,7 @@ class ClaimSet:
         assert consumer.id is not None  # the row existed, or has been inserted
         return PlacedClaim(
             consumer_generation=consumer.next_generation,
-            row=consumer.id,
+            row_id=consumer.id,
             existed=not self._is_new(claim),
             moved=consumer.holds,
             provider_generations={uuid: generations[uuid] for uuid in claim.resources},
@@ -375,10 +377,10 @@ class ClaimSet:
 
     def _refuse(self, claim: Claim, failure: errors.Failure) -> None:
         """Mark the claim as refused for this reason, unless it is refused already; in ``place``, raise the failure."""
-        if self._refused is None:
+        if self._failures is None:
             raise failure
-        self._open = [open_claim for open_claim in self._open if open_claim is not claim]
-        self._refused.setdefault(claim.consumer, failure)
+        self._open_claims = [open_claim for open_claim in self._open_claims if open_claim is not claim]
+        self._failures.setdefault(claim.consumer, failure)
 
     def _is_new(self, claim: Claim) -> bool:
         return bool(claim.resources) and self._consumers[claim.consumer].is_new
@@ -387,7 +389,7 @@ class ClaimSet:
     def _claimed_ids(self) -> dict[str, int]:
         """Ids of the providers with claimed resources, by uuid; providers that do not exist yet are left out."""
         ids = self._provider_ids
-        return {uuid: ids[uuid] for claim in self._open for uuid in claim.resources if uuid in ids}
+        return {uuid: ids[uuid] for claim in self._open_claims for uuid in claim.resources if uuid in ids}
 
     @property
     def _ended_provider_ids(self) -> set[int]:
@@ -395,17 +397,17 @@ class ClaimSet:
 
         A provider that a consumer leaves for another one is not advanced.
         """
-        return set().union(*(self._replaced_on(claim) for claim in self._open if not claim.resources))
+        return set().union(*(self._replaced_on(claim) for claim in self._open_claims if not claim.resources))
 
     def _replaced_on(self, claim: Claim) -> set[int]:
         """Return the ids of the providers whose allocations the claim replaces or releases."""
-        return self._held[claim.consumer].held_on - self._kept_on(claim)
+        return self._holdings[claim.consumer].held_on - self._kept_on(claim)
 
     def _kept_on(self, claim: Claim) -> set[int]:
         """Return the ids of the providers whose allocations the claim does not concern."""
         if claim.only_on is None:
             return set()
-        return self._held[claim.consumer].held_on - {self._provider_ids.get(claim.only_on)}
+        return self._holdings[claim.consumer].held_on - {self._provider_ids.get(claim.only_on)}
 
 
 def _providers_of(claim: Claim) -> Collection[str]:

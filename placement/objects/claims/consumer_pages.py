@@ -36,7 +36,7 @@ class ConsumerFilter:
     user: str | None = None
     #: ``unknown`` selects consumers without a type.
     consumer_type: str | None = None
-    #: Naive, UTC.
+    #: The bounds of the creation time (naive, UTC); ``created_after`` is inclusive.
     created_before: datetime.datetime | None = None
     created_after: datetime.datetime | None = None
     #: The consumer has an active lease that expires by this time (naive, UTC).
@@ -78,17 +78,21 @@ def page(db: Reading, consumer_filter: ConsumerFilter, limit: int, after: int = 
     # Some collations also match a name in another case, or with trailing spaces.
     if any(ids[f"{kind}_stored"] != name for kind, name in consumer_filter.names.items() if name is not None):
         return ConsumerPage([], None)
-    owned = [*_owner_conditions(consumer_filter, ids)]
+    owner_conditions = [*_owner_conditions(consumer_filter, ids)]
     by_holding = consumer_filter.providers is not None and _has_few_rows(
         db, _restrict(consumer_filter, sa.select(_A.id))
     )
     window_end = None
-    if not (by_holding or (owned and _has_few_rows(db, sa.select(_C.id).where(*owned)))):
+    if not (by_holding or (owner_conditions and _has_few_rows(db, sa.select(_C.id).where(*owner_conditions)))):
         window_end = db.execute(_WINDOW_END, {"after": after, "window": WINDOW}).scalar()
-    conditions = [*owned, *_creation_conditions(consumer_filter), *_holding(consumer_filter, by_holding)]
+    conditions = [
+        *owner_conditions,
+        *_creation_conditions(consumer_filter),
+        *_allocation_conditions(consumer_filter, by_holding),
+    ]
     if window_end is not None:
         conditions.append(_C.id < window_end)
-    holders = [*Holding.collect(db.execute(_statement(conditions, limit + 1), {"after": after})).values()]
+    holders = [*Holding.collect(db.execute(_page_statement(conditions, limit + 1), {"after": after})).values()]
     examined = holders[:limit]
     next_after = None if window_end is None else window_end - 1
     if len(holders) > limit:
@@ -130,7 +134,7 @@ def _restrict(consumer_filter: ConsumerFilter, statement: sa.Select[Any]) -> sa.
     return statement
 
 
-def _statement(conditions: Iterable[sa.ColumnElement[bool]], count: int) -> sa.Select[Any]:
+def _page_statement(conditions: Iterable[sa.ColumnElement[bool]], count: int) -> sa.Select[Any]:
     """Return the statement of a page.
 
     Names are joined to the page rather than to the table of consumers, where MariaDB would begin with the projects.
@@ -167,7 +171,7 @@ def _creation_conditions(consumer_filter: ConsumerFilter) -> Iterator[sa.ColumnE
         yield _C.created_at >= consumer_filter.created_after
 
 
-def _holding(consumer_filter: ConsumerFilter, by_holding: bool) -> Iterator[sa.ColumnElement[bool]]:
+def _allocation_conditions(consumer_filter: ConsumerFilter, by_holding: bool) -> Iterator[sa.ColumnElement[bool]]:
     """Yield the condition on allocations, if the filter contains one.
 
     Args:

@@ -1,7 +1,7 @@
 """Placing the claims of a request, alone or in one transaction with the claims of other threads (docs/adr/0036).
 
-Only claims of new consumers, as their clients state, are placed together: most have no rows yet whose locks the batch
-would wait for.  They are judged one after another, so each response is one that the request could have had alone.
+Only claims of new consumers, as their clients state, are placed together: most have no rows yet, so the batch need not
+wait for their locks.  They are judged one after another, so each response is one that the request could have had alone.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def place(database: Database | DryRun[Any], claims: Sequence[Claim], *, attempts
     size = sum(map(len, claim.resources.values()))
     with signals.timed("joint"), database.queue.turn(claim, distinct=[claim.consumer], size=size) as turn:
         if len(turn.items) > 1:
-            turn.end(_place_together(database, turn.items))
+            turn.set_results(_place_together(database, turn.items))
         elif turn.items:
             write()
-            turn.end([True])
+            turn.set_results([True])
     if not turn.result:
         write()
 
@@ -87,10 +87,10 @@ def _commit_if_placed(database: Database, claims: Sequence[Claim]) -> list[bool]
         placed[:] = [False] * len(claims)  # an earlier attempt was rolled back
         if db.attempt > 1:
             raise _NotAllPlaced
-        different = len({frozenset(claim.resources) for claim in claims}) > 1
-        if different and db.locks_rows and not db.skips_locked_rows:
+        providers_differ = len({frozenset(claim.resources) for claim in claims}) > 1
+        if providers_differ and db.locks_rows and not db.skips_locked_rows:
             raise _NotAllPlaced  # one locked row would delay all of them
-        outcomes = ClaimSet(db, claims).place_each(skip_locked=different)
+        outcomes = ClaimSet(db, claims).place_each(skip_locked=providers_differ)
         placed[:] = [isinstance(outcome, PlacedClaim) for outcome in outcomes]
         if not all(placed):
             raise _NotAllPlaced

@@ -52,7 +52,7 @@ def count_expired(db: Reading) -> int:
 
 
 def count_expiring(db: Reading, seconds: int) -> int:
-    """Return the number of active leases that expire within this time."""
+    """Return the number of active leases that expire within ``seconds``."""
     return int(db.execute(_COUNT_EXPIRING, {"latest": expiry_after(db, seconds)}).scalar_one())
 
 
@@ -143,5 +143,5 @@ _COUNT_EXPIRING = (
     .where(sa.not_(LEASE_HAS_EXPIRED), _C.expires_at <= sa.bindparam("latest"))
 )
 _TOUCH = sa.update(consumers).where(consumers.c.uuid == sa.bindparam("uuid_")).values(updated_at=touch_value(consumers))
-_OF_CLAIM = _C.consumer_id == sa.bindparam("consumer")
-_EXTEND = sa.update(claims).where(_OF_CLAIM).values(expires_at=sa.bindparam("expiry"))
+_SAME_CONSUMER = _C.consumer_id == sa.bindparam("consumer")
+_EXTEND = sa.update(claims).where(_SAME_CONSUMER).values(expires_at=sa.bindparam("expiry"))

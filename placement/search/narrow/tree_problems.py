@@ -20,7 +20,7 @@ from placement.search.refusals import Refusal, Refusals
 from placement.search.solver.constraints import Isolation, NotOnlyShared, SummedAmounts
 from placement.search.solver.problem import ProviderFacts, Requirements, TreeProblem
 
-#: Trees that are charged to the budget at once, before their problems are made: the first chunk, and the largest.
+#: Trees that are charged to the budget at once, before their problems are built: the first chunk, and the largest.
 _CHUNK, _LARGEST_CHUNK = 256, 16_384
 #: Aggregates per comparison, one bit each, in the low half of 64 bits.
 _BITS = 32
@@ -120,7 +120,7 @@ class TreeProblems:
         #: Distinct sets of eligible providers; demands refer to them by position.
         self._eligible = list(dict.fromkeys(narrowed.eligible))
         self._positions = [self._eligible.index(eligible) for eligible in narrowed.eligible]
-        #: Masks of the local providers, by position: one byte per slot, made at the first use.
+        #: Masks of the local providers, by position: one byte per slot, computed at the first use.
         self._local: list[bytes | None] = [None] * len(self._eligible)
         #: The sharing providers of each aggregate, by position.
         self._sharing = [_by_aggregate(eligible, self._snapshot, budget) for eligible in self._eligible]
@@ -259,7 +259,7 @@ class _Ancestry:
 
 
 class _Facts(dict[int, ProviderFacts]):
-    """The facts of providers by slot, made on demand, and limited to the facts that the requirements depend on."""
+    """The facts of providers by slot, computed on demand, and limited to the facts that the requirements depend on."""
 
     def __init__(self, snapshot: Snapshot, requirements: Requirements) -> None:
         super().__init__()

@@ -94,7 +94,7 @@ def combine(
     """
     first = problem.domains[0]
     if len(first) == 1 and problem.domains.count(first) == len(problem.domains):
-        refusal = _refusal_of_one(problem, first[0])
+        refusal = _single_provider_refusal(problem, first[0])
         if refusal is None:
             requirements = problem.requirements
             candidate = Candidate({first[0]: requirements.total}, dict.fromkeys(requirements.suffixes, first))
@@ -105,7 +105,7 @@ def combine(
     return _combinations(problem, SolutionCache() if cache is None else cache, refused)
 
 
-def _refusal_of_one(problem: TreeProblem, provider: int) -> str | None:
+def _single_provider_refusal(problem: TreeProblem, provider: int) -> str | None:
     """Return the name of the constraint that prevents one provider from supplying all demands, or None."""
     requirements = problem.requirements
     if requirements.isolate and requirements.suffixed_count > 1:

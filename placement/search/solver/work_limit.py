@@ -1,7 +1,7 @@
 """The bound on the work for a tree without solutions.
 
 Fitting unequal groups into the providers of a tree is bin packing, where each additional group may double the work.  A
-search continues while it finds solutions.  If it finds none, it gives the tree up and continues with the next one,
+search continues while it finds solutions.  If it finds none, it abandons the tree and continues with the next one,
 until the request has no fruitless work left (ADR 10; ``search/budget.py`` describes all bounds).
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from placement.search.budget import Budget
 
-#: The name in refusals of a tree that was given up.
+#: The name in refusals of an abandoned tree.
 WORK_LIMIT = "work limit"
 
 
@@ -37,7 +37,7 @@ class WorkLimit:
         self._charged = 0
 
     def exceeded(self) -> bool:
-        """Whether to give the tree up; if so, record the shortage.
+        """Whether to abandon the tree; if so, record the shortage.
 
         Raises:
             Exhausted: The budget of the request is exhausted.

@@ -212,7 +212,7 @@ def test_a_missing_openstacksdk_is_reported(run, monkeypatch):
     done = run("--endpoint", closed.URL)
     assert (done.code, done.err) == (
         1,
-        f"placement-manage: openstacksdk is not installed: {package.install('baremetal')}\n",
+        f"placement-manage: openstacksdk is not installed: {package.install_command('baremetal')}\n",
     )
 
 

@@ -279,7 +279,7 @@ def test_the_error_for_a_missing_connection_names_the_places_searched(error_line
 def test_the_finding_names_the_extra_that_installs_the_driver():
     for module, extra in (("MySQLdb", "mysqlclient"), ("pymysql", "mysql"), ("psycopg2", "postgresql")):
         line = options.connection_finding(ModuleNotFoundError(f"No module named '{module}'", name=module))
-        assert package.install(extra) in line
+        assert package.install_command(extra) in line
     assert "extra" not in options.connection_finding(ModuleNotFoundError("No module named 'x'", name="x"))
 
 

@@ -217,7 +217,7 @@ def test_a_missing_library_is_reported_in_one_line(tmp_path):
     result = subprocess.run(
         [sys.executable, "-c", WITHOUT, str(tmp_path)], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
-    sentence = f"prometheus_client is not installed: {package.install('metrics')}\n"
+    sentence = f"prometheus_client is not installed: {package.install_command('metrics')}\n"
     assert (result.stdout, result.stderr) == (f"[metrics]directory: {sentence}1\n", f"placement-metrics: {sentence}")
 
 

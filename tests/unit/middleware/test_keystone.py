@@ -88,7 +88,7 @@ def test_an_invalid_keystone_configuration_prevents_the_start(build_service, con
 def test_a_missing_keystonemiddleware_is_reported_with_its_extra(build_service, monkeypatch):
     monkeypatch.delitem(sys.modules, "placement.middleware.keystone", raising=False)
     monkeypatch.setitem(sys.modules, "keystonemiddleware", None)
-    sentence = f"keystonemiddleware is not installed: {package.install('keystone')}"
+    sentence = f"keystonemiddleware is not installed: {package.install_command('keystone')}"
     with pytest.raises(StartError, match=re.escape(sentence)):
         build_service()
 
@@ -96,6 +96,6 @@ def test_a_missing_keystonemiddleware_is_reported_with_its_extra(build_service, 
 def test_a_missing_memcached_client_is_reported_at_start(build_service, monkeypatch):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "memcache" else find_spec(name))
-    sentence = f"python-memcached is missing: {package.install('keystone')}"
+    sentence = f"python-memcached is missing: {package.install_command('keystone')}"
     with pytest.raises(StartError, match=re.escape(sentence)):
         build_service(CONFIGURATION + "memcached_servers = 127.0.0.1:11211\n")

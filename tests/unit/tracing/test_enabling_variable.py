@@ -67,7 +67,7 @@ def test_opentelemetry_is_imported_only_if_enabled():
 
 def test_a_missing_extra_is_reported_in_one_line_and_requests_are_served():
     output, imported = start_service("sys.modules['opentelemetry'] = None", OTEL_TRACES_EXPORTER="otlp")
-    advice = package.install("opentelemetry")
+    advice = package.install_command("opentelemetry")
     assert output.startswith("placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: ")
     assert output.endswith(f"To install it: {advice}")
     assert imported == "imported:"

@@ -73,7 +73,7 @@ def test_the_environment_limits_the_length_of_an_attribute_4096_by_default(
 ):
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
-    tracer_provider = provider._provider()
+    tracer_provider = provider._create_provider()
     span = tracer_provider.get_tracer("test").start_span("name", attributes={"db.query.text": "x" * 10000})
     assert len(span.attributes["db.query.text"]) == longest
     tracer_provider.shutdown()
@@ -107,7 +107,7 @@ def test_at_the_end_a_collector_that_does_not_answer_delays_neither_the_process_
     monkeypatch.setattr(provider, "GRACE", 0.01)
     # The other exporter gets its time once the first one's has ended.
     monkeypatch.setattr(stuck, "shutdown", lambda: monkeypatch.setattr(provider, "GRACE", PATIENCE))
-    tracer_provider = provider._provider()
+    tracer_provider = provider._create_provider()
     tracer = tracer_provider.get_tracer("test")
     tracer.start_span("first").end()
     assert stuck.began.wait(PATIENCE)

@@ -16,7 +16,7 @@ _instance = sa.table("feed_instance", sa.column("uuid"))
 
 
 def upgrade() -> None:
-    """Create the feed's tables, and give the feed an identity.
+    """Create the feed's tables, and insert the identity of the feed.
 
     The tables already exist if the database was stamped with a revision of another implementation and now returns.  The
     feed lacks the changes of that time, so the new identity makes every reader start over.

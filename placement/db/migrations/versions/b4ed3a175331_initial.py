@@ -14,14 +14,14 @@ down_revision = None
 
 def upgrade() -> None:
     """Create the tables with their indexes; referenced tables come first."""
-    _providers()
-    _amounts()
-    _consumers()
-    _vocabularies()
-    _memberships()
+    _create_provider_table()
+    _create_amount_tables()
+    _create_consumer_table()
+    _create_name_tables()
+    _create_membership_tables()
 
 
-def _table(name: str, *items: sa.schema.SchemaItem) -> None:
+def _create_table(name: str, *items: sa.schema.SchemaItem) -> None:
     times = (sa.Column("created_at", sa.DateTime), sa.Column("updated_at", sa.DateTime))
     steps.create_table(name, *times, *items)
 
@@ -34,8 +34,8 @@ def _required_column(name: str, kind: Any = sa.Integer) -> sa.Column[Any]:
     return sa.Column(name, kind, nullable=False)
 
 
-def _providers() -> None:
-    _table(
+def _create_provider_table() -> None:
+    _create_table(
         "resource_providers",
         _id(),
         _required_column("uuid", sa.String(36)),
@@ -54,8 +54,8 @@ def _providers() -> None:
     steps.create_index("resource_providers_uuid_idx", "resource_providers", ["uuid"])
 
 
-def _amounts() -> None:
-    _table(
+def _create_amount_tables() -> None:
+    _create_table(
         "inventories",
         _id(),
         _required_column("resource_provider_id"),
@@ -75,7 +75,7 @@ def _amounts() -> None:
     steps.create_index("inventories_resource_provider_id_idx", "inventories", ["resource_provider_id"])
     steps.create_index("inventories_resource_provider_resource_class_idx", "inventories", provider_and_class)
 
-    _table(
+    _create_table(
         "allocations",
         _id(),
         _required_column("resource_provider_id"),
@@ -88,8 +88,8 @@ def _amounts() -> None:
     steps.create_index("allocations_consumer_id_idx", "allocations", ["consumer_id"])
 
 
-def _consumers() -> None:
-    _table(
+def _create_consumer_table() -> None:
+    _create_table(
         "consumers",
         _id(),
         _required_column("uuid", sa.String(36)),
@@ -102,7 +102,7 @@ def _consumers() -> None:
     steps.create_index("consumers_project_id_uuid_idx", "consumers", ["project_id", "uuid"])
 
 
-def _vocabularies() -> None:
+def _create_name_tables() -> None:
     """Create the tables of names with ids."""
     for name, column, kind, required in (
         ("projects", "external_id", sa.String(255), True),
@@ -112,13 +112,13 @@ def _vocabularies() -> None:
         ("placement_aggregates", "uuid", sa.String(36), False),
     ):
         unique = sa.UniqueConstraint(column, name=f"uniq_{name}0{column}")
-        _table(name, _id(), sa.Column(column, kind, nullable=not required), unique)
+        _create_table(name, _id(), sa.Column(column, kind, nullable=not required), unique)
     steps.create_index("ix_placement_aggregates_uuid", "placement_aggregates", ["uuid"])
 
 
-def _memberships() -> None:
+def _create_membership_tables() -> None:
     """Create the tables of pairs of ids: the traits and aggregates of providers."""
-    _table(
+    _create_table(
         "resource_provider_traits",
         _required_column("trait_id"),
         _required_column("resource_provider_id"),
@@ -131,7 +131,7 @@ def _memberships() -> None:
         "resource_provider_traits",
         ["resource_provider_id", "trait_id"],
     )
-    _table(
+    _create_table(
         "resource_provider_aggregates",
         _required_column("resource_provider_id"),
         _required_column("aggregate_id"),

@@ -31,7 +31,7 @@ def claim_optimistically(call: ClaimCall, shared: Shared) -> ClaimResult | None:
     kind = call.strategy, call.expires_in, call.sets_expiry
     with shared.queue.turn(request, distinct=[request.consumer], kind=kind) as turn:
         if turn.items:
-            turn.end(_claim_together(replace(call, requests=turn.items), shared))
+            turn.set_results(_claim_together(replace(call, requests=turn.items), shared))
     return turn.result
 
 

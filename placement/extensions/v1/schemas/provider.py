@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from placement.extensions.v1.schemas import paging
-from placement.index.column import Inventories, without_fractions
+from placement.index.column import Inventories, to_integers
 from placement.index.snapshot import Snapshot
 from placement.objects.claims.holding import Holding
 from placement.schemas.dates import date
@@ -76,7 +76,7 @@ def _inventories(inventories: Inventories) -> Iterator[tuple[int, dict[str, Any]
         inventories.used.astype(np.int64),
     )
     for slot, total, reserved, min_unit, max_unit, step_size, ratio, used, capacity in zip(
-        *(column.tolist() for column in columns), without_fractions(inventories.capacity), strict=True
+        *(column.tolist() for column in columns), to_integers(inventories.capacity), strict=True
     ):
         yield (
             slot,

@@ -455,4 +455,4 @@ def test_an_unreachable_cloud_is_reported(cloud, nova, monkeypatch):
         assert name in ran.err
     monkeypatch.setitem(sys.modules, "openstack", None)
     ran = cloud.run("--nova", "here")
-    assert ran.err == f"placement-manage: openstacksdk is not installed: {package.install('orphans')}\n"
+    assert ran.err == f"placement-manage: openstacksdk is not installed: {package.install_command('orphans')}\n"

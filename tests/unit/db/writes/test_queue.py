@@ -50,7 +50,7 @@ class Runner:
                 self.actions.get(item, lambda: None)()
                 self.batches.append(turn.items)
                 self.leaders.append(threading.get_ident())
-                turn.end([f"{name} done" for name in turn.items])
+                turn.set_results([f"{name} done" for name in turn.items])
         return turn.result
 
     def submit(self, item, **facts) -> Future:
@@ -165,7 +165,7 @@ def test_the_leader_raises_its_exception_and_the_followers_one_that_states_the_o
 
 def test_a_missing_result_is_noticed(runner):
     with pytest.raises(ValueError, match="shorter"), runner.queue.turn("a", distinct=()) as turn:
-        turn.end([])
+        turn.set_results([])
     with pytest.raises(errors.OutcomeUnknown), runner.queue.turn("a", distinct=()):
         pass
 
@@ -320,7 +320,7 @@ def test_a_forked_child_does_not_wait_for_threads_of_its_parent(runner):
         if child == 0:
             signal.alarm(int(PATIENCE))  # ends a child that waits for a thread of its parent
             with runner.queue.turn("c", distinct=()) as turn:
-                turn.end(turn.items)
+                turn.set_results(turn.items)
             os._exit(0 if turn.result == "c" else 1)
     finally:
         sys.setswitchinterval(interval)
@@ -360,7 +360,7 @@ def test_many_items_are_done_exactly_once_in_one_batch_at_a_time():
             try:
                 with queue.turn(item, distinct=[item[1]], kind=item[2]) as turn:
                     if turn.items:
-                        turn.end(process(turn.items))
+                        turn.set_results(process(turn.items))
                 outcomes[turn.result == item] += 1
             except (RuntimeError, errors.OutcomeUnknown):
                 outcomes["failed"] += 1

@@ -126,7 +126,7 @@ def test_an_unconfigured_service_needs_no_middleware(configure, monkeypatch):
     subject = configure(OPEN + "[api]\nauth_strategy = keystone\n")
     assert "[keystone_authtoken] is not configured" in result_of("keystone", subject).not_made
     [finding] = findings("keystone", configure(OPEN + "[keystone_authtoken]\nauth_type = password\n"))
-    assert finding.fix == package.install("keystone")
+    assert finding.fix == package.install_command("keystone")
 
 
 class TestMetrics:
