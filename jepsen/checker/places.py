@@ -246,7 +246,7 @@ def _mutual(calls: Sequence[_Call]) -> Iterator[Violation]:
 
 
 def _not_apart(first: _Call, second: _Call, other: str) -> Iterator[Violation]:
-    """Yield a violation for each consumer of the first request that shares a tree with ``other`` despite both requests."""
+    """Yield a violation for each consumer of the first request that is wrongly in one tree with ``other``."""
     operations = (first.operation, second.operation)
     if other in first.placed_trees:
         return
