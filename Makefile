@@ -13,7 +13,7 @@
 #                    PostgreSQL, SQLite's client, memcached, Apache, haproxy, socat, procps, iproute2, Chromium, libfaketime,
 #                    systemd, zsh, fish, podman, debootstrap, Go, Java), and those to compile mod_wsgi, mysqlclient and
 #                    systemd-python
-#   make lint        style, types, layers, spelling, security, warnings of the documents
+#   make lint        style, types, layers, spelling, security, warnings of the documentation build
 #   make docs        build the documents as HTML, in build/docs
 #   make dist        build and check sdists, wheels and SBOM in build/dist; try the wheels on every installed Python from 3.10
 #                    to 3.14   (ARGS=--every-python fails if one is missing)

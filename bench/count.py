@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure the count of the number of times that a query fits, in this process and without a database.
+"""Measure counting how many times a query fits, in this process and without a database.
 
     python bench/count.py [--hosts 10000] [--repeat 30]
 

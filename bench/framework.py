@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measure the time of a request by parts, in one process, without HTTP.
+"""Measure where the time of a request goes, in one process, without HTTP.
 
     python bench/framework.py [--database URL] [--requests N] [--profile NAME]
 
-The output is the median time of each kind of request, and its parts:
+The output is the median time of each kind of request, divided into these parts:
 
 - *driver*: waiting for the database, in statements and COMMIT;
 - *work*: the other time in Database.read and Database.write: the rules of the service, its records, and SQLAlchemy;

@@ -204,7 +204,7 @@ def fill_up(run: Run, clients: int = 4) -> bool:
     filling.report()
     refused, outcome = len(filling.refusals.refused), "reached" if reached else "NOT REACHED"
     print(f"  {filling.growth():.2f} times the first stage at most, to reach {MAX_GROWTH}; {wrong} of")
-    print(f"  {refused} refused in spite of free capacity: {outcome}")
+    print(f"  {refused} refused despite free capacity: {outcome}")
     return reached
 
 

@@ -73,7 +73,7 @@ class Refusals:
     claimed: list[tuple[float, float]] = dataclasses.field(default_factory=list)
 
     def wrong(self, free: float) -> int:
-        """Return the number of requests refused in spite of free capacity.
+        """Return the number of requests refused despite free capacity.
 
         Args:
             free: The largest free share of a host at the end.
@@ -196,7 +196,7 @@ def main() -> int:
         load.run(server, cloud.clients(server, arguments.clients), math.inf)
         wrong = cloud.refusals.wrong(placing_checks.largest_free_share(url))
     cloud.report()
-    print(f"{wrong} of {len(cloud.refusals.refused)} refused in spite of free capacity")
+    print(f"{wrong} of {len(cloud.refusals.refused)} refused despite free capacity")
     return 1 if wrong else 0
 
 

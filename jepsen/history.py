@@ -20,7 +20,7 @@ AFTERMATH = 10.0
 #: Details of a 503 that guarantee that nothing was changed; after another detail, a change may be in effect.
 _NOT_BEGUN = (
     "The database cannot be reached.",
-    "The database does not answer the requests that wait for it.",
+    "The database is not responding to earlier requests.",
     "The database refuses the service.",
     "The database lacks tables of this service.",
 )

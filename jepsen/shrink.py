@@ -11,10 +11,11 @@ is wrong.  Therefore an operation is removed only as far as a correct history st
   open operation permits what has happened.  A history that is wrong with the open operation is also wrong without it,
   because the operation may never have taken effect.
 
-So the remaining operations violate the invariant whatever the others did.  They may still be too few for a reader: of a
-write, a read of its value and a late read of the value before it, this rule removes the write, and then the first read
-looks wrong by itself.  Therefore some removed writes are put back: the fewest that make the rest correct as soon as any
-one of the other operations is removed; or, if finding these takes too long, the writes whose values the reads show.
+So the remaining operations violate the invariant whatever the others did.  They may still be too few for a reader:
+given a write, a read of its value and a late read of the previous value, this rule removes the write, and the first
+read then looks wrong by itself.  Therefore some removed writes are put back: the fewest that make the rest correct as
+soon as any one of the other operations is removed; or, if finding these takes too long, the writes whose values the
+reads show.
 
 All this relies on checks that treat open operations as described.
 """

@@ -194,7 +194,7 @@ def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
                 raise
             cause = driver_errors.message(error)
         if 0 <= conf.placement_database.max_retries <= attempts:
-            raise StartError(f"The database fails at every attempt: {cause}")
+            raise StartError(f"The database failed at every attempt: {cause}")
         LOG.warning("The database failed at start: %s", cause)
         attempts += 1
         _wait_until_reachable(database, conf)
@@ -228,4 +228,4 @@ def _serve_only_if_newer(database: Database, finding: str, additions: Sequence[s
     missing = schema.missing_columns(database.engine, additions)
     if missing:
         raise StartError(f"{finding} It lacks {', '.join(missing)}.")
-    LOG.warning("%s It contains everything that this version needs, and is served unchanged.", finding)
+    LOG.warning("%s It contains everything that this version needs, and is used unchanged.", finding)

@@ -240,20 +240,23 @@ class DatabaseRefuses(Unavailable):
 class TablesMissing(Unavailable):
     """The schema is missing, or belongs to another version of the service."""
 
-    template = 'The database lacks tables of this service. Its operator has to run "placement-manage db sync".'
+    template = 'The database lacks tables of this service. The operator must run "placement-manage db sync".'
 
 
 class DatabaseBusy(Unavailable):
     """The database does not answer the threads that use it, and no more are admitted; the request was not started."""
 
     headers = (("retry-after", "1"),)
-    template = "The database does not answer the requests that wait for it. Please try again."
+    template = "The database is not responding to earlier requests. Please try again."
 
 
 class OutcomeUnknown(Unavailable):
     """The connection was lost during COMMIT, or the thread that places the claim is stalled."""
 
-    template = "The database did not confirm the commit: the change may or may not be in effect. Please check."
+    template = (
+        "The database did not confirm the commit: the change may or may not be in effect. Please check the state "
+        "before you retry."
+    )
 
 
 class TooManyConflicts(Conflict):

@@ -57,7 +57,7 @@ def begin_run(*, in_memory: bool = True) -> None:
 
 
 def _suits(place: Path) -> bool:
-    """Whether a directory has enough space and may contain programs: in Docker neither, unless configured."""
+    """Whether a directory has enough space and allows programs to run; in Docker it does neither by default."""
     if not os.access(place, os.W_OK | os.X_OK):
         return False
     return shutil.disk_usage(place).free > _ROOM and not os.statvfs(place).f_flag & os.ST_NOEXEC
@@ -149,9 +149,9 @@ class Child:
         self._process.returncode = 0  # otherwise Popen warns that it still runs
 
     def stop(self, workers: Callable[[], Collection[int]] = tuple) -> None:
-        """Stop the process like its operator; do nothing if it has been stopped.
+        """Stop the process as an operator would; do nothing if it has been stopped.
 
-        If it takes too long, kill it and raise with the end of its log.
+        If it takes too long, kill it and raise RuntimeError with the end of its log.
 
         Args:
             workers: Returns processes that get the signal, too, if the process has not ended after a second.
@@ -200,7 +200,7 @@ class Child:
         self._note.unlink()
 
     def wait_until(self, ready: Callable[[], bool], seconds: float = PATIENCE) -> None:
-        """Wait until ``ready()``; if the process ends or takes too long, kill it and raise with the end of its log."""
+        """Wait until ``ready()``; if the process ends or is too slow, kill it and raise RuntimeError with its log."""
         deadline = time.monotonic() + seconds
         while True:
             ended = self.ended  # read first, so that the last actions of a process count

@@ -22,7 +22,7 @@ is about locks, races, SQL or migrations, and ``long`` if only ``make test-long`
 
 A test that needs another size or pause sets a public constant of the module, such as ``BATCH``.
 
-model, nonsense and nova contain no tests, but models, odd values and responses of nova for the others.
+model, nonsense and nova contain no tests: they provide the others with models, odd values and nova's responses.
 
 Tests of extensions are in directories named extensions.  Without them all others must pass, except tests of the
 repository as a whole (live/test_core_alone.py).
@@ -69,7 +69,7 @@ def pytest_addoption(parser):
         )
     except ValueError as error:  # jepsen/tests/conftest.py defines this hook, too
         raise pytest.UsageError(
-            "jepsen/tests and tests need a session of pytest each: make jepsen, make test"
+            "jepsen/tests and tests need separate pytest sessions: use make jepsen and make test"
         ) from error
 
 
@@ -170,7 +170,7 @@ def _of_a_short_run(items):
     """Return the tests of a short run: none marked ``long``, and one database for each not marked ``every_database``.
 
     A hash of the test's id selects the database, so it is the same in each run, whatever other tests there are.  SQLite
-    has eight tests of ten: they depend on no dialect, and a test on a server takes three to five times as long.
+    gets eight of ten tests: they depend on no dialect, and a test on a server takes three to five times as long.
     """
     kinds = defaultdict(list)
     for item in items:
@@ -266,10 +266,8 @@ def pytest_runtest_makereport(item, call):
 def pytest_terminal_summary(terminalreporter):
     """Print why tests were skipped, a line for each reason, missing programs first."""
     programs, other_reasons = Counter(), Counter()
-    for (
-        category,
-        reports,
-    ) in terminalreporter.stats.items():  # pytest does not show skipped subtests, whose category is ""
+    # pytest does not show skipped subtests, whose category is "".
+    for category, reports in terminalreporter.stats.items():
         for report in reports:
             program = dict(getattr(report, "user_properties", ())).get(_MISSING)
             if program is not None and report.skipped:

@@ -143,7 +143,7 @@ class Engine:
             thread.join()
 
     def remove(self, *containers: str) -> None:
-        """Remove the existing ones of these containers, with their anonymous volumes."""
+        """Remove these containers, as far as they exist, with their anonymous volumes."""
         for container in containers:  # podman removes none of several if one does not exist
             self.podman("rm", "--force", "--volumes", "--time", "0", container)
 

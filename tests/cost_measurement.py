@@ -31,7 +31,7 @@ def cost(work: Callable[[], Any], at_most: int = 1024) -> Cost:
     """Measure the cost of ``work()``, whose result must be small.
 
     Args:
-        at_most: the memory, in mebibytes, that the work may allocate.
+        at_most: The memory, in mebibytes, that the work may allocate.
 
     Raises:
         RuntimeError: The work failed, or needed more memory.

@@ -124,7 +124,7 @@ class _Operator:
     """An operator who follows docs/deployment.rst if the nodes do not form a group by themselves."""
 
     def __init__(self, nodes: Sequence[Node], cluster: Cluster | None = None) -> None:
-        """Take the running nodes, and the cluster if nodes that have left it should be restarted."""
+        """Prepare to act on the running nodes; pass the cluster if nodes that have left it should be restarted."""
         self._nodes, self._cluster = nodes, cluster
         self._last_whole = time.monotonic()
 

@@ -1,4 +1,4 @@
-"""A command that runs another one under those restrictions of a systemd unit that need no systemd.
+"""A command that runs another one under the restrictions of a systemd unit that work without systemd.
 
     python -m tests.restricted UNIT COMMAND...
 

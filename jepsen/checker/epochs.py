@@ -1,4 +1,4 @@
-"""Losses: events after which the last commits may be missing, all after some commit.
+"""Losses: events after which all commits that follow some commit may be missing.
 
 The search treats a loss like any other operation: it takes effect at some time during the event, or never, and restores
 an earlier state of the object, or the result of an operation that had begun by then.  Later reads narrow the state

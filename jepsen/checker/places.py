@@ -1,8 +1,8 @@
 """Check of places: the promises of POST /v1/claims about all requests of a batch, and about trees (docs: v1-claims).
 
-The conditions of a request hold at the time of the claim, which is unknown.  So a place is a violation only if every
-possible holding (``holdings``) during the request contradicts it, of a consumer named by ``apart_from`` or
-``together_with``.  Anything uncertain - a place that the service chose in a lost response, the tree of a provider that
+The conditions of a request hold at the time of the claim, which is unknown.  So a place is a violation only if it
+contradicts every holding (``holdings``) that a consumer named by ``apart_from`` or ``together_with`` may have had
+during the request.  Anything uncertain - a place that the service chose in a lost response, the tree of a provider that
 was moved - contradicts nothing.  The check ``consumers`` covers the holding of each consumer, even while it moves, and
 the response to an equal request; the check ``refusals`` covers capacity.
 """
@@ -30,7 +30,7 @@ _PLACED = ("claimed", "moved")
 def places(history: History) -> list[Violation]:
     """Return violations by responses to POST /v1/claims that contradict themselves, each other or the request."""
     trees = roots(history)
-    # An expired consumer may count as a holder until a sweep, or not.
+    # An expired consumer may or may not count as a holder until a sweep.
     holders = holdings(history, expires_at_once=False)
     calls = [_Call(operation, trees, holders) for operation in history.operations if _is_answered(operation)]
     violations = [
@@ -246,7 +246,7 @@ def _mutual(calls: Sequence[_Call]) -> Iterator[Violation]:
 
 
 def _not_apart(first: _Call, second: _Call, other: str) -> Iterator[Violation]:
-    """Yield a violation for each consumer of the first request that the second names, but places ``other`` beside."""
+    """Yield a violation for each consumer of the first request that is wrongly in one tree with ``other``."""
     operations = (first.operation, second.operation)
     if other in first.placed_trees:
         return

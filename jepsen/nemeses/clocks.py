@@ -17,7 +17,7 @@ _HOUR = 3600
 
 
 class _ClockJump(Nemesis):
-    """Base class of clock jumps; the process is restarted before, for a clock that can jump, and at the end."""
+    """Base class of clock jumps; the process is restarted before one, with a clock that can jump, and at the end."""
 
     seconds = 3.0
 

@@ -147,7 +147,7 @@ class RestartNodes(GaleraNemesis):
 
 
 class RestartBalancer(GaleraNemesis):
-    """A kill of haproxy with all its connections, and a new start."""
+    """A kill of haproxy with all its connections, and a restart."""
 
     name = "restart-haproxy"
     kills = "node"

@@ -138,7 +138,7 @@ class PauseDatabase(_DatabaseNemesis):
 
 
 class RestartDatabase(_DatabaseNemesis):
-    """A clean shutdown of the server, and a new start."""
+    """A clean shutdown and restart of the server."""
 
     name = "restart-database"
     seconds = 0.5

@@ -1,4 +1,4 @@
-"""Effects of hours - leases, feed writers declared dead, deleted rows - on clocks moved by the test."""
+"""What happens over hours, on clocks that the test moves: expired leases, feed writers declared dead, deleted rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.parametrize(
 )
 LIFETIME = feed.LIFETIME / 3600
 RETENTION = feed.RETENTION / 3600
-#: Some more seconds, in hours.
+#: A few more seconds, in hours.
 BEYOND = 0.01
 
 
@@ -38,7 +38,7 @@ def cluster(backend):
 
 @pytest.fixture
 def storms(cluster):
-    """Clients of both services; finally each worker's index matches the database, and the rows are consistent."""
+    """Clients of both services; afterwards each worker's index matches the database, and the rows are consistent."""
     yield [Storm(url) for url in cluster.urls]
     history = History({}, [], [], final_state.read(cluster.database_url, cluster.services))
     checks = catalogue.checks()

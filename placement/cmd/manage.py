@@ -83,7 +83,7 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
                 action="append_const",
                 dest="discarded",
                 const=declaration,
-                help=f"proceed even if rows of the extension {declaration.name} are lost that cannot be restored",
+                help=f"proceed even if this loses rows of the extension {declaration.name} that cannot be restored",
             )
     release_parser.add_argument(
         "--discard-leases",

@@ -42,7 +42,7 @@ _API = [
             ("noauth2", "for tests: tokens are not validated; the token 'admin' has the role admin"),
         ],
         deprecated_group="DEFAULT",
-        help="The strategy for the authentication of clients.",
+        help="How clients are authenticated.",
     ),
     cfg.ListOpt(
         "http_basic_roles",
@@ -104,7 +104,7 @@ _PLACEMENT = [
         "allocation_conflict_retry_count",
         default=10,
         min=0,
-        help="The maximum number of attempts at a write of allocations, including the first. If all of them collide "
+        help="The maximum number of attempts to write allocations, including the first. If all of them collide "
         "with other writers, the request is refused with 409. With 0 every write fails.",
     ),
     cfg.BoolOpt(

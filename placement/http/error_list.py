@@ -39,7 +39,7 @@ _DETAILS = {
     413: _USUAL % "The body of your request was too large for this server.",
     414: _USUAL % "The request URI was too long for this server.",
     415: "The request media type {content_type} is not supported by this server. \n\n {message}",
-    429: _USUAL % "The server does not process this request for now.",
+    429: _USUAL % "The server does not accept this request at the moment.",
     500: _USUAL % "The server has either erred or is incapable of performing the requested operation.",
     503: _USUAL % "The server is currently unavailable. Please try again at a later time.",
 }

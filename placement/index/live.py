@@ -115,7 +115,7 @@ class LiveIndex:
         Without an identity the feed cannot be followed, and every search reads everything.  The feed may have an
         identity already: a PostgreSQL snapshot that began before the commit of a restore sees no rows in any table.
         """
-        LOG.error("A search found a database without identity, which is new or was replaced: reading everything again.")
+        LOG.error("The database has no identity, because it is new or was replaced: reloading the index.")
         try:
             standard.insert(self._database)
         except (errors.Failure, RuntimeError) as error:
@@ -152,7 +152,7 @@ class LiveIndex:
             return newer
         LOG.error(
             "The index differs from the database, which another Placement or an operator has changed without the "
-            "change feed: reading everything again."
+            "change feed: reloading the index."
         )
         signals.reloaded("differs")
         return self._database.snapshot(load_index)

@@ -72,18 +72,18 @@ def refresh_index(db: Connection, indexed: Indexed) -> Indexed:
     snapshot, earlier = indexed
     position = Position.now(Reader(db))
     if not position.follows(earlier):
-        LOG.info("The change feed cannot be followed from the position of the index: reading everything again.")
+        LOG.info("The change feed cannot be followed from the position of the index: reloading it.")
         signals.reloaded("feed_lost")
         return load_index(db)
     changes = position.changes_since(db, earlier, max(_MIN_BY_ID, len(snapshot) // _COST_BY_ID))
     if changes is None:
-        LOG.info("The change feed has too many changes: reading everything again.")
+        LOG.info("The change feed contains too many changes to apply: reloading the index.")
         signals.reloaded("feed_long")
         return load_index(db)
     try:
         return Indexed(apply_changes(db, snapshot, changes), position)
     except edit.OutOfStepError as error:
-        LOG.error("The change feed names provider %s, which is not in the index: reading everything again.", error)
+        LOG.error("The change feed names provider %s, which is not in the index: reloading the index.", error)
         signals.reloaded("out_of_step")
         return load_index(db)
 

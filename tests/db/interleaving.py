@@ -18,14 +18,14 @@ from tests.clock import PATIENCE
 def just_before(
     database: Database, beginning: str | Callable[[str], bool], act: Callable[[], object]
 ) -> AbstractContextManager[None]:
-    """Run ``act`` once, before the first statement that begins with ``beginning`` or that it selects."""
+    """Run ``act`` once, before the first statement that begins with this text, or for which this predicate is true."""
     return _beside("before_cursor_execute", database, beginning, act)
 
 
 def just_after(
     database: Database, beginning: str | Callable[[str], bool], act: Callable[[], object]
 ) -> AbstractContextManager[None]:
-    """Run ``act`` once, after the first statement that begins with ``beginning`` or that it selects."""
+    """Run ``act`` once, after the first statement that begins with this text, or for which this predicate is true."""
     return _beside("after_cursor_execute", database, beginning, act)
 
 

@@ -91,7 +91,7 @@ def without(query: SearchQuery, unknown: frozenset[str], *left_out: Condition) -
     A group that loses its last class is removed with its other conditions, unless a subtree names it with another one.
 
     Args:
-        unknown: the traits that do not exist; forbidding them has no effect.
+        unknown: The traits that do not exist; forbidding them has no effect.
     """
     relaxed = query
     for condition in sorted(left_out, key=lambda condition: not condition.of_all_groups):
@@ -232,8 +232,8 @@ def canonical(query: SearchQuery, provided: frozenset[str], relevant_suffixes: f
     and a policy for one group.
 
     Args:
-        provided: the traits and aggregates of all providers.
-        relevant_suffixes: the suffixes that matter if a subtree names them.
+        provided: The traits and aggregates of all providers.
+        relevant_suffixes: The suffixes that matter if a subtree names them.
     """
     subtrees = [names for names in {*query.same_subtrees} if len(names) > 1]
     relevant_suffixes &= frozenset().union(*subtrees)

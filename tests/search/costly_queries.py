@@ -122,7 +122,7 @@ def queries(scale: int) -> Iterator[tuple[str, CostlyQuery]]:
     """Yield queries by name.
 
     Args:
-        scale: the size of worlds with many hosts; 10 for the size at which the cost was found.
+        scale: Size of the worlds with many hosts; 10 is the size at which the cost was measured.
     """
     flat = functools.partial(hosts, 1000 * scale, 0)
     deep, wide = functools.partial(line, 3000), functools.partial(star, 5000)
@@ -183,7 +183,7 @@ def queries(scale: int) -> Iterator[tuple[str, CostlyQuery]]:
     members = "&".join([f"member_of={uuid(0)}"] * 1350)
     yield "member_of, repeated", CostlyQuery(flat, f"resources=VCPU:1&{members}&limit=10")
     outside = "&".join(f"member_of=!{uuid(number)}" for number in range(1, 1350))
-    yield "outside of many aggregates", CostlyQuery(flat, f"resources=VCPU:1&{outside}&limit=10")
+    yield "outside many aggregates", CostlyQuery(flat, f"resources=VCPU:1&{outside}&limit=10")
     inside = _listed_names(1700, uuid)
     yield "in one of many aggregates", CostlyQuery(flat, f"resources=VCPU:1&member_of=in:{inside}&limit=10")
     rare = "&".join(f"required_{n}=A{n}&resources_{n}=VCPU:1" for n in range(250))

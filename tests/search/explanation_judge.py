@@ -30,7 +30,7 @@ def judge(
     """Return the faults of an explanation, as sentences; none if it agrees with the documents.
 
     Args:
-        unknown: the traits that do not exist.
+        unknown: The traits that do not exist.
     """
     expected = Expected(world, query, unknown)
     judges = (judge_found, judge_steps, judge_obstacle, judge_combinations, judge_mistakes)

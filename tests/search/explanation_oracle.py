@@ -44,7 +44,7 @@ class Expected:
     """The facts about a query in a world.
 
     Args:
-        unknown: the traits that do not exist.
+        unknown: The traits that do not exist.
     """
 
     def __init__(self, world: World, query: SearchQuery, unknown: frozenset[str] = frozenset()) -> None:

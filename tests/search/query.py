@@ -12,7 +12,7 @@ def query_string(query: SearchQuery, name: Callable[[str], str] = str) -> str:
     """Return the query string of a search query, at the latest microversion.
 
     Args:
-        name: returns the name of a trait, or the uuid of an aggregate or a provider, in the service.
+        name: Returns the name of a trait, or the uuid of an aggregate or a provider, in the service.
     """
     return urlencode(list(_pairs(query, name)))
 

@@ -12,13 +12,15 @@ SERVICE_TYPE = "baremetal"
 HISTORY = History(SERVICE_TYPE)
 
 INITIAL = HISTORY.add(1, 1, "Nodes and drivers.")
-AVAILABLE_STATE = HISTORY.add(1, 2, "The state of a node that can be used is named ``available``; before, it is null.")
+AVAILABLE_STATE = HISTORY.add(
+    1, 2, "The state of a node that can be used is named ``available``; before this version, it is null."
+)
 DRIVER_INTERNAL_INFO = HISTORY.add(1, 3, "Nodes show driver_internal_info.")
 NODE_NAMES = HISTORY.add(1, 5, "Nodes have names.")
 INSPECTION = HISTORY.add(1, 6, "Nodes show when they were inspected.")
 CLEAN_STEP = HISTORY.add(1, 7, "Nodes show clean_step.")
 FIELDS = HISTORY.add(1, 8, "The fields of nodes in a response can be selected: fields.")
-ENROLL = HISTORY.add(1, 11, "New nodes are in the state ``enroll``; before, ``available``.")
+ENROLL = HISTORY.add(1, 11, "New nodes are in the state ``enroll``; before this version, ``available``.")
 RAID = HISTORY.add(1, 12, "Nodes show raid_config and target_raid_config.")
 NODE_STATES_LINK = HISTORY.add(1, 14, "Nodes link to their states.")
 DRIVER_FILTER = HISTORY.add(1, 16, "Lists of nodes can be filtered by driver.")

@@ -1,4 +1,4 @@
-"""``placement-manage doctor``: find and fix problems of a configuration, a database and its data (docs: doctor)."""
+"""``placement-manage doctor``: find and fix problems in a configuration, a database and its data (docs: doctor)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from placement.extensions.doctor.document import document
 from placement.extensions.doctor.examination import CheckResult, Examination, examine, run_check
 from placement.extensions.doctor.fixes import FIXES, Fix
 
-_SUMMARY = "Find problems of the configuration, the database and its data, and show how to fix them."
+_SUMMARY = "Find problems in the configuration, the database and its data, and show how to fix them."
 #: Exit codes by the severity of the worst finding; 1 and 2 are for failures and wrong arguments.
 _CODES = {None: 0, Severity.INFO: 0, Severity.WARNING: 3, Severity.ERROR: 4}
 #: Maximum number of places shown per finding.

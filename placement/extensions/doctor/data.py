@@ -42,7 +42,7 @@ def without_consumer(subject: Subject) -> Iterator[Finding]:
     if uuids:
         yield warning(
             count_phrase(len(uuids), "consumer has allocations", "consumers have allocations")
-            + " but no row, and so no project and no user: the usage of projects does not include these allocations.",
+            + " but no row, and so no project or user: the usage of projects does not include these allocations.",
             tuple(uuids),
             "placement-manage db online_data_migrations",
             fixable=True,
@@ -111,8 +111,8 @@ def overdue_leases(subject: Subject) -> Iterator[Finding]:
     if rows:
         yield warning(
             count_phrase(len(rows), "lease has", "leases have")
-            + f" not been released, more than {_OVERDUE} minutes after expiry: there was no request, the database "
-            "takes no writes, or consumers are locked.",
+            + f" not been released more than {_OVERDUE} minutes after expiry: no request arrived, the database "
+            "accepts no writes, or consumers are locked.",
             tuple(f"consumer {row.uuid}: since {row.expires_at:%Y-%m-%dT%H:%M:%SZ}" for row in rows),
             "placement-manage leases sweep",
             fixable=True,
@@ -134,7 +134,7 @@ def same_names(subject: Subject) -> Iterator[Finding]:
             count_phrase(len(providers), "name belongs", "names belong")
             + " to several providers, ignoring case: usually one host that is registered twice.",
             tuple(", ".join(names) for names in providers.values()),
-            "openstack resource provider delete <the provider that no host uses>, or rename it by set --name.",
+            "openstack resource provider delete <the provider that no host uses>, or rename it with set --name.",
         )
 
 

@@ -96,16 +96,16 @@ def foreign_keys(subject: Subject) -> Iterator[Finding]:
     ours = tuple(text for table, text in missing if table in tables.OURS)
     if ours:
         yield error(
-            "Foreign keys that the service relies on are missing: a writer could continue after it was ended.",
+            "Foreign keys that the service relies on are missing: an ended feed writer could continue to write.",
             ours,
-            "Add them by ALTER TABLE, as docs/database.rst describes.",
+            "Add them with ALTER TABLE, as docs/database.rst describes.",
         )
     of_operators = tuple(text for table, text in missing if table not in tables.OURS)
     if of_operators:
         yield warning(
             "Foreign keys are missing: rows may refer to rows that do not exist.",
             of_operators,
-            "Add them by ALTER TABLE, as docs/database.rst describes.",
+            "Add them with ALTER TABLE, as docs/database.rst describes.",
         )
     if dialect(subject) == "sqlite":
         yield from _unchecked_keys(subject)

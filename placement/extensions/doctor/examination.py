@@ -128,7 +128,7 @@ def reason_without_tables(subject: Subject) -> str:
                 return ""
     except exc.DBAPIError as reason:
         raise retry.lost_server_failure(reason) from reason
-    return "The database does not have the tables that this version requires: see the check revision."
+    return "The database does not have the tables that this version requires: run the check 'revision'."
 
 
 def run_check(check: Check, subject: Subject) -> CheckResult:

@@ -42,7 +42,7 @@ def expired_writers(subject: Subject) -> Iterator[Finding]:
     if ids:
         yield info(
             count_phrase(len(ids), "feed writer has", "feed writers have")
-            + f" not been active for {LIFETIME / 3600:.0f} hours and have not been ended: the next writes do that.",
+            + f" not been active for {LIFETIME / 3600:.0f} hours and will be ended by the next writes.",
             tuple(f"writer {row.id}" for row in ids),
             FIX,
             fixable=True,

@@ -39,7 +39,7 @@ def node_findings(variables: Mapping[str, str], status: Mapping[str, str]) -> It
     node = variables.get("wsrep_node_name", "the node")
     if status.get("wsrep_cluster_status") != "Primary":
         sentence = (
-            f"The node belongs to no primary component ({status.get('wsrep_cluster_status')}): it takes no writes."
+            f"The node belongs to no primary component ({status.get('wsrep_cluster_status')}): it accepts no writes."
         )
         yield error(
             sentence, (node,), "Join it to the cluster; if no node is primary, bootstrap the one with all commits."

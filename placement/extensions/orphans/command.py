@@ -94,7 +94,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--release", action="store_true", help="show what a release of the orphans would free; requires --older-than"
     )
     release.add_argument("--yes", action="store_true", help="release them")
-    release.add_argument("--force", action="store_true", help="release even more than half of all consumers")
+    release.add_argument(
+        "--force", action="store_true", help="release the orphans even if they are more than half of all consumers"
+    )
 
 
 def run(conf: cfg.ConfigOpts, parser: argparse.ArgumentParser) -> int:

@@ -61,7 +61,7 @@ def lines(document: Document, style: Style, before: Sequence[Document] = ()) -> 
     if "dry_run" in document:
         yield _DRY
     if len(outcomes) > 1:
-        summary = f"{len(outcomes) - len(refused)} of {len(outcomes)} claims are granted."
+        summary = f"{len(outcomes) - len(refused)} of {len(outcomes)} claims were granted."
         yield style.bad(summary) if refused else style.good(summary)
     yield from table(COLUMNS, list(rows(outcomes)), style, bad=lambda row: row[1] == _REFUSED)
     yield from _relaxations(refused, style)

@@ -84,9 +84,13 @@ def _add_read_only(add: Callable[[str, Ask, str], argparse.ArgumentParser]) -> N
         watching.add_option(command)
         return command
 
-    explaining = add_watched("explain", _explain, "Explain why a query has candidates or none; exit code 1 for none.")
+    explaining = add_watched(
+        "explain", _explain, "Explain why a query has candidates, or why not; exit code 1 if it has none."
+    )
     query.add_arguments(explaining)
-    counting = add_watched("capacity", _capacity, "Count how many times a query could be placed; exit code 1 for none.")
+    counting = add_watched(
+        "capacity", _capacity, "Count how many times a query could be placed; exit code 1 if it fits nowhere."
+    )
     query.add_arguments(counting)
     capacity.add_options(counting)
     filters.add_overview(add_watched("overview", _overview, "Show all providers with their inventories and usage."))
@@ -97,7 +101,7 @@ def _add_read_only(add: Callable[[str, Ask, str], argparse.ArgumentParser]) -> N
     events.add_history(history)
     events.add_follow(history)
     doctor.add_options(
-        add_watched("doctor", _doctor, "Find problems of the service and its data; exit code 1 for a problem.")
+        add_watched("doctor", _doctor, "Find problems in the service and its data; exit code 1 if there are any.")
     )
 
 

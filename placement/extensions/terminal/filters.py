@@ -47,7 +47,7 @@ def add_overview(parser: argparse.ArgumentParser) -> None:
     options.add_argument(
         "--sort", metavar="<order>", help="order of the trees, such as free:VCPU, or --sort=-free:VCPU"
     )
-    options.add_argument("--at", metavar="<when>", help="the state at a past date, or an age ago such as 2h")
+    options.add_argument("--at", metavar="<when>", help="the state at a past date, or some time ago, such as 2h")
     options.add_argument("--over-committed", action="store_true", help="providers whose usage exceeds their capacity")
     _add_limit(options)
 
@@ -61,8 +61,12 @@ def add_consumers(parser: argparse.ArgumentParser) -> None:
     options.add_argument("--provider", metavar="<provider>", help="consumers of a provider and its descendants")
     add_only(options)
     options.add_argument("--class", dest="resource_class", metavar="<class>", help="consumers of a resource class")
-    options.add_argument("--older-than", metavar="<when>", help="consumers since before a date, or an age such as 30d")
-    options.add_argument("--newer-than", metavar="<when>", help="consumers since after a date, or an age such as 2h")
+    options.add_argument(
+        "--older-than", metavar="<when>", help="consumers created before a date, or longer ago than an age such as 30d"
+    )
+    options.add_argument(
+        "--newer-than", metavar="<when>", help="consumers created since a date, or within an age such as 2h"
+    )
     options.add_argument(
         "--ends-within", metavar="<time>", help="consumers whose lease expires within a time such as 1h"
     )

@@ -69,7 +69,8 @@ _HISTORY = [
         min=0,
         help="Maximum number of requests per process that wait for events: GET /v1/events with wait or as a stream. "
         "Further requests are answered at once. The default is a quarter of the threads of the web server, at least 1; "
-        "0 if it has one thread; 1 if their number is unknown. Set 0 if each process of the server has one thread.",
+        "0 if it has one thread; 1 if their number is unknown. Set it to 0 if each process of the server has one "
+        "thread.",
     ),
 ]
 

@@ -114,7 +114,7 @@ def test_a_file_names_the_consumers_of_many_claims(ask, tmp_path):
     (tmp_path / "jobs.json").write_text(json.dumps([{"consumer": consumer} for consumer in consumers]))
     words = ("claim", "resources=VCPU:8", "--file", str(tmp_path / "jobs.json"), *OWNER)
     refused = ask(*words, "--all-or-nothing")
-    assert (refused.returncode, refused.stdout.splitlines()[0]) == (1, "0 of 5 claims are granted.")
+    assert (refused.returncode, refused.stdout.splitlines()[0]) == (1, "0 of 5 claims were granted.")
     assert allocations(ask) == set()
     done = ask(*words, "--json")
     assert (done.returncode, json.loads(done.stdout)["claimed"]) == (1, 4)

@@ -18,5 +18,6 @@ def test_both_in_one_session_are_an_error_of_one_line(places):
     result = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert result.returncode == pytest.ExitCode.USAGE_ERROR
     assert (
-        result.stderr.strip() == "ERROR: jepsen/tests and tests need a session of pytest each: make jepsen, make test"
+        result.stderr.strip()
+        == "ERROR: jepsen/tests and tests need separate pytest sessions: use make jepsen and make test"
     )

@@ -4,12 +4,12 @@
 import { load } from "./session.js";
 
 const STEPS = 11;
-const GAPPED = 6; // pixels: least size of a cell with a gap after it
+const GAPPED = 6; // pixels: minimum size of a cell with a gap after it
 // Sizes are for a font of 15 pixels and scale with it.
 const REM = parseFloat(getComputedStyle(document.documentElement).fontSize) / 15;
-const TALLEST = 56 * REM; // pixels: largest height of a cell
-const TWO_LINES = 40 * REM; // pixels: least height of a cell for a level below the name
-const LABELLED = { width: 58 * REM, height: 20 * REM }; // least size of a cell for a name
+const TALLEST = 56 * REM; // pixels: maximum height of a cell
+const TWO_LINES = 40 * REM; // pixels: minimum height of a cell that shows a level below the name
+const LABELLED = { width: 58 * REM, height: 20 * REM }; // minimum size of a cell that shows a name
 const MAX_GROUPS = 40; // groups drawn with a title
 
 /** Return the step of the scale: 0 to 9 for tenths of the capacity, 10 for over-committed. */

@@ -316,7 +316,7 @@ class Claiming:
         """
         reasons: dict[str, str] = {}
         if undecided := len(set(cut_short).intersection(consumers)):
-            LOG.warning("The search for places was cut short: %d requests without a place may have one.", undecided)
+            LOG.warning("The search for places was cut short: %d requests were refused, but may fit.", undecided)
         for request in [request for request in self._open.values() if request.consumer in consumers]:
             if request.consumer in cut_short:
                 self._finish(refused_result(request.consumer, Undecided()))

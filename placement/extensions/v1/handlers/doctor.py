@@ -12,5 +12,5 @@ from placement.http.response import NOW, Reply, ok
 
 @endpoint(policy="placement:v1:doctor", query=schema.SHOW, replies=schema.REPLIES)
 def show(req: Request) -> Reply:
-    """Show problems of the configuration, the database and its data, as this worker process finds them."""
+    """Show problems in the configuration, the database and its data, as this worker process finds them."""
     return ok(document(examine_worker(req, req.parameters.all("check")), schema.MAX_PLACES), modified=NOW)

@@ -90,7 +90,7 @@ def _operation(
         ],
     }
     if endpoint.policy:
-        operation["description"] = f"{sentence} Needs the policy rule `{endpoint.policy}`."
+        operation["description"] = f"{sentence} Requires the policy rule `{endpoint.policy}`."
         operation["x-policy-rule"] = endpoint.policy
     if endpoint.body is not None:
         name = f"{_class_name(operation['operationId'])}Body"

@@ -87,7 +87,7 @@ def _groups(suffixed: Iterable[str], examples: Sequence[Example]) -> dict[str, A
 def of_dry_runs(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
     """Yield the parameter and the header that request a dry run, if the endpoint supports it."""
     if endpoint.dry_run is not None:
-        text = "Whether to roll the write back after checking and answering it."
+        text = "Whether to check the write and roll it back instead of committing it."
         schema = {"type": "string", "enum": ["true", "false"]}
         yield {"name": dry_run.PARAMETER, "in": "query", "description": text, "schema": schema}
         yield {"name": dry_run.HEADER_NAME, "in": "header", "description": text, "schema": schema}

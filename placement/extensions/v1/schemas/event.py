@@ -53,7 +53,7 @@ LIST = Query(
             string(pattern=f"^({NOW}|{MARK})$", description=f"{NOW}, or the position in a response or an event"),
             text="The position to begin after; now for the newest. By default, the first event is the oldest.",
         ),
-        Field("provider", IDENTIFIER, text="Events of this provider, all below it, and its node, by uuid or name."),
+        Field("provider", IDENTIFIER, text="Events of this provider, its descendants and its node, by uuid or name."),
         ONLY,
         Field("consumer", UUID, text="Events of this consumer."),
         Field("project", IDENTIFIER, text="Events of consumers that this project owns."),

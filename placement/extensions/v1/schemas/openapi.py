@@ -19,7 +19,7 @@ _DOCUMENT = Object(
     Field("paths", Object(additional=ANYTHING), required=True),
     additional=ANYTHING,
 )
-_ETAG = (("etag", "Changes with the document."),)
+_ETAG = (("etag", "A tag that changes whenever the document changes."),)
 #: The response with 304 is for a client that sends the ETag of the present document.
 SHOW = (
     Success(200, _DOCUMENT, headers=_ETAG, dated=Dated.SOMETIMES),

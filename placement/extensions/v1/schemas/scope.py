@@ -10,7 +10,7 @@ from placement.schemas.declarations import Field, string
 from placement.schemas.document import Parameters
 
 #: The parameter that limits ``provider``.
-ONLY = Field("only", string(enum=["provider"]), text="The provider itself, without the providers below it.")
+ONLY = Field("only", string(enum=["provider"]), text="The provider itself, without its descendants.")
 
 
 def check_only(parameters: Parameters) -> None:

@@ -60,7 +60,7 @@ def test_the_schema_of_a_newer_version_is_served_unchanged(database, sync, caplo
     migrate(database, "CREATE TABLE newer (id INTEGER)", "ALTER TABLE claims ADD COLUMN newer INTEGER")
     assert start(database, sync)("PUT", "/traits/CUSTOM_OLDER", 39).status == 201
     [warning] = [record.getMessage() for record in caplog.records if UNKNOWN in record.getMessage()]
-    assert warning.endswith("It contains everything that this version needs, and is served unchanged.")
+    assert warning.endswith("It contains everything that this version needs, and is used unchanged.")
     assert schema.version(database.engine) == UNKNOWN
 
 

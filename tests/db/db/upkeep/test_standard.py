@@ -262,7 +262,7 @@ def test_names_that_vanish_under_a_running_service_are_restored_by_the_request_t
     assert call(method, path, body=body).status == status
     assert len(classes(database)) == len(CLASSES)
     searches = path.startswith(("/resource_providers?", "/allocation_candidates?"))
-    assert ("a database without identity" if searches else "has lost standard names") in caplog.text
+    assert ("The database has no identity" if searches else "has lost standard names") in caplog.text
     assert call("GET", "/resource_providers").status == 200
     identity = execute(database, sa.select(feed_instance.c.uuid))
     assert len(identity) == 1

@@ -1,4 +1,4 @@
-"""The writing routes of the Bare Metal API, as scenarios like in tests/db/writes.py.
+"""The writing routes of the Bare Metal API, as scenarios like the ones in tests/db/writes.py.
 
 ``$node`` is a node and a provider; ``$consumer`` is an allocation and a consumer.  The class, the owner and the type of
 consumers exist before the request of a scenario.

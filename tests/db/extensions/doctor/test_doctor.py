@@ -821,7 +821,7 @@ def test_an_older_revision_is_found(fresh):
     [(check, finding)] = report.findings
     assert (check, finding.severity, finding.fix) == ("revision", Severity.ERROR, "placement-manage db sync")
     reasons = {result.not_made for result in report.results if result.check in ("roots", "standard_rows")}
-    assert reasons == {"The database does not have the tables that this version requires: see the check revision."}
+    assert reasons == {"The database does not have the tables that this version requires: run the check 'revision'."}
 
 
 def test_a_check_that_could_not_run_is_reported(fresh):

@@ -247,7 +247,7 @@ class ResultChecker:
         assert len(copies) == request.count, (request, result)
 
     def _has_joined(self) -> bool:
-        """Whether a tree fits all requests."""
+        """Whether all requests fit into one tree."""
         if any(request.count > 1 for request in self._undecided):
             return False
         if len(self._undecided) > 1 and any(request.consumer in self.options.apart_from for request in self._undecided):

@@ -55,7 +55,7 @@ def test_refusals_are_shown_with_each_reason_once_and_with_advice():
     document = {"results": results, "claimed": 1}
     assert not claims.granted(document)
     lines = shown_lines(document)
-    assert lines[0] == "1 of 4 claims are granted."
+    assert lines[0] == "1 of 4 claims were granted."
     assert lines[4:] == [
         *("c2 refused Nothing fits: x.", "c3 refused", "c4 refused Held."),
         *("", "What would help:", "change candidates query", "without A 2 resources=B"),
