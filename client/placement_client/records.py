@@ -87,7 +87,7 @@ class Claim:
     outcome: str | None = None
 
     @classmethod
-    def of(cls, document: Document) -> Claim:
+    def from_document(cls, document: Document) -> Claim:
         """Return the claim in a document."""
         return cls(
             document["consumer"],
@@ -112,7 +112,7 @@ class Candidate:
     mappings: Mapping[str, Sequence[str]]
 
     @classmethod
-    def of(cls, document: Document) -> Candidate:
+    def from_document(cls, document: Document) -> Candidate:
         """Return the candidate in a document."""
         allocations = {provider: allocation["resources"] for provider, allocation in document["allocations"].items()}
         return cls(allocations, document["mappings"])
@@ -138,11 +138,11 @@ class Consumer:
     allocations: Mapping[str, Allocation]
 
     @classmethod
-    def of(cls, document: Document) -> Consumer:
+    def from_document(cls, document: Document) -> Consumer:
         """Return the consumer in a document."""
-        stated = {name: document[name] for name in ("uuid", "type", "project", "user", "generation")}
+        fields = {name: document[name] for name in ("uuid", "type", "project", "user", "generation")}
         since, expires_at = _time(document["since"]), _time(document["expires_at"])
-        return cls(**stated, since=since, expires_at=expires_at, allocations=_allocations(document))
+        return cls(**fields, since=since, expires_at=expires_at, allocations=_allocations(document))
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Relaxation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """An explanation why a query has candidates or none, from ``GET /v1/explain``.
+    """The reason why a query has candidates or none, from ``GET /v1/explain``.
 
     Attributes:
         summary: The obstacle, and the change that would help, in words.
@@ -181,7 +181,7 @@ class Explanation:
     document: Document = field(repr=False)
 
     @classmethod
-    def of(cls, document: Document) -> Explanation:
+    def from_document(cls, document: Document) -> Explanation:
         """Return the explanation in a document."""
         obstacle = document["obstacle"] or {}
         relaxations = [
@@ -213,10 +213,10 @@ class Capacity:
     document: Document = field(repr=False)
 
     @classmethod
-    def of(cls, document: Document) -> Capacity:
+    def from_document(cls, document: Document) -> Capacity:
         """Return the capacity in a document."""
-        stated = {name: document[name] for name in ("count", "at_most", "exact", "why")}
-        return cls(**stated, limiting=(document["limiting"] or {}).get("text"), document=document)
+        fields = {name: document[name] for name in ("count", "at_most", "exact", "why")}
+        return cls(**fields, limiting=(document["limiting"] or {}).get("text"), document=document)
 
 
 @dataclass(frozen=True)
@@ -248,12 +248,12 @@ class Event:
     names: Mapping[str, str]
 
     @classmethod
-    def of(cls, document: Document) -> Event:
+    def from_document(cls, document: Document) -> Event:
         """Return the event in a document."""
-        stated = ("position", "kind", "uuid", "name", "generation", "changes", "project", "request", "names")
+        names = ("position", "kind", "uuid", "name", "generation", "changes", "project", "request", "names")
         at = _time(document["at"])
         assert at is not None
-        return cls(at=at, **{name: document[name] for name in stated})
+        return cls(at=at, **{name: document[name] for name in names})
 
 
 @dataclass(frozen=True)
