@@ -33,7 +33,7 @@ def add_events(parser: argparse.ArgumentParser) -> None:
     options.add_argument("--project", metavar="<project>", help="events of the consumers of a project")
     options.add_argument("--kind", metavar="<kind>", help="events of one kind of object: provider, consumer, node, ...")
     options.add_argument("--since", metavar="<when>", help="events since a date, or an age such as 2h")
-    options.add_argument("--limit", type=filters.positive, metavar="<n>", help="at most this many (default: all)")
+    options.add_argument("--limit", type=filters.positive, metavar="<n>", help="the maximum number (default: all)")
     add_follow(parser)
 
 
@@ -47,7 +47,7 @@ def add_history(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("object", metavar="<object>", help="a provider or node, by name or uuid, or a consumer")
     filters.add_only(parser)
     parser.add_argument("--newest", action="store_true", help="the newest event first")
-    parser.add_argument("--limit", type=filters.positive, metavar="<n>", help="at most this many (default: all)")
+    parser.add_argument("--limit", type=filters.positive, metavar="<n>", help="the maximum number (default: all)")
 
 
 def events(client: Client, arguments: argparse.Namespace, notice: Callable[[str], object]) -> Iterator[Document]:

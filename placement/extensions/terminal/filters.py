@@ -81,7 +81,7 @@ def add_only(options: argparse._ActionsContainer) -> None:
 
 
 def _add_limit(options: argparse._ArgumentGroup) -> None:
-    options.add_argument("--limit", type=positive, metavar="<n>", help="at most this many (default: all)")
+    options.add_argument("--limit", type=positive, metavar="<n>", help="the maximum number (default: all)")
 
 
 def positive(text: str) -> int:

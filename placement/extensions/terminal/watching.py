@@ -33,7 +33,7 @@ def add_option(parser: argparse.ArgumentParser) -> None:
         type=address.seconds,
         const=_DEFAULT,
         metavar="<seconds>",
-        help=f"repeat the command this many seconds after each response (default: {_DEFAULT:g}), until Ctrl-C",
+        help=f"repeat the command until Ctrl-C, waiting <seconds> after each response (default: {_DEFAULT:g})",
     )
 
 
