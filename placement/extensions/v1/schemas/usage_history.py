@@ -33,8 +33,8 @@ SHOW = Query(
         Field(
             "limit",
             numeral.up_to(1000),
-            text="The maximum number of samples of a class. If a class has more, the last one in each of equal time spans is "
-            "returned.",
+            text="The maximum number of samples of a class. If a class has more, the last one in each of equal time "
+            "spans is returned.",
         ),
     )
 )
