@@ -140,7 +140,7 @@ class Lease:
     def _extend(self, patience: float) -> Steps[None]:
         timeout = ATTEMPT_TIMEOUT if self.lost else max(0.1, min(ATTEMPT_TIMEOUT, self.remaining))
         reply = yield from retry_call(extension_call(self._consumer, self._duration, timeout), patience)
-        self.claim = Claim.from_document(document_of(reply))
+        self.claim = Claim.of(document_of(reply))
         self._hold(reply.sent)
 
     @property

@@ -187,7 +187,7 @@ class Operations:
 
     def show(self, consumer: str | uuid.UUID) -> Steps[Claim]:
         """Return the claim of a consumer, or raise NothingHeld."""
-        return Claim.from_document(document_of((yield from self._retry(Call("GET", _path(consumer))))))
+        return Claim.of(document_of((yield from self._retry(Call("GET", _path(consumer))))))
 
     def extend(self, consumer: str | uuid.UUID, expires_in: int | None) -> Steps[Claim]:
         """Set the expiry of a claim to ``expires_in`` seconds from now, or remove it with None.
@@ -195,7 +195,7 @@ class Operations:
         Raises:
             NothingHeld: The consumer holds nothing, or its lease has expired.
         """
-        return Claim.from_document(document_of((yield from self._retry(extension_call(consumer, expires_in)))))
+        return Claim.of(document_of((yield from self._retry(extension_call(consumer, expires_in)))))
 
     def release(self, consumers: Consumers) -> Steps[Released]:
         """Release consumers; it is no error if one of them holds nothing."""
@@ -212,7 +212,7 @@ class Operations:
         """Return the candidates of a query, at most ``limit``."""
         path = f"/allocation_candidates?{queries.query_string(query, [('limit', limit)])}"
         document = document_of((yield from self._retry(Call("GET", path, version=MICROVERSION))))
-        return [Candidate.from_document(candidate) for candidate in document["allocation_requests"]]
+        return [Candidate.of(candidate) for candidate in document["allocation_requests"]]
 
     def capacity(self, query: str | Query, *, count: int | None = None, until: int | None = None) -> Steps[Capacity]:
         """Count the number of times that a query fits.
@@ -222,12 +222,12 @@ class Operations:
             until: The number at which to stop counting.
         """
         path = f"/v1/capacity?{queries.query_string(query, [('count', count), ('until', until)])}"
-        return Capacity.from_document(document_of((yield from self._retry(Call("GET", path)))))
+        return Capacity.of(document_of((yield from self._retry(Call("GET", path)))))
 
     def explain(self, query: str | Query, *, limit: int | None = None) -> Steps[Explanation]:
         """Explain why a query has candidates or none; ``limit`` bounds the number of candidates counted."""
         path = f"/v1/explain?{queries.query_string(query, [('limit', limit)])}"
-        return Explanation.from_document(document_of((yield from self._retry(Call("GET", path)))))
+        return Explanation.of(document_of((yield from self._retry(Call("GET", path)))))
 
     def consumers(self, /, **conditions: str) -> Steps[list[Consumer]]:
         """Return the consumers that hold resources and meet conditions: parameters of ``GET /v1/consumers``."""
@@ -235,7 +235,7 @@ class Operations:
         matches = []
         while query is not None:
             document = document_of((yield from self._retry(Call("GET", f"/v1/consumers?{query}"))))
-            matches += [Consumer.from_document(consumer) for consumer in document["consumers"]]
+            matches += [Consumer.of(consumer) for consumer in document["consumers"]]
             # Only the query of the next URL is used: the service may not know its own address.
             query = urllib.parse.urlsplit(document["next"]).query if document["next"] else None
         return matches
@@ -292,7 +292,7 @@ class EventCursor:
         while not self._events:
             reply = yield from retry_call(self._call(), self._operations.patience)
             document = document_of(reply)
-            self._events = [Event.from_document(event) for event in reversed(document["events"])]
+            self._events = [Event.of(event) for event in reversed(document["events"])]
             moved, self._reached = self._reached != document["position"], document["position"]
             if not self._events:
                 self.position = self._reached
@@ -377,7 +377,7 @@ def _pause(seconds: float, deadline: float) -> Steps[bool]:
 
 def _result(document: Mapping[str, Any], reply: Reply) -> Claim | Refused:
     if document["status"] == 200:
-        return Claim.from_document(document)
+        return Claim.of(document)
     error, explanation = document["error"], document.get("explanation")
     error_class = errors.class_for(document["status"], error["code"])
     return (error_class if issubclass(error_class, Refused) else Refused)(
@@ -385,7 +385,7 @@ def _result(document: Mapping[str, Any], reply: Reply) -> Claim | Refused:
         error,
         reply.headers.get("x-openstack-request-id"),
         document["consumer"],
-        Explanation.from_document(explanation) if explanation else None,
+        Explanation.of(explanation) if explanation else None,
     )
 
 

@@ -87,7 +87,7 @@ class Claim:
     outcome: str | None = None
 
     @classmethod
-    def from_document(cls, document: Document) -> Claim:
+    def of(cls, document: Document) -> Claim:
         """Return the claim in a document."""
         return cls(
             document["consumer"],
@@ -112,7 +112,7 @@ class Candidate:
     mappings: Mapping[str, Sequence[str]]
 
     @classmethod
-    def from_document(cls, document: Document) -> Candidate:
+    def of(cls, document: Document) -> Candidate:
         """Return the candidate in a document."""
         allocations = {provider: allocation["resources"] for provider, allocation in document["allocations"].items()}
         return cls(allocations, document["mappings"])
@@ -138,7 +138,7 @@ class Consumer:
     allocations: Mapping[str, Allocation]
 
     @classmethod
-    def from_document(cls, document: Document) -> Consumer:
+    def of(cls, document: Document) -> Consumer:
         """Return the consumer in a document."""
         fields = {name: document[name] for name in ("uuid", "type", "project", "user", "generation")}
         since, expires_at = _time(document["since"]), _time(document["expires_at"])
@@ -181,7 +181,7 @@ class Explanation:
     document: Document = field(repr=False)
 
     @classmethod
-    def from_document(cls, document: Document) -> Explanation:
+    def of(cls, document: Document) -> Explanation:
         """Return the explanation in a document."""
         obstacle = document["obstacle"] or {}
         relaxations = [
@@ -213,7 +213,7 @@ class Capacity:
     document: Document = field(repr=False)
 
     @classmethod
-    def from_document(cls, document: Document) -> Capacity:
+    def of(cls, document: Document) -> Capacity:
         """Return the capacity in a document."""
         fields = {name: document[name] for name in ("count", "at_most", "exact", "why")}
         return cls(**fields, limiting=(document["limiting"] or {}).get("text"), document=document)
@@ -248,7 +248,7 @@ class Event:
     names: Mapping[str, str]
 
     @classmethod
-    def from_document(cls, document: Document) -> Event:
+    def of(cls, document: Document) -> Event:
         """Return the event in a document."""
         names = ("position", "kind", "uuid", "name", "generation", "changes", "project", "request", "names")
         at = _time(document["at"])
