@@ -58,7 +58,7 @@ class Keystone(httpx.Auth):
 
     def endpoint(self) -> str:
         """Return the URL of the service, or raise NoToken."""
-        with _report_errors("catalog"):
+        with _translate_errors("catalog"):
             url = self._session.get_endpoint(**self._selection)
         if not url:
             raise NoToken(f"The catalog does not contain the service: {self._selection}")
@@ -81,14 +81,14 @@ class Keystone(httpx.Auth):
             yield request
 
     def _sign(self, request: httpx.Request) -> None:
-        with _report_errors("token"):
+        with _translate_errors("token"):
             headers = self._session.get_auth_headers()
         request.headers.update(headers or {})
 
 
 @contextlib.contextmanager
-def _report_errors(requested: str) -> Iterator[None]:
-    """Raise NoToken for exceptions of keystoneauth; other exceptions are mistakes of the caller."""
+def _translate_errors(requested: str) -> Iterator[None]:
+    """Raise NoToken for an exception of keystoneauth; any other exception is a mistake of the caller."""
     try:
         yield
     except Exception as error:
@@ -107,5 +107,5 @@ def _may_pass(error: BaseException | None) -> bool:
 
 
 def _is_named(error: BaseException | None, name: str) -> bool:
-    """Whether an error belongs to a class of keystoneauth; compared by name, since keystoneauth is no dependency."""
+    """Whether an error is an instance of a keystoneauth class, compared by name: keystoneauth is not a dependency."""
     return any(base.__name__ == name for base in type(error).__mro__)

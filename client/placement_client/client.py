@@ -16,7 +16,7 @@ import httpx
 from placement_client.auth import Basic, Keystone
 from placement_client.errors import NoReply
 from placement_client.lease import Lease, lease
-from placement_client.operations import Following, Operations
+from placement_client.operations import EventCursor, Operations
 from placement_client.records import Event
 from placement_client.steps import Call, Reply, Steps
 
@@ -57,13 +57,13 @@ class _Service(Generic[Http]):
 
     def _request(self, call: Call) -> httpx.Request:
         """Return the httpx request for a call."""
-        wait = call.timeout or self._timeout
+        timeout = call.timeout or self._timeout
         request: httpx.Request = self._http.build_request(
             call.method,
             self._endpoint().rstrip("/") + call.path,
             content=call.content,
             headers={**call.headers, "User-Agent": _AGENT},
-            timeout=httpx.Timeout(wait, connect=min(wait, _CONNECT_TIMEOUT)),
+            timeout=httpx.Timeout(timeout, connect=min(timeout, _CONNECT_TIMEOUT)),
         )
         return request
 
@@ -81,8 +81,8 @@ def _method(
 
 
 @contextlib.contextmanager
-def _report_errors(call: Call) -> Iterator[None]:
-    """Raise NoReply if httpx gets no response."""
+def _translate_errors(call: Call) -> Iterator[None]:
+    """Raise NoReply if httpx receives no response."""
     try:
         yield
     except httpx.UnsupportedProtocol:  # a wrong URL
@@ -105,35 +105,35 @@ class Events:
         position: The position to continue from: all matching events before it have been returned.
     """
 
-    def __init__(self, following: Following, run: Callable[[Steps[Event]], Event]) -> None:
-        self._following, self._run = following, run
+    def __init__(self, cursor: EventCursor, run: Callable[[Steps[Event]], Event]) -> None:
+        self._cursor, self._run = cursor, run
 
     @property
     def position(self) -> str | None:
-        return self._following.position
+        return self._cursor.position
 
     def __iter__(self) -> Events:
         return self
 
     def __next__(self) -> Event:
-        return self._run(self._following.next())
+        return self._run(self._cursor.next())
 
 
 class AsyncEvents:
     """An endless asynchronous iterator over the events after a position, like ``Events``."""
 
-    def __init__(self, following: Following, run: Callable[[Steps[Event]], Coroutine[Any, Any, Event]]) -> None:
-        self._following, self._run = following, run
+    def __init__(self, cursor: EventCursor, run: Callable[[Steps[Event]], Coroutine[Any, Any, Event]]) -> None:
+        self._cursor, self._run = cursor, run
 
     @property
     def position(self) -> str | None:
-        return self._following.position
+        return self._cursor.position
 
     def __aiter__(self) -> AsyncEvents:
         return self
 
     async def __anext__(self) -> Event:
-        return await self._run(self._following.next())
+        return await self._run(self._cursor.next())
 
 
 class Client(_Service[httpx.Client]):
@@ -164,11 +164,11 @@ class Client(_Service[httpx.Client]):
         http: httpx.Client | None = None,
     ) -> None:
         super().__init__(url, auth, patience, timeout, http or httpx.Client(limits=_LIMITS))
-        self._closes = http is None
+        self._owns_http = http is None
 
     def close(self) -> None:
         """Close the connections."""
-        if self._closes:
+        if self._owns_http:
             self._http.close()
 
     def __enter__(self) -> Client:
@@ -194,7 +194,7 @@ class Client(_Service[httpx.Client]):
 
     def _send(self, call: Call) -> Reply:
         sent = time.monotonic()
-        with _report_errors(call):
+        with _translate_errors(call):
             return _reply(self._http.send(self._request(call), auth=self._auth or httpx.USE_CLIENT_DEFAULT), sent)
 
     @contextlib.contextmanager
@@ -212,8 +212,8 @@ class Client(_Service[httpx.Client]):
             self._run(lease.end())
         lease.check()
 
-    def _follow(self, following: Following) -> Events:
-        return Events(following, self._run)
+    def _follow(self, cursor: EventCursor) -> Events:
+        return Events(cursor, self._run)
 
     request = _method(Operations.request, _run)
     claim = _method(Operations.claim, _run)
@@ -244,11 +244,11 @@ class AsyncClient(_Service[httpx.AsyncClient]):
         http: httpx.AsyncClient | None = None,
     ) -> None:
         super().__init__(url, auth, patience, timeout, http or httpx.AsyncClient(limits=_LIMITS))
-        self._closes = http is None
+        self._owns_http = http is None
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._closes:
+        if self._owns_http:
             await self._http.aclose()
 
     async def __aenter__(self) -> AsyncClient:
@@ -274,7 +274,7 @@ class AsyncClient(_Service[httpx.AsyncClient]):
 
     async def _send(self, call: Call) -> Reply:
         sent = time.monotonic()
-        with _report_errors(call):
+        with _translate_errors(call):
             return _reply(await asyncio.wait_for(self._attempt(call), call.timeout or self._timeout), sent)
 
     async def _attempt(self, call: Call) -> httpx.Response:
@@ -298,8 +298,8 @@ class AsyncClient(_Service[httpx.AsyncClient]):
             await self._run(lease.end())
         lease.check()
 
-    def _follow(self, following: Following) -> AsyncEvents:
-        return AsyncEvents(following, self._run)
+    def _follow(self, cursor: EventCursor) -> AsyncEvents:
+        return AsyncEvents(cursor, self._run)
 
     request = _method(Operations.request, _run)
     claim = _method(Operations.claim, _run)

@@ -78,8 +78,8 @@ class ErrorReply(PlacementError):
         self.code: str | None = error.get("code")
         self.title: str = error.get("title") or _phrase(status)
         # In the Placement API, the first paragraph is the same for all errors with the status.
-        general, _, own = str(error.get("detail", "")).partition("\n\n")
-        self.detail = own.strip() or general.strip()
+        general, _, specific = str(error.get("detail", "")).partition("\n\n")
+        self.detail = specific.strip() or general.strip()
         self.request_id: str | None = error.get("request_id") or request_id
         self.field: str | None = error.get("field")
         self.expected: str | None = error.get("expected")
@@ -188,15 +188,15 @@ _BY_STATUS: dict[int, type[ErrorReply]] = {
 }
 
 
-def of_reply(reply: Reply) -> ErrorReply:
+def from_reply(reply: Reply) -> ErrorReply:
     """Return the exception for an error response or a malformed response."""
     request_id = reply.headers.get("x-openstack-request-id")
     try:
         error = dict(reply.document["errors"][0])
     except (KeyError, IndexError, TypeError, ValueError):
         text = reply.content[:_MAX_SHOWN].decode(errors="replace")
-        return kind_of(reply.status)(reply.status, {"detail": f"not a response of this service: {text}"}, request_id)
-    return kind_of(reply.status, error.get("code"))(reply.status, error, request_id)
+        return class_for(reply.status)(reply.status, {"detail": f"not a response of this service: {text}"}, request_id)
+    return class_for(reply.status, error.get("code"))(reply.status, error, request_id)
 
 
 def document_of(reply: Reply) -> Any:
@@ -207,11 +207,11 @@ def document_of(reply: Reply) -> Any:
     """
     document = reply.document
     if not 200 <= reply.status < 300 or (reply.content and document is None):
-        raise of_reply(reply)
+        raise from_reply(reply)
     return document
 
 
-def kind_of(status: int, code: str | None = None) -> type[ErrorReply]:
+def class_for(status: int, code: str | None = None) -> type[ErrorReply]:
     """Return the class of an error with this status and code."""
     return _BY_CODE.get(code) or (Unavailable if status >= 500 else _BY_STATUS.get(status, ErrorReply))
 

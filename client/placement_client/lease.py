@@ -12,26 +12,26 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from placement_client.errors import LeaseLost, NothingHeld, document_of
-from placement_client.operations import Consumers, Operations, extension, release_consumers, retried_call
+from placement_client.operations import Consumers, Operations, extension_call, release_consumers, retry_call
 from placement_client.query import Query
 from placement_client.records import Claim
 from placement_client.steps import Pause, Steps
 
 LOG = logging.getLogger(__name__)
-#: Extensions per length of a lease: several in a row can fail before it expires.
-PER_LENGTH = 6
+#: Number of extensions in the duration of a lease: several in a row can fail before it expires.
+EXTENSIONS_PER_LEASE = 6
 #: Maximum number of seconds to pause after a failed extension, and to wait for the response to an extension.
-RETRY, ATTEMPT = 5.0, 10.0
+RETRY_PAUSE, ATTEMPT_TIMEOUT = 5.0, 10.0
 #: Seconds for which the end of a block tries to release the consumer, in three attempts without a response; if all
 #: fail, the lease expires.
-RELEASE = 10.0
+RELEASE_PATIENCE = 10.0
 
 
 class Lease:
-    """A claim held for the length of a block.
+    """A claim held for the duration of a block.
 
-    The process measures the length of the lease from the time before an extension is sent, so that the lease never ends
-    later in this process than in the database.  The clocks need not agree.
+    The process measures the duration of the lease from the time before an extension is sent, so that the lease never
+    ends later in this process than in the database.  The clocks need not agree.
 
     Attributes:
         claim: The claim.
@@ -43,20 +43,20 @@ class Lease:
         self,
         operations: Operations,
         consumer: str | uuid.UUID,
-        length: int,
-        claiming: Steps[Claim],
+        duration: int,
+        claim_steps: Steps[Claim],
         on_lost: Callable[[LeaseLost], object] | None,
     ) -> None:
-        self._operations, self._consumer, self._length = operations, consumer, length
-        self._claiming, self._on_lost = claiming, on_lost
+        self._operations, self._consumer, self._duration = operations, consumer, duration
+        self._claim_steps, self._on_lost = claim_steps, on_lost
         #: Monotonic times of the last extension and of the expiry: -inf before the lease begins, inf once it is closed.
-        self._extended = self._ends = -math.inf
+        self._extended_at = self._expiry = -math.inf
         #: The failure of the last extension.
         self._failure: Exception | None = None
         self._lost: LeaseLost | None = None
         # The block, ``renew`` and ``watch`` may run in different threads.  ``on_lost`` is called with the lock held, so
         # that ``close`` waits for it; the lock is reentrant because ``on_lost`` may call ``close``.
-        self._changing = threading.RLock()
+        self._lock = threading.RLock()
 
     @property
     def expires_at(self) -> datetime.datetime:
@@ -67,7 +67,7 @@ class Lease:
     @property
     def remaining(self) -> float:
         """Seconds until the lease expires unless it is extended; 0 if it is lost."""
-        return 0.0 if self._lost else max(0.0, self._ends - time.monotonic())
+        return 0.0 if self._lost else max(0.0, self._expiry - time.monotonic())
 
     @property
     def lost(self) -> bool:
@@ -77,15 +77,15 @@ class Lease:
     def check(self) -> None:
         """Raise LeaseLost if the lease is lost."""
         if self.lost:
-            lost = self._lost or self._loss()
-            raise LeaseLost(*lost.args) from lost.__cause__
+            error = self._lost or self._lost_error()
+            raise LeaseLost(*error.args) from error.__cause__
 
     # --- the steps ---
 
     def begin(self) -> Steps[None]:
         """Claim, and extend the claim if its remaining time is unknown or zero."""
         sent, deadline = time.monotonic(), time.monotonic() + self._operations.patience
-        self.claim = yield from self._claiming
+        self.claim = yield from self._claim_steps
         if self.claim.outcome == "claimed":
             self._hold(sent)
         # Otherwise an earlier attempt, perhaps of another process, made the claim, and the remaining time is unknown.
@@ -96,26 +96,26 @@ class Lease:
 
     def renew(self) -> Steps[None]:
         """Extend the lease periodically until it is lost or closed."""
-        pause = self._length / PER_LENGTH - (time.monotonic() - self._extended)
-        while self._open:
+        pause = self._duration / EXTENSIONS_PER_LEASE - (time.monotonic() - self._extended_at)
+        while self._is_open:
             yield Pause(max(0.0, min(pause, self.remaining)))
-            if not self._open:
+            if not self._is_open:
                 break
             try:
                 yield from self._extend(0)
-            except NothingHeld as gone:
-                self._failure = gone
+            except NothingHeld as error:
+                self._failure = error
                 break
-            except Exception as error:  # it may pass, such as an expired token or a network failure
-                self._failure, pause = error, min(RETRY, self._length / PER_LENGTH)
+            except Exception as error:  # possibly temporary: an expired token, a network failure
+                self._failure, pause = error, min(RETRY_PAUSE, self._duration / EXTENSIONS_PER_LEASE)
             else:
-                self._failure, pause = None, self._length / PER_LENGTH
+                self._failure, pause = None, self._duration / EXTENSIONS_PER_LEASE
         self._lose()
 
     def watch(self) -> Steps[None]:
         """Wait until the lease is lost or closed, independently of ``renew``, which may be waiting for a response."""
-        while self._open:
-            yield Pause(min(self.remaining, self._length))
+        while self._is_open:
+            yield Pause(min(self.remaining, self._duration))
         self._lose()
 
     def close(self) -> None:
@@ -123,9 +123,9 @@ class Lease:
 
         If the lease is lost, wait until ``on_lost`` has returned; otherwise it can no longer be lost.
         """
-        with self._changing:
+        with self._lock:
             if not self.lost:
-                self._ends = math.inf
+                self._expiry = math.inf
         self._lose()
 
     def end(self) -> Steps[None]:
@@ -133,38 +133,38 @@ class Lease:
         if self.lost:
             return
         try:
-            yield from release_consumers([str(self._consumer)], RELEASE, RELEASE / 3)
+            yield from release_consumers([str(self._consumer)], RELEASE_PATIENCE, RELEASE_PATIENCE / 3)
         except Exception as error:  # must not replace an exception of the block
             LOG.warning("%s was not released; its lease expires at %s: %s", self._consumer, self.expires_at, error)
 
     def _extend(self, patience: float) -> Steps[None]:
-        timeout = ATTEMPT if self.lost else max(0.1, min(ATTEMPT, self.remaining))
-        reply = yield from retried_call(extension(self._consumer, self._length, timeout), patience)
+        timeout = ATTEMPT_TIMEOUT if self.lost else max(0.1, min(ATTEMPT_TIMEOUT, self.remaining))
+        reply = yield from retry_call(extension_call(self._consumer, self._duration, timeout), patience)
         self.claim = Claim.of(document_of(reply))
         self._hold(reply.sent)
 
     @property
-    def _open(self) -> bool:
+    def _is_open(self) -> bool:
         """Whether the lease has begun, and is neither lost nor closed."""
         return 0.0 < self.remaining < math.inf
 
     def _hold(self, sent: float) -> None:
         """Restart the lease from the time at which a request was sent, unless that leaves no time."""
-        with self._changing:
-            if self._ends < math.inf and sent + self._length > time.monotonic():
-                self._extended, self._ends = sent, sent + self._length
+        with self._lock:
+            if self._expiry < math.inf and sent + self._duration > time.monotonic():
+                self._extended_at, self._expiry = sent, sent + self._duration
 
-    def _loss(self) -> LeaseLost:
-        lost = LeaseLost(f"The lease of {self._consumer} is lost: {self._failure or 'it was not extended in time'}")
-        lost.__cause__ = self._failure
-        return lost
+    def _lost_error(self) -> LeaseLost:
+        error = LeaseLost(f"The lease of {self._consumer} is lost: {self._failure or 'it was not extended in time'}")
+        error.__cause__ = self._failure
+        return error
 
     def _lose(self) -> None:
         """Mark the lease as lost and call ``on_lost``, at most once, and only between its begin and ``close``."""
-        with self._changing:
-            if self._lost or not -math.inf < self._ends < math.inf:
+        with self._lock:
+            if self._lost or not -math.inf < self._expiry < math.inf:
                 return
-            self._lost = self._loss()
+            self._lost = self._lost_error()
             LOG.warning("%s", self._lost)
             if self._on_lost is not None:
                 try:
@@ -188,7 +188,7 @@ def lease(
     together_with: Consumers = (),
     on_lost: Callable[[LeaseLost], object] | None = None,
 ) -> Lease:
-    """Claim for the length of a block, extend the claim until the block ends, and then release the consumer.
+    """Claim for the duration of a block, extend the claim until the block ends, and then release the consumer.
 
     The block receives the Lease.  If the service cannot be reached at the end, or the process dies, the claim expires
     ``expires_in`` seconds after its last extension.
@@ -209,7 +209,7 @@ def lease(
     """
     if inspect.iscoroutinefunction(on_lost):
         raise TypeError("on_lost must be a function, not a coroutine function")
-    claiming = self.claim(
+    claim_steps = self.claim(
         consumer,
         query,
         project_id=project_id,
@@ -221,4 +221,4 @@ def lease(
         apart_from=apart_from,
         together_with=together_with,
     )
-    return Lease(self, consumer, expires_in, claiming, on_lost)
+    return Lease(self, consumer, expires_in, claim_steps, on_lost)

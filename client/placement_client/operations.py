@@ -195,7 +195,7 @@ class Operations:
         Raises:
             NothingHeld: The consumer holds nothing, or its lease has expired.
         """
-        return Claim.of(document_of((yield from self._retry(extension(consumer, expires_in)))))
+        return Claim.of(document_of((yield from self._retry(extension_call(consumer, expires_in)))))
 
     def release(self, consumers: Consumers) -> Steps[Released]:
         """Release consumers; it is no error if one of them holds nothing."""
@@ -210,7 +210,7 @@ class Operations:
 
     def candidates(self, query: str | Query, *, limit: int | None = None) -> Steps[list[Candidate]]:
         """Return the candidates of a query, at most ``limit``."""
-        path = f"/allocation_candidates?{queries.text(query, [('limit', limit)])}"
+        path = f"/allocation_candidates?{queries.query_string(query, [('limit', limit)])}"
         document = document_of((yield from self._retry(Call("GET", path, version=MICROVERSION))))
         return [Candidate.of(candidate) for candidate in document["allocation_requests"]]
 
@@ -221,12 +221,12 @@ class Operations:
             count: Copies per job, in different trees.
             until: The number at which to stop counting.
         """
-        path = f"/v1/capacity?{queries.text(query, [('count', count), ('until', until)])}"
+        path = f"/v1/capacity?{queries.query_string(query, [('count', count), ('until', until)])}"
         return Capacity.of(document_of((yield from self._retry(Call("GET", path)))))
 
     def explain(self, query: str | Query, *, limit: int | None = None) -> Steps[Explanation]:
         """Explain why a query has candidates or none; ``limit`` bounds the number of candidates counted."""
-        path = f"/v1/explain?{queries.text(query, [('limit', limit)])}"
+        path = f"/v1/explain?{queries.query_string(query, [('limit', limit)])}"
         return Explanation.of(document_of((yield from self._retry(Call("GET", path)))))
 
     def consumers(self, /, **conditions: str) -> Steps[list[Consumer]]:
@@ -240,7 +240,7 @@ class Operations:
             query = urllib.parse.urlsplit(document["next"]).query if document["next"] else None
         return matches
 
-    def follow(self, /, after: str | None = None, **conditions: str) -> Following:
+    def follow(self, /, after: str | None = None, **conditions: str) -> EventCursor:
         """Iterate over past and future events after a position: ``for event in client.follow(position)``.
 
         Each event is returned once, in the order of the changes.  A later ``follow`` can continue from the ``position``
@@ -254,7 +254,7 @@ class Operations:
             PositionLost: The history does not continue from the position.
             NoReply: The service did not respond within the patience of the client.
         """
-        return Following(self, after, conditions)
+        return EventCursor(self, after, conditions)
 
     def position(self) -> Steps[str]:
         """Return the newest position of the history, after which to follow future events."""
@@ -266,14 +266,14 @@ class Operations:
         reply = yield from self._retry(Call("POST", "/v1/claims", body))
         document = reply.document
         if not isinstance(document, dict) or "results" not in document:
-            raise errors.of_reply(reply)
+            raise errors.from_reply(reply)
         return [_result(result, reply) for result in document["results"]]
 
     def _retry(self, call: Call) -> Steps[Reply]:
-        return retried_call(call, self.patience)
+        return retry_call(call, self.patience)
 
 
-class Following:
+class EventCursor:
     """The events after a position, in order.
 
     Attributes:
@@ -290,7 +290,7 @@ class Following:
         """Return the next event, waiting for it without limit."""
         pauses = steps.pauses()
         while not self._events:
-            reply = yield from retried_call(self._call(), self._operations.patience)
+            reply = yield from retry_call(self._call(), self._operations.patience)
             document = document_of(reply)
             self._events = [Event.of(event) for event in reversed(document["events"])]
             moved, self._reached = self._reached != document["position"], document["position"]
@@ -309,7 +309,7 @@ class Following:
         return Call("GET", f"/v1/events?{query}", timeout=_WAIT_TIMEOUT)
 
 
-def retried_call(call: Call, patience: float) -> Steps[Reply]:
+def retry_call(call: Call, patience: float) -> Steps[Reply]:
     """Perform a call, and retry it while the status is 5xx or 429 or the service does not respond.
 
     After ``patience`` seconds, raise the last failure.
@@ -328,31 +328,31 @@ def retried_call(call: Call, patience: float) -> Steps[Reply]:
         else:
             if reply.status < 500 and reply.status != 429:
                 return reply
-            failure, pause = errors.of_reply(reply), max(pause, reply.retry_after)
+            failure, pause = errors.from_reply(reply), max(pause, reply.retry_after)
         if not (yield from _pause(pause, deadline)):
             raise failure
-    raise AssertionError  # pauses() does not end
+    raise AssertionError  # pauses() is endless
 
 
-def extension(consumer: str | uuid.UUID, expires_in: int | None, timeout: float | None = None) -> Call:
+def extension_call(consumer: str | uuid.UUID, expires_in: int | None, timeout: float | None = None) -> Call:
     """Return the call that extends a claim."""
     return Call("POST", _path(consumer) + "/extend", {"expires_in": expires_in}, timeout=timeout)
 
 
 def release_consumers(consumers: Iterable[str], patience: float, timeout: float | None = None) -> Steps[Released]:
-    """Release consumers, whose number must fit in one query."""
+    """Release the consumers, which must fit in one query string."""
     path = "/v1/claims?" + urllib.parse.urlencode([("consumer", consumer) for consumer in consumers])
     released: dict[str, None] = {}
     deadline = time.monotonic() + patience
     for pause in steps.pauses():
         call = Call("DELETE", path, timeout=timeout)
-        document = document_of((yield from retried_call(call, deadline - time.monotonic())))
+        document = document_of((yield from retry_call(call, deadline - time.monotonic())))
         released |= dict.fromkeys(document["released"])
         if document["complete"]:
             return Released([*released], [consumer for consumer in document["missing"] if consumer not in released])
         if not (yield from _pause(pause, deadline)):
             raise NoReply("the service did not release all of these consumers in time")
-    raise AssertionError  # pauses() does not end
+    raise AssertionError  # pauses() is endless
 
 
 def _path(consumer: str | uuid.UUID) -> str:
@@ -379,8 +379,8 @@ def _result(document: Mapping[str, Any], reply: Reply) -> Claim | Refused:
     if document["status"] == 200:
         return Claim.of(document)
     error, explanation = document["error"], document.get("explanation")
-    kind = errors.kind_of(document["status"], error["code"])
-    return (kind if issubclass(kind, Refused) else Refused)(
+    error_class = errors.class_for(document["status"], error["code"])
+    return (error_class if issubclass(error_class, Refused) else Refused)(
         document["status"],
         error,
         reply.headers.get("x-openstack-request-id"),

@@ -29,8 +29,8 @@ class Query(TypedDict, total=False):
     Attributes:
         groups: Groups by suffix; ``""`` is the unsuffixed group, which several providers of a tree can serve together.
         group_policy: ``"isolate"`` if suffixed groups must have different providers, else ``"none"``.
-        same_subtree: Lists of suffixes; the provider of one group must be the same as, or an ancestor of, each other
-            one.
+        same_subtree: Lists of suffixes; the provider of one group must be the same as, or an ancestor of, the provider
+            of every other group.
         root_required: Traits required of the root provider.
     """
 
@@ -40,11 +40,11 @@ class Query(TypedDict, total=False):
     root_required: Sequence[str]
 
 
-def text(query: str | Query, more: Iterable[tuple[str, object]] = ()) -> str:
-    """Return a query string with additional parameters; None leaves a parameter out."""
-    added = urllib.parse.urlencode([(name, value) for name, value in more if value is not None])
-    stated = query if isinstance(query, str) else urllib.parse.urlencode(_pairs(query))
-    return "&".join(filter(None, (stated, added)))
+def query_string(query: str | Query, parameters: Iterable[tuple[str, object]] = ()) -> str:
+    """Return the query string with additional parameters; parameters with the value None are left out."""
+    added = urllib.parse.urlencode([(name, value) for name, value in parameters if value is not None])
+    text = query if isinstance(query, str) else urllib.parse.urlencode(_pairs(query))
+    return "&".join(filter(None, (text, added)))
 
 
 def _pairs(query: Query) -> list[tuple[str, str]]:

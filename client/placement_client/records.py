@@ -140,9 +140,9 @@ class Consumer:
     @classmethod
     def of(cls, document: Document) -> Consumer:
         """Return the consumer in a document."""
-        stated = {name: document[name] for name in ("uuid", "type", "project", "user", "generation")}
+        fields = {name: document[name] for name in ("uuid", "type", "project", "user", "generation")}
         since, expires_at = _time(document["since"]), _time(document["expires_at"])
-        return cls(**stated, since=since, expires_at=expires_at, allocations=_allocations(document))
+        return cls(**fields, since=since, expires_at=expires_at, allocations=_allocations(document))
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Relaxation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """An explanation why a query has candidates or none, from ``GET /v1/explain``.
+    """The reason why a query has candidates or none, from ``GET /v1/explain``.
 
     Attributes:
         summary: The obstacle, and the change that would help, in words.
@@ -215,8 +215,8 @@ class Capacity:
     @classmethod
     def of(cls, document: Document) -> Capacity:
         """Return the capacity in a document."""
-        stated = {name: document[name] for name in ("count", "at_most", "exact", "why")}
-        return cls(**stated, limiting=(document["limiting"] or {}).get("text"), document=document)
+        fields = {name: document[name] for name in ("count", "at_most", "exact", "why")}
+        return cls(**fields, limiting=(document["limiting"] or {}).get("text"), document=document)
 
 
 @dataclass(frozen=True)
@@ -250,10 +250,10 @@ class Event:
     @classmethod
     def of(cls, document: Document) -> Event:
         """Return the event in a document."""
-        stated = ("position", "kind", "uuid", "name", "generation", "changes", "project", "request", "names")
+        names = ("position", "kind", "uuid", "name", "generation", "changes", "project", "request", "names")
         at = _time(document["at"])
         assert at is not None
-        return cls(at=at, **{name: document[name] for name in stated})
+        return cls(at=at, **{name: document[name] for name in names})
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class Reply:
     """An HTTP response with any status.
 
     Attributes:
-        headers: Headers by their name in lower case.
+        headers: Headers by lower-case name.
         sent: Monotonic time before the request was sent.
     """
 

@@ -39,7 +39,7 @@ def chosen_node_not_rechecked() -> None:
         request = self._request
         unit = {candidate.uuid: {inventory_class(request.resource_class): 1}}
         _UncheckedClaims(db, [Claim(request.uuid, unit, self._owner, generation=None)]).place()
-        placing._note_traits(LockedNode.of_claim(db, candidate.uuid), request)
+        placing._write_traits(LockedNode.of_claim(db, candidate.uuid), request)
         replace(request, node_uuid=candidate.uuid, updated_at=utcnow()).insert(db)
 
     NodeRequest._try_claim, NodeRequest._claim = claim_late, claim

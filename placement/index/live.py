@@ -119,7 +119,7 @@ class LiveIndex:
         try:
             standard.insert(self._database)
         except (errors.Failure, RuntimeError) as error:
-            LOG.error("The database has no identity, and none can be inserted: %s", error)
+            LOG.error("The database has no identity, and inserting one failed: %s", error)
             return False
         return True
 

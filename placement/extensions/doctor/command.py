@@ -127,7 +127,7 @@ def _document(examination: Examination, fixes: Sequence[AppliedFix] | None) -> d
     result = document(examination)
     if fixes is not None:
         result["fixes"] = [
-            {"check": fix.check, "does": fix.does, "count": places, "fixed": rows_fixed}
+            {"check": fix.check, "does": fix.description, "count": places, "fixed": rows_fixed}
             for fix, places, rows_fixed in fixes
         ]
     return result
@@ -168,7 +168,7 @@ def _finding(check: str, finding: Finding) -> Iterator[str]:
 
 def _fix(fix: Fix, places: int, rows_fixed: int | None) -> Iterator[str]:
     yield f"{'Available' if rows_fixed is None else 'Applied'} fix: {fix.check}"
-    yield from _fold("Does", fix.does)
+    yield from _fold("Does", fix.description)
     yield f"Places: {places}; --yes applies the fix" if rows_fixed is None else f"Rows fixed: {rows_fixed}"
 
 

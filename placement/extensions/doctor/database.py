@@ -93,18 +93,18 @@ def foreign_keys(subject: Subject) -> Iterator[Finding]:
     additions = extension.additions(subject.conf)
     required = [*tables.CORE, *(table for addition in additions for table in addition.tables)]
     missing = subject.database.snapshot(lambda db: _missing_keys(db, required))
-    ours = tuple(text for table, text in missing if table in tables.OURS)
-    if ours:
+    critical_keys = tuple(text for table, text in missing if table in tables.OURS)
+    if critical_keys:
         yield error(
             "Foreign keys that the service relies on are missing: an ended feed writer could continue to write.",
-            ours,
+            critical_keys,
             "Add them with ALTER TABLE, as docs/database.rst describes.",
         )
-    of_operators = tuple(text for table, text in missing if table not in tables.OURS)
-    if of_operators:
+    other_keys = tuple(text for table, text in missing if table not in tables.OURS)
+    if other_keys:
         yield warning(
             "Foreign keys are missing: rows may refer to rows that do not exist.",
-            of_operators,
+            other_keys,
             "Add them with ALTER TABLE, as docs/database.rst describes.",
         )
     if dialect(subject) == "sqlite":

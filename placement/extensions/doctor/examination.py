@@ -77,13 +77,13 @@ def examine(
     subject: Subject,
     checks: Iterable[Check],
     names: Collection[str] = (),
-    left_out: Mapping[str, str] = MappingProxyType({}),
+    skipped: Mapping[str, str] = MappingProxyType({}),
     run: Run | None = None,
 ) -> Examination:
     """Run the named checks, or all checks, and return their results.
 
     Args:
-        left_out: The reasons for skipping checks that are not named, by check.
+        skipped: The reasons for skipping checks, by check; a named check runs nevertheless.
         run: The function that runs one check; by default ``run_check``.
 
     Raises:
@@ -94,8 +94,8 @@ def examine(
     no_tables = reason_without_tables(subject) if any(check.needs_tables for check in chosen) else ""
     results = []
     for check in chosen:
-        if not names and check.name in left_out:
-            results.append(CheckResult(check.name, 0.0, not_made=left_out[check.name]))
+        if not names and check.name in skipped:
+            results.append(CheckResult(check.name, 0.0, not_made=skipped[check.name]))
         elif check.needs_tables and no_tables:
             # If all checks run, the check of the revision reports the reason.
             findings = [warning(_NOT_MADE, (), _SEE_REVISION)] if names else []
@@ -133,7 +133,7 @@ def reason_without_tables(subject: Subject) -> str:
 
 def run_check(check: Check, subject: Subject) -> CheckResult:
     """Run one check, and return its result; raise Unavailable if the database does not respond."""
-    began = time.monotonic()
+    start = time.monotonic()
     findings: list[Finding] = []
     not_made = None
     try:
@@ -153,5 +153,5 @@ def run_check(check: Check, subject: Subject) -> CheckResult:
     except Exception as reason:
         # Inconsistent data can break a check; the other checks still run.
         LOG.exception("The check %s failed", check.name)
-        findings.append(error(f"This check failed: {type(reason).__name__}. The log has the traceback."))
-    return CheckResult(check.name, time.monotonic() - began, findings, not_made)
+        findings.append(error(f"This check failed: {type(reason).__name__}. The log contains the traceback."))
+    return CheckResult(check.name, time.monotonic() - start, findings, not_made)

@@ -22,9 +22,9 @@ from placement.db.writes.transaction import Transaction
 from placement.extensions.doctor import data, feed, repairs
 from placement.objects.claims import lease_sweep, release
 
-#: Rows in one transaction.
+#: Maximum number of rows per transaction.
 _BATCH = release.BATCH
-#: Attempts of one transaction, which concurrent claims and moves can roll back.
+#: Maximum number of attempts of one transaction, which concurrent claims and moves can roll back.
 _ATTEMPTS = 50
 
 
@@ -33,8 +33,8 @@ class Fix:
     """The fix for the findings of one check."""
 
     check: str
-    #: A description of the fix, as an imperative sentence.
-    does: str
+    #: The effect of the fix, as an imperative sentence.
+    description: str
     #: The function that applies the fix; it yields the number of rows fixed by each transaction.
     run: Callable[[Subject], Iterator[int]]
 
@@ -46,17 +46,17 @@ def _insert_standard_rows(subject: Subject) -> Iterator[int]:
 
 
 def _correct_roots(subject: Subject) -> Iterator[int]:
-    return _until_none(subject, lambda db: repairs.correct_roots(db, _BATCH))
+    return _repeat_until_done(subject, lambda db: repairs.correct_roots(db, _BATCH))
 
 
 def _cut_orphans(subject: Subject) -> Iterator[int]:
-    yield from _until_none(subject, lambda db: repairs.cut_orphans(db, _BATCH))
+    yield from _repeat_until_done(subject, lambda db: repairs.cut_orphans(db, _BATCH))
     sum(_correct_roots(subject))
 
 
 def _create_consumers(subject: Subject) -> Iterator[int]:
-    group = subject.conf.placement
-    create = online.IncompleteConsumers(group.incomplete_consumer_project_id, group.incomplete_consumer_user_id)
+    options = subject.conf.placement
+    create = online.IncompleteConsumers(options.incomplete_consumer_project_id, options.incomplete_consumer_user_id)
     while count := create(subject.database, _BATCH).done:
         yield count
 
@@ -87,15 +87,17 @@ def _end_writers(subject: Subject) -> Iterator[int]:
     yield number
 
 
-def _until_none(subject: Subject, work: Callable[[Transaction], int]) -> Iterator[int]:
-    while count := subject.database.write(work, attempts=_ATTEMPTS):
+def _repeat_until_done(subject: Subject, fix_batch: Callable[[Transaction], int]) -> Iterator[int]:
+    while count := subject.database.write(fix_batch, attempts=_ATTEMPTS):
         yield count
 
 
-def _in_batches(subject: Subject, uuids: Iterable[str], work: Callable[[Transaction, list[str]], int]) -> Iterator[int]:
+def _in_batches(
+    subject: Subject, uuids: Iterable[str], fix_batch: Callable[[Transaction, list[str]], int]
+) -> Iterator[int]:
     remaining = iter(uuids)
     while batch := [*itertools.islice(remaining, _BATCH)]:
-        yield subject.database.write(lambda db: work(db, batch), attempts=_ATTEMPTS)
+        yield subject.database.write(lambda db: fix_batch(db, batch), attempts=_ATTEMPTS)
 
 
 _LOST = sa.select(allocations.c.consumer_id).distinct().where(within(allocations.c.id), repairs.IS_LOST)

@@ -89,7 +89,7 @@ def _note_roots(db: Transaction, roots: Mapping[int, tuple[int | None, int]], re
     """
     if not db.has_history:
         return
-    ids = {*roots, *(id_ for pair in roots.values() for id_ in pair if id_ is not None)}
+    ids = {*roots, *(root for pair in roots.values() for root in pair if root is not None)}
     uuids: dict[int | None, str] = {row.id: row.uuid for row in db.execute(_UUIDS, {"ids": sorted(ids)})} if ids else {}
     for provider_id, (old, new) in roots.items():
         changes: Changes = {("root",): (uuids.get(old), uuids.get(new)), ("reason",): (None, reason)}

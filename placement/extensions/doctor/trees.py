@@ -67,7 +67,7 @@ def _providers_by_id(subject: Subject, ids: Collection[int]) -> tuple[str, ...]:
     """Return the uuids and names of providers, in the order of the ids."""
     rows = subject.database.read(lambda db: [*batches.rows(db, _NAMES, "ids", dict.fromkeys(ids))])
     names = {row.id: row.uuid if row.name is None else f"{row.uuid} ({row.name})" for row in rows}
-    return tuple(names.get(id_, f"id {id_}") for id_ in ids)
+    return tuple(names.get(provider_id, f"id {provider_id}") for provider_id in ids)
 
 
 _P = resource_providers.c

@@ -21,24 +21,24 @@ from placement.extensions.loading.plan import LoadPlan
 from placement.extensions.loading.writing import load
 from placement.extensions.loading.yaml_source import InvalidFile, YamlSource
 
-#: Mistakes shown.
+#: Maximum number of mistakes shown.
 _MAX_FINDINGS = 50
 _SUMMARY = "Create and change providers, inventories, traits and aggregates as described in a YAML file."
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the ``load`` command."""
-    loading = commands.add_parser("load", help=_SUMMARY, description=_SUMMARY)
-    loading.set_defaults(action=load_file)
-    loading.add_argument("file", metavar="FILE", help='the YAML file; "-" is stdin')
-    loading.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
+    parser = commands.add_parser("load", help=_SUMMARY, description=_SUMMARY)
+    parser.set_defaults(action=load_file)
+    parser.add_argument("file", metavar="FILE", help='the YAML file; "-" is stdin')
+    parser.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
 
 
 def load_file(conf: cfg.ConfigOpts) -> int:
     """Load the file, print the changes or the mistakes in the file, and return the exit code."""
     arguments = conf.command
     try:
-        entries = read_entries(YamlSource(_text(arguments.file)))
+        entries = read_entries(YamlSource(_read(arguments.file)))
         with program.connected(conf) as database:
             schema.require_current(database.reading_engine, extension.additions(conf))
             plan = _load(database, entries, dry_run=arguments.dry_run)
@@ -48,13 +48,13 @@ def load_file(conf: cfg.ConfigOpts) -> int:
     except (OSError, UnicodeDecodeError) as error:
         print(f"placement-manage: {arguments.file} cannot be read: {error}", file=sys.stderr)
         return 1
-    _print(plan)
+    _print_plan(plan)
     if arguments.dry_run:
         print("Dry run: nothing was written.")
     return 0
 
 
-def _text(file: str) -> str:
+def _read(file: str) -> str:
     return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
 
 
@@ -72,7 +72,7 @@ def _print_findings(file: str, invalid: InvalidFile) -> None:
     print("placement-manage: nothing was written.", file=sys.stderr)
 
 
-def _print(plan: LoadPlan) -> None:
+def _print_plan(plan: LoadPlan) -> None:
     for line in plan.lines():
         print(line)
     new = sum(change.record is None for change in plan.changes)

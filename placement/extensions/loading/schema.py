@@ -36,8 +36,8 @@ _PROVIDER: JSONSchema = {
         ),
         "uuid": _describe(
             {"type": "string", "pattern": _UUID},
-            "Identifies the provider, so that it can be renamed. Without it the name does, and a new provider gets a "
-            "random uuid.",
+            "Identifies the provider, so that it can be renamed. Without a uuid, the name identifies the provider, "
+            "and a new provider gets a random uuid.",
         ),
         "parent": _describe(
             {"type": ["string", "null"]},
@@ -97,7 +97,7 @@ _TYPES = {
 }
 _IS_VALID = jsonschema_rs.Draft202012Validator(SCHEMA).is_valid
 _EXPLAIN = jsonschema.Draft202012Validator(SCHEMA)
-#: Characters shown of a sentence of the library.
+#: Maximum number of characters shown of a sentence of the library.
 _MAX_LENGTH = 200
 
 
@@ -119,13 +119,13 @@ def _findings(source: YamlSource, error: jsonschema.ValidationError) -> Iterator
     while error.context:  # the errors of the two forms of an inventory
         error = max(error.context, key=_preference)
     path: list[str | int] = list(error.absolute_path)
-    where = ".".join(step for step in path if isinstance(step, str))
-    where = f"{where}: " if where else ""
+    names = ".".join(step for step in path if isinstance(step, str))
+    prefix = f"{names}: " if names else ""
     if error.validator == "additionalProperties":
         for name in _additional_properties(error):
-            yield FileFinding(source.line([*path, name]), f"{where}{_unknown_message(error, name)}")
+            yield FileFinding(source.line([*path, name]), f"{prefix}{_unknown_message(error, name)}")
     else:
-        yield FileFinding(source.line(path), where + _sentence(error))
+        yield FileFinding(source.line(path), prefix + _sentence(error))
 
 
 def _preference(error: jsonschema.ValidationError) -> tuple[bool, bool]:

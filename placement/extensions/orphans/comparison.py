@@ -153,7 +153,7 @@ def leave_out_changed(review: Review, expected: Expected, changed: Collection[st
         changed: The uuids of the changed servers.
     """
     uuids = {discrepancy.uuid: canonical(discrepancy.uuid) or discrepancy.uuid for discrepancy in review.discrepancies}
-    outdated = {uuid for uuid, spelled in uuids.items() if spelled in expected.servers and spelled in changed}
+    outdated = {uuid for uuid, server in uuids.items() if server in expected.servers and server in changed}
     review.changed = len(outdated)
     review.discrepancies = [discrepancy for discrepancy in review.discrepancies if discrepancy.uuid not in outdated]
 
@@ -186,7 +186,7 @@ def _compare_with_nova(consumer: AgedHolder, server: NovaServer) -> Iterator[Dis
 
     uuid, trees = consumer.holder.uuid, [*consumer.hosts.values()]
     other_hosts = [tree for tree in trees if tree.name != server.host]
-    heal = f"nova-manage placement heal_allocations --force --instance {uuid}"
+    heal_command = f"nova-manage placement heal_allocations --force --instance {uuid}"
     if server.host is None:
         if any(consumer.amounts.values()):
             hint = f"openstack resource provider allocation delete {uuid}"
@@ -195,26 +195,28 @@ def _compare_with_nova(consumer: AgedHolder, server: NovaServer) -> Iterator[Dis
         hosts = " and ".join(sorted(_name(tree) for tree in trees))
         reason = f"holds resources on {hosts}; nova runs it on {server.host}, without a migration"
         # The allocations on its own host, if any, are kept.
-        hint = _unset(consumer, other_hosts) if len(other_hosts) < len(trees) else heal
+        hint = _unset_command(consumer, other_hosts) if len(other_hosts) < len(trees) else heal_command
         yield discrepancy(DiscrepancyKind.DOUBLE, reason, hint)
     elif other_hosts or not trees:
         host = _name(other_hosts[0]) if other_hosts else "no host"
         reason = f"holds resources on {host}; nova runs it on {server.host}"
-        yield discrepancy(DiscrepancyKind.WRONG_HOST, reason, heal)
+        yield discrepancy(DiscrepancyKind.WRONG_HOST, reason, heal_command)
     elif server.demand is not None:
         differences = [*server.demand.differences(consumer.amounts)]
         if differences:
             texts = (f"{name} {amount} instead of {demanded}" for name, demanded, amount in differences)
             reason = "holds amounts that differ from its flavor's: " + ", ".join(texts)
-            yield discrepancy(DiscrepancyKind.AMOUNTS, reason, heal)
+            yield discrepancy(DiscrepancyKind.AMOUNTS, reason, heal_command)
 
 
 def _missing_consumers(expected: Expected, holders: Collection[str], project: str | None) -> Iterator[Discrepancy]:
     if not (expected.covers(INSTANCE) or expected.covers(UNKNOWN_TYPE)):
         return
     for server in expected.hosted_servers():
-        demanded = server.demand is None or any(server.demand.exact.values()) or any(server.demand.minimum.values())
-        if server.uuid in holders or server.is_changing or not demanded or project not in (None, server.project):
+        needs_resources = (
+            server.demand is None or any(server.demand.exact.values()) or any(server.demand.minimum.values())
+        )
+        if server.uuid in holders or server.is_changing or not needs_resources or project not in (None, server.project):
             continue
         hint = f"nova-manage placement heal_allocations --instance {server.uuid}"
         reason = f"holds nothing; nova runs it on {server.host} ({server.status})"
@@ -225,7 +227,7 @@ def _name(tree: Tree) -> str:
     return tree.name or tree.uuid
 
 
-def _unset(consumer: AgedHolder, trees: Collection[Tree]) -> str:
+def _unset_command(consumer: AgedHolder, trees: Collection[Tree]) -> str:
     """Return the command that deletes the allocations of a consumer on trees."""
     providers = (uuid for tree in trees for uuid in consumer.providers_of(tree))
     options = " ".join(f"--provider {uuid}" for uuid in providers)

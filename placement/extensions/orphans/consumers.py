@@ -83,5 +83,5 @@ def _add_age(holder: Holding, now: datetime.datetime, trees: Mapping[str, Tree])
         holder,
         # The clock of the worker that wrote the date may be ahead.
         max(now - max(dates), datetime.timedelta()) if dates else None,
-        {provider: tree for provider, tree in own.items() if not tree.is_shared},
+        {provider: tree for provider, tree in own.items() if not tree.is_sharing},
     )

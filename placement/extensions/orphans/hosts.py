@@ -21,7 +21,7 @@ class Tree(NamedTuple):
     uuid: str
     name: str | None
     #: Whether the provider is a sharing provider.
-    is_shared: bool
+    is_sharing: bool
 
 
 def trees_of(db: Reading, providers: Collection[str]) -> dict[str, Tree]:

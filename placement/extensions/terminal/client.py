@@ -52,7 +52,7 @@ class ServiceError(Exception):
         return _REFUSALS <= self.status < _FAILURES
 
     @property
-    def is_away(self) -> bool:
+    def is_unavailable(self) -> bool:
         """Whether the service did not respond, or is unavailable."""
         return not self.status or self.status >= _FAILURES
 
@@ -75,7 +75,7 @@ class Client:
         self._address = address
         handlers: list[urllib.request.BaseHandler] = [_AnyStatus()]
         if address.url.startswith("https://"):
-            handlers.append(urllib.request.HTTPSHandler(context=_context(address)))
+            handlers.append(urllib.request.HTTPSHandler(context=_ssl_context(address)))
         if _is_loopback(urlsplit(address.url).hostname or ""):
             handlers.append(urllib.request.ProxyHandler({}))  # a proxy from the environment cannot reach this host
         self._opener = urllib.request.build_opener(*handlers)
@@ -157,7 +157,7 @@ def _content(reply: http.client.HTTPResponse) -> bytes:
     return bytes(content)
 
 
-def _context(address: ServiceAddress) -> ssl.SSLContext:
+def _ssl_context(address: ServiceAddress) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=address.cacert)
     except OSError as error:

@@ -54,8 +54,8 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = root.add_subparsers(title="commands", required=True, metavar="<command>")
 
-    def add(name: str, ask: Ask, does: str) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, help=does, description=does, allow_abbrev=False)
+    def add(name: str, ask: Ask, description: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=description, description=description, allow_abbrev=False)
         command.add_argument("--json", action="store_true", help="print the JSON document of the service")
         command.set_defaults(ask=ask)
         address.add_arguments(command)
@@ -79,8 +79,8 @@ class _PrintCompletion(argparse.Action):
 
 
 def _add_read_only(add: Callable[[str, Ask, str], argparse.ArgumentParser]) -> None:
-    def add_watched(name: str, ask: Ask, does: str) -> argparse.ArgumentParser:
-        command = add(name, ask, does)
+    def add_watched(name: str, ask: Ask, description: str) -> argparse.ArgumentParser:
+        command = add(name, ask, description)
         watching.add_option(command)
         return command
 

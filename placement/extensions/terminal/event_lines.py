@@ -27,11 +27,11 @@ def lines(events: Iterator[Document], style: Style) -> Iterator[str]:
 
 
 def _lines(cells: Sequence[str], style: Style) -> Iterator[str]:
-    at, who, subject, changes, request = map(plain, cells)
+    at, caller, subject, changes, request = map(plain, cells)
     if changes:
         subject += ":"
-    fits = style.width is None or width(_GAP.join(filter(None, (at, who, subject, changes, request)))) <= style.width
-    parts = [style.dim(at), style.bold(who), subject]
+    fits = style.width is None or width(_GAP.join(filter(None, (at, caller, subject, changes, request)))) <= style.width
+    parts = [style.dim(at), style.bold(caller), subject]
     if fits:
         yield _GAP.join(filter(None, (*parts, changes, style.dim(request))))
         return
@@ -85,7 +85,9 @@ def _changes(event: Document) -> Iterator[str]:
             side = "for" if event["kind"] == "provider" else "on"
             for uuid, amounts in value.items():
                 object_name = _name_of(event, uuid)
-                yield from (f"{class_} {_pair(pair)} {side} {object_name}" for class_, pair in amounts.items())
+                yield from (
+                    f"{resource_class} {_pair(pair)} {side} {object_name}" for resource_class, pair in amounts.items()
+                )
         elif name in ("traits", "aggregates"):
             yield from (f"{name} +{member}" for member in value.get("added", ()))
             yield from (f"{name} -{member}" for member in value.get("removed", ()))

@@ -33,7 +33,7 @@ def add_events(parser: argparse.ArgumentParser) -> None:
     options.add_argument("--project", metavar="<project>", help="events of the consumers of a project")
     options.add_argument("--kind", metavar="<kind>", help="events of one kind of object: provider, consumer, node, ...")
     options.add_argument("--since", metavar="<when>", help="events since a date, or an age such as 2h")
-    options.add_argument("--limit", type=filters.positive, metavar="<n>", help="at most this many (default: all)")
+    options.add_argument("--limit", type=filters.positive, metavar="<n>", help="the maximum number (default: all)")
     add_follow(parser)
 
 
@@ -47,7 +47,7 @@ def add_history(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("object", metavar="<object>", help="a provider or node, by name or uuid, or a consumer")
     filters.add_only(parser)
     parser.add_argument("--newest", action="store_true", help="the newest event first")
-    parser.add_argument("--limit", type=filters.positive, metavar="<n>", help="at most this many (default: all)")
+    parser.add_argument("--limit", type=filters.positive, metavar="<n>", help="the maximum number (default: all)")
 
 
 def events(client: Client, arguments: argparse.Namespace, notice: Callable[[str], object]) -> Iterator[Document]:
@@ -72,7 +72,7 @@ def _events(client: Client, arguments: argparse.Namespace, notice: Callable[[str
         position = "now"
     wait = int(max(0, min(_MAX_WAIT, arguments.timeout - _MARGIN))) if arguments.follow else 0
     page = min(arguments.limit or _MAX_PAGE, _MAX_PAGE)
-    has_response = is_away = False
+    has_response = is_unavailable = False
     while True:
         after = [] if position is None else [("after", position)]
         query = urlencode([*conditions, ("limit", page), *after, ("wait", wait)], errors="surrogateescape")
@@ -80,16 +80,16 @@ def _events(client: Client, arguments: argparse.Namespace, notice: Callable[[str
         try:
             document = client.get("/events", query)
         except ServiceError as error:
-            if not (arguments.follow and has_response and error.is_away):
+            if not (arguments.follow and has_response and error.is_unavailable):
                 raise
-            if not is_away:
+            if not is_unavailable:
                 notice(f"{error}  Retrying.")
-            is_away = True
+            is_unavailable = True
             time.sleep(_PAUSE)
             continue
         yield from document["events"]
         reached, position = position, document["position"]
-        has_response, is_away = True, False
+        has_response, is_unavailable = True, False
         if document["events"] and reached == position:
             raise ValueError("the position did not change with the events")
         if not document["events"] and reached in (position, "now"):

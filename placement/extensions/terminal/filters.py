@@ -75,12 +75,17 @@ def add_consumers(parser: argparse.ArgumentParser) -> None:
 
 def add_only(options: argparse._ActionsContainer) -> None:
     """Add the option that excludes the descendants of a provider."""
-    help_ = "exclude the descendants of the provider"
-    options.add_argument("--only-provider", dest="only", action="store_const", const="provider", help=help_)
+    options.add_argument(
+        "--only-provider",
+        dest="only",
+        action="store_const",
+        const="provider",
+        help="exclude the descendants of the provider",
+    )
 
 
 def _add_limit(options: argparse._ArgumentGroup) -> None:
-    options.add_argument("--limit", type=positive, metavar="<n>", help="at most this many (default: all)")
+    options.add_argument("--limit", type=positive, metavar="<n>", help="the maximum number (default: all)")
 
 
 def positive(text: str) -> int:

@@ -52,9 +52,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(terms=(), group="")
     options = parser.add_argument_group("the query, by options")
 
-    def add(name: str, parameter: str, metavar: str, help_: str, grouped: bool = True, kind: Any = str) -> None:
+    def add(name: str, parameter: str, metavar: str, text: str, grouped: bool = True, kind: Any = str) -> None:
         options.add_argument(
-            name, dest="terms", action=_Term, const=(parameter, grouped), metavar=metavar, help=help_, type=kind
+            name, dest="terms", action=_Term, const=(parameter, grouped), metavar=metavar, help=text, type=kind
         )
 
     add("--resource", "resources", "<class>=<amount>", "an amount of a resource class; repeatable", kind=_resource)

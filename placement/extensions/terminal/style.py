@@ -37,18 +37,18 @@ class Style:
         return cls(shutil.get_terminal_size().columns, colour, blocks)
 
     def bold(self, text: str) -> str:
-        return self._in_color("1", text)
+        return self._in_colour("1", text)
 
     def dim(self, text: str) -> str:
-        return self._in_color("2", text)
+        return self._in_colour("2", text)
 
     def bad(self, text: str) -> str:
-        return self._in_color("31", text)
+        return self._in_colour("31", text)
 
     def good(self, text: str) -> str:
-        return self._in_color("32", text)
+        return self._in_colour("32", text)
 
-    def _in_color(self, code: str, text: str) -> str:
+    def _in_colour(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.colour and text else text
 
 

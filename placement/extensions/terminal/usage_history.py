@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--by", choices=("project", "aggregate"), help="separately for the largest projects or aggregates"
     )
     options.add_argument(
-        "--limit", type=filters.positive, metavar="<n>", help="at most this many samples per class (default: 200)"
+        "--limit", type=filters.positive, metavar="<n>", help="the maximum number of samples per class (default: 200)"
     )
 
 

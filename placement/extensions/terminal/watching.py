@@ -33,7 +33,7 @@ def add_option(parser: argparse.ArgumentParser) -> None:
         type=address.seconds,
         const=_DEFAULT,
         metavar="<seconds>",
-        help=f"repeat the command this many seconds after each response (default: {_DEFAULT:g}), until Ctrl-C",
+        help=f"repeat the command until Ctrl-C, waiting <seconds> after each response (default: {_DEFAULT:g})",
     )
 
 
@@ -56,20 +56,20 @@ def watch(ask: Callable[[], Answer], seconds: float) -> NoReturn:
     Raises:
         ServiceError: The service refuses a request, or does not respond to the first one.
     """
-    has_response = is_away = False
+    has_response = is_unavailable = False
     while True:
         style = Style.for_stream(sys.stdout, os.environ)
         try:
             lines = [*ask().lines(style)]
         except ServiceError as error:
-            if not (has_response and error.is_away):
+            if not (has_response and error.is_unavailable):
                 raise
-            if not is_away:
+            if not is_unavailable:
                 say(f"{error}  Retrying.")
-            is_away = True
+            is_unavailable = True
         else:
             _print(lines, style, seconds)
-            has_response, is_away = True, False
+            has_response, is_unavailable = True, False
         time.sleep(seconds)
 
 

@@ -62,14 +62,14 @@ class EventReader:
 
     def wait(self, after: str | None, seconds: float) -> EventPage:
         """Return the next events; without any, wait for one unless too many requests are waiting."""
-        until = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         page = self.first_page(after)
         if page.events or not self.watch.enter():
             return page
         try:
-            while not page.events and time.monotonic() < until:
-                if page.more or self.watch.wait(page.number, until):
-                    page = self.next_page(page, until)
+            while not page.events and time.monotonic() < deadline:
+                if page.more or self.watch.wait(page.number, deadline):
+                    page = self.next_page(page, deadline)
         finally:
             self.watch.leave()
         return page
@@ -85,19 +85,19 @@ class EventReader:
         page = self._shared_page(after, time.monotonic() + INTERVAL) if self.watch.is_full else None
         return page or self.page(after)
 
-    def next_page(self, page: EventPage, until: float) -> EventPage:
+    def next_page(self, page: EventPage, deadline: float) -> EventPage:
         """Return the next page for a request that was woken; without events if the deadline passes first.
 
         Args:
-            until: The deadline, by the monotonic clock.
+            deadline: The time at which to stop waiting, by the monotonic clock.
 
         Raises:
             PositionLost: As for ``page``.
         """
-        return self._shared_page(page.mark, until) or page._replace(events=[])
+        return self._shared_page(page.mark, deadline) or page._replace(events=[])
 
-    def _shared_page(self, after: str | None, until: float) -> EventPage | None:
-        return self.watch.page((self.event_filter, self.limit, after), lambda: self.page(after), until)
+    def _shared_page(self, after: str | None, deadline: float) -> EventPage | None:
+        return self.watch.page((self.event_filter, self.limit, after), lambda: self.page(after), deadline)
 
     @property
     def watch(self) -> EventWatch:
@@ -135,7 +135,7 @@ class EventStream:
             self._watch.leave()
 
     def _generate(self) -> Iterator[bytes]:
-        until = time.monotonic() + MAX_STREAM_SECONDS
+        deadline = time.monotonic() + MAX_STREAM_SECONDS
         yield b"retry: %d\n\n" % _RETRY
         last_sent = time.monotonic()
         try:
@@ -147,9 +147,9 @@ class EventStream:
                 if now - last_sent >= _HEARTBEAT:
                     yield _keep_alive(self._page)
                     last_sent = now
-                if now > until or not self._waits:
+                if now > deadline or not self._waits:
                     break
-                wake_at = min(until, last_sent + _HEARTBEAT)
+                wake_at = min(deadline, last_sent + _HEARTBEAT)
                 if self._page.more or self._watch.wait(self._page.number, wake_at):
                     self._page = self._reader.next_page(self._page, wake_at)
                 else:

@@ -82,8 +82,8 @@ def insert_names(documents: Iterable[tuple[str, dict[str, Any]]], node_names: Ma
     """Insert ``node`` after ``name`` in documents whose uuid has a known node name."""
     for uuid, document in documents:
         if uuid in node_names:
-            following = {member: document.pop(member) for member in [*document] if member not in ("uuid", "name")}
-            document |= {"node": node_names[uuid], **following}
+            members = {member: document.pop(member) for member in [*document] if member not in ("uuid", "name")}
+            document |= {"node": node_names[uuid], **members}
 
 
 def unambiguous_names(node_names: Mapping[str, str], snapshot: Snapshot) -> Mapping[str, str]:

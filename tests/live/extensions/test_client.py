@@ -187,7 +187,7 @@ def test_a_claim_has_a_place_until_it_is_released(client):
     assert claim.allocations[gpu].resources == {"CUSTOM_GPU": 1}
     assert claim.allocations[gpu].name == claim.allocations[node].name + "-gpu"
     assert client.show(consumer) == Claim(**{**vars(claim), "outcome": None})
-    assert client.claim(consumer, query.text(GPU), **OWNER, count=2).outcome == "held"
+    assert client.claim(consumer, query.query_string(GPU), **OWNER, count=2).outcome == "held"
     assert client.extend(consumer, 7200).expires_at > claim.expires_at
     assert client.extend(consumer, None).expires_at is None
     missing = new()
@@ -318,7 +318,7 @@ def test_a_candidate_is_claimed_once(client, afar, proxy):
 @pytest.fixture
 def frequent_extensions(monkeypatch):
     """Leases are extended every tenth of a second."""
-    monkeypatch.setattr(lease, "PER_LENGTH", 36000)
+    monkeypatch.setattr(lease, "EXTENSIONS_PER_LEASE", 36000)
 
 
 @pytest.fixture

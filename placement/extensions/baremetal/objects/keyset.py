@@ -45,9 +45,11 @@ def read(
     """
     by_id = paging.sort_key == "id"
     order = [row_id] if by_id else [key.is_not(None), key, row_id]
-    where = [*conditions] if after is None else [*conditions, _follows(row_id, None if by_id else key, paging, *after)]
+    criteria = (
+        [*conditions] if after is None else [*conditions, _follows(row_id, None if by_id else key, paging, *after)]
+    )
     ordered = (column.desc() if paging.descending else column.asc() for column in order)
-    return db.execute(sa.select(*columns).where(*where).order_by(*ordered).limit(paging.limit)).all()
+    return db.execute(sa.select(*columns).where(*criteria).order_by(*ordered).limit(paging.limit)).all()
 
 
 def _follows(
@@ -59,5 +61,5 @@ def _follows(
     if value is None:
         follows = sa.and_(key.is_(None), next_id)
         return follows if paging.descending else sa.or_(follows, key.is_not(None))
-    same = sa.and_(key == value, next_id)
-    return sa.or_(key < value, key.is_(None), same) if paging.descending else sa.or_(key > value, same)
+    same_key = sa.and_(key == value, next_id)
+    return sa.or_(key < value, key.is_(None), same_key) if paging.descending else sa.or_(key > value, same_key)

@@ -90,13 +90,14 @@ class NodeRequest:
             AllocationsChanged: A claim collided too often, or other claims took every chosen node until the deadline.
         """
         try:
-            outcome = self._outcome()
+            outcome = self._try_nodes()
         except errors.AllocationsChanged:
             signals.node_requested("contended", len(self._refused))
             raise
         signals.node_requested(outcome, len(self._refused))
 
-    def _outcome(self) -> signals.NodeOutcome:
+    def _try_nodes(self) -> signals.NodeOutcome:
+        """Choose nodes until one is allocated, none fits, or the deadline has passed."""
         deadline = retry.new_deadline()
         candidate = self._optimistic_candidate()
         rounds = 0
@@ -106,7 +107,7 @@ class NodeRequest:
                 choice = Choice(self._index.current(), self._request, self._refused)
                 candidate = self._database.read(choice.candidate)
                 if candidate is None and not choice.is_stale(self._index.current):
-                    return self._without_node(choice)
+                    return self._record_no_node(choice)
             if candidate is not None and (outcome := self._try_claim(candidate)) is not None:
                 return outcome
             if retry.has_passed(deadline):
@@ -143,15 +144,15 @@ class NodeRequest:
     def _claim(self, db: Transaction, candidate: CandidateNode) -> None:
         request = self._request
         unit = {candidate.uuid: {inventory_class(request.resource_class): 1}}
-        # Read the id after a collision: a recreated provider has another.
+        # Read the id after a collision: a recreated provider has a different one.
         ids = {candidate.uuid: candidate.provider_id} if db.attempt == 1 else None
         ClaimSet(db, [Claim(request.uuid, unit, self._owner, generation=None)]).place(ids)
         # The claim has locked the provider, so the node cannot change.
         locked = LockedNode.of_claim(db, candidate.uuid)
-        fitting = locked.node.instance_uuid == request.uuid and fits(request, locked.node)
-        if not fitting or (request.traits and not _has_traits(db, locked.node, request)):
+        still_fits = locked.node.instance_uuid == request.uuid and fits(request, locked.node)
+        if not still_fits or (request.traits and not _has_traits(db, locked.node, request)):
             raise _NoLongerFits
-        _note_traits(locked, request)
+        _write_traits(locked, request)
         record = replace(request, node_uuid=candidate.uuid, updated_at=utcnow())
         try:
             record.insert(db)
@@ -160,7 +161,7 @@ class NodeRequest:
             Record.delete_of_consumer(db, request.uuid)
             record.insert(db)
 
-    def _without_node(self, choice: Choice) -> signals.NodeOutcome:
+    def _record_no_node(self, choice: Choice) -> signals.NodeOutcome:
         """Record that no node fits the request, with the reason."""
         request = self._request
         outcome: signals.NodeOutcome = "no_nodes"
@@ -180,10 +181,10 @@ def _has_traits(db: Transaction, node: Node, request: Record) -> bool:
     return set(request.traits) <= set(traits_of(db, [node.uuid])[node.uuid])
 
 
-def _note_traits(locked: LockedNode, request: Record) -> None:
+def _write_traits(locked: LockedNode, request: Record) -> None:
     """Write the requested traits to ``instance_info`` of the node for deployment tools."""
-    information = locked.node.details.get("instance_info") or {}
-    locked.update(details={"instance_info": {**information, "traits": list(request.traits)}})
+    instance_info = locked.node.details.get("instance_info") or {}
+    locked.update(details={"instance_info": {**instance_info, "traits": list(request.traits)}})
 
 
 # --- a node in use ---------------------------------------------------------------------------------------------------
@@ -218,7 +219,7 @@ def backfill(
         resource_class = request.resource_class or locked.node.resource_class
         replace(request, node_uuid=node.uuid, resource_class=resource_class, updated_at=utcnow()).insert(db)
         _check_backfill(locked.node, traits_of(db, [node.uuid])[node.uuid], request)
-        _note_traits(locked, request)
+        _write_traits(locked, request)
 
     if node.instance_uuid == request.uuid:
         locked = LockedNode.lock(db, node.uuid)

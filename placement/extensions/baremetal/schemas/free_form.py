@@ -50,16 +50,16 @@ def check(name: str, value: Any) -> None:
     Raises:
         NestedTooDeeply, KeyTooLong, NumberTooLarge, ValueTooLarge: The value cannot be stored.
     """
-    waiting = [(value, 1)]
-    while waiting:
-        item, depth = waiting.pop()
+    pending = [(value, 1)]
+    while pending:
+        item, depth = pending.pop()
         if isinstance(item, (dict, list)):
             if depth > _MAX_DEPTH:
                 raise NestedTooDeeply(name=name, maximum=_MAX_DEPTH)
             if isinstance(item, dict):
                 _check_keys(name, item)
-            inner = item.values() if isinstance(item, dict) else item
-            waiting.extend((child, depth + 1) for child in inner)
+            children = item.values() if isinstance(item, dict) else item
+            pending.extend((child, depth + 1) for child in children)
         elif isinstance(item, float):
             _check_number(name, math.isfinite(item))
         elif isinstance(item, int):

@@ -38,7 +38,7 @@ from placement.version_history import OLDEST
 _RAW = "raw"
 #: Candidates on a page: default and maximum.
 _CANDIDATES, _MAX_CANDIDATES = 12, 60
-#: Trees and aggregates listed with their counts.
+#: Maximum number of trees, and of aggregates, listed with their counts.
 _PLACES = 8
 
 _QUERY = Query(search.object_of((*search.PARAMETERS, capacity.COUNT)))
@@ -112,7 +112,7 @@ def _page(req: Request, tried: DryRunResult | None = None, choice: ChoiceForm | 
         "query.html",
         sentence="",
         result=result,
-        cards=[*candidates.cards(snapshot, _in_order(req, query, result, limit))],
+        cards=[*candidates.cards(snapshot, _order_for_claims(req, query, result, limit))],
         counted=counted,
         copies=copies,
         explained=None if result.candidates else _explanation_document(req, query, snapshot),
@@ -176,7 +176,7 @@ def _explanation_document(req: Request, query: SearchQuery, snapshot: Snapshot) 
     return explanation.document(explain(query, snapshot, Settings.from_conf(req.conf), unknown))
 
 
-def _in_order(req: Request, query: SearchQuery, result: SearchResult, limit: int) -> list[Candidate]:
+def _order_for_claims(req: Request, query: SearchQuery, result: SearchResult, limit: int) -> list[Candidate]:
     """Return the candidates in the order in which claims would take them: first one per tree, then all others.
 
     Claims avoid some trees; candidates in these trees come last.

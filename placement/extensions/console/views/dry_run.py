@@ -18,7 +18,7 @@ JSONObject = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class DryRunResult:
-    """The response that a write would get.
+    """The response that a write would receive.
 
     Attributes:
         status: The HTTP status.
@@ -64,7 +64,7 @@ def _trees(reply: JSONObject, snapshot: Snapshot) -> tuple[DrawnTree, ...]:
     trees: list[DrawnTree] = []
     for result in reply.get("body", {}).get("results", ()):
         allocations = result.get("allocations", {})
-        amounts = {slots[uuid]: of["resources"] for uuid, of in allocations.items() if uuid in slots}
+        amounts = {slots[uuid]: allocation["resources"] for uuid, allocation in allocations.items() if uuid in slots}
         mappings: dict[str, list[int]] = {}
         for copy in result.get("mappings", ()):
             for suffix, uuids in copy.items():
@@ -78,6 +78,9 @@ def _name(snapshot: Snapshot, uuid: str) -> ProviderName:
     return ProviderName(uuid, uuid) if slot is None else provider_name(snapshot, slot)
 
 
-def _levels(room: Mapping[str, Mapping[str, int]]) -> tuple[ClassLevel, ...]:
-    levels = (ClassLevel(name, of["capacity"], 0, of["capacity"], of["used"]) for name, of in room.items())
+def _levels(amounts_by_class: Mapping[str, Mapping[str, int]]) -> tuple[ClassLevel, ...]:
+    levels = (
+        ClassLevel(name, amounts["capacity"], 0, amounts["capacity"], amounts["used"])
+        for name, amounts in amounts_by_class.items()
+    )
     return tuple(sorted(levels, key=lambda level: level.resource_class))

@@ -101,7 +101,7 @@ class EventFormatter:
     """A formatter of events as text."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
-        """Format with these names of providers and nodes, by uuid."""
+        """Set the names of providers and nodes, by uuid."""
         self._names = names
 
     def entry(self, event: Event, now: datetime.datetime) -> EventText:
@@ -138,7 +138,7 @@ class EventFormatter:
                 yield from self._allocations(event.kind, value)
             elif field in MEMBERS:
                 yield from (
-                    ChangeLine(f"{field.capitalize()} {how}", names=tuple(names)) for how, names in value.items()
+                    ChangeLine(f"{field.capitalize()} {action}", names=tuple(names)) for action, names in value.items()
                 )
             elif field == "details":
                 yield ChangeLine("Details changed", names=tuple(value))
@@ -180,7 +180,7 @@ def _display_value(value: Any) -> Any:
 
 
 def _label(labels: tuple[str, str, str], pairs: Sequence[ValueChange]) -> str:
-    """Return the first label if all values are new, the second if all were removed, and else the third."""
+    """Return the first label if all values are new, the second if all were removed, or else the third."""
     if all(pair.old is None for pair in pairs):
         return labels[0]
     return labels[1] if all(pair.new is None for pair in pairs) else labels[2]

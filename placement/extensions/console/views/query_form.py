@@ -75,14 +75,14 @@ class QueryForm:
     """A query as a form and as text.
 
     Attributes:
-        others: Parameters without a field, as names and values.
+        hidden_parameters: Parameters without a field, as names and values.
         text: The query string in readable form, one parameter per line.
     """
 
     groups: tuple[FormGroup, ...]
     common: tuple[FormField, ...]
     group_policy: str
-    others: tuple[tuple[str, str], ...]
+    hidden_parameters: tuple[tuple[str, str], ...]
     text: str
 
     @classmethod
@@ -101,7 +101,7 @@ class QueryForm:
             groups=(*(_group(suffix, False, values) for suffix in suffixes), _group(spare, True, values)),
             common=fields,
             group_policy=values.get("group_policy", [""])[0],
-            others=tuple(
+            hidden_parameters=tuple(
                 (name, value) for name, value in pairs if name not in form_fields and not GROUP.fullmatch(name)
             ),
             text=query_text.text(pairs).replace("&", "\n&"),

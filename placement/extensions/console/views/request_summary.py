@@ -105,7 +105,7 @@ def _summary(
 
 
 def _key(event: Event) -> str:
-    """Return the id of the request: a request of several transactions may add events later."""
+    """Return a key that does not change if later transactions of the request add events."""
     return (event.request or {}).get("request_id") or f"event-{event.number}"
 
 
@@ -215,13 +215,13 @@ class _Claims:
         verb = "now holds" if len(self.allocations) == 1 else "now hold"
         return (*consumers, verb, claimed, "on", *trees, "instead of", released)
 
-    def _amounts(self, at: int) -> str:
+    def _amounts(self, position: int) -> str:
         """Return the sum of each class before (0) or after (1) the request, as text."""
         sums: Counter[str] = Counter()
         for by_provider in self.allocations.values():
             for amounts in by_provider.values():
                 for name, pair in amounts.items():
-                    sums[name] += pair[at] or 0
+                    sums[name] += pair[position] or 0
         return ", ".join(amount_of(amount, name) for name, amount in sorted(sums.items()) if amount) or "nothing"
 
     def _trees(self, formatter: EventFormatter, snapshot: Snapshot | None) -> Iterator[ObjectLink]:

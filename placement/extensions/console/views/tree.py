@@ -20,7 +20,7 @@ class DrawnProvider:
 
     Attributes:
         depth: 0 for the root.
-        takes: Amounts that a candidate takes from the provider, by class.
+        amounts_taken: Amounts that a candidate takes from the provider, by class.
         groups: Suffixes of the query groups that the provider serves.
     """
 
@@ -31,7 +31,7 @@ class DrawnProvider:
     levels: tuple[ClassLevel, ...]
     traits: tuple[str, ...]
     aggregates: tuple[str, ...]
-    takes: Mapping[str, int]
+    amounts_taken: Mapping[str, int]
     groups: tuple[str, ...]
 
     @property
@@ -62,32 +62,32 @@ def draw(snapshot: Snapshot, slot: int, max_providers: int = MAX_PROVIDERS) -> D
 
 
 def draw_used(
-    snapshot: Snapshot, root: int, takes: Mapping[int, Mapping[str, int]], groups: Mapping[int, tuple[str, ...]]
+    snapshot: Snapshot, root: int, amounts_taken: Mapping[int, Mapping[str, int]], groups: Mapping[int, tuple[str, ...]]
 ) -> DrawnTree:
     """Return the providers of a tree that a candidate uses, with their ancestors."""
-    used = [slot for slot in {*takes, *groups} if snapshot.provider(slot).root == root]
+    used = [slot for slot in {*amounts_taken, *groups} if snapshot.provider(slot).root == root]
     slots = {ancestor for slot in used for ancestor in snapshot.ancestry(slot)}
-    return _draw(snapshot, root, slots, len(slots), takes, groups)
+    return _draw(snapshot, root, slots, len(slots), amounts_taken, groups)
 
 
 def _draw(
     snapshot: Snapshot,
     root: int,
-    always: Collection[int],
+    required: Collection[int],
     max_providers: int,
-    takes: Mapping[int, Mapping[str, int]] | None = None,
+    amounts_taken: Mapping[int, Mapping[str, int]] | None = None,
     groups: Mapping[int, tuple[str, ...]] | None = None,
 ) -> DrawnTree:
-    takes, groups = takes or {}, groups or {}
-    optional = max_providers - len(always)
-    lines = []
+    amounts_taken, groups = amounts_taken or {}, groups or {}
+    optional = max_providers - len(required)
+    providers = []
     for slot, depth in _with_depth(snapshot, root):
-        if slot not in always:
+        if slot not in required:
             optional -= 1
             if optional < 0:
                 continue
         provider = snapshot.provider(slot)
-        lines.append(
+        providers.append(
             DrawnProvider(
                 *provider_name(snapshot, slot),
                 depth=depth,
@@ -95,12 +95,14 @@ def _draw(
                 levels=levels_of(snapshot, slot),
                 traits=tuple(sorted(provider.traits)),
                 aggregates=tuple(sorted(provider.aggregates)),
-                takes=takes.get(slot, {}),
+                amounts_taken=amounts_taken.get(slot, {}),
                 groups=groups.get(slot, ()),
             )
         )
-    omitted = len(snapshot.forest.tree(root)) - len(lines)
-    return DrawnTree(provider_name(snapshot, root), tuple(lines), omitted, DISABLED in snapshot.provider(root).traits)
+    omitted = len(snapshot.forest.tree(root)) - len(providers)
+    return DrawnTree(
+        provider_name(snapshot, root), tuple(providers), omitted, DISABLED in snapshot.provider(root).traits
+    )
 
 
 def _with_depth(snapshot: Snapshot, root: int) -> Iterator[tuple[int, int]]:

@@ -26,7 +26,7 @@ _MAX_CAPACITY_RATIO = 3
 Sample = TypeVar("Sample", UsageSample, UsageShare)
 
 
-class _Sampled(Generic[Sample]):
+class _SampleSeries(Generic[Sample]):
     """A series of at least one sample, by time."""
 
     __slots__ = ()
@@ -50,12 +50,12 @@ class _Sampled(Generic[Sample]):
 
 
 @dataclass(frozen=True, slots=True)
-class ChartLine(_Sampled[UsageShare]):
+class ChartLine(_SampleSeries[UsageShare]):
     """The usage of one project or aggregate.
 
     Attributes:
-        colour: Number of the colour.
-        points: Value of the SVG attribute ``points``.
+        colour: The number of the colour.
+        points: The value of the SVG attribute ``points``.
     """
 
     name: str
@@ -85,15 +85,15 @@ class ChartPoint:
 
 
 @dataclass(frozen=True)
-class UsageChart(_Sampled[UsageSample]):
+class UsageChart(_SampleSeries[UsageSample]):
     """The chart of one class.
 
     Attributes:
-        samples: By time; at least one.
-        since: Left edge (naive, UTC).
-        until: Right edge, after the left one.
+        samples: The samples, by time; at least one.
+        since: The time at the left edge (naive, UTC).
+        until: The time at the right edge; later than ``since``.
         shares: Samples of projects or aggregates by name, the largest first, each by time.
-        colours: Number of the colour of each name.
+        colours: The number of the colour of each name.
     """
 
     resource_class: str
@@ -125,24 +125,24 @@ class UsageChart(_Sampled[UsageSample]):
 
     @property
     def percent(self) -> int:
-        """Used share of the capacity in the newest sample, in percent."""
+        """The used share of the capacity in the newest sample, in percent."""
         return 100 * self.last.used // max(self.last.capacity, 1)
 
     @property
     def used_area(self) -> str:
         """The points of the area below the line of usage."""
         ends = [(self._x(self.samples[0].at), HEIGHT), (self._x(self.last.at), HEIGHT)]
-        return _text([ends[0], *((self._x(sample.at), self._y(sample.used)) for sample in self.samples), ends[1]])
+        return _svg_points([ends[0], *((self._x(sample.at), self._y(sample.used)) for sample in self.samples), ends[1]])
 
     @property
     def used_line(self) -> str:
         """The points of the upper edge of ``used_area``."""
-        return _text([(self._x(sample.at), self._y(sample.used)) for sample in self.samples])
+        return _svg_points([(self._x(sample.at), self._y(sample.used)) for sample in self.samples])
 
     @property
     def capacity_line(self) -> str:
         """The points of the capacity line."""
-        return _text([(self._x(sample.at), self._y(sample.capacity)) for sample in self.samples])
+        return _svg_points([(self._x(sample.at), self._y(sample.capacity)) for sample in self.samples])
 
     @functools.cached_property
     def lines(self) -> list[ChartLine]:
@@ -152,7 +152,7 @@ class UsageChart(_Sampled[UsageSample]):
                 name,
                 self.colours[name],
                 samples,
-                _text([(self._x(sample.at), self._y(sample.used)) for sample in samples]),
+                _svg_points([(self._x(sample.at), self._y(sample.used)) for sample in samples]),
             )
             for name, samples in self._drawn_shares.items()
         ]
@@ -250,6 +250,6 @@ def _with_zeros(
     }
 
 
-def _text(points: Sequence[tuple[float, float]]) -> str:
+def _svg_points(points: Sequence[tuple[float, float]]) -> str:
     """Return the SVG attribute ``points``."""
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)

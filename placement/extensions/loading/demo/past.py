@@ -36,23 +36,23 @@ class PastDay:
         self._end = now - (now - datetime.datetime.min) % STEP
         self._time = self._time_of(_FIRST_HOUR)
         self._next_sample = self._time_of(0)
-        self._all = {table.name: _update(table) for table in metadata.sorted_tables if table not in OURS}
-        self._shown = [update for name, update in self._all.items() if name in _SHOWN]
+        self._updates = {table.name: _update(table) for table in metadata.sorted_tables if table not in OURS}
+        self._shown_updates = [update for name, update in self._updates.items() if name in _SHOWN]
         samples = [table for table in metadata.sorted_tables if table.name in _SAMPLES]
-        self._stale = [sa.delete(table).where(table.c.at >= sa.bindparam("end")) for table in samples]
+        self._sample_deletions = [sa.delete(table).where(table.c.at >= sa.bindparam("end")) for table in samples]
 
     def advance(self, hour: float) -> None:
         """Date the rows written since the last call with the time of that call, and advance to an hour of the day.
 
         Take the samples that are due until then, including one at that hour.
         """
-        self._move(self._shown, self._time)
+        self._move(self._shown_updates, self._time)
         while self._next_sample <= self._time_of(hour):
             if self._database.recorder is not None:
                 # A write may have triggered the present sample, and a second one for that time would not be taken.
-                self._execute(self._stale, {"end": self._end})
+                self._execute(self._sample_deletions, {"end": self._end})
                 self._database.recorder.maintain()
-            self._move(self._all.values(), self._next_sample)
+            self._move(self._updates.values(), self._next_sample)
             self._next_sample += STEP
         self._time = self._time_of(hour)
 

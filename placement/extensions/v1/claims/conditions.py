@@ -88,7 +88,7 @@ class Conditions:
 
     def _roots(self, snapshot: Snapshot, provider_ids: Iterable[int]) -> set[int]:
         """Return the roots of the providers' trees, except for sharing providers."""
-        slots = [snapshot.by_id[id_] for id_ in provider_ids if id_ in snapshot.by_id]
+        slots = [snapshot.by_id[provider_id] for provider_id in provider_ids if provider_id in snapshot.by_id]
         providers = [snapshot.provider(slot) for slot in slots]
         return {provider.root for provider in providers if SHARES not in provider.traits}
 

@@ -17,7 +17,7 @@ from placement.search.find import Settings
 
 #: Seconds for which a reason is reused.  An explanation takes several times as long as a search that finds nothing.
 _MAX_AGE = 0.5
-#: Reasons in the cache.
+#: Maximum number of reasons in the cache.
 MAX_REASONS = 100
 
 

@@ -119,7 +119,7 @@ def write(
         attempts: The maximum number of attempts.
     """
     # A provider that was deleted and created again has a new id, which only the next search uses.
-    ids = {uuid: id_ for place in chosen for uuid, id_ in place.provider_ids.items()}
+    ids = {uuid: provider_id for place in chosen for uuid, provider_id in place.provider_ids.items()}
     as_chosen = {uuid: generation for place in chosen for uuid, generation in place.provider_generations.items()}
     generations = as_chosen if unchanged else None
 

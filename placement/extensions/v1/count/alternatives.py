@@ -173,7 +173,7 @@ def _restrict(domains: _Domains, allowed: dict[int, set[int]]) -> _Domains:
 
 
 def _drop_dominated(alternatives: Iterator[_Domains]) -> list[_Domains] | None:
-    """Return the domains that no other domain contains; None if they are too many."""
+    """Return the domains that no other domain contains; None if too many remain."""
     distinct: dict[_Domains, list[set[int]]] = {}
     for domains in alternatives:
         if all(domains):

@@ -105,8 +105,8 @@ class _Program:
         if len(times) == self._length - 1:
             return self._all_fit([*times, remaining])
         idle = [np.zeros_like(remaining)] * (self._length - len(times) - 1)
-        alone, most_of_later = self._alone[len(times)], sum(self._alone[len(times) + 1 :])
-        for placements in range(min(alone, remaining.item()), max(0, remaining.item() - most_of_later) - 1, -1):
+        alone, max_later = self._alone[len(times)], sum(self._alone[len(times) + 1 :])
+        for placements in range(min(alone, remaining.item()), max(0, remaining.item() - max_later) - 1, -1):
             own = [*times, np.array([placements])]
             if self._all_fit([*own, *idle]).all() and self.fits(own, remaining - placements).all():
                 return np.ones(1, np.bool_)

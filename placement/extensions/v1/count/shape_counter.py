@@ -25,7 +25,7 @@ from placement.search.solver.constraints import Isolation, RequiredTraits, SameS
 
 #: Divisor of the budget: dynamic programs may use one half of it.
 EFFORT = 2
-#: Operations per shape; providers dealt to per operation.
+#: Operations per shape; providers per operation.
 _SHAPE, _PROVIDERS_PER_OPERATION = 100, 20
 
 

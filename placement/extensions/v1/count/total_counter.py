@@ -96,16 +96,16 @@ class TotalCounter:
         Raises:
             Exhausted: The budget is exhausted.
         """
-        alone = (self._inputs.narrowed.roots - self._sharing.roots).slots()
-        lone = self._forest.is_lone[alone]
-        single, several = alone[lone], alone[~lone]
-        sharing = self._sharing.roots.slots()
-        self._contending[sharing] = True
+        independent = (self._inputs.narrowed.roots - self._sharing.roots).slots()
+        is_lone = self._forest.is_lone[independent]
+        lone_roots, other_roots = independent[is_lone], independent[~is_lone]
+        sharing_roots = self._sharing.roots.slots()
+        self._contending[sharing_roots] = True
         try:
-            self._record(single, single_provider_counts(self._inputs, single))
-            for roots in (several, sharing):
+            self._record(lone_roots, single_provider_counts(self._inputs, lone_roots))
+            for roots in (other_roots, sharing_roots):
                 self._count(roots)
-            if not self.reached and len(sharing):
+            if not self.reached and len(sharing_roots):
                 self._find_contentions()
         finally:
             self._add_up()
@@ -125,12 +125,12 @@ class TotalCounter:
         if not is_separable(self._inputs):
             self._count_shapes(roots)
             return
-        at_once = self._sharing.trees_at_once
-        for start in range(0, len(roots), at_once):
+        batch_size = self._sharing.trees_at_once
+        for start in range(0, len(roots), batch_size):
             self._add_up()
             if self.reached:
                 return
-            self._count_separable(roots[start : start + at_once])
+            self._count_separable(roots[start : start + batch_size])
 
     def _record(self, roots: Slots, bound: TightestBound) -> None:
         """Record counts by arithmetic."""
@@ -188,22 +188,22 @@ class TotalCounter:
             per_tree: Maximum number of placements in one tree.
         """
         counts, bounds = np.minimum(self._counts[roots], per_tree), np.minimum(self._bounds[roots], per_tree)
-        bound_of_all = min(int(self._sharing.bound(roots, bounds, providers).counts[0]), int(bounds.sum()))
+        total_bound = min(int(self._sharing.bound(roots, bounds, providers).counts[0]), int(bounds.sum()))
         if self._sharing.suffices(int(counts.sum()), providers):
-            return int(counts.sum()), bound_of_all
+            return int(counts.sum()), total_bound
         total = 0
         for order in (roots, roots[::-1]):
-            if total < bound_of_all:
-                total = max(total, self._placer.place(order.tolist(), per_tree, bound_of_all))
-        return total, bound_of_all
+            if total < total_bound:
+                total = max(total, self._placer.place(order.tolist(), per_tree, total_bound))
+        return total, total_bound
 
     # --- result ---
 
     def _jobs(self, roots: Slots) -> tuple[int, int]:
         """Return the number of jobs that fit, each with its copies in different trees, and an upper bound."""
         roots = roots[self._counts[roots] >= 0]
-        alone = roots[~self._contending[roots]]
-        counts, limits = self._counts[alone], self._bounds[alone]
+        independent = roots[~self._contending[roots]]
+        counts, limits = self._counts[independent], self._bounds[independent]
         groups = [
             (contending, providers)
             for providers, users in self._contentions
@@ -212,7 +212,7 @@ class TotalCounter:
 
         def count_copies(per_tree: int) -> tuple[int, int]:
             """Return the number of copies that fit with at most ``per_tree`` per tree, and an upper bound."""
-            self._budget.spend(len(alone) // _TREES_PER_OPERATION + len(groups) * _AGGREGATE)
+            self._budget.spend(len(independent) // _TREES_PER_OPERATION + len(groups) * _AGGREGATE)
             pairs = [self._contending_count(contending, providers, per_tree) for contending, providers in groups]
             low = int(np.minimum(counts, per_tree).sum()) + sum(placed for placed, _ in pairs)
             return low, int(np.minimum(limits, per_tree).sum()) + sum(bound for _, bound in pairs)
@@ -250,7 +250,7 @@ class TotalCounter:
         self._budget.spend(len(sets) + members // _TREES_PER_OPERATION)
         self._budget.hold(members * _MEMBER)
         slots = [np.empty(0, np.intp), *(providers.slots() for providers in sets.values())]
-        numbers = np.repeat(np.arange(len(sets)), [len(members_of) for members_of in slots[1:]])
+        numbers = np.repeat(np.arange(len(sets)), [len(aggregate_slots) for aggregate_slots in slots[1:]])
         # Pairs of an aggregate and a tree with a member in it, each once, sorted by aggregate.
         pairs = np.unique(numbers * self._snapshot.size + self._forest.roots(np.concatenate(slots)))
         numbers, roots = np.divmod(pairs, self._snapshot.size)

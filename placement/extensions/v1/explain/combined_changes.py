@@ -26,8 +26,8 @@ def combined_changes(variations: Variations, amount_search: AmountSearch) -> lis
         if successful:
             # Of changes that become equal once raised, the first in query order is offered.
             successful.sort(key=lambda variation: variations.positions(variation.changes), reverse=True)
-            different = {interchangeable(variation.query, _bounds(variation)): variation for variation in successful}
-            return [enumeration.raise_amounts(variation) for variation in different.values()]
+            distinct = {interchangeable(variation.query, _bounds(variation)): variation for variation in successful}
+            return [enumeration.raise_amounts(variation) for variation in distinct.values()]
     return []
 
 
@@ -49,37 +49,37 @@ class _ConditionSets:
             for condition in self._variations.promising_conditions(before)
             if not condition.avoided
         )
-        for together in sets:
+        for conditions in sets:
             if not self._variations.searches.has_operations:
                 break
-            loosest = [*self._loosest_changes(together)]
+            loosest = [*self._loosest_changes(conditions)]
             if any(variation.outcome.candidates for variation in loosest):
-                variations = (*self._lowering_changes(together), *loosest)
+                variations = (*self._lowering_changes(conditions), *loosest)
                 successful.append(next(variation for variation in variations if variation.outcome.candidates))
             else:
                 still_failed += loosest
         return successful, still_failed
 
-    def _loosest_changes(self, together: frozenset[Condition]) -> Iterator[Variation]:
+    def _loosest_changes(self, conditions: frozenset[Condition]) -> Iterator[Variation]:
         """Yield the loosest changes of conditions: if any change gives candidates, one of these does."""
-        dropped = self._variations.variation(dict.fromkeys(together, 0))
-        if dropped is not None and all(map(self._amount_search.dropping_is_loosest, together)):
+        dropped = self._variations.variation(dict.fromkeys(conditions, 0))
+        if dropped is not None and all(map(self._amount_search.dropping_is_loosest, conditions)):
             yield dropped
         else:
-            yield from self._lowering_changes(together)
+            yield from self._lowering_changes(conditions)
 
-    def _lowering_changes(self, together: frozenset[Condition]) -> Iterator[Variation]:
+    def _lowering_changes(self, conditions: frozenset[Condition]) -> Iterator[Variation]:
         """Yield the changes of conditions that lower amounts as far as possible.
 
         Changes that drop fewer classes come first.  Of changes that drop the same number, changes that keep the
         earlier classes come first.
         """
-        amounts = [condition for condition in self._variations.in_query_order(together) if condition.kind == "amount"]
+        amounts = [condition for condition in self._variations.in_query_order(conditions) if condition.kind == "amount"]
         for number in range(len(amounts) + 1):
             for dropped in itertools.combinations(reversed(amounts), number):
                 lowered = [condition for condition in amounts if condition not in dropped]
                 for new_amounts in itertools.product(*map(self._amount_search.smallest_amounts, lowered)):
-                    changes = dict.fromkeys(together, 0) | dict(zip(lowered, new_amounts, strict=True))
+                    changes = dict.fromkeys(conditions, 0) | dict(zip(lowered, new_amounts, strict=True))
                     variation = self._variations.variation(changes)
                     if variation is not None:
                         yield variation

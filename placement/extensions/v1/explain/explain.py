@@ -94,7 +94,7 @@ def explain(
         obstacle=None if outcome.candidates else _obstacle(len(snapshot), stopped_at, combined),
         steps=applied,
         combinations=combined,
-        near_misses=tuple(_add_names(near, query, snapshot) for near in nearest),
+        near_misses=tuple(_add_names(near_miss, query, snapshot) for near_miss in nearest),
         relaxations=relaxations,
         mistakes=query_mistakes,
     )
@@ -109,9 +109,9 @@ def _obstacle(providers: int, stopped_at: Step | None, combined: Sequence[Combin
     return combined[0].rule if combined else WORK_LIMIT, None
 
 
-def _add_names(near: NearMiss, query: SearchQuery, snapshot: Snapshot) -> NearMiss:
-    missing = (replace(lack, text=_with_names(lack.text, query, snapshot)) for lack in near.missing)
-    return replace(near, missing=tuple(missing))
+def _add_names(near_miss: NearMiss, query: SearchQuery, snapshot: Snapshot) -> NearMiss:
+    missing = (replace(item, text=_with_names(item.text, query, snapshot)) for item in near_miss.missing)
+    return replace(near_miss, missing=tuple(missing))
 
 
 def _with_names(text: str, query: SearchQuery, snapshot: Snapshot) -> str:

@@ -47,7 +47,7 @@ def near_misses(
                     trees.setdefault(root, (change, candidate))
         for root in sorted(trees, key=lambda slot: snapshot.provider(slot).id)[: MAX_NEAR_MISSES - len(nearest)]:
             change, candidate = trees[root]
-            missing = tuple(_Lacks(snapshot, amounts, root, candidate).missing_of(change))
+            missing = tuple(_MissingConditions(snapshot, amounts, root, candidate).for_change(change))
             nearest.append(NearMiss(root, missing, change.query))
             chosen.add(root)
         if len(nearest) < MAX_NEAR_MISSES:
@@ -66,7 +66,7 @@ def _trees(change: QueryChange) -> Iterator[tuple[int, Candidate]]:
             yield root, candidate
 
 
-class _Lacks:
+class _MissingConditions:
     """The changed conditions that a tree does not meet, measured on a candidate of the changed query."""
 
     def __init__(self, snapshot: Snapshot, amounts: InventoriesByClass, root: int, candidate: Candidate) -> None:
@@ -75,7 +75,7 @@ class _Lacks:
         self._root = root
         self._candidate = candidate
 
-    def missing_of(self, change: QueryChange) -> Iterator[Missing]:
+    def for_change(self, change: QueryChange) -> Iterator[Missing]:
         """Yield the missing amount or property for each changed condition."""
         for condition, part in zip(change.conditions, change.parameters, strict=True):
             if change.kind == "spread":

@@ -51,18 +51,18 @@ class Outcome:
 def search(
     query: SearchQuery, snapshot: Snapshot, limit: int, budget: Budget, tree_roots: SlotSet | None = None
 ) -> Outcome:
-    """Return the first ``limit`` candidates.
+    """Search for the first ``limit`` candidates.
 
     Args:
         tree_roots: Roots of the trees to search; None for all.
     """
-    return _search(query, snapshot, limit, budget, _by_class_search, tree_roots)
+    return _search(query, snapshot, limit, budget, _search_classes, tree_roots)
 
 
 def full_budget_search(query: SearchQuery, snapshot: Snapshot, settings: Settings) -> Outcome:
-    """Return the first candidate, searched like ``find`` and with its whole budget."""
+    """Search for one candidate like ``find``, with its whole budget."""
     budget = Budget(settings.operations, settings.memory)
-    outcome = _search(query, snapshot, 1, budget, _tree_by_tree_search)
+    outcome = _search(query, snapshot, 1, budget, _search_trees)
     return replace(outcome, complete=budget.shortage is None and not outcome.candidates)
 
 
@@ -143,18 +143,18 @@ class BudgetedSearches:
         return outcome
 
 
-def _tree_by_tree_search(narrowed: Narrowed, limit: int, budget: Budget, refusals: Refusals) -> list[Candidate]:
+def _search_trees(narrowed: Narrowed, limit: int, budget: Budget, refusals: Refusals) -> list[Candidate]:
     """Return the first candidates of all trees; the solver searches each tree."""
     problems = tree_problems(narrowed, None, budget, refusals)
     return choose(problems, limit, budget=budget, refused=refusals.record_refusal)
 
 
-def _by_class_search(narrowed: Narrowed, limit: int, budget: Budget, refusals: Refusals) -> list[Candidate]:
+def _search_classes(narrowed: Narrowed, limit: int, budget: Budget, refusals: Refusals) -> list[Candidate]:
     """Return the first candidates of all trees, starting with trees of one provider."""
     if not narrowed.eligible:
         return []
     lone = SlotSet.dense(narrowed.snapshot.forest.is_lone) if are_comparable(narrowed) else EMPTY
-    candidates = _tree_by_tree_search(narrowed._replace(roots=narrowed.roots & lone), limit, budget, refusals)
+    candidates = _search_trees(narrowed._replace(roots=narrowed.roots & lone), limit, budget, refusals)
     narrowed = narrowed._replace(roots=narrowed.roots - lone)
     if len(candidates) < limit and narrowed.roots:
         trees = _Trees(narrowed, budget, refusals)

@@ -54,7 +54,7 @@ def of_obstacle(
         complete: Whether all changes were tried within the budget.
     """
     about = stopped_at.parameter if stopped_at is not None else ""
-    unmet = _unmet_name(about, mistakes)
+    unmet = _mistaken_name(about, mistakes)
     if unmet is not None:
         reason = unmet.text.removesuffix(".")
         mistakes = [mistake for mistake in mistakes if mistake is not unmet]
@@ -65,7 +65,7 @@ def of_obstacle(
     return f"{reason}. {_remedy(relaxations, nearest, complete)}"
 
 
-def _unmet_name(parameter: str, mistakes: Sequence[Mistake]) -> Mistake | None:
+def _mistaken_name(parameter: str, mistakes: Sequence[Mistake]) -> Mistake | None:
     """Return the mistake about a name that the parameter requires; None if it forbids names or lists alternatives."""
     if "!" in parameter or "in:" in parameter:
         return None

@@ -7,7 +7,7 @@ from typing import Any
 from placement.extensions.v1 import nodes
 from placement.extensions.v1.schemas import consumer as schema
 from placement.extensions.v1.schemas import replies
-from placement.extensions.v1.schemas.paging import consumers_of_page, next_page
+from placement.extensions.v1.schemas.paging import limit_and_mark, next_page
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
@@ -23,7 +23,7 @@ def _project(req: Request) -> dict[str, Any]:
 def list_consumers(req: Request) -> Reply:
     """List the consumers that meet every condition, with their resources, page by page."""
     conditions = schema.consumer_filter(req, req.parameters)
-    limit, after = consumers_of_page(req)
+    limit, after = limit_and_mark(req)
     page = req.read(lambda db: consumer_pages.page(db, conditions, limit, after))
     documents = [schema.document(holder) for holder in page.holders]
     nodes.add_names(req.database, nodes.providers_of_allocations(documents))

@@ -27,11 +27,11 @@ def show(req: Request, object: str) -> Reply:  # noqa: A002, a name in the route
     page = EventReader(req.database, req.index, EventFilter(uuids=uuids), limit).page(after, newest_first=newest_first)
     if not (is_present or page.events or after or page.more):
         raise NothingKnown(object=object)
-    following = next_page(req, f"/history/{uuid}", page.mark if page.more else None)
+    next_url = next_page(req, f"/history/{uuid}", page.mark if page.more else None)
     document = {
         "uuid": uuid,
         "present": is_present,
         "events": [schema.document(event, page.names) for event in page.events],
-        "next": following,
+        "next": next_url,
     }
     return ok(document, modified=NOW)

@@ -34,11 +34,11 @@ def show(req: Request) -> Reply:
     trees = find_trees(snapshot, tree_filter, schema.tree_order(parameters, snapshot), limit, schema.mark(parameters))
     slots = [slot for root in trees.roots for slot in depth_first(snapshot, root)]
     consumers = _consumers(req, snapshot, slots) if past is None else past.consumers
-    following = next_page(req, "/overview", trees.last and schema.mark_text(trees.last), at=precise(at))
+    next_url = next_page(req, "/overview", trees.last and schema.mark_text(trees.last), at=precise(at))
     node_names = nodes.names_of_providers(
         req.database, ((provider.uuid, provider.name) for provider in map(snapshot.provider, slots))
     )
-    pieces = schema.pieces(snapshot, slots, consumers, following, node_names)
+    pieces = schema.pieces(snapshot, slots, consumers, next_url, node_names)
     reply = stream(pieces, JSON) if len(slots) > MAX_UNSTREAMED else page(b"".join(pieces), JSON)
     reply.modified = NOW
     return reply

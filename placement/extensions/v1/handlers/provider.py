@@ -7,7 +7,7 @@ from placement.extensions.v1 import lookup, nodes
 from placement.extensions.v1.overview.trees import depth_first, shared_by, shares_with
 from placement.extensions.v1.schemas import provider as schema
 from placement.extensions.v1.schemas import replies
-from placement.extensions.v1.schemas.paging import consumers_of_page, next_page
+from placement.extensions.v1.schemas.paging import limit_and_mark, next_page
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
@@ -24,7 +24,7 @@ def show(req: Request, provider: str) -> Reply:
     root = snapshot.provider(slot).root
     slots = [*depth_first(snapshot, root)]
     members = {snapshot.provider(member).id: snapshot.provider(member).uuid for member in slots}
-    limit, after = consumers_of_page(req)
+    limit, after = limit_and_mark(req)
 
     def work(db: Reading) -> tuple[dict[int, int], int, ConsumerPage]:
         counts, in_tree = usage.count_by_provider(db, [*members]), usage.count_distinct(db, [*members])

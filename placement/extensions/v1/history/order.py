@@ -50,7 +50,7 @@ class _Overtaken(errors.Conflict):
     template = "Another process has assigned positions to the events."
 
 
-def put_in_order(database: Database) -> None:
+def assign_positions(database: Database) -> None:
     """Assign a position to each committed transaction without one; failures as for ``Database.write``."""
     pending: set[tuple[int, int]] | None = None
     for number in itertools.count(1):
@@ -152,13 +152,13 @@ def _object_chains(by_time: Sequence[UnorderedTransaction]) -> Iterator[list[lis
     #: The current lifetime of each object: the id of its row, and the number of deletions since.
     present: dict[Hashable, tuple[int, int]] = {}
     for rank, transaction in enumerate(by_time):
-        for object_, row, before, after in transaction.steps:
+        for subject, row, before, after in transaction.steps:
             # Older versions recorded no row ids; there, a new lifetime begins with each deletion.
-            lifetime = present.get(object_, (0, 0)) if row is None else (row, 0)
+            lifetime = present.get(subject, (0, 0)) if row is None else (row, 0)
             # A creation sorts before every generation, and a deletion after every generation.
             generations = -1 if before is None else before, math.inf if after is None else after
-            steps[object_].append(((*lifetime, *generations), rank))
-            present[object_] = (lifetime[0], lifetime[1] + 1) if after is None else lifetime
+            steps[subject].append(((*lifetime, *generations), rank))
+            present[subject] = (lifetime[0], lifetime[1] + 1) if after is None else lifetime
     for chain in steps.values():
         groups = itertools.groupby(_present_lifetime_last(sorted(chain)), key=lambda step: step[0])
         yield [[rank for _, rank in group] for _, group in groups]
@@ -223,14 +223,14 @@ def _transactions(db: Connection, behind: Sequence[tuple[int, int]]) -> Iterator
     Args:
         behind: Pairs of a writer and its last number with a position.
     """
-    later = sa.or_(*(sa.and_(events.c.writer_id == writer, events.c.seq > seq) for writer, seq in behind))
+    is_unordered = sa.or_(*(sa.and_(events.c.writer_id == writer, events.c.seq > seq) for writer, seq in behind))
     # SQLite runs one write at a time, so ROWID orders all events.  Row ids are of no use there: SQLite reuses them.
     is_sqlite = db.dialect.name == "sqlite"
     rowid: sa.Label[int] = sa.literal_column("events.rowid" if is_sqlite else "0").label("event_rowid")
     columns = (events.c.writer_id, events.c.seq, events.c.at, events.c.kind, events.c.uuid, events.c.row_id)
     query = (
         sa.select(*columns, events.c.before_generation, events.c.generation, rowid)
-        .where(later)
+        .where(is_unordered)
         .order_by(events.c.writer_id, events.c.seq, events.c.ordinal)
     )
     for (writer, seq), rows in itertools.groupby(db.execute(query), lambda row: (row.writer_id, row.seq)):
@@ -238,8 +238,8 @@ def _transactions(db: Connection, behind: Sequence[tuple[int, int]]) -> Iterator
         steps: dict[tuple[Any, ...], GenerationStep] = {}
         for row in () if is_sqlite else (first, *following):
             if row.before_generation is not None or row.generation is not None:
-                object_ = row.kind, row.uuid
-                steps[*object_, row.row_id] = GenerationStep(object_, row.row_id, row.before_generation, row.generation)
+                subject = row.kind, row.uuid
+                steps[*subject, row.row_id] = GenerationStep(subject, row.row_id, row.before_generation, row.generation)
         yield UnorderedTransaction(writer, seq, first.at, tuple(steps.values()), first.event_rowid, 1 + len(following))
 
 

@@ -62,14 +62,14 @@ def prune(db: Transaction, retention: datetime.timedelta, max_events: int) -> Pr
     lock = _LOCK_OR_SKIP if db.skips_locked_rows else _LOCK
     if db.execute(lock, {"position": removed[-1].position}).first() is None:
         raise Collision  # another process is removing these events, or has removed them
-    number = 0
+    deleted = 0
     # Earlier transactions of a writer have lower positions, so they are part of this batch or already removed.
     last = {row.writer_id: row.seq for row in removed}
     for writer, seq in sorted(last.items()):
-        number += db.execute(_DELETE_EVENTS, {"writer": writer, "last": seq}).rowcount
+        deleted += db.execute(_DELETE_EVENTS, {"writer": writer, "last": seq}).rowcount
     db.execute(_DELETE_ORDER, {"last": removed[-1].position})
     surplus = sum(row.events for row in removed if row.at >= before)
-    return Pruned(number - surplus, surplus, remaining, age, len(removed) == BATCH)
+    return Pruned(deleted - surplus, surplus, remaining, age, len(removed) == BATCH)
 
 
 def _prefix(rows: Sequence[Any], before: datetime.datetime, first: int) -> Sequence[Any]:

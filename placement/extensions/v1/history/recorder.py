@@ -98,7 +98,7 @@ class EventHistory:
     def __init__(self, settings: HistorySettings, database: Database) -> None:
         self.settings = settings
         self._database = database
-        self._ordering = SharedRun(database, lambda: order.put_in_order(database))
+        self._ordering = SharedRun(database, lambda: order.assign_positions(database))
         self._maintained = threading.Lock()
         #: The time of the next removal of old events, by the monotonic clock.
         self._next_batch = math.inf

@@ -25,7 +25,7 @@ def find(database: Database, snapshot: Snapshot, ident: str) -> str | None:
     Existing providers take precedence over nodes, and both over the provider or node that last had the name.
 
     Returns:
-        The uuid as the database contains it.  A uuid is returned even if no object has it.  None if no object has or
+        The uuid in the stored spelling.  A uuid is returned even if no object has it.  None if no object has or
         had the name.
     """
     slot = lookup.find(snapshot, ident)
@@ -33,7 +33,7 @@ def find(database: Database, snapshot: Snapshot, ident: str) -> str | None:
         return snapshot.provider(slot).uuid
 
     def work(db: Reading) -> str | None:
-        return nodes.uuids_by_name(db, [ident]).get(ident) or find_by_name(db, ident) or _as_written(db, ident)
+        return nodes.uuids_by_name(db, [ident]).get(ident) or find_by_name(db, ident) or _stored_spelling(db, ident)
 
     return recorder.history_of(database).read(work)
 
@@ -51,20 +51,20 @@ def find_by_name(db: Reading, name: str) -> str | None:
     return uuid
 
 
-def _as_written(db: Reading, ident: str) -> str | None:
-    """Return a uuid as the database contains it, or else with dashes; None if the text is not a uuid.
+def _stored_spelling(db: Reading, ident: str) -> str | None:
+    """Return a uuid in the stored spelling, or else with dashes; None if the text is not a uuid.
 
     Clients also store consumer uuids with capitals or without dashes, and some collations ignore case.
     """
     if not is_uuid(ident):
         return None
-    forms = spellings(ident)
-    for form in forms:
+    candidates = spellings(ident)
+    for spelling in candidates:
         for table in (resource_providers, *nodes.tables(), consumers, events):
-            stored: str | None = db.execute(sa.select(table.c.uuid).where(table.c.uuid == form).limit(1)).scalar()
+            stored: str | None = db.execute(sa.select(table.c.uuid).where(table.c.uuid == spelling).limit(1)).scalar()
             if stored is not None:
                 return stored
-    return forms[-1]
+    return candidates[-1]
 
 
 _NAMED = (

@@ -180,18 +180,18 @@ _PROVIDER_SUMS = (
 )
 
 
-def _by_member(*columns: sa.ColumnElement[Any], of: sa.FromClause, group: tuple[Any, ...] = ()) -> sa.Select[Any]:
-    """Return a statement that groups the rows of ``of`` by class and aggregate.
+def _by_member(*columns: sa.ColumnElement[Any], source: sa.FromClause, group: tuple[Any, ...] = ()) -> sa.Select[Any]:
+    """Return a statement that groups the rows of a source by class and aggregate.
 
     Args:
         columns: The sums and counts to select.
-        of: Inventories, or sums of allocations by provider.
+        source: Inventories, or sums of allocations by provider.
         group: Further columns to group by.
     """
     sums = (
-        sa.select(of.c.resource_class_id, _MEMBERS.c.aggregate_id, *columns)
-        .join_from(of, _MEMBERS, _MEMBERS.c.resource_provider_id == of.c.resource_provider_id)
-        .group_by(of.c.resource_class_id, _MEMBERS.c.aggregate_id, *group)
+        sa.select(source.c.resource_class_id, _MEMBERS.c.aggregate_id, *columns)
+        .join_from(source, _MEMBERS, _MEMBERS.c.resource_provider_id == source.c.resource_provider_id)
+        .group_by(source.c.resource_class_id, _MEMBERS.c.aggregate_id, *group)
         .subquery("by_member")
     )
     named = [column for column in sums.c if column.name not in ("resource_class_id", "aggregate_id")]
@@ -203,7 +203,7 @@ def _by_member(*columns: sa.ColumnElement[Any], of: sa.FromClause, group: tuple[
     )
 
 
-_USED_BY_AGGREGATE = _by_member(sa.func.sum(_PROVIDER_SUMS.c.used).label("used"), of=_PROVIDER_SUMS)
+_USED_BY_AGGREGATE = _by_member(sa.func.sum(_PROVIDER_SUMS.c.used).label("used"), source=_PROVIDER_SUMS)
 _INVENTORIES_BY_AGGREGATE = _by_member(
-    *INVENTORY_COLUMNS, sa.func.count().label("number"), of=inventories, group=INVENTORY_COLUMNS
+    *INVENTORY_COLUMNS, sa.func.count().label("number"), source=inventories, group=INVENTORY_COLUMNS
 )

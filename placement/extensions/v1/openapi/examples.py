@@ -60,8 +60,8 @@ class Example:
 def examples_of(api: Api, version: Version, method: str, route: str, endpoint: Endpoint) -> list[Example]:
     """Return examples for the document of a version, preferably with a response and of a version close to it."""
     key = api.name, method, route
-    of_route = (example for example in _all_examples() if (example.api, example.method, example.route) == key)
-    conforming = [example for example in of_route if _conforms(example, endpoint, version)]
+    matches = (example for example in _all_examples() if (example.api, example.method, example.route) == key)
+    conforming = [example for example in matches if _conforms(example, endpoint, version)]
     conforming.sort(key=lambda example: (example.reply is None, abs(example.version.minor - version.minor)))
     return conforming[:_MAX_EXAMPLES]
 

@@ -22,7 +22,7 @@ def make_portable(schema: Any) -> Any:
         return [make_portable(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    changed = {keyword: _of_keyword(keyword, value) for keyword, value in schema.items()}
+    changed = {keyword: _convert_value(keyword, value) for keyword, value in schema.items()}
     if _is_map(changed):
         [(pattern, value)] = changed.pop("patternProperties").items()
         names = {**changed.get("propertyNames", {}), "pattern": pattern}
@@ -32,7 +32,7 @@ def make_portable(schema: Any) -> Any:
     return changed
 
 
-def _of_keyword(keyword: str, value: Any) -> Any:
+def _convert_value(keyword: str, value: Any) -> Any:
     if keyword in _DATA:
         return value
     if keyword in _BY_NAME:

@@ -150,10 +150,10 @@ def _allow_additions(schema: Any) -> Any:
         return [_allow_additions(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    opened = {keyword: _allow_additions(value) for keyword, value in schema.items()}
+    changed = {keyword: _allow_additions(value) for keyword, value in schema.items()}
     if "properties" in schema and schema.get("additionalProperties") is False:
-        opened["additionalProperties"] = True
-    return opened
+        changed["additionalProperties"] = True
+    return changed
 
 
 def _response(

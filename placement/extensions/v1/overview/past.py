@@ -133,21 +133,23 @@ class _State:
         by_id = defaultdict(
             _Provider,
             {
-                id_: _Provider(name, generation or 0, uuids.get(parent_id or 0), consumers=consumers.get(id_, 0))
-                for id_, _, name, generation, parent_id, _ in rows.providers
+                provider_id: _Provider(
+                    name, generation or 0, uuids.get(parent_id or 0), consumers=consumers.get(provider_id, 0)
+                )
+                for provider_id, _, name, generation, parent_id, _ in rows.providers
             },
         )
-        for id_, class_id, *amounts in matrix(rows.inventories, 2 + len(AMOUNTS)).tolist():
+        for provider_id, class_id, *amounts in matrix(rows.inventories, 2 + len(AMOUNTS)).tolist():
             if class_id in class_names:
-                by_id[id_].inventories[int(class_id)] = dict(zip(AMOUNTS, amounts, strict=True))
-        for id_, class_id, used in matrix(rows.usages, 3).tolist():
+                by_id[provider_id].inventories[int(class_id)] = dict(zip(AMOUNTS, amounts, strict=True))
+        for provider_id, class_id, used in matrix(rows.usages, 3).tolist():
             if class_id in class_names:
-                by_id[id_].used[int(class_id)] = used
-        for id_, trait in rows.traits:
-            by_id[id_].traits.add(trait)
-        for id_, aggregate in rows.aggregates:
-            by_id[id_].aggregates.add(aggregate)
-        self._providers = {uuid: by_id[id_] for id_, uuid in uuids.items()}
+                by_id[provider_id].used[int(class_id)] = used
+        for provider_id, trait in rows.traits:
+            by_id[provider_id].traits.add(trait)
+        for provider_id, aggregate in rows.aggregates:
+            by_id[provider_id].aggregates.add(aggregate)
+        self._providers = {uuid: by_id[provider_id] for provider_id, uuid in uuids.items()}
 
     def undo(self, event: Any) -> None:
         """Undo one event, a row of ``_EVENTS``."""
@@ -203,31 +205,35 @@ class _State:
         """
         by_name = sorted((provider.name or "", uuid) for uuid, provider in self._providers.items())
         ids = {uuid: number for number, (_, uuid) in enumerate(by_name, 1)}
-        numbered = [(id_, self._providers[uuid]) for uuid, id_ in ids.items()]
+        numbered = [(provider_id, self._providers[uuid]) for uuid, provider_id in ids.items()]
         for trait in sorted({trait for provider in self._providers.values() for trait in provider.traits}):
             if trait not in self._trait_ids:
                 self._trait_ids[trait] = next(self._ids)
         rows = Rows(
             providers=[
                 (
-                    *(id_, uuid, provider.name, provider.generation),
+                    *(provider_id, uuid, provider.name, provider.generation),
                     *(ids.get(provider.parent or ""), ids[self._root_of(uuid)]),
                 )
-                for (id_, provider), uuid in zip(numbered, ids, strict=True)
+                for (provider_id, provider), uuid in zip(numbered, ids, strict=True)
             ],
             inventories=[
-                (id_, class_id, *(columns[amount] for amount in AMOUNTS))
-                for id_, provider in numbered
+                (provider_id, class_id, *(columns[amount] for amount in AMOUNTS))
+                for provider_id, provider in numbered
                 for class_id, columns in provider.inventories.items()
                 if columns.keys() >= {*AMOUNTS}
             ],
-            usages=[(id_, class_id, used) for id_, provider in numbered for class_id, used in provider.used.items()],
-            traits=_pairs((id_, provider.traits) for id_, provider in numbered),
-            aggregates=_pairs((id_, provider.aggregates) for id_, provider in numbered),
+            usages=[
+                (provider_id, class_id, used)
+                for provider_id, provider in numbered
+                for class_id, used in provider.used.items()
+            ],
+            traits=_pairs((provider_id, provider.traits) for provider_id, provider in numbered),
+            aggregates=_pairs((provider_id, provider.aggregates) for provider_id, provider in numbered),
             trait_ids=self._trait_ids,
         )
         names = {class_id: name for name, class_id in self._class_ids.items()}
-        return PastState(build(rows, names), {id_: provider.consumers for id_, provider in numbered})
+        return PastState(build(rows, names), {provider_id: provider.consumers for provider_id, provider in numbered})
 
     def _root_of(self, uuid: str) -> str:
         """Return the uuid of the root; in a cycle, which other implementations can create, the provider's own uuid."""
@@ -240,7 +246,7 @@ class _State:
 
 
 def _pairs(sets: Iterable[tuple[int, set[str]]]) -> list[tuple[int, str]]:
-    return [(id_, name) for id_, names in sets for name in sorted(names)]
+    return [(provider_id, name) for provider_id, names in sets for name in sorted(names)]
 
 
 # --- the events ------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ class TreeCandidate(NamedTuple):
 Alternatives = Callable[[list[TreeCandidate]], Iterator[TreeCandidate]]
 
 
-def combination(
+def find_combination(
     count: int, alternatives: Alternatives, contended: Callable[[int], bool], overlay: UsageOverlay, budget: Budget
 ) -> list[TreeCandidate] | None:
     """Return the first sequence of choices that fit together; their amounts stay in the overlay.
@@ -58,6 +58,8 @@ def combination(
 
 
 class _Search:
+    """A backtracking search in progress."""
+
     def __init__(self, contended: Callable[[int], bool], overlay: UsageOverlay, budget: Budget) -> None:
         self._contended = contended
         self._overlay = overlay
@@ -79,7 +81,7 @@ class _Search:
                 if levels and not self._undo():
                     levels[-1] = iter(())
                 continue
-            self._do(choice)
+            self._add_choice(choice)
             if len(self.choices) == count:
                 return True
             levels.append(iter(()) if self._is_no_good() else alternatives(self.choices))
@@ -101,7 +103,7 @@ class _Search:
         elif self._budget.try_hold(_STATE + _AMOUNT * len(self._amounts)):
             self._no_goods[state] = position
 
-    def _do(self, choice: TreeCandidate) -> None:
+    def _add_choice(self, choice: TreeCandidate) -> None:
         self._budget.spend(_CHOICE + len(self._amounts))
         self._overlay.take(choice.candidate)
         self.choices.append(choice)

@@ -13,7 +13,7 @@ import numpy as np
 
 from placement.extensions.v1.overlay import ReleasedAmounts, UsageOverlay
 from placement.extensions.v1.pick.allowance import Allowance
-from placement.extensions.v1.pick.combination import Alternatives, TreeCandidate, combination
+from placement.extensions.v1.pick.combination import Alternatives, TreeCandidate, find_combination
 from placement.extensions.v1.pick.place_search import Area, PlaceSearch
 from placement.extensions.v1.pick.strategy import Strategy
 from placement.extensions.v1.pick.tree_queue import Tally
@@ -246,7 +246,7 @@ def _place_together(
         search.narrow_all_trees()
     queue = searches[0].queue(_with_room(searches, intersection(search.roots for search in searches)))
     while (root := queue.pop()) is not None:
-        choices = combination(len(searches), _alternatives(root, searches), lambda _: True, overlay, budget)
+        choices = find_combination(len(searches), _alternatives(root, searches), lambda _: True, overlay, budget)
         if choices is not None:
             return choices
     return None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placement.extensions.v1.overlay import ReleasedAmounts, UsageOverlay
-from placement.extensions.v1.pick.combination import TreeCandidate, combination
+from placement.extensions.v1.pick.combination import TreeCandidate, find_combination
 from placement.extensions.v1.pick.sample import sample_size
 from placement.extensions.v1.pick.strategy import Strategy
 from placement.extensions.v1.pick.tree_queue import Tally, TreeQueue
@@ -233,7 +233,7 @@ class PlaceSearch:
                 root = trees[position]
                 yield from (TreeCandidate(root, candidate, position) for candidate in self.candidates(root))
 
-        return combination(copies, alternatives, self._is_contended, self._overlay, self.budget)
+        return find_combination(copies, alternatives, self._is_contended, self._overlay, self.budget)
 
     def _may_fit(self, copies: int) -> bool:
         """Whether the remaining trees and sharing providers are enough for each demand on its own."""

@@ -72,21 +72,21 @@ class TreeQueue:
         self._steps: dict[int, int] = {}
         self._usage: dict[int, tuple[TreeUsage, int]] = {}
         #: The ``chance`` of the entry popped last.
-        self._last = 0.0
+        self._last_chance = 0.0
 
     def pop(self) -> int | None:
         """Remove and return the preferred tree; None if the queue is empty."""
         while (entry := self._heaps.pop()) is None:
             if not self._add_sample():
                 return None
-        self._last = entry.chance
+        self._last_chance = entry.chance
         return entry.root
 
     def push(self, root: int) -> None:
         """Put a popped tree back."""
         # Each of several exponentially distributed numbers is equally likely to be the smallest, no matter when it was
         # drawn, since the distribution is memoryless.
-        chance = self._last + self._generator.exponential()
+        chance = self._last_chance + self._generator.exponential()
         self._heaps.push(self._entry(root, self._steps[root], chance))
 
     def count(self, root: int, candidate: Candidate) -> None:
@@ -94,14 +94,14 @@ class TreeQueue:
         self._tally.trees[root] += 1
         self._heaps.count(root)
         if root in self._usage:
-            usage, place = self._usage[root]
-            self._steps[root] = int(usage.add(place, root, candidate) * _STEPS)
+            usage, index = self._usage[root]
+            self._steps[root] = int(usage.add(index, root, candidate) * _STEPS)
 
     def _entry(self, root: int, steps: int, chance: float) -> Entry:
-        by_use, by_picks = self._sign * steps, self._tally.trees[root]
+        by_usage, by_picks = self._sign * steps, self._tally.trees[root]
         if self._over_trees:
-            return Entry(by_picks, by_use, chance, root)
-        return Entry(by_use, self._sign * by_picks, chance, root)
+            return Entry(by_picks, by_usage, chance, root)
+        return Entry(by_usage, self._sign * by_picks, chance, root)
 
     def _add_sample(self) -> bool:
         """Add the next sample to the queue; return whether one was left."""
@@ -114,7 +114,7 @@ class TreeQueue:
             steps = (sample.usage.shares() * _STEPS).astype(np.intp).tolist()
             self._usage.update(zip(roots, zip(itertools.repeat(sample.usage), itertools.count()), strict=False))
         self._steps.update(zip(roots, steps, strict=True))
-        chances = self._generator.exponential(size=len(roots)) + self._last
+        chances = self._generator.exponential(size=len(roots)) + self._last_chance
         self._heaps.add(map(self._entry, roots, steps, chances.tolist()))
         return True
 
@@ -177,10 +177,10 @@ class EvenHeaps:
         self._numbers: dict[frozenset[str], int] = {}
         self._heaps: list[list[Entry]] = []
         #: Indexes of the heaps with trees in a domain, by domain.
-        self._of_domain: defaultdict[str, list[int]] = defaultdict(list)
+        self._heaps_by_domain: defaultdict[str, list[int]] = defaultdict(list)
         #: Picks in the domains of each heap, times ``_PICK``; rank of its smallest entry, infinite for an empty heap.
         self._picks: npt.NDArray[np.float64] = np.empty(0)
-        self._least: npt.NDArray[np.float64] = np.empty(0)
+        self._ranks: npt.NDArray[np.float64] = np.empty(0)
 
     def add(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
@@ -189,37 +189,37 @@ class EvenHeaps:
             if number == len(self._heaps):
                 self._heaps.append([])
                 for domain in domains:
-                    self._of_domain[domain].append(number)
+                    self._heaps_by_domain[domain].append(number)
             self._heaps[number].append(entry)
         picks = [
             sum(self._counted[domain] for domain in domains) * _PICK if domains else _NO_DOMAIN
             for domains in self._numbers
         ]
-        self._picks, self._least = np.array(picks), np.empty(len(picks))
+        self._picks, self._ranks = np.array(picks), np.empty(len(picks))
         for number, heap in enumerate(self._heaps):
             heapify(heap)
-            self._rank(number)
+            self._update_rank(number)
 
-    def _rank(self, number: int) -> None:
+    def _update_rank(self, number: int) -> None:
         heap = self._heaps[number]
-        self._least[number] = heap[0].first + heap[0].chance / (1 + heap[0].chance) if heap else np.inf
+        self._ranks[number] = heap[0].first + heap[0].chance / (1 + heap[0].chance) if heap else np.inf
 
     def push(self, entry: Entry) -> None:
         number = self._numbers[self._domains_of(entry.root)]
         heappush(self._heaps[number], entry)
-        self._rank(number)
+        self._update_rank(number)
 
     def pop(self) -> Entry | None:
         if not self._heaps:
             return None
-        number = int(np.argmin(self._picks + self._least))
+        number = int(np.argmin(self._picks + self._ranks))
         if not self._heaps[number]:
             return None
         entry = heappop(self._heaps[number])
-        self._rank(number)
+        self._update_rank(number)
         return entry
 
     def count(self, root: int) -> None:
         for domain in self._domains_of(root):
             self._counted[domain] += 1
-            self._picks[self._of_domain[domain]] += _PICK
+            self._picks[self._heaps_by_domain[domain]] += _PICK

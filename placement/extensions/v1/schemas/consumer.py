@@ -33,7 +33,7 @@ CONDITIONS = (
         text="Consumers of this type; unknown for consumers without a type.",
     ),
     Field("older_than", DATE, text="Consumers created before this date (UTC), or longer ago than this age: 30d."),
-    Field("newer_than", DATE, text="Consumers created since this date (UTC), or not longer ago than this age: 90m."),
+    Field("newer_than", DATE, text="Consumers created since this date (UTC), or within this age, for example 90m."),
     Field("ends_within", SPAN, text="Consumers with a lease that expires within this time from now, such as 1h."),
     Field(
         "provider",
@@ -44,7 +44,7 @@ CONDITIONS = (
     Field("class", IDENTIFIER, text="Consumers that hold resources of this class."),
 )
 
-LIST = Query(Object(*CONDITIONS, *paging.OF_CONSUMERS))
+LIST = Query(Object(*CONDITIONS, *paging.CONSUMER_PAGE))
 
 
 def consumer_filter(req: Request, parameters: Parameters) -> ConsumerFilter:

@@ -58,7 +58,7 @@ LIST = Query(
         Field("consumer", UUID, text="Events of this consumer."),
         Field("project", IDENTIFIER, text="Events of consumers that this project owns."),
         Field("kind", string(enum=[*KINDS]), text="Events of objects of this kind."),
-        Field("since", DATE, text="Events at or after this date (UTC), or not longer ago than this age: 90m."),
+        Field("since", DATE, text="Events at or after this date (UTC), or within this age, for example 90m."),
         _LIMIT,
         Field("wait", _WAIT, text="Seconds to wait for an event."),
     ),
@@ -123,7 +123,7 @@ def event_filter(req: Request, parameters: Parameters) -> EventFilter:
         raise InvalidField(Violation("consumer", "is given together with provider", "only one of the two"))
     kinds: tuple[str, ...] = () if kind is None else (kind,)
     if provider is not None:
-        kinds = tuple(possible for possible in (PROVIDER, NODE) if kind in (None, possible))
+        kinds = tuple(name for name in (PROVIDER, NODE) if kind in (None, name))
         if not kinds:
             raise InvalidField(Violation("kind", f'is "{kind}"', f"{PROVIDER} or {NODE} if a provider is given"))
     uuids = () if consumer is None else spellings(consumer)

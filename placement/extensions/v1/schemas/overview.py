@@ -111,7 +111,7 @@ def pieces(
     snapshot: Snapshot,
     slots: Iterable[int],
     consumers: Mapping[int, int],
-    following: str | None,
+    next_url: str | None,
     node_names: Mapping[str, str],
 ) -> Iterator[bytes]:
     """Yield the document of a page in pieces, each with up to ``_PIECE`` providers.
@@ -120,7 +120,7 @@ def pieces(
         snapshot: The snapshot of the providers.
         slots: The slots of the providers of the page, in order.
         consumers: The number of consumers with resources on a provider, by its id.
-        following: The URL of the next page.
+        next_url: The URL of the next page.
         node_names: The names of nodes, by uuid.
     """
     yield b'{"providers":['
@@ -128,7 +128,7 @@ def pieces(
     while batch := [*itertools.islice(remaining, _PIECE)]:
         yield separator + _members(documents(snapshot, batch, consumers), node_names)
         separator = b","
-    yield b'],"next":%s}' % encode(following)
+    yield b'],"next":%s}' % encode(next_url)
 
 
 def _members(providers: list[dict[str, Any]], node_names: Mapping[str, str]) -> bytes:

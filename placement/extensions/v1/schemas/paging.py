@@ -12,31 +12,32 @@ from placement.schemas.declarations import Field, string
 MAX_CONSUMERS, DEFAULT_CONSUMERS = 1000, 100
 #: The pattern of ids; every database can compare numbers of this size with its ids.
 ID = "[0-9]{1,18}"
+#: The description of the parameter ``after``.
 AFTER = "The mark in the field next of the previous page."
 #: The description of a mark, for errors.
 MARK = "the mark in the field next of the previous page"
 #: Parameters of lists of consumers.
-OF_CONSUMERS = (
+CONSUMER_PAGE = (
     Field("limit", numeral.up_to(MAX_CONSUMERS), text="The maximum number of consumers in a page."),
     Field("after", string(pattern=f"^{ID}$", description=MARK), text=AFTER),
 )
 
 
-def consumers_of_page(req: Request) -> tuple[int, int]:
-    """Return the limit of a list of consumers, and the id to begin after."""
+def limit_and_mark(req: Request) -> tuple[int, int]:
+    """Return the limit of a page of consumers, and the id after which it begins."""
     return int(req.parameters.get("limit", DEFAULT_CONSUMERS)), int(req.parameters.get("after", 0))
 
 
-def next_page(req: Request, path: str, mark: str | int | None, **fixed: str | None) -> str | None:
+def next_page(req: Request, path: str, mark: str | int | None, **replaced: str | None) -> str | None:
     """Return the URL of the next page: the same query with another mark.
 
     Args:
         req: The request for this page.
         path: The path of the list, below the prefix of the API.
         mark: The mark of the next page; None if this is the last page.
-        fixed: Parameters to replace, such as an age by its date.
+        replaced: Parameters to replace, such as an age by its date.
     """
     if mark is None:
         return None
-    repeated = {name: fixed.get(name) or req.parameters.get(name) for name in req.parameters if name != "after"}
-    return f"{req.absolute_url(path)}?{urlencode({**repeated, 'after': mark}, safe=':')}"
+    parameters = {name: replaced.get(name) or req.parameters.get(name) for name in req.parameters if name != "after"}
+    return f"{req.absolute_url(path)}?{urlencode({**parameters, 'after': mark}, safe=':')}"

@@ -15,7 +15,7 @@ from placement.schemas.dates import date
 from placement.schemas.declarations import Object
 from placement.schemas.document import Query
 
-SHOW = Query(Object(*paging.OF_CONSUMERS))
+SHOW = Query(Object(*paging.CONSUMER_PAGE))
 #: Providers shown of a sharing relation; a pool may serve thousands of trees.
 _MAX_NAMED = 100
 

@@ -7,8 +7,8 @@ from placement.schemas.reply_types import AMOUNTS, by_class, by_uuid
 from placement.schemas.success import ok
 
 
-def _fields(type_: Scalar, *names: str) -> tuple[Field, ...]:
-    return tuple(Field(name, type_, required=True) for name in names)
+def _fields(scalar: Scalar, *names: str) -> tuple[Field, ...]:
+    return tuple(Field(name, scalar, required=True) for name in names)
 
 
 #: A reference to a provider, with the name of its node, if any.
@@ -41,7 +41,7 @@ PROVIDER = Object(
     Field("inventories", by_class(_INVENTORY), required=True),
     title="Provider",
 )
-_SOME = Object(*_fields(integer(), "count"), Field("providers", Array(NAMED), required=True))
+_COUNTED_PROVIDERS = Object(*_fields(integer(), "count"), Field("providers", Array(NAMED), required=True))
 #: The owner; null if another implementation left no row for the project or the user.
 _OWNER = _fields(nullable(string()), "project", "user")
 _HOLDER = Object(
@@ -51,7 +51,7 @@ _HOLDER = Object(
     Field("provider", NAMED, required=True),
     Field("resources", AMOUNTS, required=True),
 )
-_HELD = Object(
+_ALLOCATION = Object(
     Field("name", nullable(string()), required=True),
     Field("resources", AMOUNTS, required=True),
     Field("node", string()),
@@ -62,7 +62,7 @@ _CONSUMER = Object(
     *_fields(integer(), "generation"),
     SINCE,
     Field("expires_at", nullable(string(format="date-time")), required=True),
-    Field("allocations", by_uuid(_HELD), required=True),
+    Field("allocations", by_uuid(_ALLOCATION), required=True),
 )
 
 OVERVIEW = ok(Object(Field("providers", Array(PROVIDER), required=True), NEXT))
@@ -71,8 +71,8 @@ SHOW_PROVIDER = ok(
         Field("provider", PROVIDER, required=True),
         Field("tree", Array(PROVIDER), required=True),
         Field("consumers_in_tree", integer(minimum=0), required=True),
-        Field("shares_with", _SOME, required=True),
-        Field("shared_by", _SOME, required=True),
+        Field("shares_with", _COUNTED_PROVIDERS, required=True),
+        Field("shared_by", _COUNTED_PROVIDERS, required=True),
         Field("holders", Array(_HOLDER), required=True),
         NEXT,
     )

@@ -11,7 +11,7 @@ from placement.schemas import allocation_candidate
 from placement.schemas.declarations import Field, Object, PatternField
 from placement.version_history import OLDEST
 
-_OF_GROUPS = "resources, required, member_of and in_tree, with the suffix of a group if it has one"
+_GROUP_PARAMETERS = "resources, required, member_of and in_tree, with the suffix of a group if it has one"
 PARAMETERS = tuple(
     replace(
         field,
@@ -28,8 +28,8 @@ PARAMETERS = tuple(
 def object_of(fields: Iterable[Field]) -> Object:
     """Return the type of queries with these parameters."""
     fields = tuple(fields)
-    named = ", ".join(field.name for field in fields if not isinstance(field, PatternField))
-    return Object(*fields, names=f"{named}; {_OF_GROUPS}")
+    names = ", ".join(field.name for field in fields if not isinstance(field, PatternField))
+    return Object(*fields, names=f"{names}; {_GROUP_PARAMETERS}")
 
 
 def parameters(limit: str) -> tuple[Field, ...]:

@@ -18,7 +18,7 @@ from placement.schemas.document import Parameters, Query
 from placement.schemas.reply_types import by_class
 from placement.schemas.success import ok
 
-#: Samples of a class, unless the client states a limit.
+#: Default maximum number of samples of a class.
 DEFAULT_SAMPLES = 200
 _DAY = datetime.timedelta(days=1)
 
@@ -33,7 +33,8 @@ SHOW = Query(
         Field(
             "limit",
             numeral.up_to(1000),
-            text="The maximum number of samples of a class. If there are more, the last in each of equal time spans.",
+            text="The maximum number of samples of a class. If a class has more, the last one in each of equal time "
+            "spans is returned.",
         ),
     )
 )

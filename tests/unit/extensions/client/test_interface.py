@@ -75,7 +75,7 @@ def test_a_query_may_be_an_object_or_a_text():
         "same_subtree": [["_x", "_y"], ["_x"]],
         "root_required": ["!COMPUTE_STATUS_DISABLED"],
     }
-    text = query.text(search, [("limit", 3), ("until", None)])
+    text = query.query_string(search, [("limit", 3), ("until", None)])
     assert text == "&".join(
         [
             *["resources=VCPU%3A2%2CMEMORY_MB%3A512", "required=A%2C%21B", "required=in%3AC%2CD", "in_tree=host+1"],
@@ -84,17 +84,17 @@ def test_a_query_may_be_an_object_or_a_text():
             *["root_required=%21COMPUTE_STATUS_DISABLED", "limit=3"],
         ]
     )
-    assert query.text("resources=VCPU:2", [("limit", 3)]) == "resources=VCPU:2&limit=3"
-    assert query.text("resources=VCPU:2") == "resources=VCPU:2"
+    assert query.query_string("resources=VCPU:2", [("limit", 3)]) == "resources=VCPU:2&limit=3"
+    assert query.query_string("resources=VCPU:2") == "resources=VCPU:2"
 
 
 def test_an_error_contains_the_message_of_the_service():
     detail = "The resource could not be found.\n\n No resource provider with uuid 1 found  "
     document = {"errors": [{"status": 404, "title": "Not Found", "detail": detail, "request_id": "req-1"}]}
-    error = errors.of_reply(reply(404, document))
+    error = errors.from_reply(reply(404, document))
     assert str(error) == "404 Not Found: No resource provider with uuid 1 found (req-1)"
     line = {"detail": "wrong", "code": "placement.v1.invalid_field", "field": "limit", "expected": "1 to 1000"}
-    bad_request = errors.of_reply(reply(400, {"errors": [line]}, x_openstack_request_id="req-2"))
+    bad_request = errors.from_reply(reply(400, {"errors": [line]}, x_openstack_request_id="req-2"))
     assert (type(bad_request), bad_request.field, bad_request.expected) == (BadRequest, "limit", "1 to 1000")
     assert str(bad_request) == "400 Bad Request: wrong (placement.v1.invalid_field, req-2)"
 
@@ -102,7 +102,7 @@ def test_an_error_contains_the_message_of_the_service():
 @pytest.mark.parametrize("document", [None, [], {}, {"errors": []}, {"errors": [1]}, "text"])
 @pytest.mark.parametrize("status", [302, 418, 599])
 def test_any_error_response_can_be_printed(document, status):
-    error = errors.of_reply(reply(status, document))
+    error = errors.from_reply(reply(status, document))
     assert (error.status, error.code) == (status, None)
     assert str(error).startswith(f"{status} ")
 

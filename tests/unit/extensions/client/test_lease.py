@@ -222,7 +222,7 @@ def test_a_release_that_is_not_complete_is_repeated(hour_lease, clock, caplog):
     complete = reply(200, {"released": [JOB], "missing": [], "complete": True})
     _, steps = perform(hour_lease.end(), [incomplete, complete], clock)
     assert [(step.path, step.timeout) for step in steps if isinstance(step, Call)] == [
-        (f"/v1/claims?consumer={JOB}", lease.RELEASE / 3)
+        (f"/v1/claims?consumer={JOB}", lease.RELEASE_PATIENCE / 3)
     ] * 2
     assert caplog.text == ""
 
