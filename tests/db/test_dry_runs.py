@@ -108,18 +108,18 @@ def predicted_response(answer):
 
 def room(call, uuids):
     """Return the free capacity of these providers, read from their inventories and usages."""
-    room_ = {}
+    room = {}
     for uuid in uuids:
         path = f"/resource_providers/{uuid}"
         inventories, usages = call("GET", f"{path}/inventories").body["inventories"], call("GET", f"{path}/usages").body
-        room_[uuid] = {}
+        room[uuid] = {}
         for name, record in inventories.items():
             capacity, used = (
                 int((record["total"] - record["reserved"]) * record["allocation_ratio"]),
                 usages["usages"][name],
             )
-            room_[uuid][name] = {"capacity": capacity, "used": used, "free": max(capacity - used, 0)}
-    return room_
+            room[uuid][name] = {"capacity": capacity, "used": used, "free": max(capacity - used, 0)}
+    return room
 
 
 def compared_with_dry_runs(call, database):

@@ -134,7 +134,7 @@ def test_usages_are_grouped_as_strict_databases_require(database):
         assert call("GET", f"/resource_providers/{host}/usages").body["usages"] == {"VCPU": 2, "DISK_GB": 4}
         for resources in ("VCPU:2", "VCPU:2,DISK_GB:5"):
             providers = call("GET", f"/resource_providers?resources={resources}").body["resource_providers"]
-            assert [provider_["uuid"] for provider_ in providers] == [host]
+            assert [listed["uuid"] for listed in providers] == [host]
 
 
 def test_a_user_is_not_confused_with_the_project_of_the_same_id(call):

@@ -152,9 +152,9 @@ def furnish(call):
 
 @pytest.fixture
 def target(synced_database):
-    target_ = Target(synced_database)
-    yield target_
-    target_.close()
+    target = Target(synced_database)
+    yield target
+    target.close()
 
 
 def send_and_check(target, request, looking=True, check_error=None):

@@ -394,8 +394,8 @@ def test_data_read_during_a_restore_in_place_is_read_again_after_db_restored(
     scenario.change_after_backup()
     dump = (operator.directory / "placement.sql").read_text()
     head, begin = dump.index(TABLE), dump.index(f"{TABLE}resource_classes`")
-    for name_, text in (("first", dump[:begin]), ("last", dump[:head] + dump[begin:])):
-        (operator.directory / f"{name_}.sql").write_text(text)
+    for part, text in (("first", dump[:begin]), ("last", dump[:head] + dump[begin:])):
+        (operator.directory / f"{part}.sql").write_text(text)
     operator.run(IN_PLACE, {"placement.sql": "first.sql"})
     for worker in workers:
         worker.get("/allocation_candidates?resources=VCPU:1")

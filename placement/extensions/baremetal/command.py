@@ -27,17 +27,17 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     baremetal = commands.add_parser("baremetal", help="nodes of the Bare Metal API")
     baremetal.set_defaults(action=lambda _: _show_help(baremetal))
     actions = baremetal.add_subparsers(title="actions", dest="baremetal_action")
-    importing_ = actions.add_parser("import", help=_SUMMARY, description=_SUMMARY)
-    importing_.set_defaults(action=import_nodes)
-    source = importing_.add_mutually_exclusive_group(required=True)
+    import_parser = actions.add_parser("import", help=_SUMMARY, description=_SUMMARY)
+    import_parser.set_defaults(action=import_nodes)
+    source = import_parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--os-cloud", metavar="<name>", help="the cloud in clouds.yaml with the Ironic service")
     source.add_argument("--endpoint", metavar="<url>", help="the URL of an Ironic service without Identity")
-    importing_.add_argument(
+    import_parser.add_argument(
         "--username",
         metavar="<name>",
         help="with --endpoint: the http_basic user; the password is read from $OS_PASSWORD",
     )
-    importing_.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
+    import_parser.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
 
 
 def _show_help(parser: argparse.ArgumentParser) -> int:

@@ -169,8 +169,8 @@ def test_maintenance_commands_change_the_maintenance(openstack, clients):
     node = clients.enrolled_node(unique("maintained")).id
 
     def maintenance():
-        node_ = clients.baremetal.get_node(node)
-        return node_.is_maintenance, node_.maintenance_reason
+        record = clients.baremetal.get_node(node)
+        return record.is_maintenance, record.maintenance_reason
 
     openstack.do(f"node maintenance set {node} --reason 'a fan is loud'")
     assert maintenance() == (True, "a fan is loud")
@@ -190,8 +190,8 @@ def test_commands_wait_for_the_state_of_a_node(openstack, clients):
         ("manage", "manageable"),
     ):
         openstack.do(f"node {command} {node} --wait 60")
-        node_ = clients.baremetal.get_node(node)
-        assert (node_.provision_state, node_.target_provision_state, node_.last_error) == (state, None, None)
+        record = clients.baremetal.get_node(node)
+        assert (record.provision_state, record.target_provision_state, record.last_error) == (state, None, None)
     refused = openstack.error_of(f"node deploy {node} --wait 60")
     assert "manageable" in refused
     assert "(HTTP 400)" in refused

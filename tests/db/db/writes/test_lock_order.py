@@ -38,11 +38,11 @@ class Forest:
 
     def provider(self, parent=None):
         """Create a provider with inventory; return its uuid."""
-        uuid_ = str(uuid.uuid4())
-        assert self.create_child(uuid_, parent) == 200
+        provider = str(uuid.uuid4())
+        assert self.create_child(provider, parent) == 200
         stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 10**6}}}
-        assert self.ask("PUT", f"/resource_providers/{uuid_}/inventories", 39, stock).status == 200
-        return uuid_
+        assert self.ask("PUT", f"/resource_providers/{provider}/inventories", 39, stock).status == 200
+        return provider
 
     def create_child(self, provider, parent):
         body = {"uuid": provider, "name": provider, "parent_provider_uuid": parent}

@@ -79,8 +79,8 @@ def test_a_node_that_matches_by_its_rows_meets_the_requirements(metal):
     combinations = [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
     nodes = [metal.node(**columns) for columns in random.sample(combinations, 60)]
     for owner in (None, "me"):
-        request_ = request(owner=owner)
-        fitting = {node for node in nodes if candidates.fits(request_, metal.read(node))}
+        node_request = request(owner=owner)
+        fitting = {node for node in nodes if candidates.fits(node_request, metal.read(node))}
         records = [metal.allocate(owner=owner) for _ in range(len(fitting) + 1)]
         assert {record.node_uuid for record in records} == {*fitting, None}
         for record in records:

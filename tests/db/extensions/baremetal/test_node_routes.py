@@ -325,13 +325,13 @@ def test_pages_repeat_the_filters_and_end(client_with_nodes, path, order):
     create(client_with_nodes, "f", resource_class="zzz")
     all_names = names(client_with_nodes, f"resource_class=bm{order}", path)
     assert sorted(all_names) == ["a", "d", "e"]
-    url, names_ = f"{path}?resource_class=bm&limit=1{order}", []
+    url, paged_names = f"{path}?resource_class=bm&limit=1{order}", []
     while url:
         page = client_with_nodes("GET", url).body
-        names_ += [node["name"] for node in page["nodes"]]
+        paged_names += [node["name"] for node in page["nodes"]]
         assert len(page["nodes"]) <= 1
         url = page.get("next", "").removeprefix("http://metal/baremetal/v1")
-    assert names_ == all_names
+    assert paged_names == all_names
 
 
 def test_the_next_page_shows_the_same_fields(client_with_nodes):

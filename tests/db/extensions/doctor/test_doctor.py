@@ -521,8 +521,8 @@ def test_a_fix_is_recorded_as_an_event(database, plant, doctor, name):
     events = [*following(database)][before:]
     for kind, key, words in EXPECTED_EVENTS[name]:
         [event] = [event for event in events if event.kind == kind and key in (event.uuid, event.name)][-1:]
-        name_, _, value = words.partition(": ")
-        assert not name_ or event.changes[name_][1] == value, event
+        field, _, value = words.partition(": ")
+        assert not field or event.changes[field][1] == value, event
         assert event.request, "the event names the command"
 
 
@@ -664,8 +664,8 @@ def test_a_consumer_that_claims_meanwhile_loses_only_its_lost_allocations(databa
     sum(fixes._release_lost(subject))
     assert {answer.status for answer in answers.values()} <= {204, 409}
     for consumer, answer in answers.items():
-        allocations_ = call("GET", f"/allocations/{consumer}", 39).body["allocations"]
-        assert {*allocations_} == {OTHER if answer.status == 204 else HOST}, consumer
+        held = call("GET", f"/allocations/{consumer}", 39).body["allocations"]
+        assert {*held} == {OTHER if answer.status == 204 else HOST}, consumer
     assert findings_of(database) == []
 
 

@@ -53,10 +53,10 @@ def end_of_day(call):
 def shares(call):
     """Return the usage of each project at each sample of the day, by the time before the day's end."""
     end = end_of_day(call)
-    shares_ = get(call, "/v1/usage?from=2d&by=project&limit=1000")["shares"]
+    shares = get(call, "/v1/usage?from=2d&by=project&limit=1000")["shares"]
     return {
         (resource_class, share["name"], end - parse_date(sample["at"])): sample["used"]
-        for resource_class, of_projects in shares_.items()
+        for resource_class, of_projects in shares.items()
         for share in of_projects
         for sample in share["samples"]
         if parse_date(sample["at"]) <= end

@@ -228,7 +228,7 @@ def test_the_generation_changes_only_for_differences(database):
 
 def test_a_file_can_have_many_new_aggregates(database):
     uuids = [str(uuid.UUID(int=number)) for number in range(1, 21)]
-    providers = [{"name": f"p{at}", "aggregates": [uuid_]} for at, uuid_ in enumerate(uuids)]
+    providers = [{"name": f"p{at}", "aggregates": [aggregate]} for at, aggregate in enumerate(uuids)]
     load(database, yaml.safe_dump({"providers": providers}))
     providers_read, _ = everything(database)
     assert {name: provider["aggregates"] for name, provider in providers_read.items()} == {
