@@ -107,7 +107,7 @@ def test_correct_histories_violate_nothing(name):
     assert not is_wrong(*RIGHT[name])
 
 
-def test_an_older_write_keeps_the_type_but_creates_consumers_without_one():
+def test_an_older_write_keeps_the_type_but_creates_consumers_without_a_type():
     assert not is_wrong(FIRST, put_unguarded(20, 30, 2), get(40, 50, 2, 2))
     assert is_wrong(FIRST, put_unguarded(20, 30, 2), get(40, 50, 2, 2, consumer_type=NO_TYPE))
     assert not is_wrong(put_unguarded(20, 30, 2), get(40, 50, 2, consumer_type=NO_TYPE))

@@ -409,7 +409,7 @@ def test_data_read_during_a_restore_in_place_is_read_again_after_db_restored(
 
 @pytest.mark.long
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True, scope="session")
-def test_workers_at_each_node_of_galera_notice_a_restore_at_one(backend):
+def test_workers_at_each_node_of_galera_notice_a_restore_at_one_node(backend):
     with galera.cluster() as cluster:
         nodes = cluster.nodes
         nodes[0]._administer("CREATE DATABASE placement")

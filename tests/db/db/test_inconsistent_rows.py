@@ -164,7 +164,7 @@ def test_an_inconsistency_is_logged_once_and_briefly(database, ids, caplog, monk
     assert all(len(line) < 1000 for line in messages)
 
 
-def test_a_refreshed_index_equals_a_rebuilt_one(database, ids):
+def test_a_refreshed_index_equals_a_rebuilt_index(database, ids):
     indexed = database.snapshot(load_index)
     call = placement(database)
     for name, provider_uuid in INCONSISTENT.items():
@@ -285,7 +285,7 @@ def test_a_step_size_of_zero_or_a_missing_generation_prevents_no_claim(database,
     assert call("GET", f"/resource_providers/{INCONSISTENT['no generation']}", minor=39).body["generation"] == 1
 
 
-def test_a_class_that_never_existed_can_be_created(database, ids):
+def test_a_class_created_with_a_lost_id_gets_its_inventories(database, ids):
     call = placement(database)
     with without_foreign_keys(database) as db:
         insert(db, resource_classes, {"id": NOWHERE, "name": "CUSTOM_LATE"})

@@ -131,7 +131,7 @@ def test_allocations_on_a_deleted_provider_can_be_released(
     assert "change feed" not in caplog.text
 
 
-def test_rows_are_written_in_one_order_whether_they_are_new_or_not(database, service):
+def test_new_and_existing_rows_are_written_in_one_order(database, service):
     """Otherwise two writers deadlock if each creates a consumer that the other one updates."""
     bodies = {}
     for number in (1, 2, 3, 4):

@@ -96,7 +96,7 @@ def test_each_consumer_gets_its_own_new_owner(crowd):
         }
 
 
-def test_a_transaction_waits_for_as_many_claims_as_the_last_one(crowd):
+def test_a_transaction_waits_for_as_many_claims_as_the_last_transaction(crowd):
     """The client of the first claim sends another one."""
     crowd.queue.gather_time = PATIENCE
     providers = [crowd.provider() for _ in range(3)]
@@ -117,7 +117,7 @@ def test_a_transaction_waits_for_as_many_claims_as_the_last_one(crowd):
         (Claim(new(), {UNKNOWN: {"VCPU": 1}}, OWNER, generation=None, only_on=UNKNOWN), False),
     ],
 )
-def test_only_a_claim_of_a_new_consumer_waits_for_others(crowd, claim, waits):
+def test_only_a_claim_of_a_new_consumer_waits_for_other_claims(crowd, claim, waits):
     """Two consumers that exchange providers fit together, but not one after another."""
     received_claims = []
     turn = crowd.queue.turn

@@ -125,7 +125,7 @@ def test_a_sweep_does_not_overtake_an_extension_that_began_before_the_expiry(dat
 
 
 @pytest.mark.usefixtures("host")
-def test_of_an_extension_a_release_and_its_expiry_each_lease_sees_one(database, monkeypatch):
+def test_a_lease_expires_only_if_no_extension_or_release_succeeds(database, monkeypatch):
     monkeypatch.setattr(lease_sweep, "ATTEMPTS", 1000)
     count, chance, expired = 40, random.Random(7), []
     signals.leases_expired.connect(expired.append)

@@ -165,7 +165,7 @@ def test_a_certificate_of_another_authority_is_refused(server, arguments, in_pro
 
 
 @pytest.mark.parametrize("arguments", [VERIFIED, AS_DOCUMENTED], ids=["short", "as documented"])
-def test_a_certificate_of_another_name_is_refused(server, arguments, in_process, tmp_path):
+def test_a_certificate_for_another_name_is_refused(server, arguments, in_process, tmp_path):
     server.present("192.0.2.1")
     for url in urls(server, arguments):
         assert_refused(url, OTHER_NAME, in_process, tmp_path)

@@ -108,7 +108,7 @@ def new():
     return str(uuid.uuid4())
 
 
-def test_new_consumers_and_claims_do_not_deadlock(forest, error_labels):
+def test_new_children_and_claims_do_not_deadlock(forest, error_labels):
     """Otherwise INSERT locks the parent while its foreign key waits for the root, and most children are refused."""
     root = forest.provider()
     parent = forest.provider(root)
@@ -153,7 +153,7 @@ def test_an_update_that_names_a_parent_is_not_starved_by_new_children(forest, ch
 
 @pytest.mark.parametrize("root_is", ["older", "younger"])
 @pytest.mark.parametrize("act", ["create_child", "move"])
-def test_a_transaction_that_waits_for_a_provider_has_locked_none_of_a_higher_id(forest, database, act, root_is):
+def test_a_transaction_that_waits_for_a_provider_has_locked_no_provider_of_a_higher_id(forest, database, act, root_is):
     """Otherwise it deadlocks with a transaction that takes the locks in the order of ids."""
     if root_is == "older":
         root = forest.provider()

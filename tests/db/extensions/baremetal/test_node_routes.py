@@ -382,7 +382,7 @@ def test_the_fields_of_a_node_can_be_selected(client, query, expected):
     assert client("GET", "/nodes/n1?fields=bogus").status == 404
 
 
-def test_uuids_are_kept_and_found_in_one_form(client):
+def test_uuids_are_stored_and_found_in_one_form(client):
     node = create(client, uuid=NODE.upper().replace("-", ""))
     assert node["uuid"] == NODE
     assert client("GET", f"/nodes/{NODE.upper()}").body == node

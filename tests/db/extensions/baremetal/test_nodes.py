@@ -345,7 +345,7 @@ def test_the_unit_moves_to_the_new_class_with_its_holder(database, consumer, mai
     assert inventories(database) == {UNCLASSIFIED: (1, int(maintenance))}
 
 
-def test_another_holder_of_the_old_class_keeps_it(database):
+def test_a_node_is_not_reclassified_while_another_consumer_holds_the_old_class(database):
     create(database, **READY)
     assign(database)
     replace_inventory(database, Inventory("CUSTOM_BM_LARGE", 2))

@@ -615,7 +615,7 @@ def test_an_idle_consumer_that_claims_meanwhile_keeps_its_allocations(database, 
     assert findings_of(database, "idle_consumers", "allocations_without_consumer") == []
 
 
-def test_consumers_that_claim_while_idle_ones_are_deleted_keep_their_allocations(database, world, call):
+def test_consumers_that_claim_while_idle_consumers_are_deleted_keep_their_allocations(database, world, call):
     many = [str(uuid.UUID(int=1000 + number)) for number in range(60)]
     with without_foreign_keys(database) as db:
         owner = {"project_id": _project(db), "user_id": _user(db)}
@@ -833,7 +833,7 @@ def test_a_check_that_could_not_run_is_reported(fresh):
 
 
 @pytest.mark.parametrize("kind", ["not UTF-8", "a directory"])
-def test_an_error_in_one_file_does_not_hide_the_findings_of_others(database, world, tmp_path, kind):
+def test_an_error_in_one_file_does_not_hide_the_findings_of_other_files(database, world, tmp_path, kind):
     policy = tmp_path / "policy.yaml"
     policy.mkdir() if kind == "a directory" else policy.write_bytes(b"\xff")
     conf = web.configuration()
@@ -911,7 +911,7 @@ def test_an_empty_database_is_found(database_url):
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @plants("isolation", Severity.ERROR)
-def test_another_isolation_is_found(database, backend):
+def test_a_wrong_isolation_level_is_found(database, backend):
     def serializable(connection, _record, _fairy):
         if backend.kind == "postgresql":
             connection.isolation_level = 4
@@ -965,7 +965,7 @@ class TestSQLite:
         assert finding.where == ("provider_changes (writer_id) -> change_writers (id)",)
 
     @plants("foreign_keys", Severity.ERROR)
-    def test_connections_that_do_not_check_are_found(self, database):
+    def test_connections_that_do_not_check_foreign_keys_are_found(self, database):
         def disable_checks(connection, *_):
             connection.execute("PRAGMA foreign_keys = OFF")
 
@@ -977,7 +977,7 @@ class TestSQLite:
         )
 
     @plants("foreign_keys", Severity.WARNING)
-    def test_violated_keys_are_found(self, database, plant):
+    def test_violated_foreign_keys_are_found(self, database, plant):
         plant("orphan")
         findings = dict(findings_of(database))
         [place] = findings["foreign_keys"].where
@@ -997,7 +997,7 @@ SHIFTED = {
 
 @pytest.mark.every_database
 @plants("clock", Severity.WARNING)
-def test_another_clock_of_the_database_is_found(fresh, backend):
+def test_a_database_clock_that_is_ahead_is_found(fresh, backend):
     def ahead(connection, *_):
         if backend.kind == "sqlite":
             now = lambda *_: (tables.utcnow() + datetime.timedelta(seconds=60)).strftime("%Y-%m-%d %H:%M:%S.%f")  # noqa: E731
@@ -1056,7 +1056,7 @@ def test_a_node_of_a_cluster_is_examined(pair):
 
 
 @plants("index", Severity.ERROR)
-def test_an_index_that_differs_is_found(database, world):
+def test_an_index_that_differs_from_the_database_is_found(database, world):
     index = LiveIndex(database)
     index.current()
     run(database, f"UPDATE resource_providers SET generation = generation + 5 WHERE uuid = '{HOST}'")

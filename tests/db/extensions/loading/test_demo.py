@@ -80,7 +80,7 @@ def used_at(call, at):
     return sum(provider["inventories"].get("VCPU", {}).get("used", 0) for provider in providers)
 
 
-def test_the_final_cloud_is_the_documented_one(service):
+def test_the_final_cloud_matches_the_documentation(service):
     assert get(service, "/v1/overview?over_committed=1")["providers"][0]["name"] == "compute-03"
     consumers = get(service, "/v1/consumers?limit=1000")["consumers"]
     assert len(consumers) > 200

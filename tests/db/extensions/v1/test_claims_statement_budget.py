@@ -57,7 +57,7 @@ def place_claim(service, **more):
     return answer
 
 
-def test_a_claim_after_another_claim(database, service, names, budget):
+def test_a_claim_after_another_claim_stays_within_the_statement_budget(database, service, names, budget):
     for _ in range(2):  # from the second claim on, the index expects changes
         place_claim(service)
     plan = Plan()
@@ -77,7 +77,7 @@ def test_an_optimistic_claim_needs_no_refresh(database, service, names, budget):
     assert len(statements) <= budget, "\n".join(statements)
 
 
-def test_many_consumers_need_hardly_more_statements_than_one(database, service, names):
+def test_many_consumers_need_hardly_more_statements_than_a_single_consumer(database, service, names):
     """Each statement reads, locks or inserts the rows of all consumers."""
     roomy = stock("host", 1, VCPU=2000, MEMORY_MB=1024, DISK_GB=100)
     assert service(*names.fill(roomy)).status == 200

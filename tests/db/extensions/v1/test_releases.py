@@ -73,7 +73,7 @@ def test_a_consumer_is_released_by_every_spelling_of_its_uuid(database, consumer
 
 
 @pytest.mark.every_database
-def test_the_exact_spelling_is_released_if_two_are_stored(database, consumers):
+def test_the_exact_spelling_is_released_if_two_spellings_are_stored(database, consumers):
     both = ["ABCDEFAB-0000-4000-8000-00000000000E", "abcdefab-0000-4000-8000-00000000000e"]
     place(database, both[:1])
     try:

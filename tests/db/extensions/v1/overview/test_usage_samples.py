@@ -115,7 +115,7 @@ def test_sums_are_clipped_to_zero_and_the_largest_stored_capacity(database):
     assert {name: samples[-1]["capacity"] for name, samples in present.items()} == capacities
 
 
-def test_the_present_usage_contains_classes_with_an_inventory(database):
+def test_the_present_usage_contains_only_classes_with_an_inventory(database):
     """It leaves out classes whose inventories were deleted, and inconsistent rows without a class."""
     service, host = placement(database), key(1)
     assert service("POST", "/resource_providers", 39, {"uuid": host, "name": host}).status == 200
@@ -158,7 +158,7 @@ def test_the_next_interval_has_its_own_sample(database):
 
 
 @pytest.mark.every_database
-def test_several_processes_take_one_sample(database):
+def test_several_processes_take_one_sample_of_an_interval(database):
     fill(database)
     with ThreadPoolExecutor(4) as threads:
         for _ in range(5):

@@ -59,13 +59,13 @@ def check_search(world: World, query: SearchQuery) -> None:
 
 @examples(200)
 @given(case=explanation_cases())
-def test_a_recorded_search_equals_any_search(case: tuple[World, SearchQuery]) -> None:
+def test_a_recorded_search_has_the_results_of_a_plain_search(case: tuple[World, SearchQuery]) -> None:
     check_search(*case)
 
 
 @examples(200)
 @given(case=similar() | explanation_cases())
-def test_a_search_of_equivalent_trees_equals_any_search(case: tuple[World, SearchQuery]) -> None:
+def test_a_search_of_equivalent_trees_has_the_results_of_a_plain_search(case: tuple[World, SearchQuery]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recorded_search, "FRUITLESS", 0)
         check_search(*case)
