@@ -117,8 +117,13 @@ def test_only_changed_providers_are_counted_again(database, monkeypatch):
 def test_a_consumer_of_several_classes_counts_once(database):
     """If all allocations are of one class, the allocations are counted, otherwise the distinct consumers."""
     create_providers(database)
-    both = ({"VCPU": 1, "DISK_GB": 1}, {"VCPU": 1}, {"DISK_GB": 1})
-    claims_by_provider = {"one": both[:1], "two": both[1:2] * 2, "three": both, "four": both[1:]}
+    amounts_of_claims = ({"VCPU": 1, "DISK_GB": 1}, {"VCPU": 1}, {"DISK_GB": 1})
+    claims_by_provider = {
+        "one": amounts_of_claims[:1],
+        "two": amounts_of_claims[1:2] * 2,
+        "three": amounts_of_claims,
+        "four": amounts_of_claims[1:],
+    }
     for name, claims in claims_by_provider.items():
         for amounts in claims:
             claim(database, name, **amounts)

@@ -51,7 +51,7 @@ def summarized_providers(world: World, query: SearchQuery, candidates: set[Answe
 
 
 def anchors(world: World, query: SearchQuery) -> Iterator[str]:
-    """Return the roots that meet the conditions on roots."""
+    """Yield the roots that meet the conditions on roots."""
     for member in world.members.values():
         is_root = member.parent is None
         if is_root and meets(query.root_traits, member.traits):
@@ -90,7 +90,7 @@ def belongs(group: Group, aggregates: frozenset[str]) -> bool:
 
 
 def matching(world: World, query: SearchQuery, group: Group, anchor: str, usable: list[Member]) -> Iterator[Match]:
-    """Return every way to serve one group."""
+    """Yield every way to serve one group."""
     if group.in_tree is not None:
         if group.in_tree not in world.members:
             return
@@ -98,9 +98,9 @@ def matching(world: World, query: SearchQuery, group: Group, anchor: str, usable
         usable = [member for member in usable if world.root(member.name) == tree]
     usable = [member for member in usable if not group.traits.none_of & member.traits]
     if group.suffix:
-        yield from (by_one(group, member) for member in usable if serves_suffixed(group, member))
+        yield from (supply_by_member(group, member) for member in usable if serves_suffixed(group, member))
     else:
-        yield from by_several(world, group, anchor, usable)
+        yield from supplies_of_unsuffixed(world, group, anchor, usable)
 
 
 def serves_suffixed(group: Group, member: Member) -> bool:
@@ -112,13 +112,13 @@ def serves_suffixed(group: Group, member: Member) -> bool:
     )
 
 
-def by_one(group: Group, member: Member) -> Match:
+def supply_by_member(group: Group, member: Member) -> Match:
     if not group.resources:
         return ((member.name, None, 0),)
     return tuple((member.name, class_, amount) for class_, amount in group.resources.items())
 
 
-def by_several(world: World, group: Group, anchor: str, usable: list[Member]) -> Iterator[Match]:
+def supplies_of_unsuffixed(world: World, group: Group, anchor: str, usable: list[Member]) -> Iterator[Match]:
     """Yield every way to take each class from any provider; the providers together have the required traits."""
     root = world.members[anchor]
     if group.aggregates.none_of & root.aggregates:
@@ -128,7 +128,9 @@ def by_several(world: World, group: Group, anchor: str, usable: list[Member]) ->
         spanned = world.root(member.name) == anchor and belongs(group, root.aggregates)
         if (belongs(group, member.aggregates) or spanned) and not group.aggregates.none_of & member.aggregates:
             eligible.append(member)
-    choices = [[m for m in eligible if fits(m, class_, amount)] for class_, amount in group.resources.items()]
+    choices = [
+        [member for member in eligible if fits(member, class_, amount)] for class_, amount in group.resources.items()
+    ]
     for suppliers in itertools.product(*choices):
         traits = frozenset().union(*(member.traits for member in suppliers))
         if all(any_of & traits for any_of in group.traits.any_of):

@@ -83,6 +83,6 @@ def test_the_overview_shows_the_inventories_of_the_placement_api(validating_app)
 def test_sorted_pages_contain_every_tree(database, ids, sort):
     """This includes trees with negative usage."""
     call = placement(database)
-    everything = call("GET", f"/v1/overview?sort={sort}:VCPU").body["providers"]
-    assert len(everything) > len(INCONSISTENT) - 2
-    assert pages(call, f"/v1/overview?sort={sort}:VCPU&limit=1", "providers") == everything
+    all_providers = call("GET", f"/v1/overview?sort={sort}:VCPU").body["providers"]
+    assert len(all_providers) > len(INCONSISTENT) - 2
+    assert pages(call, f"/v1/overview?sort={sort}:VCPU&limit=1", "providers") == all_providers

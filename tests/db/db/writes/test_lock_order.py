@@ -93,15 +93,15 @@ def forest(database):
 @pytest.fixture
 def error_labels():
     """Record the labels of driver errors."""
-    with received.facts(signals.driver_error) as words:
-        yield words
+    with received.facts(signals.driver_error) as labels:
+        yield labels
 
 
 def repeat(*works):
     """Run each function repeatedly in its own thread; return all results."""
     with ThreadPoolExecutor(len(works)) as threads:
-        of_each = threads.map(lambda work: [work() for _ in range(ROUNDS)], works)
-        return [result for results in of_each for result in results]
+        results_by_work = threads.map(lambda work: [work() for _ in range(ROUNDS)], works)
+        return [result for results in results_by_work for result in results]
 
 
 def new():
@@ -137,16 +137,18 @@ def test_dry_runs_and_claims_do_not_deadlock(forest, error_labels):
 @pytest.mark.parametrize("change_kind", ["moved", "renamed"])
 def test_an_update_that_names_a_parent_is_not_starved_by_new_children(forest, change_kind):
     """Otherwise most updates are refused, because the tree always has one child more than was read."""
-    old, there = forest.provider(), forest.provider()
-    child = forest.provider(old)
-    turns = itertools.cycle([there, old])
+    old_parent, new_parent = forest.provider(), forest.provider()
+    child = forest.provider(old_parent)
+    parents = itertools.cycle([new_parent, old_parent])
     names = itertools.cycle([f"new {child}", child])
 
     def change():
-        return forest.put(child, next(turns)) if change_kind == "moved" else forest.put(child, old, next(names))
+        return (
+            forest.put(child, next(parents)) if change_kind == "moved" else forest.put(child, old_parent, next(names))
+        )
 
     results = repeat(
-        change, *[lambda: forest.create_child(new(), old)] * 2, *[lambda: forest.create_child(new(), child)] * 2
+        change, *[lambda: forest.create_child(new(), old_parent)] * 2, *[lambda: forest.create_child(new(), child)] * 2
     )
     assert set(results) == {200}
 
@@ -181,10 +183,12 @@ def test_a_transaction_that_waits_for_a_provider_has_locked_no_provider_of_a_hig
     assert meanwhile.wait()
 
 
-SEVERAL = [write for write in writes.ALL if write.name in ("move a subtree", "claim for the first time", "reshape")]
+WRITES_OF_SEVERAL_PROVIDERS = [
+    write for write in writes.ALL if write.name in ("move a subtree", "claim for the first time", "reshape")
+]
 
 
-@pytest.mark.parametrize("write", SEVERAL, ids=lambda write: write.name)
+@pytest.mark.parametrize("write", WRITES_OF_SEVERAL_PROVIDERS, ids=lambda write: write.name)
 def test_several_rows_are_locked_in_the_order_of_their_ids(database, write):
     """This holds for any query plan: for the roots and parents of a move, and the providers of a claim."""
     names, service, seen = scenarios.Names(), placement(database), []

@@ -74,12 +74,12 @@ def names(findings):
 def rows(database):
     """Return all rows outside of the feed, without times."""
 
-    def of(db, table):
+    def rows_of(db, table):
         columns = [column for column in table.c if column.name not in _TIMES]
         return sorted(map(str, db.execute(sa.select(*columns))))
 
     compared = [table for table in tables.metadata.sorted_tables if table.name not in _FEED]
-    return database.read(lambda db: {table.name: of(db, table) for table in compared})
+    return database.read(lambda db: {table.name: rows_of(db, table) for table in compared})
 
 
 @pytest.fixture
@@ -547,9 +547,9 @@ def test_events_are_in_order_before_their_writer_is_ended(database, world, call,
 
 
 def test_all_findings_are_fixed_together(database, backend, plant, doctor):
-    """Except findings whose fix would affect the use of resources."""
-    everything = [name for name in FIXABLE if name not in ("rootless", "identity", "orphan")]
-    plant(*everything, "disabled_provider")
+    """Findings whose fix would affect the use of resources remain."""
+    fixed_together = [name for name in FIXABLE if name not in ("rootless", "identity", "orphan")]
+    plant(*fixed_together, "disabled_provider")
     ran = doctor("--fix", "--yes", "--json")
     assert {finding["check"] for finding in ran.document["findings"]} <= {"disabled_providers"}
     assert ran.code == 0
@@ -616,15 +616,15 @@ def test_an_idle_consumer_that_claims_meanwhile_keeps_its_allocations(database, 
 
 
 def test_consumers_that_claim_while_idle_consumers_are_deleted_keep_their_allocations(database, world, call):
-    many = [str(uuid.UUID(int=1000 + number)) for number in range(60)]
+    uuids = [str(uuid.UUID(int=1000 + number)) for number in range(60)]
     with without_foreign_keys(database) as db:
         owner = {"project_id": _project(db), "user_id": _user(db)}
-        db.execute(sa.insert(consumers), [{"uuid": consumer, **owner} for consumer in many])
+        db.execute(sa.insert(consumers), [{"uuid": consumer, **owner} for consumer in uuids])
         db.execute(sa.update(tables.inventories).values(total=1000, max_unit=1000))
     answers = {}
 
     def claims():
-        for consumer in many:
+        for consumer in uuids:
             answers[consumer] = call("PUT", f"/allocations/{consumer}", 39, claim(OTHER))
 
     thread = threading.Thread(target=claims)
@@ -642,17 +642,17 @@ def test_consumers_that_claim_while_idle_consumers_are_deleted_keep_their_alloca
 
 
 def test_a_consumer_that_claims_meanwhile_loses_only_its_lost_allocations(database, world, call):
-    many = [str(uuid.UUID(int=1000 + number)) for number in range(40)]
+    uuids = [str(uuid.UUID(int=1000 + number)) for number in range(40)]
     with without_foreign_keys(database) as db:
         db.execute(sa.update(tables.inventories).values(total=1000, max_unit=1000))
-    for consumer in many:
+    for consumer in uuids:
         assert call("PUT", f"/allocations/{consumer}", 39, claim(HOST)).status == 204
     with without_foreign_keys(database) as db:
-        db.execute(sa.insert(allocations), [allocation(consumer, NOWHERE) for consumer in many])
+        db.execute(sa.insert(allocations), [allocation(consumer, NOWHERE) for consumer in uuids])
     answers = {}
 
     def claims():
-        for consumer in many:
+        for consumer in uuids:
             answers[consumer] = call("PUT", f"/allocations/{consumer}", 39, claim(OTHER, generation=1))
 
     thread = threading.Thread(target=claims)
@@ -670,7 +670,7 @@ def test_a_consumer_that_claims_meanwhile_loses_only_its_lost_allocations(databa
 
 
 def test_roots_are_corrected_while_providers_move(database, world, call):
-    """In the end each provider has the root of its parent, whatever moves meanwhile."""
+    """In the end each provider has the root of its parent, even if parents move meanwhile."""
     stop = threading.Event()
     statuses = set()
 
@@ -723,7 +723,7 @@ def test_a_loop_is_fixed_as_the_finding_advises(database, plant, call, planted, 
 
 
 def test_an_orphan_becomes_a_root(database, plant, call, doctor):
-    """It becomes the root of its descendants."""
+    """The orphan becomes the root of its descendants."""
     plant("orphan_with_children")
     assert doctor("--check", "parents", "--fix", "--yes").code == 0
     assert findings_of(database) == []
@@ -771,7 +771,7 @@ def run(database, *statements):
     [
         reason_without_tables,
         lambda subject: [*database_checks.revision(subject)],
-        # In foreign_keys it follows another read.
+        # The check foreign_keys calls this function after another read.
         lambda subject: [*database_checks._unchecked_keys(subject)],
     ],
     ids=["lacking", "revision", "foreign_keys"],
@@ -788,7 +788,7 @@ def test_a_check_waits_while_another_thread_uses_the_only_connection(check):
             db.execute(sa.select(1))
             with on_checkout(database, lambda: users_of_connection.append(threading.current_thread())):
                 doctor.start()
-                doctor.join(0.5)  # which waits for the connection
+                doctor.join(0.5)  # the doctor waits for the connection
 
         database.read(read)
         doctor.join(children.PATIENCE)

@@ -72,7 +72,7 @@ class Record:
     candidates: list[str]
     node: str | None = None
     last_error: str | None = None
-    #: Whether a Placement client has ended it; its row may still exist.
+    #: Whether a Placement client has ended the allocation; its row may still exist.
     ended: bool = False
 
 

@@ -72,7 +72,7 @@ def test_parents_and_roots_are_shown_by_name():
 
 
 def test_a_machine_in_an_event_has_the_name_of_its_node():
-    """Its provider has its uuid as the name."""
+    """The name of its provider is its uuid."""
     created = event(name=HOST, generation=[None, 0], changes={"name": [None, HOST]}, names={HOST: "node1"})
     assert event_lines.row(created)[2] == "provider node1 created"
 
