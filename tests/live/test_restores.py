@@ -388,7 +388,7 @@ def test_each_worker_notices_a_restore_in_place_without_client_requests(workers,
 def test_data_read_during_a_restore_in_place_is_read_again_after_db_restored(
     workers, database, operator, in_process, monkeypatch
 ):
-    """It is not read again before, as the page says: the feed was already complete, and gets no newer rows."""
+    """The data is not read again before, as the page says: the feed was already complete, and gets no newer rows."""
     scenario = Scenario(workers, database)
     operator.back_up()
     scenario.change_after_backup()

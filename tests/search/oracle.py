@@ -17,28 +17,30 @@ from tests.world import Member, World
 Amounts = frozenset[tuple[str, str, int]]
 #: All (suffix, the providers that serve it) of a candidate.
 Mappings = frozenset[tuple[str, frozenset[str]]]
-Answer = tuple[Amounts, Mappings]
+Candidate = tuple[Amounts, Mappings]
 #: The supply of one group: (provider, class, amount), and (provider, None, 0) for a group without resources.
 Match = tuple[tuple[str, str | None, int], ...]
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 
 
-def answers(world: World, query: SearchQuery) -> set[Answer]:
+def candidates(world: World, query: SearchQuery) -> set[Candidate]:
     """Return all candidates, ignoring the limit."""
-    return set().union(*(answers_of(world, query, anchor) for anchor in anchors(world, query)))
+    return set().union(*(candidates_of(world, query, anchor) for anchor in anchors(world, query)))
 
 
-def answers_of(world: World, query: SearchQuery, anchor: str) -> set[Answer]:
+def candidates_of(world: World, query: SearchQuery, anchor: str) -> set[Candidate]:
     """Return the candidates of one tree, including candidates that other trees share."""
     usable = [member for member in world.members.values() if serves(world, member, anchor)]
     matches = [list(matching(world, query, group, anchor, usable)) for group in query.groups]
     return {
-        answer(query, combination) for combination in itertools.product(*matches) if allowed(world, query, combination)
+        as_candidate(query, combination)
+        for combination in itertools.product(*matches)
+        if allowed(world, query, combination)
     }
 
 
-def summarized_providers(world: World, query: SearchQuery, candidates: set[Answer]) -> set[str]:
+def summarized_providers(world: World, query: SearchQuery, candidates: set[Candidate]) -> set[str]:
     """Return the providers that a response with these candidates summarizes."""
     used = {name for amounts, _ in candidates for name, _, _ in amounts}
     if not query.nested:
@@ -175,7 +177,7 @@ def sum_fits(member: Member, class_: str, amount: int) -> bool:
     return stock.used + amount <= capacity and amount <= stock.effective_max_unit
 
 
-def answer(query: SearchQuery, combination: tuple[Match, ...]) -> Answer:
+def as_candidate(query: SearchQuery, combination: tuple[Match, ...]) -> Candidate:
     return (
         frozenset((name, class_, amount) for (name, class_), amount in sum_amounts(combination).items()),
         frozenset(

@@ -56,7 +56,7 @@ def holding_of(database, consumer):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.usefixtures("host")
 def test_a_consumer_that_an_extension_could_not_lock_is_not_extended(database):
-    """It is created after the extension has looked for its row, so a sweep or another extension would not wait."""
+    """The consumer is created after the extension has looked for its row, so a sweep or extension would not wait."""
     consumer = str(uuid.uuid4())
     with opened(database.url) as elsewhere:
         appear = functools.partial(put, elsewhere, consumer)

@@ -113,7 +113,7 @@ plugin.LATEST_VERSION = "1.999"
 
 
 def test_a_client_newer_than_the_server_negotiates_a_version(clients, node):
-    """It sends its newest version, reads the range from /v1, and repeats the request."""
+    """The client sends its newest version, reads the range from /v1, and repeats the request."""
     newer = Commands(*clients.openstack.options, first=NEWER)
     assert newer.show(f"node show {node.name} --fields uuid") == {"uuid": node.id}
 
@@ -145,7 +145,7 @@ def test_the_user_can_choose_the_version(clients, node):
 
 
 def test_the_command_repeats_a_refused_request(clients):
-    """It sends the request again up to five times, two seconds apart."""
+    """The command sends the request again up to five times, two seconds apart."""
     create = f"allocation create --resource-class {unique('gpu')} --name {unique('job')}"
     clients.openstack.do(create)
     impatient = "import sys, time\ntime.sleep = lambda seconds: print('waits', seconds, file=sys.stderr)"
@@ -156,7 +156,7 @@ def test_the_command_repeats_a_refused_request(clients):
 
 
 def test_the_sdk_repeats_a_refused_request(clients, monkeypatch):
-    """It sends the request again as often as configured."""
+    """The SDK sends the request again as often as configured."""
     from openstack import exceptions
 
     kind, name = unique("gpu"), unique("job")

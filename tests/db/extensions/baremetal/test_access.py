@@ -221,7 +221,7 @@ def test_a_name_that_passes_to_a_foreign_allocation_does_not_address_it(client, 
 
 @pytest.mark.parametrize(("method", "body"), [("DELETE", None), ("PATCH", add("extra/a", 1))])
 def test_an_allocation_created_by_another_project_meanwhile_stays(client, member, monkeypatch, method, body):
-    """It has the uuid and the node of the allocation that the caller may change."""
+    """The new allocation has the uuid and the node of the allocation that the caller may change."""
     client.node("n", owner=ME, lessee=YOU)
     made = client.create_allocation(owner=ME)
     before = client.database.read(lambda db: Record.get(db, made["uuid"]))

@@ -99,7 +99,7 @@ def test_a_list_and_a_nova_are_combined(cloud, nova):
 
 
 def test_a_server_missing_on_every_page_is_not_an_orphan(cloud, nova):
-    """The server is soft-deleted, or in a cell that does not answer."""
+    """The server is soft-deleted, or in a cell that does not respond."""
     instance = server(cloud, nova)
     hidden = server(cloud, nova, status="SOFT_DELETED")
     nova.hidden[hidden] = nova.servers.pop(hidden)
@@ -289,7 +289,7 @@ def test_a_root_disk_on_a_volume_requests_no_disk(cloud, nova):
 def test_fields_missing_in_nova_are_not_compared(cloud, nova):
     hidden = server(cloud, nova, resources={"host1": {"VCPU": 99}})
     del nova.servers[hidden]["flavor"]["extra_specs"]
-    # This server is in a cell that does not answer.
+    # This server is in a cell that does not respond.
     silent = server(cloud, nova, resources={"host1": {"VCPU": 99}, "host2": {"VCPU": 99}})
     fields = ("id", "created", "links", "tenant_id")
     nova.servers[silent] = {**{name: nova.servers[silent][name] for name in fields}, "status": "UNKNOWN"}

@@ -357,7 +357,7 @@ class TestRelease:
 
     @pytest.mark.every_database
     def test_a_consumer_that_ended_and_was_created_again_is_kept(self, cloud, monkeypatch):
-        """It has the same generation, the same allocations, and on SQLite the same id."""
+        """The new consumer has the same generation, the same allocations, and on SQLite the same id."""
         listed_consumer, orphan = cloud.claim(), cloud.claim()
         release_orphans = command.releasing.release_orphans
 

@@ -89,7 +89,7 @@ def test_an_all_or_nothing_call_of_any_size_is_one_transaction(cloud, elsewhere,
 @pytest.mark.every_database
 @several_writers
 def test_consumers_that_must_be_together_lose_their_tree_together(cloud, elsewhere):
-    """One of them would still fit there."""
+    """One of the consumers would still fit there."""
     first, second = cloud.host("a", VCPU=2), cloud.host("b", VCPU=8)
     put(cloud, second, 2)  # so that the first host is preferred
     entries = [request(), request()]
@@ -101,7 +101,7 @@ def test_consumers_that_must_be_together_lose_their_tree_together(cloud, elsewhe
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("order", [1, -1])
 def test_resources_that_a_moved_consumer_releases_are_free_for_another_of_the_call(cloud, order):
-    """They are free once the move is committed."""
+    """The resources are free once the move is committed."""
     here, there = cloud.host("a", VCPU=1), cloud.host("b", VCPU=1)
     put(cloud, here, 1, HOLDER)
     moving = request("resources=VCPU:1", HOLDER, keep=False, consumer_generation=1)

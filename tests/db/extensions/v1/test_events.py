@@ -266,7 +266,7 @@ def claim_of_new_host(service):
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_stream_ends_with_the_position_it_reached(database, monkeypatch, fails):
-    """It examined events that do not match, and a client that resumes must not make it examine them again."""
+    """The stream examined events that do not match, and a client that resumes must not make it examine them again."""
     monkeypatch.setattr(event, "WINDOW", 2)
     monkeypatch.setattr(database.recorder.watch, "max_waiting", int(fails))
     chain(database, key(1), 3)
