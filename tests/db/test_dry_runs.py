@@ -231,11 +231,11 @@ def test_an_owner_that_some_databases_cannot_store_gets_the_response_of_the_writ
 
 def test_names_equal_in_one_collation_get_the_response_of_the_write(cloud):
     cloud.send(*HOST)
-    both = {
+    claims_of_both = {
         f"$consumer_{name}": holding(None, host={"VCPU": 1}) | {"project_id": name, "user_id": name}
         for name in ("anna", "ANNA")
     }
-    assert cloud.try_and_send(Call("POST /allocations", both)).status == 204
+    assert cloud.try_and_send(Call("POST /allocations", claims_of_both)).status == 204
 
 
 def delete_standard_names(database):

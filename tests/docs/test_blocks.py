@@ -43,13 +43,13 @@ def test_the_tests_that_run_blocks_name_their_pages():
 
 
 def test_a_block_that_is_run_has_no_reason():
-    both = [
+    listed_twice = [
         (page, block.line)
         for page in PAGES
         for block in blocks(PAGES[page])
         if run_by.run_by(page, block) and run_by.checked_for(page, block)
     ]
-    assert both == []
+    assert listed_twice == []
 
 
 def test_the_test_of_another_project_passes():

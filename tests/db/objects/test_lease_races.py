@@ -129,14 +129,14 @@ def test_a_lease_expires_only_if_no_extension_or_release_succeeds(database, monk
     monkeypatch.setattr(lease_sweep, "ATTEMPTS", 1000)
     count, chance, expired = 40, random.Random(7), []
     signals.leases_expired.connect(expired.append)
-    several = [lease_consumer(database) for _ in range(count)]
-    for consumer in several:
+    consumer_uuids = [lease_consumer(database) for _ in range(count)]
+    for consumer in consumer_uuids:
         lease.expire(database, consumer, -chance.uniform(0.1, 0.6))
 
     def try_all(work):
         """Return the consumers, in a random order, for which ``work`` succeeded."""
         done = set()
-        for consumer in chance.sample(several, count):
+        for consumer in chance.sample(consumer_uuids, count):
             time.sleep(0.01)
             until(lambda: is_decided(work, consumer, done), f"{consumer} collides in each attempt")  # noqa: B023
         return done
@@ -168,7 +168,7 @@ def test_a_lease_expires_only_if_no_extension_or_release_succeeds(database, monk
         lease_sweep.sweep(database)
     finally:
         signals.leases_expired.disconnect(expired.append)
-    remaining = {consumer for consumer in several if holding_of(database, consumer) is not None}
+    remaining = {consumer for consumer in consumer_uuids if holding_of(database, consumer) is not None}
     assert remaining == extended - released
     assert sum(expired) == count - len(extended | released)
     _, used = LiveIndex(database).current().column("VCPU").usage()

@@ -1144,8 +1144,8 @@ class TestCommand:
     def test_the_table_shows_twenty_places_and_json_all_of_them(self, database, doctor, world):
         with without_foreign_keys(database) as db:
             owner = {"project_id": _project(db), "user_id": _user(db)}
-            many = [{"uuid": str(uuid.UUID(int=1000 + number)), **owner} for number in range(21)]
-            db.execute(sa.insert(consumers), many)
+            idle_consumers = [{"uuid": str(uuid.UUID(int=1000 + number)), **owner} for number in range(21)]
+            db.execute(sa.insert(consumers), idle_consumers)
         assert "|   and 1 more: --json prints all " in doctor().out
         assert len(doctor("--json").document["findings"][0]["where"]) == 21
 

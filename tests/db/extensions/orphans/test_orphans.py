@@ -274,8 +274,8 @@ class TestRelease:
         assert cloud.consumers() == {*listed_consumers, young}
         # One change of usage for each of the three transactions.
         assert _changes(cloud) - before == 3
-        again = cloud.run("--not-in", cloud.file(*listed_consumers), *self.WORDS, "--yes", "--json")
-        assert (again.code, json.loads(again.out)["release"]["released"]) == (0, [])
+        second_run = cloud.run("--not-in", cloud.file(*listed_consumers), *self.WORDS, "--yes", "--json")
+        assert (second_run.code, json.loads(second_run.out)["release"]["released"]) == (0, [])
         assert not set(orphans) & cloud.consumers()
 
     def test_the_history_names_the_command_as_the_cause(self, cloud):
