@@ -57,7 +57,7 @@ class Operator:
         (self.directory / ".my.cnf").write_text("".join(["[client]\n", *lines, "skip-ssl\n"]))
 
     def back_up(self) -> None:
-        """Make a backup."""
+        """Write a backup by the commands of the page."""
         self.run("Backup")
 
     def restore(self) -> None:

@@ -32,7 +32,7 @@ class Answer(NamedTuple):
         return error
 
 
-#: Method, path with query, minor version, body -> answer.
+#: Method, path with query, minor version, body -> response.
 Caller = Callable[..., Answer]
 #: The prefix of the Bare Metal API.
 BAREMETAL = "/baremetal"

@@ -31,7 +31,7 @@ class User(NamedTuple):
     system_scope: str | None
 
 
-#: Nothing reads it.
+#: The database of services whose routes use none.
 NO_DATABASE = SimpleNamespace(read=None)
 REQUEST = "req-00000000-0000-4000-8000-000000000000"
 

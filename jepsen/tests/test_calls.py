@@ -200,8 +200,8 @@ def test_refused_claims_state_their_reason(call):
     absent = effects(call("PUT", f"/allocations/{other}", claim_body(host, 1, 5)))
     assert absent == [ConsumerRefusal(other, "generation", 5, None)]
     # The response does not say which of the two has another generation.
-    both = effects(call("POST", "/allocations", {consumer: claim_body(host), other: claim_body(host)}))
-    assert [effect.reason for effect in both] == ["other", "other"]
+    effects_of_both = effects(call("POST", "/allocations", {consumer: claim_body(host), other: claim_body(host)}))
+    assert [effect.reason for effect in effects_of_both] == ["other", "other"]
 
 
 # --- providers -------------------------------------------------------------------------------------------------------
@@ -339,10 +339,10 @@ def test_places_chosen_by_the_service(call):
         ConsumerRead(consumer, holding_shown, respects_expiry=True),
         ProviderRead(host, 2),
     ]
-    again = effects(call("POST", "/v1/claims", body))
+    repeated = effects(call("POST", "/v1/claims", body))
     # Without the owner, which another client may have changed since.
     placed_without_owner = Holding(holding_shown.resources, generation=1, expiry=NEVER, request=request_content)
-    assert again[:2] == [ConsumerRead(consumer, placed_without_owner, respects_expiry=True), ProviderRead(host, 2)]
+    assert repeated[:2] == [ConsumerRead(consumer, placed_without_owner, respects_expiry=True), ProviderRead(host, 2)]
     assert effects(without_response(claimed)) == [
         ConsumerWrite(consumer, ABSENT, Holding(None, "red", "ann", "INSTANCE", expiry=NEVER, request=request_content)),
         ProviderClaim(EVERY, consumer, certain=False),

@@ -107,7 +107,7 @@ def test_correct_histories_violate_nothing(name):
     assert not is_wrong(*RIGHT[name])
 
 
-def test_an_older_write_keeps_the_type_but_creates_consumers_without_one():
+def test_an_older_write_keeps_the_type_but_creates_consumers_without_a_type():
     assert not is_wrong(FIRST, put_unguarded(20, 30, 2), get(40, 50, 2, 2))
     assert is_wrong(FIRST, put_unguarded(20, 30, 2), get(40, 50, 2, 2, consumer_type=NO_TYPE))
     assert not is_wrong(put_unguarded(20, 30, 2), get(40, 50, 2, consumer_type=NO_TYPE))
@@ -121,8 +121,8 @@ def test_a_violation_names_the_consumer_and_the_operations():
 
 
 def test_each_consumer_is_judged_by_itself():
-    both = {C: claim_body(P), D: claim_body(P, 2)}
-    write = call(0, 10, "POST", "/allocations", both, status=204)
+    claims_of_both = {C: claim_body(P), D: claim_body(P, 2)}
+    write = call(0, 10, "POST", "/allocations", claims_of_both, status=204)
     assert not is_wrong(write, get(20, 30, 1))
     assert is_wrong(write, get(20, 30, 2))
 
@@ -162,9 +162,9 @@ def test_places_chosen_by_the_service():
     assert not is_wrong(claimed, show(20, 30, 1), get(40, 50, 1))
     assert is_wrong(claimed, get(40, 50, 2))
     assert is_wrong(claim(0, 10, result(1, generation=2)))
-    again = claim(20, 30, result(1, "held"))
-    assert not is_wrong(claimed, again)
-    assert is_wrong(claimed, delete(12, 14), again)
+    repeated = claim(20, 30, result(1, "held"))
+    assert not is_wrong(claimed, repeated)
+    assert is_wrong(claimed, delete(12, 14), repeated)
     move = claim(20, 30, result(2, "moved", 2), keep=False, consumer_generation=1)
     assert not is_wrong(claimed, move, show(40, 50, 2, 2))
     assert is_wrong(claimed, move, show(40, 50, 1))
@@ -203,15 +203,15 @@ def test_only_an_equal_request_is_answered_with_the_holding(is_equal, fields):
 
 def test_an_unknown_query_may_equal_any_other():
     claimed = claim(0, 10, result(1), query="resources=VCPU:1&required=CUSTOM_X")
-    for again in (result(1, "held"), HELD_OTHERWISE):
-        assert not is_wrong(claimed, claim(20, 30, again))
-        assert not is_wrong(claimed, claim(20, 30, again, query="resources=VCPU:1&required=CUSTOM_X"))
+    for repeated in (result(1, "held"), HELD_OTHERWISE):
+        assert not is_wrong(claimed, claim(20, 30, repeated))
+        assert not is_wrong(claimed, claim(20, 30, repeated, query="resources=VCPU:1&required=CUSTOM_X"))
 
 
 def test_a_consumer_keeps_its_request_until_it_is_deleted():
-    claimed, again = claim(0, 10, result(1)), claim(60, 70, result(3, "held", 2))
+    claimed, repeated = claim(0, 10, result(1)), claim(60, 70, result(3, "held", 2))
     # Another client changes the holding, but not the placing request.
-    assert not is_wrong(claimed, put(20, 30, 3, 1), again)
+    assert not is_wrong(claimed, put(20, 30, 3, 1), repeated)
     assert is_wrong(claimed, put(20, 30, 3, 1), claim(60, 70, HELD_OTHERWISE))
     # A client of Placement creates it again.
     ended = [claimed, delete(12, 14), put(20, 30, 3)]
@@ -314,8 +314,8 @@ def test_a_lease_is_expired_only_while_the_clock_says_so():
     assert is_wrong(LEASED, absence, presence, events=[Event("database-clock", OVER + 40, OVER + 50)])
     assert is_wrong(LEASED, absence, presence, events=[Event("kill-database", OVER + 5, OVER + 20)])
     # Each service has its own clock.
-    both = [show(OVER + 40, OVER + 41, 0), show(OVER + 50, OVER + 51, 1, expiry=ENDS)]
-    assert not is_wrong(LEASED, absence, presence, *both, events=[Event("service-clock", OVER, OVER + 60)])
+    reads = [show(OVER + 40, OVER + 41, 0), show(OVER + 50, OVER + 51, 1, expiry=ENDS)]
+    assert not is_wrong(LEASED, absence, presence, *reads, events=[Event("service-clock", OVER, OVER + 60)])
     # A consumer without a lease never expires.
     assert is_wrong(FIRST, show(20, 30, 0), events=[Event("service-clock", 15, 60)])
 

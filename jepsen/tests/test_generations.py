@@ -161,9 +161,9 @@ def test_emptying_a_consumer_may_raise_its_providers():
 
 
 def test_a_provider_used_and_left_by_one_request_is_raised_once():
-    both = call(40, 50, "POST", "/allocations", {C: claim_body(P, 0, 1), D: claim_body(P)}, status=204)
-    assert not is_wrong(NEW, use(20, 30), both, get(60, 70, 2))
-    assert is_wrong(NEW, use(20, 30), both, get(60, 70, 3))
+    joint_write = call(40, 50, "POST", "/allocations", {C: claim_body(P, 0, 1), D: claim_body(P)}, status=204)
+    assert not is_wrong(NEW, use(20, 30), joint_write, get(60, 70, 2))
+    assert is_wrong(NEW, use(20, 30), joint_write, get(60, 70, 3))
 
 
 def test_a_reshape_raises_by_its_steps():

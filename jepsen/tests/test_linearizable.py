@@ -157,8 +157,8 @@ def test_a_search_that_takes_too_long_is_undecided():
 
 
 def test_a_write_of_the_current_value_may_take_effect_later():
-    again, other = timed_call(("write", 0), 0, 100), timed_call(("write", 1), 10, 20)
-    assert outcome(again, other, timed_call(("read", 0), 30, 40)) is LINEARIZABLE
+    repeated, other = timed_call(("write", 0), 0, 100), timed_call(("write", 1), 10, 20)
+    assert outcome(repeated, other, timed_call(("read", 0), 30, 40)) is LINEARIZABLE
 
 
 @pytest.mark.parametrize("later", [2, 3])

@@ -23,7 +23,7 @@ def test_writes_wait_for_a_locked_table(cluster):
     assert not observation.failures
 
 
-def test_a_service_works_with_a_pool_of_one(cluster):
+def test_a_service_works_with_a_pool_of_one_connection(cluster):
     configurations = [(service.directory / "placement.conf").read_text() for service in cluster.services]
     observation = observe(cluster, PoolOfOne(), answering=lambda detail: [detail["service"]])
     alone = observation.detail["service"]

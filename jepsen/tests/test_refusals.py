@@ -169,8 +169,8 @@ def test_a_lost_claim_that_a_read_shows_is_judged():
     assert violations(refusals, *over[:2], over[3]) == set()
     # It took effect after the release, or another request, with a response, wrote it.
     assert not violations(refusals, *over, release(6, 7, ONE))
-    again = [release(9, 10, ONE), release(10, 11, TWO), claim(12, 13, TWO, 3), read(14, TWO, 3)]
-    assert not violations(refusals, *over[:3], *again)
+    later_calls = [release(9, 10, ONE), release(10, 11, TWO), claim(12, 13, TWO, 3), read(14, TWO, 3)]
+    assert not violations(refusals, *over[:3], *later_calls)
     # The resources are held from then on.
     full = [stock(1, 2, 4), claim(3, None, TWO, 3), read(5, TWO, 3), claim(8, 9, ONE, 2)]
     assert violations(refusals, *full) == {CAPACITY}

@@ -171,8 +171,8 @@ def test_no_body_exceeds_the_limits_of_time_and_memory(url: str, name: str) -> N
             return answer, state() == before
 
     measured = cost(work)
-    (status_, length), unchanged = measured.result
-    assert status_ == status
+    (observed_status, length), unchanged = measured.result
+    assert observed_status == status
     assert unchanged
     assert length < REPLY_SIZE
     assert measured.seconds < SECONDS

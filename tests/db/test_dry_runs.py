@@ -108,18 +108,18 @@ def predicted_response(answer):
 
 def room(call, uuids):
     """Return the free capacity of these providers, read from their inventories and usages."""
-    room_ = {}
+    room = {}
     for uuid in uuids:
         path = f"/resource_providers/{uuid}"
         inventories, usages = call("GET", f"{path}/inventories").body["inventories"], call("GET", f"{path}/usages").body
-        room_[uuid] = {}
+        room[uuid] = {}
         for name, record in inventories.items():
             capacity, used = (
                 int((record["total"] - record["reserved"]) * record["allocation_ratio"]),
                 usages["usages"][name],
             )
-            room_[uuid][name] = {"capacity": capacity, "used": used, "free": max(capacity - used, 0)}
-    return room_
+            room[uuid][name] = {"capacity": capacity, "used": used, "free": max(capacity - used, 0)}
+    return room
 
 
 def compared_with_dry_runs(call, database):
@@ -231,11 +231,11 @@ def test_an_owner_that_some_databases_cannot_store_gets_the_response_of_the_writ
 
 def test_names_equal_in_one_collation_get_the_response_of_the_write(cloud):
     cloud.send(*HOST)
-    both = {
+    claims_of_both = {
         f"$consumer_{name}": holding(None, host={"VCPU": 1}) | {"project_id": name, "user_id": name}
         for name in ("anna", "ANNA")
     }
-    assert cloud.try_and_send(Call("POST /allocations", both)).status == 204
+    assert cloud.try_and_send(Call("POST /allocations", claims_of_both)).status == 204
 
 
 def delete_standard_names(database):

@@ -128,13 +128,13 @@ def test_usages_are_grouped_as_strict_databases_require(database):
             claim = takes({host: {"VCPU": 1, "DISK_GB": 2}}, project="grouped")
             assert call("PUT", f"/allocations/{uuid.UUID(int=number + 1)}", 39, claim).status == 204
         assert call("GET", "/usages?project_id=grouped", 9).body["usages"] == {"VCPU": 2, "DISK_GB": 4}
-        both = {"consumer_count": 2, "VCPU": 2, "DISK_GB": 4}
-        assert call("GET", "/usages?project_id=grouped").body["usages"] == {"INSTANCE": both}
-        assert call("GET", "/usages?project_id=grouped&consumer_type=all").body["usages"] == {"all": both}
+        usages = {"consumer_count": 2, "VCPU": 2, "DISK_GB": 4}
+        assert call("GET", "/usages?project_id=grouped").body["usages"] == {"INSTANCE": usages}
+        assert call("GET", "/usages?project_id=grouped&consumer_type=all").body["usages"] == {"all": usages}
         assert call("GET", f"/resource_providers/{host}/usages").body["usages"] == {"VCPU": 2, "DISK_GB": 4}
         for resources in ("VCPU:2", "VCPU:2,DISK_GB:5"):
             providers = call("GET", f"/resource_providers?resources={resources}").body["resource_providers"]
-            assert [provider_["uuid"] for provider_ in providers] == [host]
+            assert [listed["uuid"] for listed in providers] == [host]
 
 
 def test_a_user_is_not_confused_with_the_project_of_the_same_id(call):

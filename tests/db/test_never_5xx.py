@@ -76,13 +76,13 @@ class Target:
         self._synced, self._fill, self._options = synced_database, fill or furnish, options
         self._opened = None
 
-    def send(self, request, looking):
+    def send(self, request, compare_tables):
         """Send a request; return the status line, headers and content, and whether the tables have changed."""
         if self._opened is None:
             self._open()
         before = self._state
         answer = exchange(self._app, request.environ)
-        if looking:
+        if compare_tables:
             self._state = rows(self._database)
         return *answer, self._state != before
 
@@ -119,24 +119,24 @@ def exchange(app, environ):
 def furnish(call):
     """Create three providers, one below another, with every kind of data, two consumers, and spare names."""
 
-    def does(method, path, body=None):
+    def succeed(method, path, body=None):
         answer = call(method, path, 39, body)
         assert answer.status < 300, answer
 
     root, child, other = PROVIDERS
     for path in ("resource_classes/CUSTOM_CLASS", "resource_classes/CUSTOM_SPARE", "traits/CUSTOM_TRAIT"):
-        does("PUT", f"/{path}")
-    does("PUT", "/traits/CUSTOM_SPARE_TRAIT")
-    does("POST", "/resource_providers", {"name": "root", "uuid": root})
-    does("POST", "/resource_providers", {"name": "child", "uuid": child, "parent_provider_uuid": root})
-    does("POST", "/resource_providers", {"name": "other", "uuid": other})
+        succeed("PUT", f"/{path}")
+    succeed("PUT", "/traits/CUSTOM_SPARE_TRAIT")
+    succeed("POST", "/resource_providers", {"name": "root", "uuid": root})
+    succeed("POST", "/resource_providers", {"name": "child", "uuid": child, "parent_provider_uuid": root})
+    succeed("POST", "/resource_providers", {"name": "other", "uuid": other})
     for uuid in (root, child):
         path = f"/resource_providers/{uuid}"
         inventories = {"VCPU": {"total": 8}, "DISK_GB": {"total": 8, "reserved": 1}, "CUSTOM_CLASS": {"total": 2}}
-        does("PUT", f"{path}/inventories", {"resource_provider_generation": 0, "inventories": inventories})
+        succeed("PUT", f"{path}/inventories", {"resource_provider_generation": 0, "inventories": inventories})
         names = ["CUSTOM_TRAIT", "HW_CPU_X86_AVX"]
-        does("PUT", f"{path}/traits", {"resource_provider_generation": 1, "traits": names})
-        does("PUT", f"{path}/aggregates", {"resource_provider_generation": 2, "aggregates": [AGGREGATE]})
+        succeed("PUT", f"{path}/traits", {"resource_provider_generation": 1, "traits": names})
+        succeed("PUT", f"{path}/aggregates", {"resource_provider_generation": 2, "aggregates": [AGGREGATE]})
     for consumer in CONSUMERS:
         claim = {
             "allocations": {uuid: {"resources": {"VCPU": 1, "DISK_GB": 1}} for uuid in (root, child)},
@@ -145,21 +145,21 @@ def furnish(call):
             "consumer_type": "INSTANCE",
             "consumer_generation": None,
         }
-        does("PUT", f"/allocations/{consumer}", claim)
+        succeed("PUT", f"/allocations/{consumer}", claim)
     assert call("GET", f"/resource_providers/{root}").body["generation"] == PROVIDER_GENERATION
     assert call("GET", f"/allocations/{CONSUMERS[0]}").body["consumer_generation"] == CONSUMER_GENERATION
 
 
 @pytest.fixture
 def target(synced_database):
-    target_ = Target(synced_database)
-    yield target_
-    target_.close()
+    target = Target(synced_database)
+    yield target
+    target.close()
 
 
-def send_and_check(target, request, looking=True, check_error=None):
+def send_and_check(target, request, compare_tables=True, check_error=None):
     """Send the request; check the response, by default with ``assert_error``, and the changes of the database."""
-    status_line, headers, content, changed = target.send(request, looking)
+    status_line, headers, content, changed = target.send(request, compare_tables)
     status = int(status_line[:3])
     assert status < 500, (request, status_line, content)
     assert_well_formed(status_line, headers, content)
@@ -175,20 +175,20 @@ def send_and_check(target, request, looking=True, check_error=None):
 def test_no_request_breaks_the_service(backend, target):
     @hypothesis.settings(max_examples=scale(400 if backend.kind == servers.SQLite.kind else 100))
     @hypothesis.given(sent())
-    def anything(request):
+    def send_any_request(request):
         status, changed = send_and_check(target, request)
         hypothesis.event(f"{request.method} {status}")
         if changed:
             target.close()
 
-    anything()
+    send_any_request()
 
 
 def test_no_text_breaks_the_service_wherever_it_is_sent(target):
     """A short run sends each place a quarter of the texts, and each text to many places; a long run sends all."""
     for number, place in enumerate(PLACES):
         for trap in traps_for(number, 4):
-            send_and_check(target, place.filled(trap), looking=place.method != "GET")
+            send_and_check(target, place.filled(trap), compare_tables=place.method != "GET")
 
 
 @pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")

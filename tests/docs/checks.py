@@ -180,10 +180,10 @@ def logrotate(text: str, directory: Path) -> None:
 
 def console(text: str, _: Path) -> None:
     """Check the commands of a block of commands with their output."""
-    commands_ = [*commands.with_prompt(text)]
-    if not commands_:
+    command_lines = [*commands.with_prompt(text)]
+    if not command_lines:
         raise Wrong("no command: a block of output is of the language text")
-    commands.check("\n".join(commands_))
+    commands.check("\n".join(command_lines))
 
 
 def output(text: str, _: Path) -> None:

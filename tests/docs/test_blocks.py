@@ -25,9 +25,9 @@ def test_every_block_of_a_page_is_run_or_checked(page, tmp_path):
 
 
 def test_every_entry_matches_blocks_that_no_earlier_entry_matches():
-    blocks_ = [(page, block) for page in PAGES for block in blocks(PAGES[page])]
-    assert {run_by.run_by(*page_and_block) for page_and_block in blocks_} - {None} == {*run_by.RUN}
-    assert {run_by.checked_for(*page_and_block) for page_and_block in blocks_} - {None} == {*run_by.CHECKED}
+    pages_and_blocks = [(page, block) for page in PAGES for block in blocks(PAGES[page])]
+    assert {run_by.run_by(*page_and_block) for page_and_block in pages_and_blocks} - {None} == {*run_by.RUN}
+    assert {run_by.checked_for(*page_and_block) for page_and_block in pages_and_blocks} - {None} == {*run_by.CHECKED}
 
 
 def test_the_tests_that_run_blocks_name_their_pages():
@@ -43,13 +43,13 @@ def test_the_tests_that_run_blocks_name_their_pages():
 
 
 def test_a_block_that_is_run_has_no_reason():
-    both = [
+    listed_twice = [
         (page, block.line)
         for page in PAGES
         for block in blocks(PAGES[page])
         if run_by.run_by(page, block) and run_by.checked_for(page, block)
     ]
-    assert both == []
+    assert listed_twice == []
 
 
 def test_the_test_of_another_project_passes():

@@ -43,7 +43,7 @@ def test_the_counts_equal_the_database_after_any_write(database):
             assert count_consumers(index) == database.read(count_distinct)
 
 
-def test_another_process_ends_a_consumer(database):
+def test_a_consumer_ended_by_another_process_is_not_counted(database):
     """A deletion of all allocations advances no generation of a provider."""
     index = LiveIndex(database)
     create_providers(database)
@@ -54,7 +54,7 @@ def test_another_process_ends_a_consumer(database):
     assert [*count_consumers(index).values()] == [2]
 
 
-def test_several_consumers_replace_one_of_the_same_usage(database):
+def test_consumers_are_counted_again_if_a_replacement_leaves_the_usage_unchanged(database):
     """The usage does not change, but the generation does."""
     index = LiveIndex(database)
     create_providers(database)
@@ -117,8 +117,13 @@ def test_only_changed_providers_are_counted_again(database, monkeypatch):
 def test_a_consumer_of_several_classes_counts_once(database):
     """If all allocations are of one class, the allocations are counted, otherwise the distinct consumers."""
     create_providers(database)
-    both = ({"VCPU": 1, "DISK_GB": 1}, {"VCPU": 1}, {"DISK_GB": 1})
-    claims_by_provider = {"one": both[:1], "two": both[1:2] * 2, "three": both, "four": both[1:]}
+    amounts_of_claims = ({"VCPU": 1, "DISK_GB": 1}, {"VCPU": 1}, {"DISK_GB": 1})
+    claims_by_provider = {
+        "one": amounts_of_claims[:1],
+        "two": amounts_of_claims[1:2] * 2,
+        "three": amounts_of_claims,
+        "four": amounts_of_claims[1:],
+    }
     for name, claims in claims_by_provider.items():
         for amounts in claims:
             claim(database, name, **amounts)

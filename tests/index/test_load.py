@@ -86,7 +86,7 @@ def as_sets(rows):
     return {name: sorted(map(tuple, getattr(rows, name)), key=lambda row: row[:2]) for name in TABLES}
 
 
-def test_loaded_rows_equal_written_ones(database, world):
+def test_loaded_rows_equal_the_written_rows(database, world):
     write(database, world)
     rows, names = read_all(database), database.snapshot(load.class_names)
     loaded = contents(build(rows, names))

@@ -72,8 +72,8 @@ class Copy:
         files = [str(path) for pattern in patterns for path in sorted(self.root.glob(pattern))]
         assert files, patterns
         ignored = [f"--ignore={path}" for path in WHOLE_REPOSITORY]
-        pytest_ = ("-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "--databases", "sqlite")
-        done = self.run("python", *pytest_, *options, *ignored, *files)
+        arguments = ("-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "--databases", "sqlite")
+        done = self.run("python", *arguments, *options, *ignored, *files)
         assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
 
 

@@ -277,7 +277,7 @@ def test_the_probe_of_kubernetes_reaches_the_statistics_of_uwsgi(recipe, deploym
 
 @pytest.mark.parametrize("recipe", [RECIPES["kolla"]], ids=["kolla"])
 def test_kolla_validates_the_configuration(recipe, deployment):
-    """It reports exactly the options that this service does not define."""
+    """The validation reports exactly the options that this service does not define."""
     words = ["--config-file", str(deployments.ROOT / "etc/placement/config-generator.conf"), "--input-file"]
     path = deployment.path("/etc/placement/placement.conf")
     done = subprocess.run(

@@ -137,9 +137,9 @@ def test_the_serving_host_of_several_in_the_url_is_used(backend, url):
         "db2:5432": f"127.0.0.1:{url_parts.port}",
     }
     (connection,) = re.findall("connection = (.*)", block.text)
-    for old, new_ in replacements.items():
+    for old, replacement in replacements.items():
         assert old in connection
-        connection = connection.replace(old, new_)
+        connection = connection.replace(old, replacement)
     with opened(connection) as database:
         made.sync(database.engine)
         assert database.read(lambda db: db.execute(sa.text("SHOW transaction_read_only")).scalar()) == "off"

@@ -69,11 +69,11 @@ def test_the_root_is_open_to_all(port, headers):
 
 
 def test_the_table_lists_every_route_and_every_rule(backend):
-    routes_ = {(method, path) for path, methods in routes.TABLE.items() for method in methods} - {("GET", "/")}
+    served_routes = {(method, path) for path, methods in routes.TABLE.items() for method in methods} - {("GET", "/")}
     assert {(operation.method, _template(operation.path)) for operation in permissions.OPERATIONS} == {
-        (method, re.sub("{.*?}", "{}", path)) for method, path in routes_
+        (method, re.sub("{.*?}", "{}", path)) for method, path in served_routes
     }
-    assert len(permissions.OPERATIONS) == len(routes_)
+    assert len(permissions.OPERATIONS) == len(served_routes)
     assert {operation.rule for operation in permissions.OPERATIONS} == {rule.name for rule in rules.RULES} - {
         "admin_api",
         "service_api",

@@ -193,7 +193,7 @@ def production(backend, virtual_environment, tmp_path):
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 def test_the_service_for_production_responds(production):
-    """It is configured as described: tokens are validated, and the Bare Metal API is enabled."""
+    """The service is configured as described: tokens are validated, and the Bare Metal API is enabled."""
     for path, expected in [("/resource_providers", 401), ("/baremetal/v1/nodes", 401), ("/baremetal", 200)]:
         connection = http.client.HTTPConnection("127.0.0.1", production.port, timeout=60)
         with contextlib.closing(connection):

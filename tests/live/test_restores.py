@@ -388,14 +388,14 @@ def test_each_worker_notices_a_restore_in_place_without_client_requests(workers,
 def test_data_read_during_a_restore_in_place_is_read_again_after_db_restored(
     workers, database, operator, in_process, monkeypatch
 ):
-    """It is not read again before, as the page says: the feed was already complete, and gets no newer rows."""
+    """The data is not read again before, as the page says: the feed was already complete, and gets no newer rows."""
     scenario = Scenario(workers, database)
     operator.back_up()
     scenario.change_after_backup()
     dump = (operator.directory / "placement.sql").read_text()
     head, begin = dump.index(TABLE), dump.index(f"{TABLE}resource_classes`")
-    for name_, text in (("first", dump[:begin]), ("last", dump[:head] + dump[begin:])):
-        (operator.directory / f"{name_}.sql").write_text(text)
+    for part, text in (("first", dump[:begin]), ("last", dump[:head] + dump[begin:])):
+        (operator.directory / f"{part}.sql").write_text(text)
     operator.run(IN_PLACE, {"placement.sql": "first.sql"})
     for worker in workers:
         worker.get("/allocation_candidates?resources=VCPU:1")
@@ -409,7 +409,7 @@ def test_data_read_during_a_restore_in_place_is_read_again_after_db_restored(
 
 @pytest.mark.long
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True, scope="session")
-def test_workers_at_each_node_of_galera_notice_a_restore_at_one(backend):
+def test_workers_at_each_node_of_galera_notice_a_restore_at_one_node(backend):
     with galera.cluster() as cluster:
         nodes = cluster.nodes
         nodes[0]._administer("CREATE DATABASE placement")

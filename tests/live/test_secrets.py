@@ -163,7 +163,7 @@ def complaint(connection):
 
 @given(st.text("abc:@/?#[]% ", min_size=1, max_size=12))
 def test_a_url_that_cannot_be_parsed_is_not_shown(text):
-    """It usually contains a password with unescaped characters."""
+    """Such a URL usually contains a password with unescaped characters."""
     assert "zq7zq" not in complaint(f"mysql+pymysql://u:{text}zq7zq@h/d")
     assert "zq7zq" not in complaint(f"mysql+pymysql://u:x{text}zq7zq@h:3306/d")
 

@@ -69,7 +69,7 @@ def dripping(port, begin, drop):
     [(HEAD + b"X-Long: ", b"x"), (BODY + b"\r\n", b" "), (BODY + TOKEN + b"\r\n", b" ")],
     ids=["head", "body", "body of a client with a token"],
 )
-def test_slow_clients_do_not_delay_others(proxy, begin, drop, request):
+def test_slow_clients_do_not_delay_other_clients(proxy, begin, drop, request):
     if "haproxy" in request.node.name:
         begin = begin.replace(b"/placement/", b"/", 1)
     elif TOKEN in begin:

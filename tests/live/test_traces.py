@@ -57,8 +57,8 @@ def forked_uwsgi(url, environment):
 
 @pytest.fixture
 def collector():
-    with collecting() as collector_:
-        yield collector_
+    with collecting() as collector:
+        yield collector
 
 
 @pytest.fixture(params=SERVERS)

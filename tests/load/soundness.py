@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from placement.db.database import Database
 from tests import extended, recorded
 
-#: Modules of extensions, which add invariants (NOWHERE) and conditions on inventories that may be over-committed
-#: (MAY_BE_OVERUSED).
+#: Modules of extensions, which add queries for flaws (FLAWS) and conditions on inventories that may be over-committed
+#: (MAY_BE_OVER_COMMITTED).
 _ADDED = extended.modules("load", "soundness")
-_NOWHERE = {
+_FLAWS = {
     "a consumer that holds nothing": """
         SELECT uuid FROM consumers WHERE NOT EXISTS (SELECT * FROM allocations WHERE consumer_id = consumers.uuid)""",
     "an allocation of a missing consumer": """
@@ -38,10 +38,10 @@ _NOWHERE = {
         FROM inventories WHERE (total - reserved) * allocation_ratio < (
             SELECT SUM(used) FROM allocations WHERE resource_provider_id = inventories.resource_provider_id
             AND resource_class_id = inventories.resource_class_id)"""
-    + "".join(f" AND NOT {module.MAY_BE_OVERUSED}" for module in _ADDED),
+    + "".join(f" AND NOT {module.MAY_BE_OVER_COMMITTED}" for module in _ADDED),
     "a claim of a missing consumer": """
         SELECT consumer_id FROM claims WHERE consumer_id NOT IN (SELECT id FROM consumers)""",
-    "a claim with a generation above that of its consumer": """
+    "a claim with a generation above the generation of its consumer": """
         SELECT consumers.uuid FROM claims JOIN consumers ON consumers.id = claims.consumer_id
         WHERE claims.generation > consumers.generation""",
     "an inventory of a missing class": """
@@ -68,7 +68,7 @@ _NOWHERE = {
     "a child of a missing parent": """
         SELECT child.uuid FROM resource_providers child LEFT JOIN resource_providers parent
         ON parent.id = child.parent_provider_id WHERE child.parent_provider_id IS NOT NULL AND parent.id IS NULL""",
-    **{flaw: query for module in _ADDED for flaw, query in module.NOWHERE.items()},
+    **{flaw: query for module in _ADDED for flaw, query in module.FLAWS.items()},
 }
 
 
@@ -82,5 +82,5 @@ def flaws(database: Database) -> dict[str, list[object]]:
 def flaws_of_rows(engine: sa.Engine) -> dict[str, list[object]]:
     """Return the violated invariants, with their rows."""
     with engine.connect() as connection:
-        violations = {flaw: list(connection.execute(sa.text(query)).scalars()) for flaw, query in _NOWHERE.items()}
+        violations = {flaw: list(connection.execute(sa.text(query)).scalars()) for flaw, query in _FLAWS.items()}
     return {flaw: rows for flaw, rows in violations.items() if rows}

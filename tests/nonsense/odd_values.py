@@ -18,7 +18,7 @@ NAMES = (*CLASSES, *TRAITS, "CUSTOM_NEW", "CUSTOM_" + "N" * 300, "vcpu")
 #: The generations of the first provider and of the first consumer.
 PROVIDER_GENERATION, CONSUMER_GENERATION = 5, 1
 
-#: Texts, one line for each idea.
+#: Texts; each line tests a kind of mistake.
 TRAPS = (
     *("", " ", "\0", "VCPU\0", "\n", "VCPU\n", "a\r\nX-Evil: 1", "\x80", "\ufeff", "\u202e", "a\u0301", "\u0130"),
     *("\xe9", "\uff11", "\U0001f600", "VCPU\U0001f600", "\U0010ffff", "\U0001f600" * 300),
@@ -43,7 +43,7 @@ def traps_for(number: int, step: int) -> tuple[str, ...]:
     return TRAPS if LONG else TRAPS[number % step :: step]
 
 
-#: Bodies.
+#: Bodies that are malformed, of a wrong type, deeply nested or huge.
 MONSTERS = (
     *(b"", b" ", b"null", b"0", b'""', b"[]", b"{}", b"[", b"{", b'{"a"', b"nul", b"NaN", b"Infinity", b"-", b"1e999"),
     *(b"\x00", b"\xff", b"\xef\xbb\xbf{}", b'{"name": "\xe9"}', b"{} {}", b"{'name': 1}", '{"a": 1}'.encode("utf-16")),

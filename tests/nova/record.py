@@ -40,10 +40,10 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzäé_-. 0123456789"
 
 def schemas() -> dict[str, Any]:
     """Return the schemas of the installed nova, and its release."""
-    schemas_: dict[str, Any] = {"nova": importlib.metadata.version("nova")}
+    schemas: dict[str, Any] = {"nova": importlib.metadata.version("nova")}
     for key, (module, name) in PUBLISHED.items():
-        schemas_[key] = getattr(importlib.import_module(f"nova.api.openstack.compute.schemas.{module}"), name)
-    return schemas_
+        schemas[key] = getattr(importlib.import_module(f"nova.api.openstack.compute.schemas.{module}"), name)
+    return schemas
 
 
 def replies(recorded: dict[str, Any]) -> dict[str, Any]:

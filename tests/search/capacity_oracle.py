@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from tests.search.oracle import Amounts, Answer
+from tests.search.oracle import Amounts, Candidate
 from tests.world import World
 
 #: States of the program that are examined before the search is abandoned.
@@ -19,7 +19,7 @@ class TooManyError(Exception):
     """The program is too large to be solved by brute force."""
 
 
-def max_placements(world: World, answers: Iterable[Answer]) -> int:
+def max_placements(world: World, candidates: Iterable[Candidate]) -> int:
     """Return the greatest number of candidates, including repeated ones, that fit together.
 
     Placements free no capacity, and a candidate depends only on free capacity.  So the order does not matter:
@@ -28,7 +28,7 @@ def max_placements(world: World, answers: Iterable[Answer]) -> int:
     Raises:
         TooManyError: There are too many combinations.
     """
-    minimal = _minimal_sets({amounts for amounts, _ in answers})
+    minimal = _minimal_sets({amounts for amounts, _ in candidates})
     if len(minimal) > _VECTORS:
         raise TooManyError
     places = sorted({(name, class_) for amounts in minimal for name, class_, _ in amounts})

@@ -257,8 +257,10 @@ def judge_near_misses(expected: Expected, explanation: Explanation) -> Iterator[
         )
         ways = {root: [change.query for change in changes] for root, changes in expected.nearest.items()}
     else:
-        several = [relaxation.query for relaxation in explanation.relaxations if relaxation.kind == "several"]
-        helped = [(query, expected.trials.trees(query)) for query in several]
+        queries_of_several = [
+            relaxation.query for relaxation in explanation.relaxations if relaxation.kind == "several"
+        ]
+        helped = [(query, expected.trials.trees(query)) for query in queries_of_several]
         ways = {root: [query for query, trees in helped if root in trees] for root in order}
         ranked = [root for root in order if ways[root]]
     if roots != ranked[:NEAR_MISSES] and explanation.complete:

@@ -17,28 +17,30 @@ from tests.world import Member, World
 Amounts = frozenset[tuple[str, str, int]]
 #: All (suffix, the providers that serve it) of a candidate.
 Mappings = frozenset[tuple[str, frozenset[str]]]
-Answer = tuple[Amounts, Mappings]
+Candidate = tuple[Amounts, Mappings]
 #: The supply of one group: (provider, class, amount), and (provider, None, 0) for a group without resources.
 Match = tuple[tuple[str, str | None, int], ...]
 
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 
 
-def answers(world: World, query: SearchQuery) -> set[Answer]:
+def candidates(world: World, query: SearchQuery) -> set[Candidate]:
     """Return all candidates, ignoring the limit."""
-    return set().union(*(answers_of(world, query, anchor) for anchor in anchors(world, query)))
+    return set().union(*(candidates_of(world, query, anchor) for anchor in anchors(world, query)))
 
 
-def answers_of(world: World, query: SearchQuery, anchor: str) -> set[Answer]:
+def candidates_of(world: World, query: SearchQuery, anchor: str) -> set[Candidate]:
     """Return the candidates of one tree, including candidates that other trees share."""
     usable = [member for member in world.members.values() if serves(world, member, anchor)]
     matches = [list(matching(world, query, group, anchor, usable)) for group in query.groups]
     return {
-        answer(query, combination) for combination in itertools.product(*matches) if allowed(world, query, combination)
+        as_candidate(query, combination)
+        for combination in itertools.product(*matches)
+        if allowed(world, query, combination)
     }
 
 
-def summarized_providers(world: World, query: SearchQuery, candidates: set[Answer]) -> set[str]:
+def summarized_providers(world: World, query: SearchQuery, candidates: set[Candidate]) -> set[str]:
     """Return the providers that a response with these candidates summarizes."""
     used = {name for amounts, _ in candidates for name, _, _ in amounts}
     if not query.nested:
@@ -51,7 +53,7 @@ def summarized_providers(world: World, query: SearchQuery, candidates: set[Answe
 
 
 def anchors(world: World, query: SearchQuery) -> Iterator[str]:
-    """Return the roots that meet the conditions on roots."""
+    """Yield the roots that meet the conditions on roots."""
     for member in world.members.values():
         is_root = member.parent is None
         if is_root and meets(query.root_traits, member.traits):
@@ -90,7 +92,7 @@ def belongs(group: Group, aggregates: frozenset[str]) -> bool:
 
 
 def matching(world: World, query: SearchQuery, group: Group, anchor: str, usable: list[Member]) -> Iterator[Match]:
-    """Return every way to serve one group."""
+    """Yield every way to serve one group."""
     if group.in_tree is not None:
         if group.in_tree not in world.members:
             return
@@ -98,9 +100,9 @@ def matching(world: World, query: SearchQuery, group: Group, anchor: str, usable
         usable = [member for member in usable if world.root(member.name) == tree]
     usable = [member for member in usable if not group.traits.none_of & member.traits]
     if group.suffix:
-        yield from (by_one(group, member) for member in usable if serves_suffixed(group, member))
+        yield from (supply_by_member(group, member) for member in usable if serves_suffixed(group, member))
     else:
-        yield from by_several(world, group, anchor, usable)
+        yield from supplies_of_unsuffixed(world, group, anchor, usable)
 
 
 def serves_suffixed(group: Group, member: Member) -> bool:
@@ -112,13 +114,13 @@ def serves_suffixed(group: Group, member: Member) -> bool:
     )
 
 
-def by_one(group: Group, member: Member) -> Match:
+def supply_by_member(group: Group, member: Member) -> Match:
     if not group.resources:
         return ((member.name, None, 0),)
     return tuple((member.name, class_, amount) for class_, amount in group.resources.items())
 
 
-def by_several(world: World, group: Group, anchor: str, usable: list[Member]) -> Iterator[Match]:
+def supplies_of_unsuffixed(world: World, group: Group, anchor: str, usable: list[Member]) -> Iterator[Match]:
     """Yield every way to take each class from any provider; the providers together have the required traits."""
     root = world.members[anchor]
     if group.aggregates.none_of & root.aggregates:
@@ -128,7 +130,9 @@ def by_several(world: World, group: Group, anchor: str, usable: list[Member]) ->
         spanned = world.root(member.name) == anchor and belongs(group, root.aggregates)
         if (belongs(group, member.aggregates) or spanned) and not group.aggregates.none_of & member.aggregates:
             eligible.append(member)
-    choices = [[m for m in eligible if fits(m, class_, amount)] for class_, amount in group.resources.items()]
+    choices = [
+        [member for member in eligible if fits(member, class_, amount)] for class_, amount in group.resources.items()
+    ]
     for suppliers in itertools.product(*choices):
         traits = frozenset().union(*(member.traits for member in suppliers))
         if all(any_of & traits for any_of in group.traits.any_of):
@@ -173,7 +177,7 @@ def sum_fits(member: Member, class_: str, amount: int) -> bool:
     return stock.used + amount <= capacity and amount <= stock.effective_max_unit
 
 
-def answer(query: SearchQuery, combination: tuple[Match, ...]) -> Answer:
+def as_candidate(query: SearchQuery, combination: tuple[Match, ...]) -> Candidate:
     return (
         frozenset((name, class_, amount) for (name, class_), amount in sum_amounts(combination).items()),
         frozenset(

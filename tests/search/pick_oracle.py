@@ -30,10 +30,10 @@ def use(world: World, amounts: Iterable[Amount], *, one_consumer: bool = False) 
     return used
 
 
-def places(world: World, query: SearchQuery, anchors: Collection[str]) -> dict[str, set[oracle.Answer]]:
+def places(world: World, query: SearchQuery, anchors: Collection[str]) -> dict[str, set[oracle.Candidate]]:
     """Return the candidates of each tree among ``anchors`` that has any."""
-    answers_by_tree = {anchor: oracle.answers_of(world, query, anchor) for anchor in oracle.anchors(world, query)}
-    return {anchor: answers for anchor, answers in answers_by_tree.items() if answers and anchor in anchors}
+    candidates_by_tree = {anchor: oracle.candidates_of(world, query, anchor) for anchor in oracle.anchors(world, query)}
+    return {anchor: candidates for anchor, candidates in candidates_by_tree.items() if candidates and anchor in anchors}
 
 
 def has_copies(world: World, query: SearchQuery, copies: int, anchors: list[str]) -> bool:

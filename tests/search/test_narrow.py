@@ -14,7 +14,7 @@ from placement.search.narrow.tree_problems import TreeProblems
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from placement.search.refusals import Refusals
 from tests.search import oracle
-from tests.search.test_search import distinct_answers
+from tests.search.test_search import distinct_candidates
 from tests.strategies import examples, search_queries, worlds
 from tests.world import Stock, World
 
@@ -48,9 +48,9 @@ def test_hosts_without_eligible_providers_are_distinguished_by_the_pools_that_sh
     for name, aggregates in {"cn1": "A", "cn2": "B", "cn3": "AB", "cn4": "AB"}.items():
         world.host(name, aggregates=aggregates)
     query = SearchQuery((Group(resources={"DISK_GB": 1, "IPV4_ADDRESS": 1}),))
-    candidates = distinct_answers(find(query, world.snapshot()))
+    candidates = distinct_candidates(find(query, world.snapshot()))
     assert len(candidates) == 1
-    assert candidates == oracle.answers(world, query)
+    assert candidates == oracle.candidates(world, query)
 
 
 def test_hosts_are_distinguished_by_more_aggregates_than_a_number_has_bits() -> None:
@@ -62,9 +62,9 @@ def test_hosts_are_distinguished_by_more_aggregates_than_a_number_has_bits() -> 
         world.host(f"twin{number}", aggregates=[f"A{number}", f"A{(number + 1) % 70}"])
     groups = Group("_A", {"DISK_GB": 1}), Group("_B", {"DISK_GB": 1})
     query = SearchQuery(groups, isolate=True)
-    candidates = distinct_answers(find(query, world.snapshot()))
+    candidates = distinct_candidates(find(query, world.snapshot()))
     assert len(candidates) == 140
-    assert candidates == oracle.answers(world, query)
+    assert candidates == oracle.candidates(world, query)
 
 
 def test_the_aggregate_of_a_root_counts_for_its_own_tree_only() -> None:
@@ -75,9 +75,9 @@ def test_the_aggregate_of_a_root_counts_for_its_own_tree_only() -> None:
     world.host("cn", aggregates=["A", "B"], VCPU=4)
     in_b = NameCondition((frozenset({"B"}),))
     with_processor = SearchQuery((Group(resources={"VCPU": 1, "DISK_GB": 1}, aggregates=in_b),))
-    assert not distinct_answers(find(with_processor, world.snapshot()))
+    assert not distinct_candidates(find(with_processor, world.snapshot()))
     alone = SearchQuery((Group(resources={"DISK_GB": 1}, aggregates=in_b),))
-    assert distinct_answers(find(alone, world.snapshot())) == oracle.answers(world, alone) != set()
+    assert distinct_candidates(find(alone, world.snapshot())) == oracle.candidates(world, alone) != set()
 
 
 def test_groups_that_differ_only_in_their_trees_are_narrowed_separately() -> None:
@@ -88,9 +88,9 @@ def test_groups_that_differ_only_in_their_trees_are_narrowed_separately() -> Non
     for trees in (("cn1", "cn2"), ("cn2", "cn1"), ("cn2", "cn2")):
         groups = [Group(str(number), {"VCPU": 1}, in_tree=tree) for number, tree in enumerate(trees, 1)]
         query = SearchQuery(tuple(groups))
-        candidates = distinct_answers(find(query, world.snapshot()))
+        candidates = distinct_candidates(find(query, world.snapshot()))
         assert len(candidates) == (trees[0] == trees[1])
-        assert candidates == oracle.answers(world, query)
+        assert candidates == oracle.candidates(world, query)
 
 
 def test_an_amount_above_every_total_fits_nowhere() -> None:
@@ -110,7 +110,7 @@ def test_a_tree_whose_eligible_providers_lack_a_required_trait_is_removed() -> N
     world.host("twin", parent="cn2", VCPU=8, traits=["T0"])
     query = SearchQuery((Group(resources={"VCPU": 1}, traits=NameCondition((frozenset({"T0"}),))),))
     result = find(query, world.snapshot())
-    assert distinct_answers(result) == oracle.answers(world, query) != set()
+    assert distinct_candidates(result) == oracle.candidates(world, query) != set()
     assert (result.refusals.narrowing[-1].rule, result.refusals.narrowing[-1].trees) == ("required", 1)
     del world.members["twin"]
     result = find(query, world.snapshot())

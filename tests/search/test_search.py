@@ -21,8 +21,8 @@ from tests.world import World
 QUERIES = 5
 
 
-def as_answers(result: SearchResult) -> list[oracle.Answer]:
-    """Return the candidates as answers of the oracle."""
+def as_oracle_candidates(result: SearchResult) -> list[oracle.Candidate]:
+    """Return the candidates in the form of the oracle."""
 
     def name(slot: int) -> str:
         return result.snapshot.provider(slot).uuid
@@ -41,11 +41,11 @@ def as_answers(result: SearchResult) -> list[oracle.Answer]:
     ]
 
 
-def distinct_answers(result: SearchResult) -> set[oracle.Answer]:
-    answers = as_answers(result)
+def distinct_candidates(result: SearchResult) -> set[oracle.Candidate]:
+    candidates = as_oracle_candidates(result)
     assert result.complete
-    assert len(answers) == len(set(answers))
-    return set(answers)
+    assert len(candidates) == len(set(candidates))
+    return set(candidates)
 
 
 @examples(1000)
@@ -54,7 +54,7 @@ def test_the_search_finds_the_candidates_of_the_brute_force(data: st.DataObject,
     snapshot = world.snapshot()
     for _ in range(QUERIES):
         query: SearchQuery = data.draw(search_queries(world))
-        assert distinct_answers(find(query, snapshot)) == oracle.answers(world, query)
+        assert distinct_candidates(find(query, snapshot)) == oracle.candidates(world, query)
 
 
 @examples(400)
@@ -65,7 +65,7 @@ def test_the_search_finds_the_candidates_of_the_brute_force_where_capacity_is_sh
     snapshot = world.snapshot()
     for _ in range(QUERIES):
         query: SearchQuery = data.draw(crowded_queries())
-        assert distinct_answers(find(query, snapshot)) == oracle.answers(world, query)
+        assert distinct_candidates(find(query, snapshot)) == oracle.candidates(world, query)
 
 
 @examples(200)
@@ -73,16 +73,16 @@ def test_the_search_finds_the_candidates_of_the_brute_force_where_capacity_is_sh
 def test_the_order_does_not_change_the_set_and_a_limit_returns_a_subset(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
     query: SearchQuery = data.draw(search_queries(world))
-    everything = distinct_answers(find(query, snapshot))
+    all_candidates = distinct_candidates(find(query, snapshot))
     limit, max_candidates = data.draw(st.integers(1, 5)), data.draw(st.sampled_from((None, 3)))
     for strategy in (BREADTH_FIRST, DEPTH_FIRST):
         for randomize in (False, True):
             settings = Settings(strategy=strategy, randomize=randomize, seed=data.draw(st.integers(0, 9)))
-            assert distinct_answers(find(query, snapshot, settings)) == everything
+            assert distinct_candidates(find(query, snapshot, settings)) == all_candidates
             limited = find(replace(query, limit=limit), snapshot, replace(settings, max_candidates=max_candidates))
-            subset = distinct_answers(limited)
-            assert subset <= everything
-            assert len(subset) == min(limit, max_candidates or limit, len(everything))
+            subset = distinct_candidates(limited)
+            assert subset <= all_candidates
+            assert len(subset) == min(limit, max_candidates or limit, len(all_candidates))
             assert limited.limited == (len(subset) == min(limit, max_candidates or limit))
 
 
@@ -100,7 +100,7 @@ def test_another_required_trait_never_adds_a_candidate(data: st.DataObject, worl
         for number, group in enumerate(query.groups)
     ]
     stricter = find(replace(query, groups=tuple(groups)), snapshot)
-    assert distinct_answers(stricter) <= distinct_answers(find(query, snapshot))
+    assert distinct_candidates(stricter) <= distinct_candidates(find(query, snapshot))
 
 
 def packing(capacities: Iterable[int], amounts: Iterable[int]) -> tuple[World, SearchQuery]:

@@ -99,8 +99,8 @@ class Mirror:
         for candidate in reply["allocation_requests"][:MAX_CLAIMS]:
             self._send("DELETE", f"/allocations/{self.claim(**candidate)}")
 
-    def answer(self, candidate: Any) -> oracle.Answer:
-        """Return a candidate of a response as an answer of the oracle."""
+    def as_oracle_candidate(self, candidate: Any) -> oracle.Candidate:
+        """Return a candidate of a response in the form of the oracle."""
         names = {self.name(name): name for name in self._world.members}
         allocations = candidate["allocations"].items()
         return (
@@ -149,10 +149,10 @@ def compare(mirror: Mirror, data: st.DataObject, world: World) -> None:
     for _ in range(4):
         query = data.draw(search_queries(world).filter(expressible))
         reply = mirror.ask(query)
-        answers = [mirror.answer(candidate) for candidate in reply["allocation_requests"]]
-        assert len(answers) == len(set(answers))
-        expected = oracle.answers(world, query)
-        assert set(answers) == expected
+        candidates = [mirror.as_oracle_candidate(candidate) for candidate in reply["allocation_requests"]]
+        assert len(candidates) == len(set(candidates))
+        expected = oracle.candidates(world, query)
+        assert set(candidates) == expected
         assert {*reply["provider_summaries"]} == {
             mirror.name(name) for name in oracle.summarized_providers(world, query, expected)
         }

@@ -39,10 +39,10 @@ class Trials:
 
     def number(self, query: SearchQuery, bound: int) -> int:
         """Return the number of different candidates, up to a bound."""
-        numbers: dict[oracle.Answer, int] = {}
+        numbers: dict[oracle.Candidate, int] = {}
         for root in self.roots:
             for combination, ways in self.candidates(query, root):
-                numbers[oracle.answer(query, combination)] = ways
+                numbers[oracle.as_candidate(query, combination)] = ways
                 if len(numbers) >= bound:
                     return bound
         return sum(numbers.values())

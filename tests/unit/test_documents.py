@@ -294,7 +294,7 @@ def test_the_migration_from_another_placement_names_our_tables_and_the_newest_re
     text = DOCUMENTS["upgrade.rst"]
     created = text.partition("it creates ten tables")[2].partition(".")[0]
     additions = extension.additions_of(extension.installed_extensions().values())
-    own_tables = [*tables.OURS, *(table for extension_ in additions for table in extension_.tables)]
+    own_tables = [*tables.OURS, *(table for addition in additions for table in addition.tables)]
     assert sorted(re.findall(r"``(\w+)``", created)) == sorted(table.name for table in own_tables)
     assert len(own_tables) == 10
     assert set(re.findall(r"(?<!-)\b[0-9a-f]{12}\b", text)) == {schema.HEAD, *schema.COMMON_HEADS}

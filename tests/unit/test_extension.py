@@ -52,7 +52,7 @@ def read_configuration(extensions, tmp_path):
 
 
 def names(conf):
-    return [extension_.name for extension_ in extension.enabled(conf)]
+    return [enabled_extension.name for enabled_extension in extension.enabled(conf)]
 
 
 def test_without_a_list_all_installed_extensions_are_enabled(read_configuration):

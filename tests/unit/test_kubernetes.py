@@ -42,8 +42,8 @@ def pods(manifests):
 
 
 def container(pod):
-    (container_,) = pod["spec"]["containers"]
-    return container_
+    (container,) = pod["spec"]["containers"]
+    return container
 
 
 def controllers_of(pods, selector):

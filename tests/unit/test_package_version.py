@@ -86,7 +86,7 @@ def test_an_archive_of_git_has_the_version_of_its_tag(files, git, tmp_path, tags
 
 
 def test_files_alone_and_a_repository_without_git_have_a_version(files, git, tmp_path):
-    """An installation from them requires only Python."""
+    """An installation from such files requires only Python."""
     git("tag", "1.2.3")
     assert version(files, PATH=str(tmp_path)) == "0.0"
     shutil.rmtree(files / ".git")

@@ -145,10 +145,10 @@ def test_every_put_and_post_with_a_body_requires_json(app, method, path):
 
 def test_the_version_ranges_of_the_endpoints_of_a_method_are_contiguous():
     for method, path in METHODS:
-        endpoints_ = endpoints(method, path)
-        for earlier, later in itertools.pairwise(endpoints_):
+        endpoints_of_method = endpoints(method, path)
+        for earlier, later in itertools.pairwise(endpoints_of_method):
             assert earlier.until == later.since
-        assert endpoints_[-1].until is None
+        assert endpoints_of_method[-1].until is None
 
 
 def test_every_path_value_is_an_argument_of_its_handler():

@@ -54,13 +54,13 @@ def generate(tmp_path_factory):
 
 def blocks(text):
     """Return the text of a configuration sample, by section and owner of the options."""
-    blocks_ = {}
+    blocks = {}
     for section in re.split(r"^(?=\[\w+\]$)", text, flags=re.MULTILINE)[1:]:
         group = section.partition("]")[0].removeprefix("[")
         for block in re.split(r"^#\n# From (?=[\w.]+\n#\n)", section, flags=re.MULTILINE)[1:]:
             owner, _, content = block.partition("\n#\n")
-            blocks_[group, owner] = content.strip()
-    return blocks_
+            blocks[group, owner] = content.strip()
+    return blocks
 
 
 def test_the_configuration_sample_is_up_to_date(generate):

@@ -76,12 +76,12 @@ def calls(module: ast.Module) -> Iterator[tuple[str, str, list[ast.expr]]]:
 
 def importers(of: str) -> set[str]:
     """Return the modules that import a module of the package, or a name from it."""
-    importers_ = set()
+    importers = set()
     for path, module in modules().items():
         for node in ast.walk(module):
             if isinstance(node, ast.ImportFrom) and of in (f"{node.module}.{alias.name}" for alias in node.names):
-                importers_.add(path)
-    return importers_
+                importers.add(path)
+    return importers
 
 
 def test_handlers_and_schemas_call_no_method_of_a_partial_change():

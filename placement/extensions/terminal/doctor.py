@@ -40,6 +40,7 @@ def lines(document: Document, style: Style) -> Iterator[str]:
     skipped = [check for check in document["checks"] if check["not_made"] is not None]
     completed = len(document["checks"]) - len(skipped)
     count = len(document["findings"])
-    yield f"{completed} checks, {count} {'finding' if count == 1 else 'findings'}."
+    checks, findings = "check" if completed == 1 else "checks", "finding" if count == 1 else "findings"
+    yield f"{completed} {checks}, {count} {findings}."
     for check in skipped:
         yield style.dim(f"skipped: {plain(check['name'])}: {plain(check['not_made'])}")

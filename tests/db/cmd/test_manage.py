@@ -175,7 +175,7 @@ class TestRelease:
         execute(database.engine, ends)
         added = extension.installed_extensions().values()
         discarding = [
-            f"--discard-{extension_.name}" for extension_ in added if extension_.schema and extension_.schema().losses
+            f"--discard-{installed.name}" for installed in added if installed.schema and installed.schema().losses
         ]
         for words in ([], ["--force", *discarding]):
             ran = run("db", "release", *words)

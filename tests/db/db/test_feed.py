@@ -296,7 +296,9 @@ def test_the_last_commit_of_an_ended_writer_is_kept(database, clock, monkeypatch
         touch(sleeper, 1)
         (writer,) = writers(database)
         # It does not renew its lease after that commit; in some runs the renewal would succeed.
-        monkeypatch.setattr(feed.Writer, "maintenance_due", lambda writer_: writer_.id != writer and due(writer_))
+        monkeypatch.setattr(
+            feed.Writer, "maintenance_due", lambda any_writer: any_writer.id != writer and due(any_writer)
+        )
         set_renewal(database, writer, 5 * 3600)
         last = threading.Thread(target=touch, args=[sleeper, 2])
 

@@ -59,11 +59,13 @@ def test_forked_processes_share_neither_connections_nor_writers(database):
     assert result.returncode == 0, result.stderr
     first, second, parent = map(json.loads, result.stdout.splitlines())
     for looks in (first, second, parent):
-        assert all(len(look_["writers"]) == 1 for look_ in looks)
+        assert all(len(observation["writers"]) == 1 for observation in looks)
         assert looks[0] == looks[-1], "a process keeps its connections and its writer"
     processes = [looks[0] for looks in (first, second, parent)]
-    assert len({look_["writers"][0] for look_ in processes}) == 3
-    connections = [look_[kind] for look_ in processes for kind in ("writing", "reading") if look_[kind]]
+    assert len({observation["writers"][0] for observation in processes}) == 3
+    connections = [
+        observation[kind] for observation in processes for kind in ("writing", "reading") if observation[kind]
+    ]
     assert len(set(connections)) == len(connections)
     assert bool(connections) == (database.url.get_backend_name() in CONNECTION)
 

@@ -172,7 +172,7 @@ def nothing_unused(pair):
 @either_first
 @pytest.mark.parametrize("table", NAMES)
 def test_a_name_that_is_in_use_again_is_not_removed(pair, nothing_unused, table, order):
-    """It was marked long ago; one node removes it while the other uses it."""
+    """The name was marked long ago; one node removes the name while the other uses it."""
     kind, field = NAMES[table]
     names = kind(pair, field)
     for call in (names.request_to_use(), names.request_to_free()):
@@ -232,7 +232,7 @@ USES = {
 @either_first
 @pytest.mark.parametrize("use", USES)
 def test_a_provider_is_deleted_with_everything_that_refers_to_it(pair, use, order):
-    """It is deleted completely; with a child it stays."""
+    """The provider is deleted completely; a provider with a child stays."""
     provider = pair.provider()
     name = TRAIT if use == "traits" else AGGREGATE
     deleted, used = pair.meet(*[delete(provider), USES[use](provider, name)][::order])[::order]

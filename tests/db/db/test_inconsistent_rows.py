@@ -164,12 +164,12 @@ def test_an_inconsistency_is_logged_once_and_briefly(database, ids, caplog, monk
     assert all(len(line) < 1000 for line in messages)
 
 
-def test_a_refreshed_index_equals_a_rebuilt_one(database, ids):
+def test_a_refreshed_index_equals_a_rebuilt_index(database, ids):
     indexed = database.snapshot(load_index)
     call = placement(database)
-    for name, uuid_ in INCONSISTENT.items():
-        call("PUT", f"/resource_providers/{uuid_}", minor=39, body={"name": f"{name} again"})
-        call("PUT", f"/allocations/{uuid.uuid4()}", minor=12, body=claim(uuid_))
+    for name, provider_uuid in INCONSISTENT.items():
+        call("PUT", f"/resource_providers/{provider_uuid}", minor=39, body={"name": f"{name} again"})
+        call("PUT", f"/allocations/{uuid.uuid4()}", minor=12, body=claim(provider_uuid))
         indexed = database.snapshot(lambda db, indexed=indexed: refresh_index(db, indexed))
         assert meaning(indexed.snapshot) == meaning(database.snapshot(load_index).snapshot), name
 
@@ -200,10 +200,16 @@ READS = ("", "/inventories", "/inventories/VCPU", "/usages", "/aggregates", "/tr
 @pytest.mark.parametrize("minor", [0, 6, 39])
 def test_no_read_fails(database, ids, minor):
     call = placement(database)
-    paths = [f"/resource_providers/{uuid_}{part}" for uuid_ in (CONSISTENT, *INCONSISTENT.values()) for part in READS]
+    paths = [
+        f"/resource_providers/{provider_uuid}{part}"
+        for provider_uuid in (CONSISTENT, *INCONSISTENT.values())
+        for part in READS
+    ]
     paths += [f"/resource_providers?{search}" for search in (*SEARCHES[:4], "name=nameless", f"in_tree={CONSISTENT}")]
-    paths += [f"/resource_providers?in_tree={uuid_}" for uuid_ in INCONSISTENT.values()]
-    paths += [f"/allocation_candidates?resources=VCPU:1&in_tree={uuid_}" for uuid_ in INCONSISTENT.values()]
+    paths += [f"/resource_providers?in_tree={provider_uuid}" for provider_uuid in INCONSISTENT.values()]
+    paths += [
+        f"/allocation_candidates?resources=VCPU:1&in_tree={provider_uuid}" for provider_uuid in INCONSISTENT.values()
+    ]
     paths += [f"/allocations/{CONSUMER}", "/usages?project_id=p", "/traits", "/resource_classes"]
     for path in paths:
         answer = call("GET", path, minor=minor)
@@ -233,17 +239,17 @@ def test_the_values_of_the_gauges_are_finite(database, ids):
 
 def test_a_dry_run_shows_the_free_capacity_of_any_provider(validating_app):
     call = caller.inside(validating_app)
-    for uuid_ in (CONSISTENT, *INCONSISTENT.values()):
-        tried = call("PUT", f"/allocations/{uuid.uuid4()}?dry_run=true", 12, claim(uuid_))
-        assert tried.status == 200, (uuid_, tried)
-        assert uuid_ in tried.body["room"]
+    for provider_uuid in (CONSISTENT, *INCONSISTENT.values()):
+        tried = call("PUT", f"/allocations/{uuid.uuid4()}?dry_run=true", 12, claim(provider_uuid))
+        assert tried.status == 200, (provider_uuid, tried)
+        assert provider_uuid in tried.body["room"]
 
 
 def test_no_write_fails(database, ids):
     call = placement(database)
     changed_inventories = 0
-    for name, uuid_ in INCONSISTENT.items():
-        path = f"/resource_providers/{uuid_}"
+    for name, provider_uuid in INCONSISTENT.items():
+        path = f"/resource_providers/{provider_uuid}"
 
         def generation(path=path):
             return call("GET", path, minor=39).body["generation"]
@@ -257,8 +263,8 @@ def test_no_write_fails(database, ids):
         changed_inventories += ask("PUT", f"{path}/inventories", stock).status == 200
         ask("PUT", f"{path}/traits", {"traits": [], "resource_provider_generation": generation()})
         ask("PUT", f"{path}/aggregates", {"aggregates": [AGGREGATE], "resource_provider_generation": generation()})
-        ask("PUT", f"/allocations/{uuid.uuid4()}", {**claim(uuid_), "consumer_generation": None})
-        ask("POST", "/resource_providers", {"name": f"below {name}", "parent_provider_uuid": uuid_})
+        ask("PUT", f"/allocations/{uuid.uuid4()}", {**claim(provider_uuid), "consumer_generation": None})
+        ask("POST", "/resource_providers", {"name": f"below {name}", "parent_provider_uuid": provider_uuid})
         ask("PUT", path, {"name": name, "parent_provider_uuid": CONSISTENT})
         ask("DELETE", path)
     assert changed_inventories == len(INCONSISTENT) - 2, "an over-committed class, and an unknown class"
@@ -279,7 +285,7 @@ def test_a_step_size_of_zero_or_a_missing_generation_prevents_no_claim(database,
     assert call("GET", f"/resource_providers/{INCONSISTENT['no generation']}", minor=39).body["generation"] == 1
 
 
-def test_a_class_that_never_existed_can_be_created(database, ids):
+def test_a_class_created_with_a_lost_id_gets_its_inventories(database, ids):
     call = placement(database)
     with without_foreign_keys(database) as db:
         insert(db, resource_classes, {"id": NOWHERE, "name": "CUSTOM_LATE"})

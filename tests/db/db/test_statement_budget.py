@@ -98,8 +98,8 @@ def test_postgresql_receives_only_the_statements_of_the_budget(database, service
 
 def test_a_claim_on_three_providers_takes_one_more_statement(database, service, names, budget):
     """Their ids are looked up first, for the order of the locks."""
-    for name_ in ("second", "third"):
-        for call in (provider(name_), stock(name_, VCPU=8)):
+    for provider_name in ("second", "third"):
+        for call in (provider(provider_name), stock(provider_name, VCPU=8)):
             assert service(*names.fill(call)).status == 200
     plan = Plan()
     plant(database, plan)

@@ -55,14 +55,14 @@ def claim(
 ) -> None:
     """Claim amounts by provider and class, like a Placement client; without providers, end the consumer."""
     holding = database.read(lambda db: Holding.find(db, consumer))
-    claim_ = Claim(consumer, resources, owner, generation=holding.generation if holding else None)
-    database.write(lambda db: ClaimSet(db, [claim_]).place())
+    new_claim = Claim(consumer, resources, owner, generation=holding.generation if holding else None)
+    database.write(lambda db: ClaimSet(db, [new_claim]).place())
 
 
 def inventories(database: Database, node: str = NODE) -> dict[str, tuple[int, int]]:
     """Return the total and the reserved amount by class."""
-    inventories_ = database.read(lambda db: Inventory.of_provider(db, ResourceProvider.get(db, node)))
-    return {inventory.resource_class: (inventory.total, inventory.reserved) for inventory in inventories_}
+    stored_inventories = database.read(lambda db: Inventory.of_provider(db, ResourceProvider.get(db, node)))
+    return {inventory.resource_class: (inventory.total, inventory.reserved) for inventory in stored_inventories}
 
 
 class Nodes:
@@ -99,14 +99,14 @@ class Metal(Nodes):
 
     def allocate(self, **columns: Any) -> Record | None:
         """Process a request for a node; return its record."""
-        request_ = request(**columns)
-        NodeRequest(self.database, self.index, request_, OWNER, attempts=10).place()
-        return self.record(request_.uuid)
+        node_request = request(**columns)
+        NodeRequest(self.database, self.index, node_request, OWNER, attempts=10).place()
+        return self.record(node_request.uuid)
 
     def backfill(self, node: str, **columns: Any) -> Record:
         def work(db: Transaction) -> Record:
-            request_ = request(**{"resource_class": "", **columns})
-            return placing.backfill(db, Node.get(db, node), request_, OWNER, keep_holder="uuid" not in columns)
+            node_request = request(**{"resource_class": "", **columns})
+            return placing.backfill(db, Node.get(db, node), node_request, OWNER, keep_holder="uuid" not in columns)
 
         return self.database.write(work)
 

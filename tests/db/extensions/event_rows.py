@@ -103,11 +103,11 @@ def check(rows):
     positions = [row[0] for row in rows]
     assert positions == list(range(positions[0], positions[0] + len(positions))) if positions else True
     states = {}
-    for _, uuid_, before, after in rows:
+    for _, object_uuid, before, after in rows:
         if before is None and after is None:
             continue  # the generation does not change
-        assert states.get(uuid_, before) == before
-        states[uuid_] = after
+        assert states.get(object_uuid, before) == before
+        states[object_uuid] = after
 
 
 # --- events --------------------------------------------------------------------------------------------------------

@@ -44,7 +44,14 @@ def validating_app(database, ids):
 
 
 def test_no_v1_request_fails(validating_app):
-    paths = [*V1, *(path.format(uuid_) for uuid_ in (CONSISTENT, *INCONSISTENT.values()) for path in V1_OF_PROVIDER)]
+    paths = [
+        *V1,
+        *(
+            path.format(provider_uuid)
+            for provider_uuid in (CONSISTENT, *INCONSISTENT.values())
+            for path in V1_OF_PROVIDER
+        ),
+    ]
     for path in paths:
         reply = web.ask(validating_app, "GET", f"/v1/{path}", caller.ADMIN)
         assert reply.status_int == 200, (path, reply.text)
@@ -52,7 +59,7 @@ def test_no_v1_request_fails(validating_app):
 
 
 def test_no_console_page_fails(validating_app):
-    for path in (*PAGES, *(f"/providers/{uuid_}" for uuid_ in (CONSISTENT, *INCONSISTENT.values()))):
+    for path in (*PAGES, *(f"/providers/{provider_uuid}" for provider_uuid in (CONSISTENT, *INCONSISTENT.values()))):
         reply = web.ask(validating_app, "GET", f"/console{path}", caller.ADMIN)
         assert reply.status_int == 200, (path, reply.text)
         assert not re.search(r"\b(nan|inf|infinity)\b", reply.text.lower().replace("endless", "")), path
@@ -63,19 +70,19 @@ def test_the_overview_shows_the_inventories_of_the_placement_api(validating_app)
     inventories = {
         provider["uuid"]: provider["inventories"] for provider in call("GET", "/v1/overview").body["providers"]
     }
-    for uuid_ in (CONSISTENT, *INCONSISTENT.values()):
-        single = call("GET", f"/resource_providers/{uuid_}/inventories").body["inventories"]
-        assert inventories[uuid_].keys() == single.keys()
+    for provider_uuid in (CONSISTENT, *INCONSISTENT.values()):
+        single = call("GET", f"/resource_providers/{provider_uuid}/inventories").body["inventories"]
+        assert inventories[provider_uuid].keys() == single.keys()
         for name, inventory in single.items():
             # A step size of 0 is read as 1, because it cannot be a divisor.
             expected = inventory | {"step_size": inventory["step_size"] or 1}
-            assert {key: inventories[uuid_][name][key] for key in expected} == expected, uuid_
+            assert {key: inventories[provider_uuid][name][key] for key in expected} == expected, provider_uuid
 
 
 @pytest.mark.parametrize("sort", [f"{sign}{amount}" for sign in ("", "-") for amount in ("free", "used", "capacity")])
 def test_sorted_pages_contain_every_tree(database, ids, sort):
     """This includes trees with negative usage."""
     call = placement(database)
-    everything = call("GET", f"/v1/overview?sort={sort}:VCPU").body["providers"]
-    assert len(everything) > len(INCONSISTENT) - 2
-    assert pages(call, f"/v1/overview?sort={sort}:VCPU&limit=1", "providers") == everything
+    all_providers = call("GET", f"/v1/overview?sort={sort}:VCPU").body["providers"]
+    assert len(all_providers) > len(INCONSISTENT) - 2
+    assert pages(call, f"/v1/overview?sort={sort}:VCPU&limit=1", "providers") == all_providers

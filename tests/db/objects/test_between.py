@@ -229,8 +229,8 @@ def test_an_inventory_keeps_its_class_if_class_names_are_exchanged(cloud, how):
     for name in (first, second):
         assert cloud.call("PUT", f"/resource_classes/{name}", 7).status == 201
     page = f"/resource_providers/{here}/inventories"
-    both = {first: {"total": 1}, second: {"total": 2}}
-    body = {"resource_provider_generation": 1, "inventories": both}
+    inventories = {first: {"total": 1}, second: {"total": 2}}
+    body = {"resource_provider_generation": 1, "inventories": inventories}
     assert cloud.call("PUT", page, 39, body).status == 200
 
     def meanwhile():

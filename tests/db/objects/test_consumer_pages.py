@@ -88,12 +88,12 @@ def test_consumers_are_found_by_the_expiry_of_their_leases(database, ids, small)
 
 
 def test_few_consumers_of_an_owner_or_type_fill_one_page_and_many_are_found_by_windows(database, ids, small):
-    many = claims(database, 4, host={"VCPU": 1})
+    large_holders = claims(database, 4, host={"VCPU": 1})
     [other] = claims(database, 1, project="blue", consumer_type="MIGRATION", host={"VCPU": 1})
     assert pages(database, ConsumerFilter(project="blue")) == [[other]]
     assert pages(database, ConsumerFilter(consumer_type="MIGRATION")) == [[other]]
-    assert pages(database, ConsumerFilter(project="red")) == [many[:2], many[2:], []]
-    assert pages(database, ConsumerFilter(user="ann")) == [many[:2], many[2:], [other]]
+    assert pages(database, ConsumerFilter(project="red")) == [large_holders[:2], large_holders[2:], []]
+    assert pages(database, ConsumerFilter(user="ann")) == [large_holders[:2], large_holders[2:], [other]]
     assert pages(database, ConsumerFilter(project="blue", user="ann", consumer_type="MIGRATION")) == [[other]]
 
 
@@ -122,12 +122,12 @@ def test_few_consumers_of_a_provider_fill_one_page_and_many_are_found_by_windows
 def test_allocations_of_the_class_on_other_providers_do_not_count(database, ids, small):
     """This holds for both ways to find consumers: by their allocations, and by windows."""
     claims(database, 3, pool={"VCPU": 1})
-    [both] = claims(database, 1, pool={"VCPU": 1}, host={"DISK_GB": 1})
+    [consumer_of_both] = claims(database, 1, pool={"VCPU": 1}, host={"DISK_GB": 1})
     on_host = ConsumerFilter(providers=[ids["host"]], resource_class=DISK_GB)
-    assert pages(database, on_host) == [[both]]
+    assert pages(database, on_host) == [[consumer_of_both]]
     assert pages(database, ConsumerFilter(providers=[ids["pool"]], resource_class=DISK_GB)) == [[]]
     of_class = [page for page in pages(database, ConsumerFilter(resource_class=DISK_GB)) if page]
-    assert of_class == [[both]]
+    assert of_class == [[consumer_of_both]]
     claims(database, 3, host={"DISK_GB": 1})
     assert sum(map(len, pages(database, on_host))) == 4
 

@@ -68,7 +68,7 @@ def test_consumers_are_written_in_one_order(database, service):
 
 
 @pytest.fixture
-def ghost(database, service):
+def row_without_allocations(database, service):
     """Create a consumer row without allocations, as the reference implementation leaves them."""
     row = {"uuid": CONSUMER, "generation": 5, "project_id": 0, "user_id": 0}
     database.write(lambda db: db.execute(sa.insert(consumers), row))
@@ -76,18 +76,18 @@ def ghost(database, service):
 
 @pytest.mark.parametrize(("generation", "status"), [(None, 204), (5, 204), (4, 409), (0, 409)])
 def test_a_row_without_allocations_counts_as_absent_but_its_generation_is_accepted(
-    database, service, ghost, generation, status
+    database, service, row_without_allocations, generation, status
 ):
     assert claim(service, generation) == status
     assert generations(database) == [6 if status == 204 else 5]
 
 
-def test_a_row_without_allocations_cannot_be_released(service, ghost):
+def test_a_row_without_allocations_cannot_be_released(service, row_without_allocations):
     assert service("DELETE", f"/allocations/{CONSUMER}").status == 404
     assert service("GET", f"/allocations/{CONSUMER}").body == {"allocations": {}}
 
 
-def test_the_row_is_deleted_with_its_allocations(database, service, ghost):
+def test_the_row_is_deleted_with_its_allocations(database, service, row_without_allocations):
     assert claim(service, None) == 204
     assert claim(service, 6, amount=0) == 204
     assert generations(database) == []
@@ -101,9 +101,9 @@ def consumer_on_deleted_provider(database, service):
     database.write(lambda db: db.execute(sa.insert(allocations), row))
 
 
-@pytest.mark.parametrize("how", ["emptied", "released", "moved", "reshaped"])
+@pytest.mark.parametrize("way", ["emptied", "released", "moved", "reshaped"])
 def test_allocations_on_a_deleted_provider_can_be_released(
-    database, service, consumer_on_deleted_provider, how, caplog
+    database, service, consumer_on_deleted_provider, way, caplog
 ):
     page = "/allocation_candidates?resources=VCPU:2"
     assert service("GET", page).body["allocation_requests"] == []
@@ -114,24 +114,24 @@ def test_allocations_on_a_deleted_provider_can_be_released(
         "consumer_generation": 1,
         "consumer_type": "INSTANCE",
     }
-    if how == "emptied":
+    if way == "emptied":
         assert claim(service, 1, amount=0) == 204
-    elif how == "released":
+    elif way == "released":
         assert service("DELETE", f"/allocations/{CONSUMER}").status == 204
-    elif how == "reshaped":
+    elif way == "reshaped":
         host = {"resource_provider_generation": 2, "inventories": {"VCPU": {"total": 2}}}
         body = {"inventories": {HOST: host}, "allocations": {CONSUMER: empty}}
         assert service("POST", "/reshaper", 39, body).status == 204
     else:
         assert claim(service, 1) == 204
     provider_ids = database.read(lambda db: db.execute(sa.select(allocations.c.resource_provider_id)).scalars().all())
-    assert len(provider_ids) == (how == "moved")
+    assert len(provider_ids) == (way == "moved")
     assert NOWHERE not in provider_ids
-    assert len(service("GET", page).body["allocation_requests"]) == (how != "moved")
+    assert len(service("GET", page).body["allocation_requests"]) == (way != "moved")
     assert "change feed" not in caplog.text
 
 
-def test_rows_are_written_in_one_order_whether_they_are_new_or_not(database, service):
+def test_new_and_existing_rows_are_written_in_one_order(database, service):
     """Otherwise two writers deadlock if each creates a consumer that the other one updates."""
     bodies = {}
     for number in (1, 2, 3, 4):

@@ -52,9 +52,9 @@ def spoil(database, statement):
 
 
 def lose(database, provider_id):
-    """Let the allocations on a provider refer to one that does not exist."""
-    on = allocations.c.resource_provider_id == provider_id
-    spoil(database, sa.update(allocations).where(on).values(resource_provider_id=provider_id + LOST))
+    """Let the allocations on a provider refer to a provider that does not exist."""
+    of_provider = allocations.c.resource_provider_id == provider_id
+    spoil(database, sa.update(allocations).where(of_provider).values(resource_provider_id=provider_id + LOST))
 
 
 def read(database):
@@ -109,8 +109,8 @@ def test_allocations_on_a_deleted_provider_count_and_are_not_shown(database, ids
 
 
 def test_the_last_of_several_rows_of_a_class_is_shown_and_the_history_has_the_sum(database, ids):
-    again = {"resource_provider_id": ids["pool"], "resource_class_id": DISK_GB, "consumer_id": CONSUMER, "used": 5}
-    spoil(database, sa.insert(allocations).values(again))
+    second_row = {"resource_provider_id": ids["pool"], "resource_class_id": DISK_GB, "consumer_id": CONSUMER, "used": 5}
+    spoil(database, sa.insert(allocations).values(second_row))
     for holding in read(database):
         assert (holding.resources["pool"], holding.amounts["pool", "DISK_GB"]) == ({"DISK_GB": 5}, 7)
 
@@ -132,8 +132,8 @@ def test_a_row_without_allocations_is_locked_and_not_shown(database, ids):
 def test_the_date_is_of_the_newest_shown_allocation(database, ids):
     first, last = datetime.datetime(2026, 1, 1), datetime.datetime(2026, 2, 1)
     for name, date in (("host", first), ("pool", last)):
-        on = allocations.c.resource_provider_id == ids[name]
-        spoil(database, sa.update(allocations).where(on).values(created_at=date))
+        of_provider = allocations.c.resource_provider_id == ids[name]
+        spoil(database, sa.update(allocations).where(of_provider).values(created_at=date))
     assert read(database)[0].modified == last
     lose(database, ids["pool"])
     assert read(database)[0].modified == first

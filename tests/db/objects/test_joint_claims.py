@@ -57,23 +57,23 @@ def changes_of(database, skipped=0):
 def test_claims_on_different_providers_are_placed_by_one_transaction(crowd):
     first, shared, *others = (crowd.provider() for _ in range(4))
     places = [[first], [shared], [others[0]], [shared], others, [others[1]]]
-    several, before = [new() for _ in places], {uuid: crowd.state(uuid)[0] for uuid in (first, shared, *others)}
-    assert statuses(crowd.claim_each(*zip(places, several, strict=True))) == [204] * 6
+    new_consumers, before = [new() for _ in places], {uuid: crowd.state(uuid)[0] for uuid in (first, shared, *others)}
+    assert statuses(crowd.claim_each(*zip(places, new_consumers, strict=True))) == [204] * 6
     assert (crowd.joined, crowd.causes) == ([1, 5], [])
     for provider, generation in before.items():
-        amounts = {consumer: 1 for consumer, place in zip(several, places, strict=True) if provider in place}
+        amounts = {consumer: 1 for consumer, place in zip(new_consumers, places, strict=True) if provider in place}
         assert crowd.state(provider) == (generation + 1, amounts, {1})
 
 
 @pytest.mark.every_database
 def test_each_provider_has_one_feed_row_for_all_claims_of_a_transaction(crowd):
-    first, *several = (crowd.provider() for _ in range(3))
+    first, *others = (crowd.provider() for _ in range(3))
     before = count(crowd.database, provider_changes)
-    crowd.claim_each(*(([provider], new()) for provider in (first, *several, *several)))
+    crowd.claim_each(*(([provider], new()) for provider in (first, *others, *others)))
     assert crowd.joined == [1, 4]
     assert count(crowd.database, provider_changes) == before + 1 + 2
     providers, transactions = changes_of(crowd.database, before)
-    assert providers == sorted([first, *several])
+    assert providers == sorted([first, *others])
     assert len(transactions) == 2
 
 
@@ -96,7 +96,7 @@ def test_each_consumer_gets_its_own_new_owner(crowd):
         }
 
 
-def test_a_transaction_waits_for_as_many_claims_as_the_last_one(crowd):
+def test_a_transaction_waits_for_as_many_claims_as_the_last_transaction(crowd):
     """The client of the first claim sends another one."""
     crowd.queue.gather_time = PATIENCE
     providers = [crowd.provider() for _ in range(3)]
@@ -117,7 +117,7 @@ def test_a_transaction_waits_for_as_many_claims_as_the_last_one(crowd):
         (Claim(new(), {UNKNOWN: {"VCPU": 1}}, OWNER, generation=None, only_on=UNKNOWN), False),
     ],
 )
-def test_only_a_claim_of_a_new_consumer_waits_for_others(crowd, claim, waits):
+def test_only_a_claim_of_a_new_consumer_waits_for_other_claims(crowd, claim, waits):
     """Two consumers that exchange providers fit together, but not one after another."""
     received_claims = []
     turn = crowd.queue.turn
@@ -154,11 +154,11 @@ def test_a_dry_run_joins_no_transaction(crowd):
 def test_only_the_leading_thread_is_admitted(crowd):
     """Threads that wait for the leader's work are not admitted, so they cannot block it."""
     crowd.database.bulkhead = Bulkhead(1)
-    provider, several = crowd.provider(), [new() for _ in range(3)]
-    assert statuses(crowd.claim_each(*(([provider], consumer) for consumer in several))) == [204] * 3
+    provider, new_consumers = crowd.provider(), [new() for _ in range(3)]
+    assert statuses(crowd.claim_each(*(([provider], consumer) for consumer in new_consumers))) == [204] * 3
     assert crowd.joined == [1, 2]
     assert crowd.admitted == 1
-    assert crowd.state(provider)[1] == dict.fromkeys(several, 1)
+    assert crowd.state(provider)[1] == dict.fromkeys(new_consumers, 1)
 
 
 # --- claims that are refused -----------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def test_only_the_leading_thread_is_admitted(crowd):
 @pytest.mark.parametrize("place", [1, 3])
 @pytest.mark.parametrize("wrong", [*INVALID_CLAIMS, "more than there is"])
 def test_an_invalid_claim_is_refused_alone(crowd, wrong, place):
-    """It may be the leader's; one transaction places all others, even on the same provider."""
+    """The claim may be the leader's; one transaction places all others, even on the same provider."""
     providers = [crowd.provider(total=6, max_unit=8) for _ in range(4)]
     claims = [([provider], new()) for provider in providers]
     provider = providers[place]
@@ -294,10 +294,10 @@ def test_a_locked_provider_delays_only_its_own_claim(crowd, lock, place, skips, 
     if not skips:
         monkeypatch.setattr(dialects, "skips_locked_rows", lambda _dialect: False)
     providers = [crowd.provider() for _ in range(3)]
-    stranger, free = lock(providers[place]), threading.Barrier(2, action=lambda: stranger.leave())
+    stranger, others_placed = lock(providers[place]), threading.Barrier(2, action=lambda: stranger.leave())
     waiting = []
 
-    def see(statement):
+    def raise_if_waiting(statement):
         """Stop a transaction of several claims that would wait for the stranger."""
         of_several = "FROM resource_providers" in statement and "ids_2" in statement
         if of_several and locking(statement) and "SKIP LOCKED" not in statement:
@@ -308,10 +308,10 @@ def test_a_locked_provider_delays_only_its_own_claim(crowd, lock, place, skips, 
         answer = crowd.claim([providers[number]], new())
         was_locked = stranger.is_there
         if number != place:
-            free.wait(PATIENCE)
+            others_placed.wait(PATIENCE)
         return answer.status, was_locked
 
-    with sql_hooks.statements(crowd.database.engine, see):
+    with sql_hooks.statements(crowd.database.engine, raise_if_waiting):
         answers = crowd.together(*(lambda number=number: work(number) for number in range(3)))
     assert waiting == []
     assert answers == [(204, number != place) for number in range(3)]
@@ -344,11 +344,11 @@ def test_a_thread_behind_a_stuck_batch_places_its_claim_alone(database, lock):
         locked, free = crowd.provider(), crowd.provider()
         stranger = lock(locked)
 
-        def see(statement):
+        def note_update(statement):
             if statement.startswith("UPDATE resource_providers"):
                 begun.set()
 
-        with crowd.recording(), sql_hooks.statements(own.engine, see):
+        with crowd.recording(), sql_hooks.statements(own.engine, note_update):
             stuck = threads.submit(crowd.claim, [locked], new())
             assert begun.wait(PATIENCE)
             free_answer, was_stuck = crowd.claim([free], new()), not stuck.done()

@@ -36,10 +36,10 @@ class Trial:
 
     def run(self):
         """Return the responses, and whether each claim is in effect."""
-        several = [new() for _ in self.providers]
+        consumer_uuids = [new() for _ in self.providers]
         places = [[provider] for provider in self.providers]
-        answers = self.crowd.claim_each(*zip(places, several, strict=True))
-        pairs = zip(self.providers, several, strict=True)
+        answers = self.crowd.claim_each(*zip(places, consumer_uuids, strict=True))
+        pairs = zip(self.providers, consumer_uuids, strict=True)
         holdings = [consumer in self.crowd.state(provider)[1] for provider, consumer in pairs]
         return answers, holdings
 
@@ -121,13 +121,13 @@ def test_an_interrupted_leader_leaves_the_outcome_of_the_others_unknown(trial):
 
 @pytest.mark.parametrize("place", [1, 2])
 def test_an_internal_error_fails_only_the_claim_that_caused_it(crowd, place, caplog):
-    several = [new() for _ in range(4)]
+    consumer_uuids = [new() for _ in range(4)]
 
     def fail(connection, cursor, statement, parameters, context, executemany):
-        if statement.startswith("INSERT INTO consumers") and several[place] in str(parameters):
+        if statement.startswith("INSERT INTO consumers") and consumer_uuids[place] in str(parameters):
             raise RuntimeError("planted")
 
-    claims = [([crowd.provider()], consumer) for consumer in several]
+    claims = [([crowd.provider()], consumer) for consumer in consumer_uuids]
     sa.event.listen(crowd.database.engine, "before_cursor_execute", fail)
     answers = crowd.claim_each(*claims)
     sa.event.remove(crowd.database.engine, "before_cursor_execute", fail)
@@ -158,7 +158,7 @@ def test_an_error_after_all_claims_were_placed_rolls_all_of_them_back(trial):
 def test_a_second_transaction_that_writes_nothing_affects_no_response(crowd, database, why):
     """The first transaction is rolled back because a claim is refused; then another claim no longer fits, or fails."""
     first, occupied, free, full = providers = [crowd.provider(total=1) for _ in range(4)]
-    several, failed = [new() for _ in providers], []
+    consumer_uuids, failed = [new() for _ in providers], []
 
     def take(_cause):
         if why == "refused":
@@ -173,11 +173,13 @@ def test_a_second_transaction_that_writes_nothing_affects_no_response(crowd, dat
     try:
         with sql_hooks.statements(crowd.database.engine, fail):
             places = [[first], [occupied], [free], {full: {"VCPU": 2}}]
-            answers = crowd.claim_each(*zip(places, several, strict=True))
+            answers = crowd.claim_each(*zip(places, consumer_uuids, strict=True))
     finally:
         signals.retried.disconnect(take)
     assert statuses(answers) == [204, 409 if why == "refused" else 204, 204, 409]
-    holdings = [consumer in crowd.state(provider)[1] for provider, consumer in zip(providers, several, strict=True)]
+    holdings = [
+        consumer in crowd.state(provider)[1] for provider, consumer in zip(providers, consumer_uuids, strict=True)
+    ]
     assert holdings == [answer.status == 204 for answer in answers]
     assert (crowd.causes, len(failed)) == (["joint"], why == "failed")
 
@@ -198,7 +200,7 @@ def test_a_follower_gives_up_on_a_stalled_leader_if_no_thread_is_left(crowd, mon
 
     turn = queue.Turn
     monkeypatch.setattr(queue, "Turn", lambda *facts: turn(*facts, called=Called()))
-    several = [new() for _ in trial.providers]
+    consumer_uuids = [new() for _ in trial.providers]
 
     def stall(statement):
         if statement.startswith("INSERT INTO allocations") and crowd.joined == [1]:
@@ -208,7 +210,7 @@ def test_a_follower_gives_up_on_a_stalled_leader_if_no_thread_is_left(crowd, mon
     given_up = []
 
     def work(at):
-        answer = crowd.claim([trial.providers[at]], several[at])
+        answer = crowd.claim([trial.providers[at]], consumer_uuids[at])
         if answer.status != 204:
             # Its thread is free for other requests.
             given_up.append((is_unknown(answer), crowd.ask("GET", "/").status, [*crowd.joined]))
@@ -222,4 +224,4 @@ def test_a_follower_gives_up_on_a_stalled_leader_if_no_thread_is_left(crowd, mon
     assert given_up == [(True, 200, [1])]
     # The leader does not notice: the claim is in effect like the others.
     assert crowd.joined == [1, 3]
-    assert [crowd.state(provider)[1] for provider in trial.providers] == [{consumer: 1} for consumer in several]
+    assert [crowd.state(provider)[1] for provider in trial.providers] == [{consumer: 1} for consumer in consumer_uuids]

@@ -36,10 +36,10 @@ class Trial:
 
     def run(self, plan, sweep=lease_sweep.sweep):
         """Sweep under the plan, then again; return the published number of leases, and the first sweep's failure."""
-        several = [str(uuid.uuid4()) for _ in range(COUNT)]
-        claims_ = [Claim(consumer, {HOST: {"VCPU": 1}}, Owner("project", "user")) for consumer in several]
-        self.database.write(lambda db: ClaimSet(db, claims_).place())
-        for consumer in several:
+        uuids = [str(uuid.uuid4()) for _ in range(COUNT)]
+        claims = [Claim(consumer, {HOST: {"VCPU": 1}}, Owner("project", "user")) for consumer in uuids]
+        self.database.write(lambda db: ClaimSet(db, claims).place())
+        for consumer in uuids:
             self.database.write(lambda db: leases.extend(db, consumer, 60))  # noqa: B023
             lease.expire(self.database, consumer)
         published, failure = [], None

@@ -56,7 +56,7 @@ def holding_of(database, consumer):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.usefixtures("host")
 def test_a_consumer_that_an_extension_could_not_lock_is_not_extended(database):
-    """It is created after the extension has looked for its row, so a sweep or another extension would not wait."""
+    """The consumer is created after the extension has looked for its row, so a sweep or extension would not wait."""
     consumer = str(uuid.uuid4())
     with opened(database.url) as elsewhere:
         appear = functools.partial(put, elsewhere, consumer)
@@ -125,18 +125,18 @@ def test_a_sweep_does_not_overtake_an_extension_that_began_before_the_expiry(dat
 
 
 @pytest.mark.usefixtures("host")
-def test_of_an_extension_a_release_and_its_expiry_each_lease_sees_one(database, monkeypatch):
+def test_a_lease_expires_only_if_no_extension_or_release_succeeds(database, monkeypatch):
     monkeypatch.setattr(lease_sweep, "ATTEMPTS", 1000)
     count, chance, expired = 40, random.Random(7), []
     signals.leases_expired.connect(expired.append)
-    several = [lease_consumer(database) for _ in range(count)]
-    for consumer in several:
+    consumer_uuids = [lease_consumer(database) for _ in range(count)]
+    for consumer in consumer_uuids:
         lease.expire(database, consumer, -chance.uniform(0.1, 0.6))
 
     def try_all(work):
         """Return the consumers, in a random order, for which ``work`` succeeded."""
         done = set()
-        for consumer in chance.sample(several, count):
+        for consumer in chance.sample(consumer_uuids, count):
             time.sleep(0.01)
             until(lambda: is_decided(work, consumer, done), f"{consumer} collides in each attempt")  # noqa: B023
         return done
@@ -168,7 +168,7 @@ def test_of_an_extension_a_release_and_its_expiry_each_lease_sees_one(database, 
         lease_sweep.sweep(database)
     finally:
         signals.leases_expired.disconnect(expired.append)
-    remaining = {consumer for consumer in several if holding_of(database, consumer) is not None}
+    remaining = {consumer for consumer in consumer_uuids if holding_of(database, consumer) is not None}
     assert remaining == extended - released
     assert sum(expired) == count - len(extended | released)
     _, used = LiveIndex(database).current().column("VCPU").usage()

@@ -50,10 +50,10 @@ def due(database):
     )
 
     def make(number):
-        several = [str(uuid.uuid4()) for _ in range(number)]
-        claims_ = [Claim(consumer, {HOST: {"VCPU": 1}}, Owner("project", "user")) for consumer in several]
-        database.write(lambda db: ClaimSet(db, claims_).place())
-        for consumer in several:
+        uuids = [str(uuid.uuid4()) for _ in range(number)]
+        claims = [Claim(consumer, {HOST: {"VCPU": 1}}, Owner("project", "user")) for consumer in uuids]
+        database.write(lambda db: ClaimSet(db, claims).place())
+        for consumer in uuids:
             database.write(lambda db: leases.extend(db, consumer, 60))  # noqa: B023
             lease.expire(database, consumer)
 

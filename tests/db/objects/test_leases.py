@@ -120,12 +120,12 @@ def test_an_expired_lease_is_not_extended(database):
 
 @pytest.mark.usefixtures("host")
 def test_leases_are_released_in_batches_the_oldest_first(database):
-    several = [claim_with_lease(database) for _ in range(5)]
-    for seconds, consumer in enumerate(several):
+    consumer_uuids = [claim_with_lease(database) for _ in range(5)]
+    for seconds, consumer in enumerate(consumer_uuids):
         lease.expire(database, consumer, seconds)
     assert database.write(lambda db: leases.release_expired(db, 2)) == 2
     remaining = database.read(lambda db: db.execute(sa.select(consumers.c.uuid)).scalars().all())
-    assert {*remaining} == {*several[:3]}
+    assert {*remaining} == {*consumer_uuids[:3]}
     assert [database.write(lambda db: leases.release_expired(db, 2)) for _ in range(3)] == [2, 1, 0]
 
 
@@ -246,8 +246,8 @@ def test_an_expired_consumer_is_claimed_for_again(database, published_numbers, g
     """Otherwise the old lease would release the new claim, too."""
     consumer = claim_with_lease(database, 5)
     lease.expire(database, consumer)
-    again = Claim(consumer, {HOST: {"VCPU": TOTAL}}, OWNER, generation)
-    database.write(lambda db: ClaimSet(db, [again]).place())
+    repeated_claim = Claim(consumer, {HOST: {"VCPU": TOTAL}}, OWNER, generation)
+    database.write(lambda db: ClaimSet(db, [repeated_claim]).place())
     assert (usage(database), published_numbers, lease.count(database)) == (TOTAL, [1], 0)
     assert database.write(leases.release_expired) == 0
 

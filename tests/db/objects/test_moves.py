@@ -79,10 +79,12 @@ def test_a_move_notices_a_concurrent_move(database, statement, moved):
 def test_a_move_notices_a_concurrent_deletion(database, gone, parent, statement, refused):
     """The deletion is committed between the read and the lock."""
     uuids = {name: str(uuid.uuid4()) for name in ("old", "parent", "provider")}
-    for name, uuid_ in uuids.items():
+    for name, provider_uuid in uuids.items():
         above = uuids["old"] if name == "provider" else None
         database.write(
-            lambda db, uuid_=uuid_, above=above: LockedProvider.create(db, uuid=uuid_, name=uuid_, parent_uuid=above)
+            lambda db, provider_uuid=provider_uuid, above=above: LockedProvider.create(
+                db, uuid=provider_uuid, name=provider_uuid, parent_uuid=above
+            )
         )
     with opened(database.url) as elsewhere:
 

@@ -38,6 +38,6 @@ def hour():
 @pytest.fixture(scope="module")
 def uuids(app, module_database_url, hour):
     """The uuids of the cloud's providers by name; the cloud has samples of a month."""
-    uuids_ = fleet.fill(app)
+    uuids = fleet.fill(app)
     fleet.sample(module_database_url, hour)
-    return uuids_
+    return uuids

@@ -42,9 +42,9 @@ def small(browser: Any, png: bytes) -> bytes:
     pixels = base64.b64decode(page.evaluate(_DECODE, base64.b64encode(png).decode()))
     page.close()
     colours = [pixels[at : at + 3] for at in range(0, len(pixels), 4)]
-    palette_ = [colour for colour, _ in Counter(colours).most_common()]
-    palette = palette_[:_COLOURS]
-    places = {colour: _nearest(colour, palette) for colour in palette_}
+    by_frequency = [colour for colour, _ in Counter(colours).most_common()]
+    palette = by_frequency[:_COLOURS]
+    places = {colour: _nearest(colour, palette) for colour in by_frequency}
     rows = (bytes(map(places.__getitem__, colours[at : at + width])) for at in range(0, len(colours), width))
     header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
     data = zlib.compress(b"".join(b"\0" + row for row in rows), 9)

@@ -32,18 +32,18 @@ def test_leases_that_expire_within_the_hour_are_counted(database_url, monkeypatc
     app = console(database_url)
     provider(app, "host", DISK_GB=100)
 
-    def ending():
+    def leases_shown():
         return re.findall(r"<b>(\d+)</b> (leases? expires? within the hour)", page(app, "/"))
 
     fleet.lease(app, 7200)
-    assert ending() == []
+    assert leases_shown() == []
     fleet.lease(app, 1800)
     expired = fleet.lease(app, 600)
-    assert ending() == [("2", "leases expire within the hour")]
+    assert leases_shown() == [("2", "leases expire within the hour")]
     monkeypatch.setattr(LeaseSweeper, "sweep", lambda _: False)
     with opened(database_url) as database:
         lease.expire(database, expired)
-    assert ending() == [("1", "lease expires within the hour")]
+    assert leases_shown() == [("1", "lease expires within the hour")]
 
 
 def test_the_overview_links_to_the_leases_that_expire_within_the_hour(database_url):
@@ -68,8 +68,8 @@ def test_errors_found_by_the_doctor_are_counted_once_a_minute(database_url, monk
     owner = {"project_id": "blue", "user_id": "ann", "consumer_type": "INSTANCE", "consumer_generation": None}
     send(app, "PUT", f"/allocations/{CONSUMER}", {"allocations": allocations, **owner})
     path = f"/resource_providers/{uuids['host']}"
-    cut = {"resource_provider_generation": send(app, "GET", path)["generation"], "total": 1, "reserved": 1}
-    send(app, "PUT", f"{path}/inventories/VCPU", cut)
+    reduced = {"resource_provider_generation": send(app, "GET", path)["generation"], "total": 1, "reserved": 1}
+    send(app, "PUT", f"{path}/inventories/VCPU", reduced)
 
     def set_root(name):
         id_of = sa.select(resource_providers.c.id).where(resource_providers.c.uuid == uuids[name])

@@ -62,8 +62,8 @@ WIDTHS = (360, 900, 1440, 3840)
 @pytest.fixture(scope="module")
 def browser():
     with contextlib.ExitStack() as stack:
-        chromium_ = stack.enter_context(chromium.launch())
-        yield chromium_
+        browser = stack.enter_context(chromium.launch())
+        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -135,10 +135,10 @@ def violations(page):
     from axe_playwright_python.sync_playwright import Axe
 
     page.wait_for_load_state()  # waits for its style sheet
-    violations_ = Axe().run(page).response["violations"]
+    violations = Axe().run(page).response["violations"]
     return [
         (violation["id"], violation["impact"], [node["target"] for node in violation["nodes"]])
-        for violation in violations_
+        for violation in violations
     ]
 
 
@@ -295,11 +295,11 @@ def test_groups_of_hosts_are_named_and_their_cells_have_a_place(open_page):
     canvas = page.locator("canvas")
     canvas.wait_for()
     box = canvas.bounding_box()
-    cells_ = []
+    hovered_names = []
     for y in range(0, int(box["height"]), 4):
         canvas.hover(position={"x": 4, "y": y})
-        cells_.append(page.inner_text("[data-tip]").partition(":")[0])
-    firsts = [*dict.fromkeys(name for name in cells_ if name in names)]
+        hovered_names.append(page.inner_text("[data-tip]").partition(":")[0])
+    firsts = [*dict.fromkeys(name for name in hovered_names if name in names)]
     assert firsts == ["a1", "b1", "c1"]
 
 
@@ -572,11 +572,11 @@ def test_a_theme_is_chosen_and_kept(open_page):
 
 @pytest.fixture(scope="module")
 def keystone():
-    with identity.keystone() as keystone_:
-        keystone_.create_project("mine")
-        keystone_.create_user("operator", {"mine": ["admin"]})
-        keystone_.create_user("reader", {"mine": ["reader"]})
-        yield keystone_
+    with identity.keystone() as keystone:
+        keystone.create_project("mine")
+        keystone.create_user("operator", {"mine": ["admin"]})
+        keystone.create_user("reader", {"mine": ["reader"]})
+        yield keystone
 
 
 @pytest.fixture(scope="module")

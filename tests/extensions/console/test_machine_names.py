@@ -73,9 +73,9 @@ def test_the_map_of_the_hosts_names_the_machine(app, rack, moment):
     ],
 )
 def test_links_name_the_machine(app, rack, path):
-    names_ = names(page(app, path.format(then=rack.then)).text)
+    names_by_uuid = names(page(app, path.format(then=rack.then)).text)
     expected = {rack.machine: "rack-1", rack.namesake: rack.namesake, rack.provider: "taken"}
-    assert {uuid: names_.get(uuid) for uuid in expected} == expected
+    assert {uuid: names_by_uuid.get(uuid) for uuid in expected} == expected
 
 
 @pytest.mark.parametrize("moment", ["", "?at={then}"], ids=["now", "then"])
@@ -104,8 +104,8 @@ def test_a_query_in_the_tree_of_a_machine_names_it(app, rack, ident):
     name = {"machine": "rack-1", "namesake": rack.namesake, "provider": "taken"}[ident]
     [address] = re.findall(r'href="/console([^"]*)">Query in this tree', page(app, f"/providers/{uuid}").text)
     assert address == f"/query?in_tree={name}"
-    names_ = names(page(app, f"{address}&resources=CUSTOM_BM:1").text)
-    assert names_[uuid] == name
+    names_by_uuid = names(page(app, f"{address}&resources=CUSTOM_BM:1").text)
+    assert names_by_uuid[uuid] == name
 
 
 def test_sentences_and_allocations_name_the_machine(app, rack):

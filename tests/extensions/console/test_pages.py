@@ -198,8 +198,8 @@ def test_hosts_are_shown_by_the_chosen_class(app, uuids):
 def test_the_overview_names_providers_that_need_attention(app, uuids):
     line = page(app, "/").partition('<p class="acts"')[2].partition("</p>")[0]
     assert [
-        (ident, words(sentence_))
-        for ident, sentence_ in re.findall(r'href="/console/providers/([^"]*)">(.*?)</a>', line)
+        (ident, words(link_text))
+        for ident, link_text in re.findall(r'href="/console/providers/([^"]*)">(.*?)</a>', line)
     ] == [
         (uuids[HOSTILE], f"{HOSTILE} is over-committed by 4 VCPU"),
         (uuids[HOSTILE], f"{HOSTILE} is disabled but in use"),
@@ -241,8 +241,8 @@ def test_the_heat_map_shows_each_host_once_with_its_whole_tree(app, uuids):
     ],
 )
 def test_providers_are_found_by_filters(app, uuids, query, names):
-    names_ = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', page(app, f"/providers?{query}"))
-    assert names_ == names
+    shown_names = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', page(app, f"/providers?{query}"))
+    assert shown_names == names
 
 
 def test_a_provider_is_found_by_its_uuid(app, uuids):
@@ -262,8 +262,8 @@ def test_a_provider_is_found_by_its_uuid(app, uuids):
 )
 def test_the_list_is_sorted_by_a_column(app, uuids, sort, names):
     text = page(app, f"/providers?sort={sort}")
-    names_ = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', text)
-    assert [*map(html.unescape, names_)] == names
+    shown_names = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', text)
+    assert [*map(html.unescape, shown_names)] == names
     [head] = re.findall(r'<th scope="col" aria-sort="(\w+)"><a href="/console/providers([^"]*)">(\w+)</a>', text)
     by = sort.partition("&")[0]
     assert head[0] == ("descending" if by.startswith("-") else "ascending")
@@ -278,8 +278,8 @@ def test_providers_that_are_named_by_their_uuid_come_last(database_url):
     unnamed = "00000000-0000-4000-8000-000000000001"
     send(app, "POST", "/resource_providers", {"name": unnamed, "uuid": unnamed})
     provider(app, "z")
-    names_ = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', page(app, "/providers"))
-    assert names_ == ["z", unnamed]
+    shown_names = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', page(app, "/providers"))
+    assert shown_names == ["z", unnamed]
 
 
 @pytest.mark.parametrize(("rows", "pages"), [(3, 3), (4, 2), (8, 1)])
@@ -660,7 +660,7 @@ def test_the_doctors_page_shows_the_findings_of_the_api(app, uuids):
     findings = web.ask(app, "GET", "/v1/doctor", {"x-auth-token": "admin"}).json
     text = page(app, "/doctor")
     rows = re.findall(r'<h2 id="finding-\d+"><span class="flag[^"]*">(\w+)</span> ([\w -]+)</h2>\n<p>([^<]*)</p>', text)
-    assert [(severity, check, html.unescape(text_)) for severity, check, text_ in rows] == [
+    assert [(severity, check, html.unescape(paragraph)) for severity, check, paragraph in rows] == [
         (
             finding["severity"],
             finding["check"].replace("over_", "over-").replace("_", " ").capitalize(),
@@ -717,9 +717,9 @@ def test_the_first_candidates_are_of_different_trees_the_emptiest_first(database
         uuids = [provider(app, name, parent, VCPU=8) for name in names]
         allocations = {numa_uuid: {"resources": {"VCPU": 6 - 2 * host}} for numa_uuid in uuids}
         send(app, "PUT", f"/allocations/{uuid.uuid4()}", {"allocations": allocations, **owner})
-    names_ = first_providers(page(app, "/query?resources=VCPU:1"))
-    assert sorted(names_) == sorted(itertools.chain(*numas))
-    assert [name.partition("-")[0] for name in names_[:3]] == ["host2", "host1", "host0"]
+    shown_names = first_providers(page(app, "/query?resources=VCPU:1"))
+    assert sorted(shown_names) == sorted(itertools.chain(*numas))
+    assert [name.partition("-")[0] for name in shown_names[:3]] == ["host2", "host1", "host0"]
 
 
 def test_the_form_the_text_and_the_commands_are_the_same_query(app, uuids):
@@ -817,15 +817,15 @@ def test_the_explanation_is_that_of_the_api_and_each_relaxation_helps(app, uuids
     explained = web.ask(app, "GET", f"/v1/explain?{query}", {"x-auth-token": "admin"}).json
     assert explained["found"] == 0
     text = page(app, f"/query?{query}")
-    text_ = html.unescape(text)
-    assert explained["summary"] in text_
+    shown_text = html.unescape(text)
+    assert explained["summary"] in shown_text
     assert explained["steps"]
     for hint in explained["mistakes"]:
-        assert hint["text"] in text_
+        assert hint["text"] in shown_text
     for hint in explained["relaxations"]:
-        assert hint["text"][:1].upper() + hint["text"][1:] in text_
+        assert hint["text"][:1].upper() + hint["text"][1:] in shown_text
     for near in explained["near_misses"]:
-        assert f'href="/console/providers/{near["root"]["uuid"]}"' in text_
+        assert f'href="/console/providers/{near["root"]["uuid"]}"' in shown_text
     links = [html.unescape(link) for link in re.findall(r'<a class="button" href="/console([^"#]*)#result"', text)]
     assert len(links) == len(explained["relaxations"])
     for link in links:

@@ -13,12 +13,12 @@ from tests.docs.blocks import ROOT
 @pytest.fixture(scope="session")
 def engine():
     """The engine, with the image of the service and the images of compose.yaml."""
-    engine_ = containers.Engine(children.run_directory() / "containers")
+    engine = containers.Engine(children.run_directory() / "containers")
     try:
-        engine_.build()
-        yield engine_
+        engine.build()
+        yield engine
     finally:
-        engine_.close()
+        engine.close()
 
 
 @pytest.fixture(scope="module")

@@ -60,8 +60,8 @@ def ask(service, environment):
     """Return a function that runs placement-ask with arguments, and returns the completed process."""
 
     def run(*words, **variables):
-        environment_ = {**environment, "OS_ENDPOINT": service.url, "OS_TOKEN": "admin", **variables}
-        return preloaded.service().run([*ASK, *words], environment_)
+        process_environment = {**environment, "OS_ENDPOINT": service.url, "OS_TOKEN": "admin", **variables}
+        return preloaded.service().run([*ASK, *words], process_environment)
 
     return run
 

@@ -70,7 +70,7 @@ def openstack(service, openstack_command):
     return run
 
 
-def test_the_page_lists_the_commands_of_both(backend):
+def test_the_page_lists_the_commands_of_both_clients(backend):
     points = configparser.ConfigParser()
     points.read(ROOT / "setup.cfg")
     declared = re.findall(r"^(\w+) = ", points["options.entry_points"]["openstack.placement.v1"], re.M)
@@ -79,7 +79,7 @@ def test_the_page_lists_the_commands_of_both(backend):
 
 
 @pytest.mark.parametrize("command", PAIRS)
-def test_both_show_the_same_columns(command, ask, openstack):
+def test_both_clients_show_the_same_columns(command, ask, openstack):
     """Both tables have the same header and first row; events are lines with the same cells, without a header."""
     ask_process.require_command(command)
     ask_command = PAIRS[command]

@@ -222,8 +222,8 @@ def test_delete_frees_the_node_of_an_allocation(openstack, clients):
     second = openstack.show(f"allocation create --resource-class {kind} --name {unique('job')}")
     clients.baremetal.wait_for_allocation(second["uuid"], timeout=PATIENCE, ignore_error=True)
     openstack.do(f"allocation delete {first['uuid']} {second['name']}")
-    for uuid_ in (first["uuid"], second["uuid"]):
-        assert "(HTTP 404)" in openstack.error_of(f"allocation show {uuid_}")
+    for ended_uuid in (first["uuid"], second["uuid"]):
+        assert "(HTTP 404)" in openstack.error_of(f"allocation show {ended_uuid}")
     node_after = openstack.show(f"node show {node.id} --fields instance_uuid allocation_uuid provision_state")
     assert node_after == {"instance_uuid": None, "allocation_uuid": None, "provision_state": "available"}
     assert "could not be found" in openstack.error_of(f"allocation delete {first['uuid']}")

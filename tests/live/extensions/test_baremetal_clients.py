@@ -36,13 +36,16 @@ def node(clients):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_endpoints_may_end_with_a_version_or_a_slash(clients, node, ending):
-    clients_ = Clients(f"{clients.url}{ending}")
-    assert clients_.openstack.show(f"node show {node.name} --fields uuid") == {"uuid": node.id}
-    assert clients_.baremetal.get_node(node.name).id == node.id
-    uuid_ = clients_.openstack.show(f"allocation create --resource-class {node.resource_class}")["uuid"]
+    clients_with_ending = Clients(f"{clients.url}{ending}")
+    assert clients_with_ending.openstack.show(f"node show {node.name} --fields uuid") == {"uuid": node.id}
+    assert clients_with_ending.baremetal.get_node(node.name).id == node.id
+    allocation_uuid = clients_with_ending.openstack.show(f"allocation create --resource-class {node.resource_class}")[
+        "uuid"
+    ]
     assert [
-        allocation.id for allocation in clients_.baremetal.allocations(resource_class=node.resource_class, limit=1)
-    ] == [uuid_]
+        allocation.id
+        for allocation in clients_with_ending.baremetal.allocations(resource_class=node.resource_class, limit=1)
+    ] == [allocation_uuid]
 
 
 def test_the_standalone_command_shows_a_node(clients, node):
@@ -90,8 +93,8 @@ def test_clients_send_the_password_of_http_basic(protected_url):
 
     lab = Clients(protected_url).connect(auth_type="http_basic", username="lab", password="s3cret").baremetal
     name = unique("web")
-    node_ = commands("s3cret").show(f"node create --driver {DRIVER} --name {name}")
-    assert lab.get_node(name).id == node_["uuid"]
+    created = commands("s3cret").show(f"node create --driver {DRIVER} --name {name}")
+    assert lab.get_node(name).id == created["uuid"]
     assert "(HTTP 401)" in commands("wrong").error_of("node list")
     assert "(HTTP 401)" in Clients(protected_url).openstack.error_of("node list")
     with pytest.raises(Exception, match="has no credentials"):
@@ -110,7 +113,7 @@ plugin.LATEST_VERSION = "1.999"
 
 
 def test_a_client_newer_than_the_server_negotiates_a_version(clients, node):
-    """It sends its newest version, reads the range from /v1, and repeats the request."""
+    """The client sends its newest version, reads the range from /v1, and repeats the request."""
     newer = Commands(*clients.openstack.options, first=NEWER)
     assert newer.show(f"node show {node.name} --fields uuid") == {"uuid": node.id}
 
@@ -130,10 +133,10 @@ def test_the_user_can_choose_the_version(clients, node):
     assert "(HTTP 404)" in at("1.51").error_of("allocation list")
     assert "(HTTP 405)" in at("1.51").error_of("allocation create --resource-class gpu")
     assert "allocation_uuid" not in at("1.51").show(f"node show {node.id}")
-    uuid_ = at("1.52").show(f"allocation create --resource-class {node.resource_class}")["uuid"]
-    assert "owner" not in at("1.59").show(f"allocation show {uuid_}")
-    assert "(HTTP 405)" in at("1.56").error_of(f"allocation set {uuid_} --extra a=1")
-    at("1.57").do(f"allocation set {uuid_} --extra a=1")
+    allocation_uuid = at("1.52").show(f"allocation create --resource-class {node.resource_class}")["uuid"]
+    assert "owner" not in at("1.59").show(f"allocation show {allocation_uuid}")
+    assert "(HTTP 405)" in at("1.56").error_of(f"allocation set {allocation_uuid} --extra a=1")
+    at("1.57").do(f"allocation set {allocation_uuid} --extra a=1")
     assert "(HTTP 404)" in at("1.1").error_of(f"node show {node.name}")
     assert at("1.5").show(f"node show {node.name}")["uuid"] == node.id
 
@@ -142,7 +145,7 @@ def test_the_user_can_choose_the_version(clients, node):
 
 
 def test_the_command_repeats_a_refused_request(clients):
-    """It sends the request again up to five times, two seconds apart."""
+    """The command sends the request again up to five times, two seconds apart."""
     create = f"allocation create --resource-class {unique('gpu')} --name {unique('job')}"
     clients.openstack.do(create)
     impatient = "import sys, time\ntime.sleep = lambda seconds: print('waits', seconds, file=sys.stderr)"
@@ -153,7 +156,7 @@ def test_the_command_repeats_a_refused_request(clients):
 
 
 def test_the_sdk_repeats_a_refused_request(clients, monkeypatch):
-    """It sends the request again as often as configured."""
+    """The SDK sends the request again as often as configured."""
     from openstack import exceptions
 
     kind, name = unique("gpu"), unique("job")

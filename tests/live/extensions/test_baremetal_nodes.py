@@ -22,12 +22,12 @@ def openstack(clients):
 
 
 def test_create_and_show_print_the_fields_of_a_node(openstack):
-    name, kind = unique("web"), unique("compute.large")
+    name, resource_class = unique("web"), unique("compute.large")
     node = openstack.show(
-        f"node create --driver {DRIVER} --name {name} --resource-class {kind} --lessee shop "
+        f"node create --driver {DRIVER} --name {name} --resource-class {resource_class} --lessee shop "
         "--property cpus=4 --property arch=x86_64 --extra rack=r7 --description 'the first'"
     )
-    assert (node["name"], node["driver"], node["resource_class"]) == (name, DRIVER, kind)
+    assert (node["name"], node["driver"], node["resource_class"]) == (name, DRIVER, resource_class)
     assert (node["properties"], node["extra"]) == ({"cpus": 4, "arch": "x86_64"}, {"rack": "r7"})
     assert (node["owner"], node["lessee"], node["description"]) == (None, "shop", "the first")
     assert (node["provision_state"], node["power_state"], node["maintenance"]) == ("enroll", None, False)
@@ -38,14 +38,14 @@ def test_create_and_show_print_the_fields_of_a_node(openstack):
     assert openstack.show(f"node show {node['uuid']}") == fields
     assert openstack.show(f"node show {name} --fields uuid resource_class") == {
         "uuid": node["uuid"],
-        "resource_class": kind,
+        "resource_class": resource_class,
     }
 
 
 @ONE_DATABASE
 def test_create_accepts_an_owner(openstack, clients):
     if clients.root is None:
-        pytest.skip("without an Identity service the original refuses it")
+        pytest.skip("without an Identity service, Ironic refuses an owner")
     node = openstack.show(f"node create --driver {DRIVER} --owner lab")
     assert openstack.show(f"node show {node['uuid']} --fields owner") == {"owner": "lab"}
 
@@ -64,11 +64,11 @@ def test_create_refuses_an_invalid_node(openstack):
 
 
 def test_lists_of_nodes_show_chosen_fields(openstack, clients):
-    kind = unique("lists")
+    resource_class = unique("lists")
     names = [unique(word) for word in ("a", "b", "c")]
-    uuids = [clients.enrolled_node(kind, name=name).id for name in names]
-    of_kind = f"node list --resource-class {kind}"
-    rows = openstack.show(of_kind)
+    uuids = [clients.enrolled_node(resource_class, name=name).id for name in names]
+    of_class = f"node list --resource-class {resource_class}"
+    rows = openstack.show(of_class)
     assert [row["name"] for row in rows] == names
     assert rows[0] == {
         "uuid": uuids[0],
@@ -82,25 +82,25 @@ def test_lists_of_nodes_show_chosen_fields(openstack, clients):
     all_rows = openstack.show("node list --limit 0")
     assert {row["uuid"] for row in all_rows} >= set(uuids)
     detailed = {row["uuid"]: row for row in openstack.show("node list --long --limit 0")}
-    assert detailed[uuids[1]]["resource_class"] == kind
-    chosen_fields = openstack.show(f"{of_kind} --fields uuid resource_class traits")
-    assert chosen_fields[0] == {"uuid": uuids[0], "resource_class": kind, "traits": []}
+    assert detailed[uuids[1]]["resource_class"] == resource_class
+    chosen_fields = openstack.show(f"{of_class} --fields uuid resource_class traits")
+    assert chosen_fields[0] == {"uuid": uuids[0], "resource_class": resource_class, "traits": []}
 
-    assert [row["uuid"] for row in openstack.show(f"{of_kind} --sort name:desc")] == uuids[::-1]
-    assert [row["uuid"] for row in openstack.show(f"{of_kind} --limit 2")] == uuids[:2]
-    assert [row["uuid"] for row in openstack.show(f"{of_kind} --limit 2 --marker {uuids[1]}")] == uuids[2:]
-    assert [row["uuid"] for row in openstack.show(f"{of_kind} --limit 0")] == uuids
+    assert [row["uuid"] for row in openstack.show(f"{of_class} --sort name:desc")] == uuids[::-1]
+    assert [row["uuid"] for row in openstack.show(f"{of_class} --limit 2")] == uuids[:2]
+    assert [row["uuid"] for row in openstack.show(f"{of_class} --limit 2 --marker {uuids[1]}")] == uuids[2:]
+    assert [row["uuid"] for row in openstack.show(f"{of_class} --limit 0")] == uuids
 
 
 def test_lists_of_nodes_are_filtered(openstack, clients):
-    kind = unique("filters")
-    free = clients.available_node(kind, owner="lab")
-    allocated = clients.available_node(kind, lessee="shop")
-    clients.active_allocation(kind, candidate_nodes=[allocated.id])
-    enrolled = clients.enrolled_node(kind, is_maintenance=True, description="a spare machine")
+    resource_class = unique("filters")
+    free = clients.available_node(resource_class, owner="lab")
+    allocated = clients.available_node(resource_class, lessee="shop")
+    clients.active_allocation(resource_class, candidate_nodes=[allocated.id])
+    enrolled = clients.enrolled_node(resource_class, is_maintenance=True, description="a spare machine")
 
     def uuids_listed(options):
-        return {row["uuid"] for row in openstack.show(f"node list --resource-class {kind} {options}")}
+        return {row["uuid"] for row in openstack.show(f"node list --resource-class {resource_class} {options}")}
 
     assert uuids_listed("--provision-state available --unassociated --no-maintenance --limit 5") == {free.id}
     assert uuids_listed("--associated") == {allocated.id}
@@ -117,15 +117,21 @@ def test_lists_of_nodes_are_filtered(openstack, clients):
 
 
 def test_set_and_unset_change_fields_of_a_node(openstack):
-    kind = unique("set")
+    resource_class = unique("set")
     node = openstack.show(f"node create --driver {DRIVER} --extra rack=r7 --property cpus=4")["uuid"]
     name = unique("renamed")
     openstack.do(
-        f"node set {node} --name {name} --resource-class {kind} --owner lab --lessee shop --description spare "
-        "--extra row=3 --extra 'position={\"unit\": 12}' --property cpus=8 --driver-info address=192.0.2.7"
+        f"node set {node} --name {name} --resource-class {resource_class} --owner lab --lessee shop "
+        "--description spare --extra row=3 --extra 'position={\"unit\": 12}' --property cpus=8 "
+        "--driver-info address=192.0.2.7"
     )
     fields = openstack.show(f"node show {name}")
-    assert (fields["uuid"], fields["resource_class"], fields["owner"], fields["lessee"]) == (node, kind, "lab", "shop")
+    assert (fields["uuid"], fields["resource_class"], fields["owner"], fields["lessee"]) == (
+        node,
+        resource_class,
+        "lab",
+        "shop",
+    )
     assert (fields["extra"], fields["properties"]) == ({"rack": "r7", "row": 3, "position": {"unit": 12}}, {"cpus": 8})
     assert (fields["description"], fields["driver_info"]) == ("spare", {"address": "192.0.2.7"})
 
@@ -169,8 +175,8 @@ def test_maintenance_commands_change_the_maintenance(openstack, clients):
     node = clients.enrolled_node(unique("maintained")).id
 
     def maintenance():
-        node_ = clients.baremetal.get_node(node)
-        return node_.is_maintenance, node_.maintenance_reason
+        record = clients.baremetal.get_node(node)
+        return record.is_maintenance, record.maintenance_reason
 
     openstack.do(f"node maintenance set {node} --reason 'a fan is loud'")
     assert maintenance() == (True, "a fan is loud")
@@ -190,8 +196,8 @@ def test_commands_wait_for_the_state_of_a_node(openstack, clients):
         ("manage", "manageable"),
     ):
         openstack.do(f"node {command} {node} --wait 60")
-        node_ = clients.baremetal.get_node(node)
-        assert (node_.provision_state, node_.target_provision_state, node_.last_error) == (state, None, None)
+        record = clients.baremetal.get_node(node)
+        assert (record.provision_state, record.target_provision_state, record.last_error) == (state, None, None)
     refused = openstack.error_of(f"node deploy {node} --wait 60")
     assert "manageable" in refused
     assert "(HTTP 400)" in refused

@@ -160,7 +160,7 @@ def test_a_node_can_be_created_for_a_provider_of_nova(clients, placement, bareme
 
 
 def test_the_periodic_update_of_nova_changes_nothing(clients, placement, baremetal):
-    """It writes the inventory and traits derived from the node; afterwards both APIs work as before."""
+    """The update writes the inventory and traits derived from the node; afterwards both APIs work as before."""
     kind, name = resource_class()
     node = clients.available_node(kind, ("CUSTOM_FAST",))
     assert placement.inventory(node.id) == {name: UNIT | {"reserved": 0}}

@@ -157,8 +157,8 @@ def test_the_sdk_waits_for_several_nodes(clients, baremetal):
     nodes = [clients.enrolled_node(kind) for _ in range(2)]
     for node in nodes:
         baremetal.set_node_provision_state(node, "manage")
-    nodes_ = baremetal.wait_for_nodes_provision_state(nodes, "manageable", timeout=PATIENCE)
-    assert [node.provision_state for node in nodes_] == ["manageable", "manageable"]
+    manageable_nodes = baremetal.wait_for_nodes_provision_state(nodes, "manageable", timeout=PATIENCE)
+    assert [node.provision_state for node in manageable_nodes] == ["manageable", "manageable"]
 
 
 def test_the_sdk_lists_drivers(baremetal):
@@ -175,8 +175,8 @@ def test_the_sdk_creates_and_deletes_an_allocation(clients, baremetal, exception
     lease = baremetal.wait_for_allocation(requested, timeout=PATIENCE)
     assert (lease.id, lease.state, lease.node_id, lease.owner) == (requested.id, "active", node.id, "lab")
     assert (lease.traits, lease.candidate_nodes, lease.extra) == (["CUSTOM_FAST"], [node.id], {"a": 1})
-    node_ = baremetal.get_node(node.id)
-    assert (node_.instance_id, node_.allocation_id) == (lease.id, lease.id)
+    allocated_node = baremetal.get_node(node.id)
+    assert (allocated_node.instance_id, allocated_node.allocation_id) == (lease.id, lease.id)
     assert baremetal.get_allocation(name).id == baremetal.get_allocation(lease.id).id == lease.id
     assert baremetal.get_allocation(name, fields=["node_uuid"]).node_id == node.id
     with pytest.raises(exceptions.ConflictException, match=name):
@@ -222,8 +222,8 @@ def test_the_sdk_filters_lists_of_allocations(clients, baremetal):
         == [first.id]
     )
     assert ids_listed(resource_class=kind, owner="lab") == [first.id]
-    [allocation_] = baremetal.allocations(node=node.id, fields=["uuid", "state"])
-    assert (allocation_.id, allocation_.state, allocation_.node_id) == (first.id, "active", None)
+    [listed] = baremetal.allocations(node=node.id, fields=["uuid", "state"])
+    assert (listed.id, listed.state, listed.node_id) == (first.id, "active", None)
 
 
 def test_the_sdk_updates_an_allocation(baremetal, exceptions):

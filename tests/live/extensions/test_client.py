@@ -82,10 +82,10 @@ def connect(kind):
     with contextlib.ExitStack() as stack:
 
         def make(url, token="admin", **options):
-            client_ = {"sync": Client, "async": asynchronous.blocking}[kind](
+            new_client = {"sync": Client, "async": asynchronous.blocking}[kind](
                 url, Token(token), **{**clients.PATIENT, **options}
             )
-            return stack.enter_context(client_)
+            return stack.enter_context(new_client)
 
         yield make
 
@@ -324,29 +324,29 @@ def frequent_extensions(monkeypatch):
 @pytest.fixture
 def clock(monkeypatch):
     """The clock of leases, which a test advances, so that the duration of a claim does not matter."""
-    clock_ = Clock(time.monotonic())
-    monkeypatch.setattr(lease, "time", clock_)
-    return clock_
+    clock = Clock(time.monotonic())
+    monkeypatch.setattr(lease, "time", clock)
+    return clock
 
 
 def test_a_lease_is_extended_until_its_block_ends(client, frequent_extensions):
     consumer = new()
-    with client.lease(consumer, GPU, **OWNER, expires_in=3600) as lease_:
-        first_expiry = lease_.expires_at
+    with client.lease(consumer, GPU, **OWNER, expires_in=3600) as gpu_lease:
+        first_expiry = gpu_lease.expires_at
         children.until(lambda: client.show(consumer).expires_at > first_expiry)
-        assert lease_.remaining > 0
-        lease_.check()
+        assert gpu_lease.remaining > 0
+        gpu_lease.check()
     with pytest.raises(NothingHeld):
         client.show(consumer)
-    assert not lease_.lost
+    assert not gpu_lease.lost
 
 
 def test_a_lease_continues_a_claim_of_another_process(client):
     consumer = new()
     first_expiry = client.claim(consumer, GPU, **OWNER, expires_in=60).expires_at
-    with client.lease(consumer, GPU, **OWNER, expires_in=3600) as lease_:
-        assert lease_.expires_at > first_expiry
-        assert lease_.claim.consumer_generation == 1
+    with client.lease(consumer, GPU, **OWNER, expires_in=3600) as gpu_lease:
+        assert gpu_lease.expires_at > first_expiry
+        assert gpu_lease.claim.consumer_generation == 1
     with pytest.raises(NothingHeld):
         client.show(consumer)
 
@@ -368,10 +368,10 @@ def test_a_lease_that_another_client_ends_is_lost(client, frequent_extensions):
     consumer, losses = new(), []
 
     def work():
-        with client.lease(consumer, GPU, **OWNER, expires_in=3600, on_lost=losses.append) as lease_:
+        with client.lease(consumer, GPU, **OWNER, expires_in=3600, on_lost=losses.append) as gpu_lease:
             client.release([consumer])
             children.until(lambda: losses)
-            assert lease_.lost
+            assert gpu_lease.lost
             client.claim(consumer, "resources=VCPU:1", **OWNER)  # by the next process of the job
 
     with pytest.raises(LeaseLost, match=consumer) as raised:
@@ -385,12 +385,12 @@ def test_a_lease_that_cannot_be_extended_is_lost_at_its_expiry(client, afar, pro
     losses = []
 
     def work():
-        with afar.lease(new(), GPU, **OWNER, expires_in=1, on_lost=losses.append) as lease_, proxy.silent():
+        with afar.lease(new(), GPU, **OWNER, expires_in=1, on_lost=losses.append) as gpu_lease, proxy.silent():
             clock.sleep(3600)
             children.until(lambda: losses)
-            assert lease_.lost
+            assert gpu_lease.lost
             with pytest.raises(LeaseLost):
-                lease_.check()
+                gpu_lease.check()
 
     with proxy.behaving(manner := Answers()), pytest.raises(LeaseLost):
         work()
@@ -401,9 +401,9 @@ def test_a_lease_that_cannot_be_extended_is_lost_at_its_expiry(client, afar, pro
 @pytest.fixture
 def drips(proxy):
     """A proxy whose endless responses end before it stops."""
-    drips_ = Drips()
-    yield drips_
-    drips_.ended.set()
+    drips = Drips()
+    yield drips
+    drips.ended.set()
 
 
 def test_a_lease_is_lost_at_its_expiry_while_an_extension_waits(afar, proxy, drips, clock):
@@ -424,22 +424,22 @@ def test_a_lease_is_lost_at_its_expiry_while_an_extension_waits(afar, proxy, dri
 
 def test_temporarily_failing_extensions_lose_no_lease(client, afar, proxy, frequent_extensions):
     consumer = new()
-    with afar.lease(consumer, GPU, **OWNER, expires_in=3600) as lease_:
+    with afar.lease(consumer, GPU, **OWNER, expires_in=3600) as gpu_lease:
         with proxy.behaving(manner := Answers(*[AWAY, LOST, response("401 Unauthorized", "{}")] * 2)):
             children.until(lambda: len(manner.requests) > 6)
-        expiry = lease_.expires_at
-        children.until(lambda: lease_.expires_at > expiry)
-        assert not lease_.lost
+        expiry = gpu_lease.expires_at
+        children.until(lambda: gpu_lease.expires_at > expiry)
+        assert not gpu_lease.lost
 
 
 def test_an_unreachable_service_at_the_end_of_a_block_is_not_awaited(client, afar, proxy, monkeypatch, caplog):
     monkeypatch.setattr(lease, "RELEASE", 0.1)
     consumer = new()
     caplog.set_level(logging.WARNING)
-    with contextlib.ExitStack() as stack, afar.lease(consumer, GPU, **OWNER, expires_in=3600) as lease_:
+    with contextlib.ExitStack() as stack, afar.lease(consumer, GPU, **OWNER, expires_in=3600) as gpu_lease:
         stack.enter_context(proxy.silent())
-    assert f"{consumer} was not released; its lease expires at {lease_.expires_at}" in caplog.text
-    assert client.show(consumer).expires_at == lease_.expires_at
+    assert f"{consumer} was not released; its lease expires at {gpu_lease.expires_at}" in caplog.text
+    assert client.show(consumer).expires_at == gpu_lease.expires_at
 
 
 # --- queries and errors ----------------------------------------------------------------------------------------------

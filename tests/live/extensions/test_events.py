@@ -24,7 +24,7 @@ HEADERS = {"X-Auth-Token": "admin", "Content-Type": "application/json", "OpenSta
 OPTIONS = {"api": {"auth_strategy": "noauth2"}}
 
 
-patiently = functools.partial(running.embedded, module="tests.patient")
+patient_service = functools.partial(running.embedded, module="tests.patient")
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def serve(database_url):
     """
     with contextlib.ExitStack() as stack:
 
-        def start(start=patiently, **options):
+        def start(start=patient_service, **options):
             return stack.enter_context(start(database_url, {**OPTIONS, **options}))
 
         yield start
@@ -93,7 +93,7 @@ class Waiters:
         return [self.answers.get_nowait() for _ in range(self.answers.qsize())]
 
 
-def until_it_waits(service, metrics, waiters):
+def wait_until_request_waits(service, metrics, waiters):
     """Wait until the only request waits, or has been answered too early."""
     service.wait_until(lambda: metrics.sum("waiting_requests") == 1 or waiters.answers.qsize())
 
@@ -101,7 +101,7 @@ def until_it_waits(service, metrics, waiters):
 def test_a_waiting_request_is_answered_by_a_write_of_another_process(serve, observed_service):
     (service, metrics), other_service = observed_service, serve()
     waiters = Waiters(service, 1, f"/v1/events?after={newest_position(service)}&wait=60")
-    until_it_waits(service, metrics, waiters)
+    wait_until_request_waits(service, metrics, waiters)
     created = create(other_service)
     [(status, document)] = waiters.remaining()
     assert (status, [event["uuid"] for event in document["events"]]) == (200, [created])
@@ -145,7 +145,7 @@ def test_a_wait_continues_past_other_events(observed_service):
     service, metrics = observed_service
     provider = str(uuid.uuid4())
     waiters = Waiters(service, 1, f"/v1/events?after={newest_position(service)}&provider={provider}&wait=60")
-    until_it_waits(service, metrics, waiters)
+    wait_until_request_waits(service, metrics, waiters)
     for _ in range(3):
         create_and_wait_until_seen(service, metrics, waiters)
     assert ask(service, "POST", "/resource_providers", {"uuid": provider, "name": provider})[0] == 200

@@ -108,8 +108,8 @@ def url(directory):
 
 @pytest.fixture(scope="module")
 def browser():
-    with chromium.launch() as chromium_:
-        yield chromium_
+    with chromium.launch() as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -85,16 +85,16 @@ class Machines:
 
 
 @rounds
-@pytest.mark.parametrize("more", [0, 5])
-def test_as_many_requests_as_there_are_nodes_are_active(storm, round_, more):
+@pytest.mark.parametrize("surplus", [0, 5])
+def test_as_many_requests_as_there_are_nodes_are_active(storm, round_, surplus):
     machines = Machines(storm, CLIENTS)
-    requests = [machines.request() for _ in range(CLIENTS + more)]
-    assert statuses(storm.together(*requests)) == {201: CLIENTS + more}
+    requests = [machines.request() for _ in range(CLIENTS + surplus)]
+    assert statuses(storm.together(*requests)) == {201: CLIENTS + surplus}
     assert set(machines.nodes_of(requests).values()) == {*machines.nodes}
     in_error = [
         allocation["last_error"] for allocation in machines.outcomes(requests) if allocation["state"] == "error"
     ]
-    assert len(in_error) == more
+    assert len(in_error) == surplus
     assert all("no available nodes match" in error for error in in_error)
 
 
@@ -182,7 +182,7 @@ def test_one_of_many_writers_sets_the_holder_of_a_node(storm, round_):
 
 @rounds
 def test_no_request_fails_if_there_is_a_node_for_each_client(storm, round_):
-    """Each client holds one node at most, so there is always a free one for the next."""
+    """Each client holds at most one node, so there is always a free node for the next request."""
     machines = Machines(storm, 6)
 
     def work():
@@ -330,23 +330,17 @@ def check_both_directions(storm, machines):
     """Check that active allocations and the nodes that name them agree in both directions."""
     records = {allocation["uuid"]: allocation for allocation in storm.get(ALLOCATIONS)["allocations"]}
     assert {allocation["state"] for allocation in records.values()} <= {"active", "error"}
-    nodes = {
-        allocation["uuid"]: allocation
-        for allocation in storm.get(f"{NODES}/detail")["nodes"]
-        if allocation["uuid"] in machines.nodes
-    }
+    nodes = {node["uuid"]: node for node in storm.get(f"{NODES}/detail")["nodes"] if node["uuid"] in machines.nodes}
     active = {
         uuid: allocation["node_uuid"]
         for uuid, allocation in records.items()
         if allocation["node_uuid"] in machines.nodes
     }
-    assert {
-        allocation["allocation_uuid"]: uuid for uuid, allocation in nodes.items() if allocation["allocation_uuid"]
-    } == active
-    for node, allocation in nodes.items():
-        consumers = [*storm.get(f"/resource_providers/{node}/allocations")["allocations"]]
-        assert consumers == ([allocation["instance_uuid"]] if allocation["instance_uuid"] else [])
-        assert allocation["allocation_uuid"] in (None, allocation["instance_uuid"])
+    assert {node["allocation_uuid"]: uuid for uuid, node in nodes.items() if node["allocation_uuid"]} == active
+    for uuid, node in nodes.items():
+        consumers = [*storm.get(f"/resource_providers/{uuid}/allocations")["allocations"]]
+        assert consumers == ([node["instance_uuid"]] if node["instance_uuid"] else [])
+        assert node["allocation_uuid"] in (None, node["instance_uuid"])
 
 
 class AllocationClients:

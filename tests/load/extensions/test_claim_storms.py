@@ -103,7 +103,7 @@ def test_a_call_places_all_or_none(storm, round_):
 
 
 @rounds
-def test_devices_of_nodes_are_claimed_until_no_node_has_both(storm, round_):
+def test_devices_are_claimed_until_no_node_has_both_a_device_and_a_port(storm, round_):
     """Each claim takes a device and a port of one node; some nodes have more devices, and some more ports."""
     device, port = name("DEVICE"), name("PORT")
     for class_ in (device, port):

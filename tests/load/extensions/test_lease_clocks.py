@@ -55,23 +55,23 @@ def wait_for_a_second(url):
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True, scope="session")
 def test_only_the_clock_of_the_database_decides_about_expiry(storms, database_url):
-    late, early = storms
+    slow, fast = storms
     dates = [storm.ask("GET", "/resource_providers").headers["last-modified"] for storm in storms]
     assert dates[0] != dates[1]
-    hosts, long, short = Hosts(late, 1, 1), new(), new()
+    hosts, long, short = Hosts(slow, 1, 1), new(), new()
     with opened(database_url) as database:
         before = database.read(leases.now)
-        assert early.ask(*claiming(request(hosts.query(), long), expires_in=3600)).status == 200
+        assert fast.ask(*claiming(request(hosts.query(), long), expires_in=3600)).status == 200
         after = database.read(leases.now)
     for storm in storms:
         expiry = datetime.datetime.fromisoformat(storm.get(f"/v1/claims/{long}")["expires_at"]).replace(tzinfo=None)
         assert before + HOUR <= expiry <= after + HOUR
-    assert late.ask(*claiming(request(hosts.query(), short), expires_in=1)).status == 200
+    assert slow.ask(*claiming(request(hosts.query(), short), expires_in=1)).status == 200
     wait_for_a_second(database_url)
     # The first lease has expired for both services, and the second for neither.
     assert [storm.ask("GET", f"/v1/claims/{short}").status for storm in storms] == [404, 404]
-    assert [late.ask(*claiming(request(hosts.query(2)))).status, hosts.amount_of(long)] == [409, 1]
-    assert early.ask(*claiming(request(hosts.query()))).status == 200
-    assert early.ask("POST", f"/v1/claims/{long}/extend", {"expires_in": 1}).status == 200
+    assert [slow.ask(*claiming(request(hosts.query(2)))).status, hosts.amount_of(long)] == [409, 1]
+    assert fast.ask(*claiming(request(hosts.query()))).status == 200
+    assert fast.ask("POST", f"/v1/claims/{long}/extend", {"expires_in": 1}).status == 200
     wait_for_a_second(database_url)
-    assert late.ask("POST", f"/v1/claims/{long}/extend", {"expires_in": 60}).status == 404
+    assert slow.ask("POST", f"/v1/claims/{long}/extend", {"expires_in": 60}).status == 404

@@ -36,6 +36,6 @@ def test_a_command_connects_once_unless_configured_to_retry(tmp_path, restored_l
     path = tmp_path / "placement.conf"
     path.write_text(f"[placement_database]\nconnection = sqlite://\n{line}")
     conf = program.read_configuration(
-        "placement-x", ["--config-file", str(path), "run"], lambda all_: all_.add_parser("run")
+        "placement-x", ["--config-file", str(path), "run"], lambda subparsers: subparsers.add_parser("run")
     )
     assert conf.placement_database.max_retries == retries

@@ -173,7 +173,7 @@ class Endless:
     ("length", "ends", "requested"), [(10**6, 10**9, 10**6), (10**12, 10**12, 2**26), (10**6, 10**5, 2 * 2**16)]
 )
 def test_an_oversized_body_is_discarded_so_that_the_client_reads_the_response(narrow, length, ends, requested):
-    """It is read in small pieces, up to a limit."""
+    """The body is read in small pieces, up to a limit."""
     body = Endless(ends)
     environ = {"wsgi.input": body, "CONTENT_LENGTH": str(length), "CONTENT_TYPE": "application/json"}
     request = webob.Request.blank("/things", method="POST", environ=environ | web.inner_environ())

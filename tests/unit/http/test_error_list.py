@@ -21,8 +21,14 @@ def answer(failure, accept="application/json", version=mv.LATEST, method="GET", 
     def app(environ, start_response):
         return failures.respond(failure, environ, start_response)
 
-    environ_ = {API: routes.PLACEMENT, REQUEST_ID: web.REQUEST, VERSION: version, "HTTP_ACCEPT": accept, **environ}
-    return web.ask(app, method, "/x", environ=environ_)
+    request_environ = {
+        API: routes.PLACEMENT,
+        REQUEST_ID: web.REQUEST,
+        VERSION: version,
+        "HTTP_ACCEPT": accept,
+        **environ,
+    }
+    return web.ask(app, method, "/x", environ=request_environ)
 
 
 def failure_types(module):

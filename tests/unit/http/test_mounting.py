@@ -246,7 +246,7 @@ def test_all_apis_share_the_password_file(tmp_path):
     assert web.ask(app, "GET", "").status_int == 200
 
 
-def test_layers_of_an_api_do_not_apply_to_others(app):
+def test_layers_of_an_api_do_not_apply_to_other_apis(app):
     assert web.ask(app, "GET", "/metal/user").headers["x-metal-layer"] == "yes"
     assert "x-metal-layer" not in web.ask(app, "GET", "/user", ADMIN).headers
 
@@ -299,7 +299,7 @@ def test_the_healthcheck_belongs_to_the_root_api(app):
 
 
 @pytest.mark.parametrize("prefix", ["metal", "/metal/", "/"])
-def test_a_prefix_begins_with_a_slash_and_does_not_end_with_one(prefix):
+def test_a_prefix_begins_and_does_not_end_with_a_slash(prefix):
     with pytest.raises(ValueError, match="must begin with a slash"):
         dataclasses.replace(METAL, prefix=prefix)
 

@@ -21,10 +21,10 @@ def service(conf="conf"):
 
 
 def test_a_shared_object_is_created_once_from_the_services_parts():
-    service_ = service()
-    shared = service_.shared(Shared)
+    first_service = service()
+    shared = first_service.shared(Shared)
     assert shared.made_of == ("conf", "database", "index")
-    assert service_.shared(Shared) is shared
+    assert first_service.shared(Shared) is shared
 
 
 def test_each_class_and_each_service_has_its_own_object():

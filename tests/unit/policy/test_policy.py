@@ -74,7 +74,7 @@ def test_a_token_without_a_project_is_refused_every_operation(either, rule, scop
     assert str(raised.value) == rule
 
 
-def test_only_services_may_reshape(secure, legacy):
+def test_only_services_may_reshape_and_admins_by_the_legacy_defaults(secure, legacy):
     assert allows(secure, RESHAPE, caller("service"))
     assert allows(legacy, RESHAPE, caller("service"))
     assert not allows(secure, RESHAPE, caller("admin"))

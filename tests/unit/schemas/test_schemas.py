@@ -52,12 +52,12 @@ CLAIM = {
 
 def documents():
     """Return each body and query by its name, such as ``provider.CREATE``."""
-    documents_ = {}
+    documents = {}
     for module in sorted(module.name for module in pkgutil.iter_modules(schemas.__path__)):
         for name, value in vars(importlib.import_module(f"placement.schemas.{module}")).items():
             if isinstance(value, Body | Query):
-                documents_[f"{module}.{name}"] = value
-    return documents_
+                documents[f"{module}.{name}"] = value
+    return documents
 
 
 DOCUMENTS = documents()
@@ -425,11 +425,11 @@ def test_ratio_is_a_number_that_a_double_can_hold(ratio):
 def test_long_values_are_cut_in_explanations():
     with pytest.raises(errors.InvalidBody) as raised:
         resource_class.CREATE.validate({"name": "CUSTOM_" + "A" * 90_000}, mv.LATEST)
-    message, _, value_ = str(raised.value).split("\n\n")
+    message, _, shown_value = str(raised.value).split("\n\n")
     assert message.startswith("JSON does not validate: 'CUSTOM_AAA")
     assert message.endswith("AAA' is too long")
     assert len(message) < 6_000
-    assert len(value_) < 11_000
+    assert len(shown_value) < 11_000
 
 
 A_CLAIM_OF_MANY = {UUID: {"resources": {f"CUSTOM_{number}": 1 for number in range(6_000)}}}

@@ -124,7 +124,7 @@ def test_required_is_parsed_as_required_and_forbidden_traits(since, values, trai
     assert parse.traits(values, mv.LATEST, "required") == traits
 
 
-def test_only_the_last_required_counts_before_any_traits():
+def test_below_1_39_only_the_last_required_counts():
     values = ["!,", "A", "!B"]
     assert parse.traits(values, mv.REPARENTING, "required") == NameCondition((), frozenset("B"))
     assert parse.traits(values[1:], mv.ANY_TRAITS, "required") == NameCondition(any_of("A"), frozenset("B"))
@@ -281,7 +281,7 @@ def test_member_of_can_be_repeated_and_forbidden_since_its_versions():
     assert refusal(parse.aggregates, [f"!in:{A},{B}"], mv.CANDIDATES_IN_TREE, "1") == forbidden
 
 
-def test_the_last_in_tree_counts_and_every_one_must_be_a_uuid():
+def test_the_last_in_tree_counts_and_every_in_tree_must_be_a_uuid():
     assert parse.in_tree([A, f" {B} "]) == B
     assert parse.in_tree([]) is None
     for wrong in ("", "x", f"in:{A}"):

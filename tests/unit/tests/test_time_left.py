@@ -10,11 +10,11 @@ IDS = [f"{A}::one", f"{A}::two", f"{B}::one", f"{B}::two"]
 
 def estimate(times, *finished):
     """Return the estimate after some tests have finished, from the earlier times per file."""
-    estimate_ = RemainingTests(times)
-    estimate_.collected(IDS)
+    remaining_tests = RemainingTests(times)
+    remaining_tests.collected(IDS)
     for name in finished:
-        estimate_.finished(name)
-    return estimate_
+        remaining_tests.finished(name)
+    return remaining_tests
 
 
 def test_in_a_first_run_tests_take_the_usual_time_of_their_directory():

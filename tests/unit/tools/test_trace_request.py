@@ -37,10 +37,10 @@ def test_every_request_is_answered_and_counted():
     expected = STATUS | (STATUS_OF_V1 if "v1" in extension.installed_extensions() else {})
     statuses = {}
     for line in trace_lines():
-        *name, status, files, files_, functions, functions_, deepest, deepest_ = line.split()
+        *name, status, files, file_count, functions, function_count, deepest, depth = line.split()
         assert (files, functions, deepest) == ("files", "functions", "deepest")
-        assert 0 < int(files_) < int(functions_)
-        assert int(deepest_) > 0
+        assert 0 < int(file_count) < int(function_count)
+        assert int(depth) > 0
         statuses[" ".join(name)] = status
     assert statuses == expected
 

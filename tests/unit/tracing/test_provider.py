@@ -68,7 +68,7 @@ def libraries_log():
         ({"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": "8192"}, 8192),
     ],
 )
-def test_the_environment_limits_the_length_of_an_attribute_4096_by_default(
+def test_the_environment_limits_the_length_of_an_attribute_which_is_4096_by_default(
     monkeypatch, libraries_log, variables, longest
 ):
     for variable, value in variables.items():
@@ -96,7 +96,7 @@ class Sender(SpanExporter):
         self.ended = True
 
 
-def test_at_the_end_a_collector_that_does_not_answer_delays_neither_the_process_nor_other_exporters(
+def test_a_collector_that_does_not_respond_delays_neither_the_end_of_the_process_nor_other_exporters(
     monkeypatch, libraries_log
 ):
     stuck, other = Sender(), Sender()

@@ -76,7 +76,7 @@ def laborious(_req):
 
 
 @endpoint()
-def logging_(_req):
+def log_a_warning(_req):
     with signals.timed("work"):
         LOG.warning("%s of 100 %%", 7)
     return ok({})
@@ -128,7 +128,7 @@ def app(spans, pieces):
 
     table = {
         "/laborious": laborious,
-        "/logging": logging_,
+        "/logging": log_a_warning,
         "/logging-of-oslo": logging_of_oslo,
         "/missing/{name}": missing,
         "/unavailable": unavailable,
@@ -344,6 +344,6 @@ def test_a_line_of_a_logger_of_oslo_has_its_own_attributes_and_the_ids(app, span
 
 
 def test_a_second_service_does_not_repeat_the_ids(app, spans, caplog):
-    web.service({"/": {"GET": logging_}}, DATABASE)
+    web.service({"/": {"GET": log_a_warning}}, DATABASE)
     web.ask(app, "GET", "/logging", SAMPLED)
     assert caplog.records[0].getMessage().count("trace_id") == 1

@@ -100,12 +100,15 @@ def test_a_write_with_unsupported_characters_is_not_an_internal_error(service, c
     path = urllib.parse.quote(text)
     provider = f"/resource_providers/{UUID}"
     inventory = {"resource_provider_generation": 0, "inventories": {f"CUSTOM_{text}": {"total": 1}}}
-    two = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 1}, f"CUSTOM_{text}": {"total": 1}}}
+    two_inventories = {
+        "resource_provider_generation": 0,
+        "inventories": {"VCPU": {"total": 1}, f"CUSTOM_{text}": {"total": 1}},
+    }
     writes = [
         ("POST", "/resource_providers", {"uuid": OTHER, "name": text}),
         ("PUT", provider, {"name": text}),
         ("PUT", f"{provider}/inventories", inventory),
-        ("PUT", f"{provider}/inventories", two),
+        ("PUT", f"{provider}/inventories", two_inventories),
         ("DELETE", f"{provider}/inventories/{path}", None),
         ("PUT", f"{provider}/traits", {"resource_provider_generation": 0, "traits": ["HW_CPU_X86_VMX", text]}),
         ("PUT", f"{provider}/aggregates", {"resource_provider_generation": 0, "aggregates": [text]}),
@@ -119,7 +122,7 @@ def test_a_write_with_unsupported_characters_is_not_an_internal_error(service, c
         ("PUT", f"/allocations/{OTHER}", claim() | {"consumer_type": text}),
         ("PUT", f"/allocations/{path}", claim()),
         ("POST", "/allocations", {OTHER: claim(project=text), UUID: claim(user=text)}),
-        ("POST", "/reshaper", {"inventories": {UUID: two}, "allocations": {OTHER: claim(project=text)}}),
+        ("POST", "/reshaper", {"inventories": {UUID: two_inventories}, "allocations": {OTHER: claim(project=text)}}),
         ("DELETE", f"/allocations/{path}", None),
     ]
     for method, route, body in writes:
@@ -129,11 +132,11 @@ def test_a_write_with_unsupported_characters_is_not_an_internal_error(service, c
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-@pytest.mark.parametrize("which", ["project", "user"])
-def test_a_dry_run_for_an_owner_with_unsupported_characters_predicts_the_claim(service, charset, which):
+@pytest.mark.parametrize("owner_field", ["project", "user"])
+def test_a_dry_run_for_an_owner_with_unsupported_characters_predicts_the_claim(service, charset, owner_field):
     stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}}
     assert service("PUT", f"/resource_providers/{UUID}/inventories", 39, stock).status == 200
-    body = claim(**{which: LACKS[charset]})
+    body = claim(**{owner_field: LACKS[charset]})
     tried = service("PUT", f"/allocations/{OTHER}?dry_run=true", 39, body)
     reply = service("PUT", f"/allocations/{OTHER}", 39, body)
     assert (tried.status, tried.error["detail"]) == (reply.status, reply.error["detail"])

@@ -84,8 +84,8 @@ def test_rows_inserted_together_are_stored_all_or_not_at_all(database):
     """The transaction fails as for a single table."""
     other = CompiledInsert(resource_classes, "created_at", "id", "name")
     duplicates = [{**row, "id": 20_000 + place} for place, row in enumerate(rows("CUSTOM_B", "CUSTOM_B"))]
-    both = [(INSERT, rows("CUSTOM_A")), (other, duplicates)]
-    for inserts in (both, both[::-1]):
+    in_order = [(INSERT, rows("CUSTOM_A")), (other, duplicates)]
+    for inserts in (in_order, in_order[::-1]):
         with pytest.raises(exc.IntegrityError) as caught, database.engine.begin() as connection:
             CompiledInsert.execute_together(connection, inserts)
         assert driver_errors.classify(caught.value) is ErrorClass.COLLISION
@@ -98,7 +98,7 @@ def test_a_row_may_contain_any_value_of_its_columns(connection):
     owner = {"project_id": 1, "user_id": 1, "generation": 1}
     connection.execute(sa.insert(consumers), [{"id": number, "uuid": str(number), **owner} for number in (1, 2)])
     insert = CompiledInsert(claims, "consumer_id", "content", "generation", "mappings", "expires_at")
-    several = [
+    claim_rows = [
         {
             "content": None,
             "mappings": [{"": ['"x"\\', "%(p0)s", "{0}"]}],
@@ -106,11 +106,11 @@ def test_a_row_may_contain_any_value_of_its_columns(connection):
         },
         {"content": "c" * 64, "mappings": [], "expires_at": None},
     ]
-    several = [{"consumer_id": number, "generation": 1, **row} for number, row in enumerate(several, 1)]
-    insert.execute(connection, several)
-    columns = (claims.c[name] for name in several[0])
+    claim_rows = [{"consumer_id": number, "generation": 1, **row} for number, row in enumerate(claim_rows, 1)]
+    insert.execute(connection, claim_rows)
+    columns = (claims.c[name] for name in claim_rows[0])
     rows_read = connection.execute(sa.select(*columns).order_by(claims.c.consumer_id)).mappings().all()
-    assert [dict(row) for row in rows_read] == several
+    assert [dict(row) for row in rows_read] == claim_rows
     if connection.dialect.name != "sqlite":
         with pytest.raises(exc.DataError):
             INSERT.execute(connection, rows("CUSTOM_" + "X" * 300))

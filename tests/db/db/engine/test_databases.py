@@ -65,13 +65,13 @@ def test_a_database_can_be_dropped_while_there_are_connections(backend):
         backend.drop_database(url)
         connection.invalidate()
     engine.dispose()
-    again = sa.create_engine(url)
+    second_engine = sa.create_engine(url)
     if backend.kind == "sqlite":
-        assert sa.inspect(again).get_table_names() == []
+        assert sa.inspect(second_engine).get_table_names() == []
     else:
         with pytest.raises(sa.exc.OperationalError):
-            again.connect()
-    again.dispose()
+            second_engine.connect()
+    second_engine.dispose()
 
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)

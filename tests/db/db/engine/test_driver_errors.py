@@ -20,9 +20,9 @@ UUID = "11111111-1111-4111-8111-111111111111"
 
 
 def test_more_names_than_a_statement_allows_are_the_clients_fault(database):
-    many = [f"T{number}" for number in range(250_001)]
+    names = [f"T{number}" for number in range(250_001)]
     with pytest.raises(errors.BadRequest):
-        existence._refuse(existence.unknown_traits(many, World().snapshot(), database), "required")
+        existence._refuse(existence.unknown_traits(names, World().snapshot(), database), "required")
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)

@@ -27,7 +27,7 @@ VERIFIED = {
     for block in blocks_of(__file__, "docs/deployment.rst")
     for url in map(sa.make_url, re.findall(r"^connection = (.*)", block.text, re.MULTILINE))
 }
-#: The same, with the arguments of the driver's own documentation.
+#: The URL parameters that the documentation of each driver uses for the same.
 AS_DOCUMENTED = {
     "pymysql": {"ssl_ca": "{ca}", "ssl_verify_cert": "true", "ssl_verify_identity": "true"},
     "mysqldb": {"ssl_ca": "{ca}", "ssl_mode": "VERIFY_IDENTITY"},
@@ -108,7 +108,7 @@ def server(request):
     directory = children.run_directory() / f"tls-{secrets.token_hex(4)}"
     directory.mkdir(mode=0o711)
     server = cls(directory / "server")
-    server.authority, server.other = Authority(directory), Authority(directory, "other")
+    server.authority, server.other_authority = Authority(directory), Authority(directory, "other")
     server.start()
     yield server
     server.stop()
@@ -160,12 +160,12 @@ def test_every_connection_to_a_verified_server_is_encrypted(server, arguments):
 @pytest.mark.parametrize("arguments", [VERIFIED, AS_DOCUMENTED], ids=["short", "as documented"])
 def test_a_certificate_of_another_authority_is_refused(server, arguments, in_process, tmp_path):
     server.present()
-    for url in urls(server, arguments, ca=server.other.certificate):
+    for url in urls(server, arguments, ca=server.other_authority.certificate):
         assert_refused(url, UNVERIFIED, in_process, tmp_path)
 
 
 @pytest.mark.parametrize("arguments", [VERIFIED, AS_DOCUMENTED], ids=["short", "as documented"])
-def test_a_certificate_of_another_name_is_refused(server, arguments, in_process, tmp_path):
+def test_a_certificate_for_another_name_is_refused(server, arguments, in_process, tmp_path):
     server.present("192.0.2.1")
     for url in urls(server, arguments):
         assert_refused(url, OTHER_NAME, in_process, tmp_path)
@@ -193,7 +193,7 @@ def test_a_missing_file_of_the_authority_is_reported_without_a_traceback(server,
 
 def test_a_failed_start_reports_the_reason_in_one_line(server):
     server.present()
-    for url in urls(server, ca=server.other.certificate):
+    for url in urls(server, ca=server.other_authority.certificate):
         text = url.render_as_string(hide_password=False)
         directory = running.write_configuration(text, {"placement_database": {"connection": text, "max_retries": 0}})
         environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
@@ -204,7 +204,7 @@ def test_a_failed_start_reports_the_reason_in_one_line(server):
 
 
 def test_a_client_certificate_is_sent(server):
-    """The server requires it; MariaDB requires a password as well."""
+    """The server requires the certificate; MariaDB requires a password as well."""
     server.present()
     for number, driver in enumerate(server.drivers):
         user = f"certified_{number}"
@@ -213,6 +213,6 @@ def test_a_client_certificate_is_sent(server):
         [url] = urls(server, {driver: VERIFIED[driver] | CLIENT[driver]}, certificate=certificate, key=key)
         with opened(url.set(username=user)) as database, database.engine.connect() as connection:
             assert is_encrypted(connection)
-        [without] = urls(server, {driver: VERIFIED[driver]})
-        with opened(without.set(username=user)) as database, pytest.raises(errors.DatabaseRefuses):
+        [url_without_certificate] = urls(server, {driver: VERIFIED[driver]})
+        with opened(url_without_certificate.set(username=user)) as database, pytest.raises(errors.DatabaseRefuses):
             database.read(lambda db: db.execute(sa.select(1)))

@@ -82,8 +82,13 @@ def rows(database):
         }
 
 
-def indexes(tables_):
-    return {(table, line.split()[1]) for table, lines in tables_.items() for line in lines if line.startswith("index ")}
+def indexes(lines_by_table):
+    return {
+        (table, line.split()[1])
+        for table, lines in lines_by_table.items()
+        for line in lines
+        if line.startswith("index ")
+    }
 
 
 @pytest.mark.parametrize("revision", [openstack_database.NEWEST])

@@ -193,7 +193,7 @@ def test_a_connection_may_be_lost_once_between_collisions(memory, clock, collide
 
 
 def test_a_database_in_memory_is_read_between_writes_and_within_one(memory, monkeypatch):
-    """It has one connection, so another thread would read uncommitted data."""
+    """The database has one connection, so another thread would read uncommitted data."""
     monkeypatch.setattr(attempt, "LOCK_TIMEOUT", 0.01)
     refused = []
 

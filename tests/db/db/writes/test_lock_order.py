@@ -38,11 +38,11 @@ class Forest:
 
     def provider(self, parent=None):
         """Create a provider with inventory; return its uuid."""
-        uuid_ = str(uuid.uuid4())
-        assert self.create_child(uuid_, parent) == 200
+        provider = str(uuid.uuid4())
+        assert self.create_child(provider, parent) == 200
         stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 10**6}}}
-        assert self.ask("PUT", f"/resource_providers/{uuid_}/inventories", 39, stock).status == 200
-        return uuid_
+        assert self.ask("PUT", f"/resource_providers/{provider}/inventories", 39, stock).status == 200
+        return provider
 
     def create_child(self, provider, parent):
         body = {"uuid": provider, "name": provider, "parent_provider_uuid": parent}
@@ -93,22 +93,22 @@ def forest(database):
 @pytest.fixture
 def error_labels():
     """Record the labels of driver errors."""
-    with received.facts(signals.driver_error) as words:
-        yield words
+    with received.facts(signals.driver_error) as labels:
+        yield labels
 
 
 def repeat(*works):
     """Run each function repeatedly in its own thread; return all results."""
     with ThreadPoolExecutor(len(works)) as threads:
-        of_each = threads.map(lambda work: [work() for _ in range(ROUNDS)], works)
-        return [result for results in of_each for result in results]
+        results_by_work = threads.map(lambda work: [work() for _ in range(ROUNDS)], works)
+        return [result for results in results_by_work for result in results]
 
 
 def new():
     return str(uuid.uuid4())
 
 
-def test_new_consumers_and_claims_do_not_deadlock(forest, error_labels):
+def test_new_children_and_claims_do_not_deadlock(forest, error_labels):
     """Otherwise INSERT locks the parent while its foreign key waits for the root, and most children are refused."""
     root = forest.provider()
     parent = forest.provider(root)
@@ -137,23 +137,25 @@ def test_dry_runs_and_claims_do_not_deadlock(forest, error_labels):
 @pytest.mark.parametrize("change_kind", ["moved", "renamed"])
 def test_an_update_that_names_a_parent_is_not_starved_by_new_children(forest, change_kind):
     """Otherwise most updates are refused, because the tree always has one child more than was read."""
-    old, there = forest.provider(), forest.provider()
-    child = forest.provider(old)
-    turns = itertools.cycle([there, old])
+    old_parent, new_parent = forest.provider(), forest.provider()
+    child = forest.provider(old_parent)
+    parents = itertools.cycle([new_parent, old_parent])
     names = itertools.cycle([f"new {child}", child])
 
     def change():
-        return forest.put(child, next(turns)) if change_kind == "moved" else forest.put(child, old, next(names))
+        return (
+            forest.put(child, next(parents)) if change_kind == "moved" else forest.put(child, old_parent, next(names))
+        )
 
     results = repeat(
-        change, *[lambda: forest.create_child(new(), old)] * 2, *[lambda: forest.create_child(new(), child)] * 2
+        change, *[lambda: forest.create_child(new(), old_parent)] * 2, *[lambda: forest.create_child(new(), child)] * 2
     )
     assert set(results) == {200}
 
 
 @pytest.mark.parametrize("root_is", ["older", "younger"])
 @pytest.mark.parametrize("act", ["create_child", "move"])
-def test_a_transaction_that_waits_for_a_provider_has_locked_none_of_a_higher_id(forest, database, act, root_is):
+def test_a_transaction_that_waits_for_a_provider_has_locked_no_provider_of_a_higher_id(forest, database, act, root_is):
     """Otherwise it deadlocks with a transaction that takes the locks in the order of ids."""
     if root_is == "older":
         root = forest.provider()
@@ -181,10 +183,12 @@ def test_a_transaction_that_waits_for_a_provider_has_locked_none_of_a_higher_id(
     assert meanwhile.wait()
 
 
-SEVERAL = [write for write in writes.ALL if write.name in ("move a subtree", "claim for the first time", "reshape")]
+WRITES_OF_SEVERAL_PROVIDERS = [
+    write for write in writes.ALL if write.name in ("move a subtree", "claim for the first time", "reshape")
+]
 
 
-@pytest.mark.parametrize("write", SEVERAL, ids=lambda write: write.name)
+@pytest.mark.parametrize("write", WRITES_OF_SEVERAL_PROVIDERS, ids=lambda write: write.name)
 def test_several_rows_are_locked_in_the_order_of_their_ids(database, write):
     """This holds for any query plan: for the roots and parents of a move, and the providers of a claim."""
     names, service, seen = scenarios.Names(), placement(database), []

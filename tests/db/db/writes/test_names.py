@@ -250,10 +250,10 @@ def refused_requests(cloud):
     }
     stock = {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 5}}}
     reshape = {"inventories": {cloud.host: stock}, "allocations": {str(uuid.uuid4()): fits | {"allocations": beyond}}}
-    several = {str(uuid.uuid4()): fits, str(uuid.uuid4()): cloud.holding("Y", allocations=beyond)}
+    claims = {str(uuid.uuid4()): fits, str(uuid.uuid4()): cloud.holding("Y", allocations=beyond)}
     aggregates = {"resource_provider_generation": 7, "aggregates": [str(uuid.uuid4())]}
     yield from ((name, ("PUT", path, 39, body)) for name, body in put.items())
-    yield "several consumers", ("POST", "/allocations", 39, several)
+    yield "several consumers", ("POST", "/allocations", 39, claims)
     yield "reshape", ("POST", "/reshaper", 39, reshape)
     yield "aggregates", ("PUT", f"/resource_providers/{cloud.host}/aggregates", 39, aggregates)
 

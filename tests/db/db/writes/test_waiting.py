@@ -76,9 +76,11 @@ def test_threads_use_a_database_in_memory_one_at_a_time(monkeypatch, caplog, url
         def create():
             uuids = [str(uuid.uuid4()) for _ in range(8)]
             answers = []
-            for uuid_ in uuids:
-                answers.append(service("POST", "/resource_providers", 39, {"uuid": uuid_, "name": uuid_}))
-                answers.append(service("GET", f"/resource_providers/{uuid_}"))
+            for provider_uuid in uuids:
+                answers.append(
+                    service("POST", "/resource_providers", 39, {"uuid": provider_uuid, "name": provider_uuid})
+                )
+                answers.append(service("GET", f"/resource_providers/{provider_uuid}"))
             return [answer.status for answer in answers]
 
         crowd = [Meanwhile(create) for _ in range(12)]

@@ -93,7 +93,7 @@ def test_a_marker_need_not_match_the_other_filters(client, member):
     marker = client.node("a", owner=ME, resource_class="other")
     node = client.node("b", lessee=ME)
     listed = member("GET", f"/nodes?resource_class=bm&marker={marker}").body["nodes"]
-    assert [node_["uuid"] for node_ in listed] == [node]
+    assert [listed_node["uuid"] for listed_node in listed] == [node]
 
 
 def test_a_foreign_allocation_as_a_marker_is_unknown(client, member):
@@ -125,8 +125,8 @@ def stale(monkeypatch):
     reads = []
 
     def read(cls, db, ident, *options):
-        node_ = get(cls, db, ident, *options)
-        return replace(node_, owner=ME, lessee=ME) if reads and reads.pop() else node_
+        stored_node = get(cls, db, ident, *options)
+        return replace(stored_node, owner=ME, lessee=ME) if reads and reads.pop() else stored_node
 
     monkeypatch.setattr(Node, "get", classmethod(read))
     return lambda: reads.append(True)
@@ -221,7 +221,7 @@ def test_a_name_that_passes_to_a_foreign_allocation_does_not_address_it(client, 
 
 @pytest.mark.parametrize(("method", "body"), [("DELETE", None), ("PATCH", add("extra/a", 1))])
 def test_an_allocation_created_by_another_project_meanwhile_stays(client, member, monkeypatch, method, body):
-    """It has the uuid and the node of the allocation that the caller may change."""
+    """The new allocation has the uuid and the node of the allocation that the caller may change."""
     client.node("n", owner=ME, lessee=YOU)
     made = client.create_allocation(owner=ME)
     before = client.database.read(lambda db: Record.get(db, made["uuid"]))

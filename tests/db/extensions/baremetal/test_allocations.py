@@ -79,8 +79,8 @@ def test_a_node_that_matches_by_its_rows_meets_the_requirements(metal):
     combinations = [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
     nodes = [metal.node(**columns) for columns in random.sample(combinations, 60)]
     for owner in (None, "me"):
-        request_ = request(owner=owner)
-        fitting = {node for node in nodes if candidates.fits(request_, metal.read(node))}
+        node_request = request(owner=owner)
+        fitting = {node for node in nodes if candidates.fits(node_request, metal.read(node))}
         records = [metal.allocate(owner=owner) for _ in range(len(fitting) + 1)]
         assert {record.node_uuid for record in records} == {*fitting, None}
         for record in records:
@@ -124,9 +124,9 @@ def test_name_and_node_of_two_ended_records_are_free_again(metal):
     ]
     for record in ended:
         metal.claim(record.uuid)
-    again = metal.allocate(name="mine", candidate_nodes=[nodes[1]])
-    assert (again.state, again.name, again.node_uuid) == ("active", "mine", nodes[1])
-    assert [record.uuid for record in metal.page()] == [again.uuid]
+    new_record = metal.allocate(name="mine", candidate_nodes=[nodes[1]])
+    assert (new_record.state, new_record.name, new_record.node_uuid) == ("active", "mine", nodes[1])
+    assert [record.uuid for record in metal.page()] == [new_record.uuid]
 
 
 def test_the_uuid_of_an_ended_record_gets_the_same_node_again(metal):
@@ -275,8 +275,8 @@ def test_the_end_of_a_record_leaves_the_allocation_of_another_consumer(metal):
     metal.claim(other, node)
     # Write the allocations of the record again, after the allocations of the other consumer.
     record_holding = metal.database.read(lambda db: Holding.find(db, record.uuid))
-    both = {node: {"CUSTOM_BM": 1}, elsewhere: {"CUSTOM_X": 1}}
-    claim = Claim(record.uuid, both, Owner("project", "user"), record_holding.generation)
+    amounts = {node: {"CUSTOM_BM": 1}, elsewhere: {"CUSTOM_X": 1}}
+    claim = Claim(record.uuid, amounts, Owner("project", "user"), record_holding.generation)
     metal.database.write(lambda db: ClaimSet(db, [claim]).place())
     assert metal.read(node).instance_uuid == other
     metal.change(node, provision_state="active")

@@ -62,8 +62,8 @@ class Cloud:
     def holder(self):
         """Return the consumer that holds the node as ``instance``, and its record as ``allocation``, if they exist."""
         node = self.client.read(self.node)
-        both = {"instance": node.instance_uuid, "allocation": node.allocation_uuid}
-        return {name: value for name, value in both.items() if value is not None}
+        holder_uuids = {"instance": node.instance_uuid, "allocation": node.allocation_uuid}
+        return {name: value for name, value in holder_uuids.items() if value is not None}
 
     def before_the_lock(self, act):
         return just_before(self.database, locking, act)

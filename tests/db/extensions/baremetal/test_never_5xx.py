@@ -79,9 +79,9 @@ def test_no_text_breaks_the_service_wherever_it_is_sent(backend, target):
     for number, place in enumerate(bare_metal.places()):
         for trap in traps_for(number, step):
             request = place.filled(trap)
-            looking = place.method != "GET"
+            compare_tables = place.method != "GET"
             status, changed = send_and_check(
-                target, request._replace(headers=headers(request.body)), looking, assert_error
+                target, request._replace(headers=headers(request.body)), compare_tables, assert_error
             )
             if changed and status < 300:
                 target.close()

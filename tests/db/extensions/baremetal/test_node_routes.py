@@ -15,7 +15,7 @@ DRIVER = "fake-hardware"
 
 
 @pytest.fixture
-def claims(database):
+def placement_api(database):
     """Return a function that sends requests to the Placement API on the same database."""
     return placement(database)
 
@@ -60,6 +60,7 @@ def sentence(answer):
 
 # --- the document ----------------------------------------------------------------------------------------------------
 
+#: Fields of version 1.1.
 FIRST = {
     *("chassis_uuid", "console_enabled", "created_at", "driver", "driver_info", "extra", "instance_info"),
     *("instance_uuid", "last_error", "links", "maintenance", "maintenance_reason", "power_state", "properties"),
@@ -211,10 +212,10 @@ def test_words_for_true_and_false_are_accepted(client):
     assert (node["automated_clean"], node["disable_power_off"], node["retired"]) == (False, True, False)
 
 
-def test_a_new_node_may_be_in_use(client, claims):
+def test_a_new_node_may_be_in_use(client, placement_api):
     node = create(client, instance_uuid=ME)
     assert node["instance_uuid"] == ME
-    assert claims("GET", f"/allocations/{ME}", 39).body["allocations"].keys() == {node["uuid"]}
+    assert placement_api("GET", f"/allocations/{ME}", 39).body["allocations"].keys() == {node["uuid"]}
     answer = client("POST", "/nodes", {"driver": DRIVER, "name": "n1", "instance_uuid": ME})
     assert answer.status == 409
     assert ME in sentence(answer)
@@ -325,13 +326,13 @@ def test_pages_repeat_the_filters_and_end(client_with_nodes, path, order):
     create(client_with_nodes, "f", resource_class="zzz")
     all_names = names(client_with_nodes, f"resource_class=bm{order}", path)
     assert sorted(all_names) == ["a", "d", "e"]
-    url, names_ = f"{path}?resource_class=bm&limit=1{order}", []
+    url, paged_names = f"{path}?resource_class=bm&limit=1{order}", []
     while url:
         page = client_with_nodes("GET", url).body
-        names_ += [node["name"] for node in page["nodes"]]
+        paged_names += [node["name"] for node in page["nodes"]]
         assert len(page["nodes"]) <= 1
         url = page.get("next", "").removeprefix("http://metal/baremetal/v1")
-    assert names_ == all_names
+    assert paged_names == all_names
 
 
 def test_the_next_page_shows_the_same_fields(client_with_nodes):
@@ -382,7 +383,7 @@ def test_the_fields_of_a_node_can_be_selected(client, query, expected):
     assert client("GET", "/nodes/n1?fields=bogus").status == 404
 
 
-def test_uuids_are_kept_and_found_in_one_form(client):
+def test_uuids_are_stored_and_found_in_one_form(client):
     node = create(client, uuid=NODE.upper().replace("-", ""))
     assert node["uuid"] == NODE
     assert client("GET", f"/nodes/{NODE.upper()}").body == node
@@ -475,19 +476,19 @@ def test_an_invalid_patch_is_refused(client, operations):
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("provider", ["unchanged", "without inventory", "deleted"])
-def test_a_refused_patch_leaves_no_class_and_no_event(client, claims, provider):
-    """It leaves no class, no event, and does not restore the parts of the provider that a Placement client deleted."""
+def test_a_refused_patch_leaves_no_class_and_no_event(client, placement_api, provider):
+    """Nor does it restore the parts of the provider that a Placement client deleted."""
     create(client, "taken")
     node = create(client)["uuid"]
     if provider != "unchanged":
         path = f"/resource_providers/{node}"
-        assert claims("DELETE", path if provider == "deleted" else f"{path}/inventories", 39).status == 204
+        assert placement_api("DELETE", path if provider == "deleted" else f"{path}/inventories", 39).status == 204
 
     def state():
         answers = [
-            claims("GET", "/resource_classes", 39),
-            claims("GET", f"/resource_providers?uuid={node}", 39),
-            claims("GET", "/v1/events"),
+            placement_api("GET", "/resource_classes", 39),
+            placement_api("GET", f"/resource_providers?uuid={node}", 39),
+            placement_api("GET", "/v1/events"),
         ]
         assert [answer.status for answer in answers] == [200, 200, 200]
         return [answer.body for answer in answers]
@@ -500,7 +501,9 @@ def test_a_refused_patch_leaves_no_class_and_no_event(client, claims, provider):
         assert state() == before
     granted = patch(client, instance_uuid=str(uuid.uuid4()), resource_class="other")
     assert granted.status == 200, granted
-    assert claims("GET", f"/resource_providers/{node}/inventories", 39).body["inventories"].keys() == {"CUSTOM_OTHER"}
+    assert placement_api("GET", f"/resource_providers/{node}/inventories", 39).body["inventories"].keys() == {
+        "CUSTOM_OTHER"
+    }
 
 
 def test_a_protected_node_is_neither_undeployed_nor_deleted(client):
@@ -726,14 +729,14 @@ def test_a_repeated_trait_is_stored_once(client):
     assert client("DELETE", "/nodes/n0/traits/x").status == 404
 
 
-def test_a_node_with_more_than_fifty_traits_of_a_placement_client_can_lose_some(client, claims):
+def test_a_node_with_more_than_fifty_traits_of_a_placement_client_can_lose_some(client, placement_api):
     provider = f"/resource_providers/{create(client)['uuid']}"
     names = [f"CUSTOM_{number}" for number in range(60)]
     for name in names:
-        assert claims("PUT", f"/traits/{name}", 39).status in (201, 204)
-    generation = claims("GET", provider, 39).body["generation"]
+        assert placement_api("PUT", f"/traits/{name}", 39).status in (201, 204)
+    generation = placement_api("GET", provider, 39).body["generation"]
     body = {"traits": names, "resource_provider_generation": generation}
-    assert claims("PUT", f"{provider}/traits", 39, body).status == 200
+    assert placement_api("PUT", f"{provider}/traits", 39, body).status == 200
     assert client("PUT", "/nodes/n0/traits/CUSTOM_7").status == 204
     assert client("PUT", "/nodes/n0/traits/CUSTOM_B").status == 400
     assert client("DELETE", "/nodes/n0/traits/CUSTOM_7").status == 204
@@ -767,15 +770,15 @@ def test_an_active_node_without_an_allocation_may_lose_its_instance(client):
     assert holder(client) == (None, None)
 
 
-def test_an_instance_assigned_by_hand_gets_the_owner_of_the_node_as_its_project(client, claims):
+def test_an_instance_assigned_by_hand_gets_the_owner_of_the_node_as_its_project(client, placement_api):
     create(client, owner="before")
     patch(client, owner="tenant", instance_uuid=ME)
-    assert claims("GET", f"/allocations/{ME}", 39).body["project_id"] == "tenant"
+    assert placement_api("GET", f"/allocations/{ME}", 39).body["project_id"] == "tenant"
 
 
-def test_an_ended_record_does_not_come_back_with_a_node_that_is_created_again(client, claims, allocated_node):
+def test_an_ended_record_does_not_come_back_with_a_node_that_is_created_again(client, placement_api, allocated_node):
     consumer = allocated_node["instance_uuid"]
-    assert claims("DELETE", f"/allocations/{consumer}", 39).status == 204
+    assert placement_api("DELETE", f"/allocations/{consumer}", 39).status == 204
     assert client("DELETE", "/nodes/n0").status == 204
     node = create(client, uuid=allocated_node["uuid"], instance_uuid=consumer)
     assert (node["instance_uuid"], node["allocation_uuid"]) == (consumer, None)
@@ -785,18 +788,18 @@ def test_an_ended_record_does_not_come_back_with_a_node_that_is_created_again(cl
 MEMBER = {"HTTP_X_AUTH_TOKEN": "user:tenant", "HTTP_X_ROLES": "member,reader"}
 
 
-def test_a_member_cannot_use_a_consumer_of_another_project(client, claims, allocated_node):
+def test_a_member_cannot_use_a_consumer_of_another_project(client, placement_api, allocated_node):
     """This holds for PATCH and for a backfill; the consumer's record is not deleted either."""
     consumer, other = allocated_node["instance_uuid"], str(uuid.uuid4())
     body = {"uuid": other, "name": "cn"}
-    assert claims("POST", "/resource_providers", 39, body).status == 200
+    assert placement_api("POST", "/resource_providers", 39, body).status == 200
     stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
-    assert claims("PUT", f"/resource_providers/{other}/inventories", 39, stock).status == 200
-    owner = claims("GET", f"/allocations/{consumer}", 39).body
+    assert placement_api("PUT", f"/resource_providers/{other}/inventories", 39, stock).status == 200
+    owner = placement_api("GET", f"/allocations/{consumer}", 39).body
     del owner["allocations"]
     elsewhere = {**owner, "project_id": "victim", "allocations": {other: {"resources": {"VCPU": 1}}}}
-    assert claims("PUT", f"/allocations/{consumer}", 39, elsewhere).status == 204
-    before = claims("GET", f"/allocations/{consumer}", 39).body
+    assert placement_api("PUT", f"/allocations/{consumer}", 39, elsewhere).status == 204
+    before = placement_api("GET", f"/allocations/{consumer}", 39).body
     create(client, "n1", owner="tenant")
     operations = [operation("instance_uuid", consumer)]
     answer = client("PATCH", "/nodes/n1", operations, headers=MEMBER)
@@ -804,59 +807,63 @@ def test_a_member_cannot_use_a_consumer_of_another_project(client, claims, alloc
     client.change(client("GET", "/nodes/n1").body["uuid"], provision_state="active")
     answer = client("POST", "/allocations", {"node": "n1", "uuid": consumer}, headers=MEMBER)
     assert (answer.status, consumer in sentence(answer)) == (409, True)
-    assert claims("GET", f"/allocations/{consumer}", 39).body == before
+    assert placement_api("GET", f"/allocations/{consumer}", 39).body == before
     # The consumer claims the node again, and its record is active again.
     returned = {**before, "allocations": {allocated_node["uuid"]: {"resources": {"CUSTOM_BM": 1}}}}
-    assert claims("PUT", f"/allocations/{consumer}", 39, returned).status == 204
+    assert placement_api("PUT", f"/allocations/{consumer}", 39, returned).status == 204
     assert holder(client) == (consumer, consumer)
 
 
-def test_administrators_use_consumers_of_any_project(client, claims):
+def test_administrators_use_consumers_of_any_project(client, placement_api):
     create(client, "n1", owner="tenant")
     patch(client, "/nodes/n1", instance_uuid=ME)
     assert patch(client, "/nodes/n1", owner="other").status == 200
     assert patch(client, "/nodes/n1", resource_class="other", instance_uuid=ME).status == 200
-    assert claims("GET", f"/allocations/{ME}", 39).body["project_id"] == "tenant"
+    assert placement_api("GET", f"/allocations/{ME}", 39).body["project_id"] == "tenant"
 
 
-def test_class_and_instance_change_together_for_every_holder(client, claims):
+def test_class_and_instance_change_together_for_every_holder(client, placement_api):
     node = ready(client)["uuid"]
     assert patch(client, instance_uuid=ME).status == 200
     assert patch(client, resource_class="second", instance_uuid=YOU).status == 409
     assert client("GET", "/nodes/n0").body["resource_class"] == "bm"
     assert patch(client, resource_class="second", instance_uuid=ME).status == 200
-    assert claims("GET", f"/allocations/{ME}", 39).body["allocations"][node]["resources"] == {"CUSTOM_SECOND": 1}
+    assert placement_api("GET", f"/allocations/{ME}", 39).body["allocations"][node]["resources"] == {"CUSTOM_SECOND": 1}
     assert patch(client, resource_class="third", instance_uuid=None).body["instance_uuid"] is None
-    assert claims("GET", f"/resource_providers/{node}/inventories", 39).body["inventories"].keys() == {"CUSTOM_THIRD"}
-    assert claims("GET", f"/allocations/{ME}", 39).body["allocations"] == {}
+    assert placement_api("GET", f"/resource_providers/{node}/inventories", 39).body["inventories"].keys() == {
+        "CUSTOM_THIRD"
+    }
+    assert placement_api("GET", f"/allocations/{ME}", 39).body["allocations"] == {}
 
 
-def test_class_and_instance_change_together(client, claims):
+def test_class_and_instance_change_together(client, placement_api):
     node = ready(client)["uuid"]
     answer = patch(client, resource_class="other", instance_uuid=ME, owner="me", description="both")
     assert answer.status == 200
     assert answer.body == client("GET", "/nodes/n0").body
-    assert claims("GET", f"/allocations/{ME}", 39).body["allocations"][node]["resources"] == {"CUSTOM_OTHER": 1}
+    assert placement_api("GET", f"/allocations/{ME}", 39).body["allocations"][node]["resources"] == {"CUSTOM_OTHER": 1}
 
 
-def test_the_provider_of_a_placement_client_is_adopted(client, claims):
+def test_the_provider_of_a_placement_client_is_adopted(client, placement_api):
     body = {"uuid": NODE, "name": NODE}
-    assert claims("POST", "/resource_providers", 39, body).status == 200
+    assert placement_api("POST", "/resource_providers", 39, body).status == 200
     assert create(client, uuid=NODE)["uuid"] == NODE
-    assert claims("GET", f"/resource_providers/{NODE}/inventories", 39).body["inventories"].keys() == {"CUSTOM_BM"}
+    assert placement_api("GET", f"/resource_providers/{NODE}/inventories", 39).body["inventories"].keys() == {
+        "CUSTOM_BM"
+    }
 
 
-def test_the_holder_of_an_adopted_provider_is_the_instance_of_the_node(client, claims):
-    assert claims("POST", "/resource_providers", 39, {"uuid": NODE, "name": NODE}).status == 200
+def test_the_holder_of_an_adopted_provider_is_the_instance_of_the_node(client, placement_api):
+    assert placement_api("POST", "/resource_providers", 39, {"uuid": NODE, "name": NODE}).status == 200
     stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
-    assert claims("PUT", f"/resource_providers/{NODE}/inventories", 39, stock).status == 200
+    assert placement_api("PUT", f"/resource_providers/{NODE}/inventories", 39, stock).status == 200
     body = {"allocations": {NODE: {"resources": {"VCPU": 1}}}, **NEW_CONSUMER}
-    assert claims("PUT", f"/allocations/{YOU}", 39, body).status == 204
+    assert placement_api("PUT", f"/allocations/{YOU}", 39, body).status == 204
     new = {"driver": DRIVER, "uuid": NODE, "resource_class": "bm"}
     answer = client("POST", "/nodes", {**new, "instance_uuid": ME})
     assert (answer.status, YOU in sentence(answer)) == (409, True)
     assert client("GET", f"/nodes/{NODE}").status == 404
-    assert claims("GET", f"/allocations/{ME}", 39).body["allocations"] == {}
+    assert placement_api("GET", f"/allocations/{ME}", 39).body["allocations"] == {}
     assert client("POST", "/nodes", new).body["instance_uuid"] == YOU
 
 

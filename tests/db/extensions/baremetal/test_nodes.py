@@ -154,9 +154,9 @@ def test_a_node_has_the_traits_of_its_provider_and_new_traits_are_created(databa
 
 def test_a_provider_that_a_placement_client_made_is_adopted_with_traits_and_holder(database):
     def by_nova(db):
-        made = LockedProvider.create(db, uuid=NODE, name="compute")
-        made.replace_inventories([Inventory("VCPU", 4)])
-        made.replace_traits(["HW_CPU_X86_VMX"])
+        created = LockedProvider.create(db, uuid=NODE, name="compute")
+        created.replace_inventories([Inventory("VCPU", 4)])
+        created.replace_traits(["HW_CPU_X86_VMX"])
 
     database.write(by_nova)
     claim(database, YOU, {NODE: {"VCPU": 1}})
@@ -241,7 +241,7 @@ def claim_elsewhere(database):
 
 
 def test_allocations_of_the_consumer_elsewhere_are_not_checked_again(database):
-    """They may be above or below the amounts that could be claimed now."""
+    """The allocations may be above or below the amounts that could be claimed now."""
     create(database, **READY)
     other = claim_elsewhere(database)
     database.write(lambda db: LockedProvider.lock(db, other).update_inventory(Inventory("VCPU", 4, 4, min_unit=2)))
@@ -279,7 +279,7 @@ def test_a_unit_that_cannot_be_held_alone_is_not_available(database):
 
 
 def test_a_node_can_be_assigned_to_the_consumer_that_holds_it(database):
-    """It keeps its other allocations on the provider."""
+    """The consumer keeps its other allocations on the provider."""
     create(database, **READY)
     database.write(lambda db: LockedProvider.lock(db, NODE).add_inventory(Inventory("VCPU", 4)))
     claim(database, YOU, {NODE: {"CUSTOM_BM_LARGE": 1, "VCPU": 2}})
@@ -345,7 +345,7 @@ def test_the_unit_moves_to_the_new_class_with_its_holder(database, consumer, mai
     assert inventories(database) == {UNCLASSIFIED: (1, int(maintenance))}
 
 
-def test_another_holder_of_the_old_class_keeps_it(database):
+def test_a_node_is_not_reclassified_while_another_consumer_holds_the_old_class(database):
     create(database, **READY)
     assign(database)
     replace_inventory(database, Inventory("CUSTOM_BM_LARGE", 2))

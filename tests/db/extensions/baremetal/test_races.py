@@ -69,7 +69,9 @@ def requester(wait, threads, url):
         index = LiveIndex(database)
         index.current()
         requests = [request(traits=["CUSTOM_A"]) for _ in range(threads)]
-        works = [placing.NodeRequest(database, index, request_, OWNER, attempts=10).place for request_ in requests]
+        works = [
+            placing.NodeRequest(database, index, node_request, OWNER, attempts=10).place for node_request in requests
+        ]
         return [repr(result) for result in together(works, wait) if isinstance(result, Exception)]
 
 

@@ -83,7 +83,7 @@ def test_a_sweep_removes_records_whose_consumer_has_no_allocation_on_the_node(re
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_record_whose_node_is_claimed_again_at_the_last_moment_is_kept(records):
     """The claim comes between the statement that finds ended records and the one that removes them."""
-    allocations_ = {records.host: {"resources": {"VCPU": 1}}}
+    host_allocations = {records.host: {"resources": {"VCPU": 1}}}
     consumer = records.record(records.host)
     other = records.record(records.node())
     claimed = []
@@ -94,7 +94,7 @@ def test_a_record_whose_node_is_claimed_again_at_the_last_moment_is_kept(records
                 records.call = placement(elsewhere)
                 path = f"/allocations/{consumer}"
                 claimed.append(
-                    records.call("PUT", path, 39, records.holding("P") | {"allocations": allocations_}).status
+                    records.call("PUT", path, 39, records.holding("P") | {"allocations": host_allocations}).status
                 )
 
     with sql_hooks.statements(records.database.engine, meanwhile):

@@ -74,12 +74,12 @@ def names(findings):
 def rows(database):
     """Return all rows outside of the feed, without times."""
 
-    def of(db, table):
+    def rows_of(db, table):
         columns = [column for column in table.c if column.name not in _TIMES]
         return sorted(map(str, db.execute(sa.select(*columns))))
 
     compared = [table for table in tables.metadata.sorted_tables if table.name not in _FEED]
-    return database.read(lambda db: {table.name: of(db, table) for table in compared})
+    return database.read(lambda db: {table.name: rows_of(db, table) for table in compared})
 
 
 @pytest.fixture
@@ -521,8 +521,8 @@ def test_a_fix_is_recorded_as_an_event(database, plant, doctor, name):
     events = [*following(database)][before:]
     for kind, key, words in EXPECTED_EVENTS[name]:
         [event] = [event for event in events if event.kind == kind and key in (event.uuid, event.name)][-1:]
-        name_, _, value = words.partition(": ")
-        assert not name_ or event.changes[name_][1] == value, event
+        field, _, value = words.partition(": ")
+        assert not field or event.changes[field][1] == value, event
         assert event.request, "the event names the command"
 
 
@@ -547,9 +547,9 @@ def test_events_are_in_order_before_their_writer_is_ended(database, world, call,
 
 
 def test_all_findings_are_fixed_together(database, backend, plant, doctor):
-    """Except findings whose fix would affect the use of resources."""
-    everything = [name for name in FIXABLE if name not in ("rootless", "identity", "orphan")]
-    plant(*everything, "disabled_provider")
+    """Findings whose fix would affect the use of resources remain."""
+    fixed_together = [name for name in FIXABLE if name not in ("rootless", "identity", "orphan")]
+    plant(*fixed_together, "disabled_provider")
     ran = doctor("--fix", "--yes", "--json")
     assert {finding["check"] for finding in ran.document["findings"]} <= {"disabled_providers"}
     assert ran.code == 0
@@ -615,16 +615,16 @@ def test_an_idle_consumer_that_claims_meanwhile_keeps_its_allocations(database, 
     assert findings_of(database, "idle_consumers", "allocations_without_consumer") == []
 
 
-def test_consumers_that_claim_while_idle_ones_are_deleted_keep_their_allocations(database, world, call):
-    many = [str(uuid.UUID(int=1000 + number)) for number in range(60)]
+def test_consumers_that_claim_while_idle_consumers_are_deleted_keep_their_allocations(database, world, call):
+    uuids = [str(uuid.UUID(int=1000 + number)) for number in range(60)]
     with without_foreign_keys(database) as db:
         owner = {"project_id": _project(db), "user_id": _user(db)}
-        db.execute(sa.insert(consumers), [{"uuid": consumer, **owner} for consumer in many])
+        db.execute(sa.insert(consumers), [{"uuid": consumer, **owner} for consumer in uuids])
         db.execute(sa.update(tables.inventories).values(total=1000, max_unit=1000))
     answers = {}
 
     def claims():
-        for consumer in many:
+        for consumer in uuids:
             answers[consumer] = call("PUT", f"/allocations/{consumer}", 39, claim(OTHER))
 
     thread = threading.Thread(target=claims)
@@ -642,17 +642,17 @@ def test_consumers_that_claim_while_idle_ones_are_deleted_keep_their_allocations
 
 
 def test_a_consumer_that_claims_meanwhile_loses_only_its_lost_allocations(database, world, call):
-    many = [str(uuid.UUID(int=1000 + number)) for number in range(40)]
+    uuids = [str(uuid.UUID(int=1000 + number)) for number in range(40)]
     with without_foreign_keys(database) as db:
         db.execute(sa.update(tables.inventories).values(total=1000, max_unit=1000))
-    for consumer in many:
+    for consumer in uuids:
         assert call("PUT", f"/allocations/{consumer}", 39, claim(HOST)).status == 204
     with without_foreign_keys(database) as db:
-        db.execute(sa.insert(allocations), [allocation(consumer, NOWHERE) for consumer in many])
+        db.execute(sa.insert(allocations), [allocation(consumer, NOWHERE) for consumer in uuids])
     answers = {}
 
     def claims():
-        for consumer in many:
+        for consumer in uuids:
             answers[consumer] = call("PUT", f"/allocations/{consumer}", 39, claim(OTHER, generation=1))
 
     thread = threading.Thread(target=claims)
@@ -664,13 +664,13 @@ def test_a_consumer_that_claims_meanwhile_loses_only_its_lost_allocations(databa
     sum(fixes._release_lost(subject))
     assert {answer.status for answer in answers.values()} <= {204, 409}
     for consumer, answer in answers.items():
-        allocations_ = call("GET", f"/allocations/{consumer}", 39).body["allocations"]
-        assert {*allocations_} == {OTHER if answer.status == 204 else HOST}, consumer
+        held = call("GET", f"/allocations/{consumer}", 39).body["allocations"]
+        assert {*held} == {OTHER if answer.status == 204 else HOST}, consumer
     assert findings_of(database) == []
 
 
 def test_roots_are_corrected_while_providers_move(database, world, call):
-    """In the end each provider has the root of its parent, whatever moves meanwhile."""
+    """In the end each provider has the root of its parent, even if parents move meanwhile."""
     stop = threading.Event()
     statuses = set()
 
@@ -723,7 +723,7 @@ def test_a_loop_is_fixed_as_the_finding_advises(database, plant, call, planted, 
 
 
 def test_an_orphan_becomes_a_root(database, plant, call, doctor):
-    """It becomes the root of its descendants."""
+    """The orphan becomes the root of its descendants."""
     plant("orphan_with_children")
     assert doctor("--check", "parents", "--fix", "--yes").code == 0
     assert findings_of(database) == []
@@ -771,7 +771,7 @@ def run(database, *statements):
     [
         reason_without_tables,
         lambda subject: [*database_checks.revision(subject)],
-        # In foreign_keys it follows another read.
+        # The check foreign_keys calls this function after another read.
         lambda subject: [*database_checks._unchecked_keys(subject)],
     ],
     ids=["lacking", "revision", "foreign_keys"],
@@ -788,7 +788,7 @@ def test_a_check_waits_while_another_thread_uses_the_only_connection(check):
             db.execute(sa.select(1))
             with on_checkout(database, lambda: users_of_connection.append(threading.current_thread())):
                 doctor.start()
-                doctor.join(0.5)  # which waits for the connection
+                doctor.join(0.5)  # the doctor waits for the connection
 
         database.read(read)
         doctor.join(children.PATIENCE)
@@ -833,7 +833,7 @@ def test_a_check_that_could_not_run_is_reported(fresh):
 
 
 @pytest.mark.parametrize("kind", ["not UTF-8", "a directory"])
-def test_an_error_in_one_file_does_not_hide_the_findings_of_others(database, world, tmp_path, kind):
+def test_an_error_in_one_file_does_not_hide_the_findings_of_other_files(database, world, tmp_path, kind):
     policy = tmp_path / "policy.yaml"
     policy.mkdir() if kind == "a directory" else policy.write_bytes(b"\xff")
     conf = web.configuration()
@@ -911,7 +911,7 @@ def test_an_empty_database_is_found(database_url):
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @plants("isolation", Severity.ERROR)
-def test_another_isolation_is_found(database, backend):
+def test_a_wrong_isolation_level_is_found(database, backend):
     def serializable(connection, _record, _fairy):
         if backend.kind == "postgresql":
             connection.isolation_level = 4
@@ -965,7 +965,7 @@ class TestSQLite:
         assert finding.where == ("provider_changes (writer_id) -> change_writers (id)",)
 
     @plants("foreign_keys", Severity.ERROR)
-    def test_connections_that_do_not_check_are_found(self, database):
+    def test_connections_that_do_not_check_foreign_keys_are_found(self, database):
         def disable_checks(connection, *_):
             connection.execute("PRAGMA foreign_keys = OFF")
 
@@ -977,7 +977,7 @@ class TestSQLite:
         )
 
     @plants("foreign_keys", Severity.WARNING)
-    def test_violated_keys_are_found(self, database, plant):
+    def test_violated_foreign_keys_are_found(self, database, plant):
         plant("orphan")
         findings = dict(findings_of(database))
         [place] = findings["foreign_keys"].where
@@ -997,7 +997,7 @@ SHIFTED = {
 
 @pytest.mark.every_database
 @plants("clock", Severity.WARNING)
-def test_another_clock_of_the_database_is_found(fresh, backend):
+def test_a_database_clock_that_is_ahead_is_found(fresh, backend):
     def ahead(connection, *_):
         if backend.kind == "sqlite":
             now = lambda *_: (tables.utcnow() + datetime.timedelta(seconds=60)).strftime("%Y-%m-%d %H:%M:%S.%f")  # noqa: E731
@@ -1056,7 +1056,7 @@ def test_a_node_of_a_cluster_is_examined(pair):
 
 
 @plants("index", Severity.ERROR)
-def test_an_index_that_differs_is_found(database, world):
+def test_an_index_that_differs_from_the_database_is_found(database, world):
     index = LiveIndex(database)
     index.current()
     run(database, f"UPDATE resource_providers SET generation = generation + 5 WHERE uuid = '{HOST}'")
@@ -1144,8 +1144,8 @@ class TestCommand:
     def test_the_table_shows_twenty_places_and_json_all_of_them(self, database, doctor, world):
         with without_foreign_keys(database) as db:
             owner = {"project_id": _project(db), "user_id": _user(db)}
-            many = [{"uuid": str(uuid.UUID(int=1000 + number)), **owner} for number in range(21)]
-            db.execute(sa.insert(consumers), many)
+            idle_consumers = [{"uuid": str(uuid.UUID(int=1000 + number)), **owner} for number in range(21)]
+            db.execute(sa.insert(consumers), idle_consumers)
         assert "|   and 1 more: --json prints all " in doctor().out
         assert len(doctor("--json").document["findings"][0]["where"]) == 21
 

@@ -53,10 +53,10 @@ def end_of_day(call):
 def shares(call):
     """Return the usage of each project at each sample of the day, by the time before the day's end."""
     end = end_of_day(call)
-    shares_ = get(call, "/v1/usage?from=2d&by=project&limit=1000")["shares"]
+    shares = get(call, "/v1/usage?from=2d&by=project&limit=1000")["shares"]
     return {
         (resource_class, share["name"], end - parse_date(sample["at"])): sample["used"]
-        for resource_class, of_projects in shares_.items()
+        for resource_class, of_projects in shares.items()
         for share in of_projects
         for sample in share["samples"]
         if parse_date(sample["at"]) <= end
@@ -80,7 +80,7 @@ def used_at(call, at):
     return sum(provider["inventories"].get("VCPU", {}).get("used", 0) for provider in providers)
 
 
-def test_the_final_cloud_is_the_documented_one(service):
+def test_the_final_cloud_matches_the_documentation(service):
     assert get(service, "/v1/overview?over_committed=1")["providers"][0]["name"] == "compute-03"
     consumers = get(service, "/v1/consumers?limit=1000")["consumers"]
     assert len(consumers) > 200

@@ -228,7 +228,7 @@ def test_the_generation_changes_only_for_differences(database):
 
 def test_a_file_can_have_many_new_aggregates(database):
     uuids = [str(uuid.UUID(int=number)) for number in range(1, 21)]
-    providers = [{"name": f"p{at}", "aggregates": [uuid_]} for at, uuid_ in enumerate(uuids)]
+    providers = [{"name": f"p{at}", "aggregates": [aggregate]} for at, aggregate in enumerate(uuids)]
     load(database, yaml.safe_dump({"providers": providers}))
     providers_read, _ = everything(database)
     assert {name: provider["aggregates"] for name, provider in providers_read.items()} == {
@@ -246,7 +246,7 @@ def test_a_provider_with_a_uuid_is_renamed(database):
     ]
 
 
-def test_a_parent_can_be_one_that_the_file_does_not_describe(database):
+def test_a_parent_need_not_be_described_in_the_file(database):
     load(database, f"providers: [{{name: a, uuid: {HOST}}}, {{name: b}}]")
     text = f"providers: [{{name: c, parent: b}}, {{name: d, parent: {HOST}}}]"
     load(database, text)
@@ -336,7 +336,7 @@ FILES = st.lists(st.lists(ENTRIES, max_size=4, unique_by=lambda entry: entry["na
 
 @hypothesis.given(FILES)
 @hypothesis.settings(max_examples=40, suppress_health_check=list(hypothesis.HealthCheck))
-def test_after_any_files_the_database_matches_the_last_one(synced_database, files):
+def test_after_any_files_the_database_matches_the_last_file(synced_database, files):
     with opened(synced_database.clean()) as database:
         for providers in files:
             text = yaml.safe_dump({"providers": providers})

@@ -99,7 +99,7 @@ def test_a_list_and_a_nova_are_combined(cloud, nova):
 
 
 def test_a_server_missing_on_every_page_is_not_an_orphan(cloud, nova):
-    """The server is soft-deleted, or in a cell that does not answer."""
+    """The server is soft-deleted, or in a cell that does not respond."""
     instance = server(cloud, nova)
     hidden = server(cloud, nova, status="SOFT_DELETED")
     nova.hidden[hidden] = nova.servers.pop(hidden)
@@ -289,7 +289,7 @@ def test_a_root_disk_on_a_volume_requests_no_disk(cloud, nova):
 def test_fields_missing_in_nova_are_not_compared(cloud, nova):
     hidden = server(cloud, nova, resources={"host1": {"VCPU": 99}})
     del nova.servers[hidden]["flavor"]["extra_specs"]
-    # This server is in a cell that does not answer.
+    # This server is in a cell that does not respond.
     silent = server(cloud, nova, resources={"host1": {"VCPU": 99}, "host2": {"VCPU": 99}})
     fields = ("id", "created", "links", "tenant_id")
     nova.servers[silent] = {**{name: nova.servers[silent][name] for name in fields}, "status": "UNKNOWN"}
@@ -378,12 +378,12 @@ def test_a_consumer_that_changes_meanwhile_is_not_a_finding(cloud, nova):
     ("path", "at"), [("/servers/detail", 1), ("/servers/detail", 2), ("/os-migrations", 1), ("/os-migrations", 9)]
 )
 def test_a_failure_at_any_page_releases_nothing(cloud, nova, path, at, status):
-    uuids_ = {server(cloud, nova) for _ in range(5)} | {cloud.claim()}
+    before = {server(cloud, nova) for _ in range(5)} | {cloud.claim()}
     nova.failing[path] = (at, status)
     ran = compare(cloud, *RELEASE)
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.splitlines()[-1].startswith("placement-manage: nova in cloud here cannot be read: ")
-    assert cloud.consumers() == uuids_
+    assert cloud.consumers() == before
 
 
 def test_an_orphan_that_cannot_be_looked_up_in_nova_is_not_released(cloud, nova):

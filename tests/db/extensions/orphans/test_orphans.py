@@ -274,8 +274,8 @@ class TestRelease:
         assert cloud.consumers() == {*listed_consumers, young}
         # One change of usage for each of the three transactions.
         assert _changes(cloud) - before == 3
-        again = cloud.run("--not-in", cloud.file(*listed_consumers), *self.WORDS, "--yes", "--json")
-        assert (again.code, json.loads(again.out)["release"]["released"]) == (0, [])
+        second_run = cloud.run("--not-in", cloud.file(*listed_consumers), *self.WORDS, "--yes", "--json")
+        assert (second_run.code, json.loads(second_run.out)["release"]["released"]) == (0, [])
         assert not set(orphans) & cloud.consumers()
 
     def test_the_history_names_the_command_as_the_cause(self, cloud):
@@ -357,7 +357,7 @@ class TestRelease:
 
     @pytest.mark.every_database
     def test_a_consumer_that_ended_and_was_created_again_is_kept(self, cloud, monkeypatch):
-        """It has the same generation, the same allocations, and on SQLite the same id."""
+        """The new consumer has the same generation, the same allocations, and on SQLite the same id."""
         listed_consumer, orphan = cloud.claim(), cloud.claim()
         release_orphans = command.releasing.release_orphans
 

@@ -31,7 +31,7 @@ class ClaimCrowd(Cloud, Crowd):
         assert self("GET", "/v1/overview").status == 200
 
     def claim_each(self, *calls, plan=None):
-        """Return the answers to calls that all wait while a first call is carried out.
+        """Return the responses to calls that all wait while a first call is carried out.
 
         Args:
             calls: Bodies of POST /v1/claims, in the order in which they begin to wait.

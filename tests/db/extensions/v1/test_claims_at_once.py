@@ -45,7 +45,7 @@ def put(cloud, host, amount, consumer=None):
 
 @several_writers
 def test_requests_whose_places_were_taken_get_the_next_ones(cloud, elsewhere):
-    """They get them in the same call, as long as there is free capacity."""
+    """The requests get the next places in the same call, as long as there is free capacity."""
     hosts = [cloud.host(name, VCPU=4) for name in "abcd"]
     entries = [request("resources=VCPU:1") for _ in range(9)]
     with just_before(cloud.database, locking, lambda: [put(elsewhere, host, 4) for host in hosts[:2]]):
@@ -88,7 +88,7 @@ def test_a_consumer_that_was_claimed_meanwhile_is_held(cloud, elsewhere):
 
 @several_writers
 def test_places_are_apart_from_a_listed_consumer_that_is_placed_meanwhile(cloud, elsewhere):
-    """It is placed after places are chosen and before they are claimed; a second listed consumer holds nothing."""
+    """The listed consumer is placed after places are chosen and before they are claimed; another one holds nothing."""
     hosts = [cloud.host(name, VCPU=4) for name in "ab"]
     listed = str(uuid.uuid4())
     with just_before(cloud.database, "INSERT INTO consumers", lambda: put(elsewhere, hosts[0], 1, listed)):
@@ -171,7 +171,7 @@ def test_a_new_provider_with_the_id_of_a_deleted_one_is_not_mistaken_for_it(clou
 
 
 def test_a_provider_that_was_deleted_and_created_again_is_chosen(cloud, monkeypatch):
-    """It has a new id but the same generation, and must not be mistaken for the refused place."""
+    """The provider has a new id but the same generation, and must not be mistaken for the refused place."""
     host, _, written, write = cloud.host("a", VCPU=4), cloud.host("b", MEMORY_MB=4), [], engine.write
 
     def replace_first(*arguments, **options):
@@ -209,7 +209,7 @@ def test_a_host_and_a_class_that_were_just_created_are_known(cloud, elsewhere):
 
 @pytest.mark.parametrize("all_or_nothing", [False, True])
 def test_resources_that_the_consumer_releases_meanwhile_are_free(cloud, elsewhere, monkeypatch, all_or_nothing):
-    """It holds the whole host during the search, and nothing when its holding is read; the next round places it."""
+    """The consumer holds the host during the search, and nothing when its holding is read; the next round places it."""
     host, consumer, read = cloud.host("a", VCPU=4), str(uuid.uuid4()), engine.Claiming._holdings
     put(cloud, host, 4, consumer)
     releases = []

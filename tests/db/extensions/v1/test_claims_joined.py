@@ -231,8 +231,8 @@ def test_two_equal_calls_for_a_consumer_claim_once(crowd):
     answers = crowd.claim_each(*map(call, (twice, twice, other)))
     assert [answer.status for answer in answers] == [200] * 3
     assert outcomes_of(answers) == ["claimed", "held", "claimed"]
-    first, again, _ = results_of(answers)
-    assert again["mappings"] == first["mappings"]
+    first, repeated, _ = results_of(answers)
+    assert repeated["mappings"] == first["mappings"]
     assert crowd.outcomes == {"claimed": 3, "held": 1}
 
 

@@ -89,7 +89,7 @@ def test_an_all_or_nothing_call_of_any_size_is_one_transaction(cloud, elsewhere,
 @pytest.mark.every_database
 @several_writers
 def test_consumers_that_must_be_together_lose_their_tree_together(cloud, elsewhere):
-    """One of them would still fit there."""
+    """One of the consumers would still fit there."""
     first, second = cloud.host("a", VCPU=2), cloud.host("b", VCPU=8)
     put(cloud, second, 2)  # so that the first host is preferred
     entries = [request(), request()]
@@ -101,7 +101,7 @@ def test_consumers_that_must_be_together_lose_their_tree_together(cloud, elsewhe
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("order", [1, -1])
 def test_resources_that_a_moved_consumer_releases_are_free_for_another_of_the_call(cloud, order):
-    """They are free once the move is committed."""
+    """The resources are free once the move is committed."""
     here, there = cloud.host("a", VCPU=1), cloud.host("b", VCPU=1)
     put(cloud, here, 1, HOLDER)
     moving = request("resources=VCPU:1", HOLDER, keep=False, consumer_generation=1)
@@ -133,13 +133,13 @@ def test_a_listed_consumer_is_apart_from_consumers_of_the_call_that_were_placed_
     here, there = cloud.host("a", VCPU=8), cloud.host("b", VCPU=1)
     first, apart = request(f"resources=VCPU:1&in_tree={here}"), request()
     assert cloud.claim(first).status == 200
-    again = {"requests": [first, apart], "apart_from": [apart["consumer"]]}
-    results = cloud("POST", "/v1/claims", again).body["results"]
+    second_call = {"requests": [first, apart], "apart_from": [apart["consumer"]]}
+    results = cloud("POST", "/v1/claims", second_call).body["results"]
     assert [result["outcome"] for result in results] == ["held", "claimed"]
     assert roots_of(results[1]) == {there}
     cloud("DELETE", f"/v1/claims?consumer={apart['consumer']}")
     put(cloud, there, 1, HOLDER)
-    assert codes(cloud("POST", "/v1/claims", again)) == ["no_room"]
+    assert codes(cloud("POST", "/v1/claims", second_call)) == ["no_room"]
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
@@ -188,8 +188,8 @@ def test_a_repeated_request_is_identified_by_every_field_of_its_holding(cloud, n
     entry = request()
     assert cloud.claim(entry).body["results"][0]["outcome"] == "claimed"
     assert codes(cloud.claim({**entry, **CHANGES[name]})) == ["held_otherwise"]
-    again = {**entry, "count": 1, "keep": True, "query": {"groups": {"": {"resources": {"VCPU": 1}}}}}
-    assert cloud.claim(again, expires_in=9, strategy="pack").body["results"][0]["outcome"] == "held"
+    kept_entry = {**entry, "count": 1, "keep": True, "query": {"groups": {"": {"resources": {"VCPU": 1}}}}}
+    assert cloud.claim(kept_entry, expires_in=9, strategy="pack").body["results"][0]["outcome"] == "held"
 
 
 def gather(cloud, provider, aggregate, traits=()):

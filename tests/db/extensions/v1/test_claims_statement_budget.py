@@ -57,7 +57,7 @@ def place_claim(service, **more):
     return answer
 
 
-def test_a_claim_after_another_claim(database, service, names, budget):
+def test_a_claim_after_another_claim_stays_within_the_statement_budget(database, service, names, budget):
     for _ in range(2):  # from the second claim on, the index expects changes
         place_claim(service)
     plan = Plan()
@@ -77,18 +77,18 @@ def test_an_optimistic_claim_needs_no_refresh(database, service, names, budget):
     assert len(statements) <= budget, "\n".join(statements)
 
 
-def test_many_consumers_need_hardly_more_statements_than_one(database, service, names):
+def test_many_consumers_need_hardly_more_statements_than_a_single_consumer(database, service, names):
     """Each statement reads, locks or inserts the rows of all consumers."""
     roomy = stock("host", 1, VCPU=2000, MEMORY_MB=1024, DISK_GB=100)
     assert service(*names.fill(roomy)).status == 200
     entries = [request(f"consumer_{number}") for number in range(400)]
-    for several in (entries[:2], entries[2:4]):
-        assert service(*names.fill(claims(*several))).status == 200
+    for pair in (entries[:2], entries[2:4]):
+        assert service(*names.fill(claims(*pair))).status == 200
     plan = Plan()
     plant(database, plan)
     assert service(*names.fill(claims(*entries[4:]))).body["claimed"] == 396
     statements = plan.statements_without_begin
-    # One more reads the ids of the consumers' rows; another inserts the events, unless they are few.
+    # One more statement reads the ids of the consumers' rows; another inserts the events, unless they are few.
     assert len(statements) <= REFRESH + CLAIM + 2, "\n".join(statements)
 
 
@@ -109,8 +109,10 @@ def test_a_repeated_call_reads_the_holdings_of_its_consumers_once(database, serv
     plant(database, plan)
     assert outcomes(service(*names.fill(claims(*entries)))) == ["held"] * 40 + ["claimed"] * new
     # The first transaction is refused after its first statement; one more statement reads the holdings.
-    claimed_then = 2 * (CLAIM + 2) + REFRESH if new else 1
-    assert len(plan.statements_without_begin) <= REFRESH + 2 + claimed_then, "\n".join(plan.statements_without_begin)
+    statements_for_new = 2 * (CLAIM + 2) + REFRESH if new else 1
+    assert len(plan.statements_without_begin) <= REFRESH + 2 + statements_for_new, "\n".join(
+        plan.statements_without_begin
+    )
 
 
 def outcomes(answer):

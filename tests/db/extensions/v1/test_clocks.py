@@ -45,5 +45,5 @@ def test_events_and_usage_of_the_last_day_are_shown(service):
     assert abs(datetime.datetime.fromisoformat(present["at"]) - now) < datetime.timedelta(days=1)
 
 
-def test_the_past_state_of_an_age_is_by_the_clock_of_the_database(service):
+def test_an_age_of_the_past_state_counts_from_the_clock_of_the_database(service):
     assert service("GET", "/v1/overview?at=30d", 39).status == 410

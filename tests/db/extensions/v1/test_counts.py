@@ -85,12 +85,12 @@ def test_claims_on_hosts_with_numa_nodes_are_counted(cloud):
 
 
 def test_claims_on_hosts_that_use_a_pool_are_counted(cloud):
-    together = str(uuid.uuid4())
-    cloud.provider(traits=[SHARES], aggregates=[together], DISK_GB=55)
+    aggregate = str(uuid.uuid4())
+    cloud.provider(traits=[SHARES], aggregates=[aggregate], DISK_GB=55)
     for _ in range(2):
-        cloud.provider(aggregates=[together], VCPU=4)
+        cloud.provider(aggregates=[aggregate], VCPU=4)
     query = "resources=VCPU:1,DISK_GB:10"
     counted = cloud.capacity(query)
     assert (counted["count"], counted["exact"], [root["count"] for root in counted["roots"]]) == (5, True, [4, 4])
-    assert counted["aggregates"] == [{"uuid": together, "count": 5}]
+    assert counted["aggregates"] == [{"uuid": aggregate, "count": 5}]
     assert cloud.claims(query) == 5

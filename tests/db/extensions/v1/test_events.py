@@ -196,12 +196,14 @@ def test_events_of_a_machine_contain_the_name_of_its_node(database):
     nodes = Nodes(database)
     machine, nameless = nodes.node("machine"), nodes.node(None)
     service = placement(database)
-    names_of_events = [event_["names"] for event_ in service("GET", f"/v1/history/{machine}").body["events"]]
+    names_of_events = [
+        listed_event["names"] for listed_event in service("GET", f"/v1/history/{machine}").body["events"]
+    ]
     assert {"provider", "node"} <= {
-        event_["kind"] for event_ in service("GET", f"/v1/history/{machine}").body["events"]
+        listed_event["kind"] for listed_event in service("GET", f"/v1/history/{machine}").body["events"]
     }
     assert all(names == {machine: "machine"} for names in names_of_events)
-    assert all(event_["names"] == {} for event_ in service("GET", f"/v1/history/{nameless}").body["events"])
+    assert all(listed_event["names"] == {} for listed_event in service("GET", f"/v1/history/{nameless}").body["events"])
 
 
 def test_a_stream_contains_the_names_of_mentioned_objects(database):
@@ -240,14 +242,14 @@ def test_the_events_of_a_consumer_are_found_by_every_spelling_of_its_uuid(databa
         while not database.recorder.watch._waiting:
             time.sleep(0.01)
         assert service("POST", "/allocations", 39, {consumer: claim}).status == 204
-        assert [event_["uuid"] for event_ in waiting.result().body["events"]] == [consumer]
+        assert [listed_event["uuid"] for listed_event in waiting.result().body["events"]] == [consumer]
     assert database.recorder.watch._waiting == 0, "the request no longer counts as waiting"
     for ended in (False, True):
         if ended:
             assert service("DELETE", f"/allocations/{consumer}").status == 204
         for spelling in {consumer, consumer.upper()}:
             listed = service("GET", f"/v1/events?consumer={spelling}").body["events"]
-            assert [event_["uuid"] for event_ in listed] == [consumer] * (1 + ended), spelling
+            assert [listed_event["uuid"] for listed_event in listed] == [consumer] * (1 + ended), spelling
             history = service("GET", f"/v1/history/{spelling}").body
             assert (history["uuid"], history["present"], len(history["events"])) == (consumer, not ended, 1 + ended)
 
@@ -264,7 +266,7 @@ def claim_of_new_host(service):
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_stream_ends_with_the_position_it_reached(database, monkeypatch, fails):
-    """It examined events that do not match, and a client that resumes must not make it examine them again."""
+    """The stream examined events that do not match, and a client that resumes must not make it examine them again."""
     monkeypatch.setattr(event, "WINDOW", 2)
     monkeypatch.setattr(database.recorder.watch, "max_waiting", int(fails))
     chain(database, key(1), 3)

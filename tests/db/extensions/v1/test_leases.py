@@ -37,9 +37,9 @@ def outcomes(reply):
 
 
 def test_an_equal_request_is_placed_again(cloud, expired_request):
-    again = cloud.claim(expired_request)
-    assert outcomes(again) == [(200, "claimed")]
-    assert again.body["results"][0]["expires_at"] is None
+    repeated = cloud.claim(expired_request)
+    assert outcomes(repeated) == [(200, "claimed")]
+    assert repeated.body["results"][0]["expires_at"] is None
     assert cloud.count(claims) == 1
     assert lease_sweep.sweep(cloud.database)
     assert cloud("GET", f"/v1/claims/{expired_request['consumer']}").status == 200
@@ -62,8 +62,8 @@ def test_an_equal_request_is_placed_again_if_the_lease_expires_after_the_search(
     """The search does not notice the expiry, but the transaction does."""
     cloud.host("other", VCPU=2)
     monkeypatch.setattr(lease_sweep.LeaseSweeper, "sweep", lambda _: False)
-    again = cloud.claim(expired_request)
-    assert outcomes(again) == [(200, "claimed")]
+    repeated = cloud.claim(expired_request)
+    assert outcomes(repeated) == [(200, "claimed")]
     assert cloud.count(claims) == 1
     assert not cloud.database.read(leases.any_expired)
 

@@ -99,7 +99,7 @@ def test_only_claims_count_as_written_jointly(crowd):
 
 
 def test_a_place_on_two_providers_is_not_claimed_optimistically(crowd, elsewhere):
-    """One of them has moved to another tree, with the same generation."""
+    """One of the providers has moved to another tree, with the same generation."""
     roots, child = [crowd.host("a", VCPU=1), crowd.host("b", MEMORY_MB=1)], str(uuid.uuid4())
     body = {"name": "c", "uuid": child, "parent_provider_uuid": roots[0]}
     assert crowd("POST", "/resource_providers", body).status == 200

@@ -50,10 +50,10 @@ def test_the_explanation_of_an_equal_query_is_reused_for_half_a_second(cloud, cl
     first = refusal(cloud, "resources=VCPU:8")
     stock(cloud, host, 3)
     clock.now = 0.5
-    again = refusal(cloud, "resources=VCPU:8")
-    assert again["consumer"] != first["consumer"]
-    assert again["explanation"] == first["explanation"]
-    assert again["error"]["detail"] == first["error"]["detail"]
+    later_refusal = refusal(cloud, "resources=VCPU:8")
+    assert later_refusal["consumer"] != first["consumer"]
+    assert later_refusal["explanation"] == first["explanation"]
+    assert later_refusal["error"]["detail"] == first["error"]["detail"]
     assert refusal(cloud, "resources=VCPU:9")["explanation"]["obstacle"] == {"rule": "resources", "group": ""}
     clock.now = 0.51
     later = refusal(cloud, "resources=VCPU:8")

@@ -73,15 +73,15 @@ def test_a_consumer_is_released_by_every_spelling_of_its_uuid(database, consumer
 
 
 @pytest.mark.every_database
-def test_the_exact_spelling_is_released_if_two_are_stored(database, consumers):
-    both = ["ABCDEFAB-0000-4000-8000-00000000000E", "abcdefab-0000-4000-8000-00000000000e"]
-    place(database, both[:1])
+def test_the_exact_spelling_is_released_if_two_spellings_are_stored(database, consumers):
+    spellings = ["ABCDEFAB-0000-4000-8000-00000000000E", "abcdefab-0000-4000-8000-00000000000e"]
+    place(database, spellings[:1])
     try:
-        place(database, both[1:], 2)
+        place(database, spellings[1:], 2)
         remaining_usage = 2
     except errors.TooManyConflicts:
         remaining_usage = 0  # some collations store one row for both
-    assert release_named(database, both[:1]).released == both[:1]
+    assert release_named(database, spellings[:1]).released == spellings[:1]
     assert usage(database) == len(consumers) + remaining_usage
 
 
@@ -131,21 +131,21 @@ def test_a_consumer_that_changed_after_it_was_matched_is_not_released(
 
 @pytest.mark.every_database
 def test_a_consumer_that_was_released_and_created_again_is_not_released(database, consumers, monkeypatch):
-    """It has the same uuid and generation as the consumer that was matched and, if ids are reused, the same id."""
-    page, again = consumer_pages.page, []
+    """The new consumer has the same uuid and generation as the matched one and, if ids are reused, the same id."""
+    page, recreated = consumer_pages.page, []
 
     def then_replace(*arguments):
         matches = page(*arguments)
         newest = consumers[-1]
-        if not again and newest in {holder.uuid for holder in matches.holders}:
-            again.append(newest)
+        if not recreated and newest in {holder.uuid for holder in matches.holders}:
+            recreated.append(newest)
             database.write(lambda db: release.end_consumer(db, newest))
-            place(database, again, 5, project="blue")
+            place(database, recreated, 5, project="blue")
         return matches
 
     monkeypatch.setattr(consumer_pages, "page", then_replace)
     result = release_matching(database, RED, 100)
-    assert sorted([*result.released, *again]) == sorted(consumers)
+    assert sorted([*result.released, *recreated]) == sorted(consumers)
     assert (result.complete, usage(database)) == (False, 5)
 
 
@@ -153,12 +153,12 @@ def test_a_release_ends_at_the_deadline_of_a_request(database, consumers, monkey
     clock = Clock(1000.0)
     monkeypatch.setattr(retry, "time", clock)
 
-    def late(statement):
+    def delay(statement):
         if statement.startswith("DELETE FROM consumers"):
             clock.now += 61
 
     for work in (lambda: release_named(database, consumers), lambda: release_matching(database, RED, 100)):
-        with sql_hooks.statements(database.engine, late):
+        with sql_hooks.statements(database.engine, delay):
             result = work()
         assert (len(result.released), result.missing, result.complete) == (3, [], False)
     assert usage(database) == 1

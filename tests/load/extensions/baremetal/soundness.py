@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 #: The unit of an unavailable node is reserved, whether or not a consumer holds it.
-MAY_BE_OVERUSED = """EXISTS (
+MAY_BE_OVER_COMMITTED = """EXISTS (
     SELECT * FROM resource_providers JOIN baremetal_nodes ON baremetal_nodes.uuid = resource_providers.uuid
     WHERE resource_providers.id = inventories.resource_provider_id)"""
 
-NOWHERE = {
+#: A query for each flaw, which returns the uuids of its rows.
+FLAWS = {
     "a node with two holders": """
         SELECT baremetal_nodes.uuid FROM baremetal_nodes
         JOIN resource_providers ON resource_providers.uuid = baremetal_nodes.uuid

@@ -72,7 +72,7 @@ class Record:
     candidates: list[str]
     node: str | None = None
     last_error: str | None = None
-    #: Whether a Placement client has ended it; its row may still exist.
+    #: Whether a Placement client has ended the allocation; its row may still exist.
     ended: bool = False
 
 
@@ -233,7 +233,7 @@ class Model:
         return self.providers[uuid].traits if uuid in self.providers else set()
 
     def _check_node_name(self, uuid: str, name: str | None) -> None:
-        if name is not None and any(name == node.name and uuid != uuid_ for uuid_, node in self.nodes.items()):
+        if name is not None and any(name == node.name and uuid != other for other, node in self.nodes.items()):
             raise Refused(409, "name")
 
     def _release(self, uuid: str) -> None:

@@ -281,9 +281,9 @@ class ResultChecker:
         )
 
 
-def _amount_choices(answers: Sequence[set[oracle.Answer]]) -> Iterator[list[Amount]]:
+def _amount_choices(candidates_by_tree: Sequence[set[oracle.Candidate]]) -> Iterator[list[Amount]]:
     """Yield the amounts of each choice of one candidate of each tree."""
-    for chosen in itertools.product(*({amounts for amounts, _ in of_tree} for of_tree in answers)):
+    for chosen in itertools.product(*({amounts for amounts, _ in of_tree} for of_tree in candidates_by_tree)):
         yield [*itertools.chain.from_iterable(chosen)]
 
 

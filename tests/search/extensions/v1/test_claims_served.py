@@ -71,11 +71,11 @@ class Judge:
     def _possible(self, wish: Wish) -> Iterator[tuple[Amounts, Any]]:
         """Yield the amounts and the mappings of all possible results."""
         world, query = self._world, self._queries[wish.query]
-        by_tree = [oracle.answers_of(world, query, anchor) for anchor in oracle.anchors(world, query)]
+        by_tree = [oracle.candidates_of(world, query, anchor) for anchor in oracle.anchors(world, query)]
         for trees in itertools.combinations(by_tree, wish.count):
-            for answers in itertools.product(*trees):
+            for candidates in itertools.product(*trees):
                 amounts: Amounts = Counter()
-                for amounts_of, _ in answers:
+                for amounts_of, _ in candidates:
                     amounts.update({(provider, name): amount for provider, name, amount in amounts_of})
                 if all(
                     oracle.sum_fits(world.members[provider], name, amount)
@@ -83,7 +83,9 @@ class Judge:
                 ):
                     yield (
                         amounts,
-                        sorted(sorted((s, sorted(providers)) for s, providers in mappings) for _, mappings in answers),
+                        sorted(
+                            sorted((s, sorted(providers)) for s, providers in mappings) for _, mappings in candidates
+                        ),
                     )
 
     def _take(self, amounts: Amounts) -> None:
@@ -116,7 +118,7 @@ WISHES = st.lists(
 def test_each_result_of_a_body_is_possible_for_a_separate_request(database, data, world, wishes, strategy):
     drawn = [data.draw(search_queries(world, max_suffixed=2).filter(expressible)) for _ in range(6)]
     # Requests with candidates come first.
-    queries = sorted(drawn, key=lambda query: not oracle.answers(world, query))[:2]
+    queries = sorted(drawn, key=lambda query: not oracle.candidates(world, query))[:2]
     call = placement(database)
     mirror = Mirror(call, world)
     requests = [

@@ -60,14 +60,14 @@ def leave_once_a_thread_waits(wall, leave):
     threading.Thread(target=watch, daemon=True).start()
 
 
-def test_a_thread_waits_for_one_that_is_not_stalled(inside, monkeypatch):
+def test_a_thread_waits_while_an_admitted_thread_is_not_stalled(inside, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 3600)
     wall = Bulkhead(2)
     leave_once_a_thread_waits(wall, inside(wall, 2))
     assert enters(wall)
 
 
-def test_a_thread_is_refused_if_all_others_are_stalled(inside, monkeypatch):
+def test_a_thread_is_refused_if_all_admitted_threads_are_stalled(inside, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.1)
     wall = Bulkhead(2)
     leave = inside(wall, 2)

@@ -117,7 +117,7 @@ MISSING, BAD = Reply(404, {}, error("Client", "gone")), Reply(400, {}, error("Cl
 
 
 @pytest.mark.parametrize(
-    ("request_", "a", "b", "reverse"),
+    ("sent_request", "a", "b", "reverse"),
     [
         # Intended differences; ``reverse``: whether the exchanged responses differ.
         (Request("GET", "/v1/ports"), reply({"ports": []}), ROUTING, True),
@@ -132,14 +132,14 @@ MISSING, BAD = Reply(404, {}, error("Client", "gone")), Reply(400, {}, error("Cl
         (Request("GET", "/v1/nodes/x"), reply({**NODE, "updated_at": "2026-11-20T08:11:35+00:00"}), reply(NODE), True),
     ],
 )
-def test_intended_differences_are_not_reported(request_, a, b, reverse):
-    assert lines(a, b, request_) == []
-    assert lines(a, b, request_, alike=True)
-    assert bool(lines(b, a, request_)) == reverse
+def test_intended_differences_are_not_reported(sent_request, a, b, reverse):
+    assert lines(a, b, sent_request) == []
+    assert lines(a, b, sent_request, alike=True)
+    assert bool(lines(b, a, sent_request)) == reverse
 
 
 @pytest.mark.parametrize(
-    ("request_", "a", "b"),
+    ("sent_request", "a", "b"),
     [
         (Request("GET", "/v1/nodes"), reply({"nodes": []}), ROUTING),
         (Request("GET", "/v1/allocations/x.json", version=91), reply({}), MISSING),
@@ -149,8 +149,8 @@ def test_intended_differences_are_not_reported(request_, a, b, reverse):
         (Request("GET", "/v1/nodes/x"), reply({**NODE, "conductor": "peer"}), reply({**NODE, "conductor": "other"})),
     ],
 )
-def test_a_difference_similar_to_an_intended_one_is_reported(request_, a, b):
-    assert lines(a, b, request_)
+def test_a_difference_similar_to_an_intended_one_is_reported(sent_request, a, b):
+    assert lines(a, b, sent_request)
 
 
 def test_an_internal_error_of_the_original_is_a_refusal_here():

@@ -143,8 +143,8 @@ def test_undecided_claims_are_sent_again_while_that_makes_progress(clock):
 
 def test_all_or_nothing_is_repeated_as_a_whole(clock):
     replies = [claim_replies(a="nothing", b="collided"), claim_replies(a="nothing", b="undecided")]
-    result_ = claims("ab", replies, clock, all_or_nothing=True)
-    assert result_ == ([NothingPlaced, Undecided], [["a", "b"]] * 2)
+    observed = claims("ab", replies, clock, all_or_nothing=True)
+    assert observed == ([NothingPlaced, Undecided], [["a", "b"]] * 2)
 
 
 def test_a_request_is_repeated_with_its_id_until_it_gets_a_reply(clock):

@@ -95,8 +95,8 @@ def test_a_name_has_one_colour_on_a_page():
 
 
 def test_names_share_colours_only_in_different_charts():
-    several = [shares(**{f"{letter}{number}": (9,) for number in range(8)}) for letter in "ab"]
-    for graph in charts(VCPU=several[0], PGPU=several[1]):
+    shares_by_sample = [shares(**{f"{letter}{number}": (9,) for number in range(8)}) for letter in "ab"]
+    for graph in charts(VCPU=shares_by_sample[0], PGPU=shares_by_sample[1]):
         assert [line.colour for line in graph.lines] == [*range(8)]
 
 

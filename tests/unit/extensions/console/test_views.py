@@ -62,7 +62,7 @@ def test_hosts_are_sorted_by_usage():
     assert [is_disabled for _, _, is_disabled in levels.emptiest(1)] == [False]
 
 
-def test_a_disabled_host_is_not_an_emptiest_one_while_there_are_others():
+def test_disabled_hosts_are_listed_after_the_emptiest_enabled_hosts():
     world = World()
     world.host("closed", VCPU=Stock(10, used=0), traits=["COMPUTE_STATUS_DISABLED"])
     world.host("open", VCPU=Stock(10, used=9))

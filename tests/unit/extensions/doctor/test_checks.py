@@ -47,9 +47,9 @@ def global_names(code: types.CodeType) -> Iterator[str]:
 
 
 def severities_of(check: Any) -> set[Severity]:
-    severities_ = set(severities(check.run, set()))
-    assert severities_
-    return severities_
+    possible = set(severities(check.run, set()))
+    assert possible
+    return possible
 
 
 def rows() -> Iterator[tuple[str, str, str]]:

@@ -190,7 +190,7 @@ class TestMetrics:
     ],
 )
 @plants("secrets", Severity.ERROR)
-def test_secrets_that_others_may_read_are_found(configure, tmp_path, text):
+def test_secrets_that_other_users_may_read_are_found(configure, tmp_path, text):
     assert findings("secrets", configure(text, 0o640)) == [], "the group may be the service's"
     [finding] = findings("secrets", configure(text, 0o644))
     path = f"{tmp_path}/placement.conf"
@@ -213,7 +213,7 @@ def test_the_password_file_is_a_secret(configure, tmp_path):
     assert findings("secrets", configure(OPEN + strategy.format("noauth2"))) == []
 
 
-def test_files_that_others_may_change_are_found(configure, tmp_path):
+def test_files_that_other_users_may_change_are_found(configure, tmp_path):
     [finding] = findings("secrets", configure(OPEN, 0o602))
     assert finding.where == (f"{tmp_path}/placement.conf",)
     policy = tmp_path / "policy.yaml"

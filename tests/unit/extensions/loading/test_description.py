@@ -84,25 +84,25 @@ def test_numbers_in_a_name_are_written_out(pattern, expected):
 def test_children_are_named_after_their_parents():
     cards = {"name": "{parent}-g"}
     nodes = {"name": "{parent}-n0", "children": [cards]}
-    entries_ = entries(json.dumps({"providers": [{"name": "h[1-2]", "children": [nodes]}]}))
-    assert [(entry.name, entry.parent) for entry in entries_] == [
+    parsed = entries(json.dumps({"providers": [{"name": "h[1-2]", "children": [nodes]}]}))
+    assert [(entry.name, entry.parent) for entry in parsed] == [
         *(("h1", None), ("h1-n0", "h1"), ("h1-n0-g", "h1-n0")),
         *(("h2", None), ("h2-n0", "h2"), ("h2-n0-g", "h2-n0")),
     ]
 
 
 def test_parents_come_before_their_children():
-    entries_ = entries(f"providers: [{{name: c, parent: b}}, {{name: b, parent: {UUID}}}, {{name: a, uuid: {UUID}}}]")
-    assert [(entry.name, entry.parent) for entry in entries_] == [("a", None), ("b", "a"), ("c", "b")]
+    parsed = entries(f"providers: [{{name: c, parent: b}}, {{name: b, parent: {UUID}}}, {{name: a, uuid: {UUID}}}]")
+    assert [(entry.name, entry.parent) for entry in parsed] == [("a", None), ("b", "a"), ("c", "b")]
 
 
 @given(st.permutations(["a", "a1", "a11", "a12", "b", "b1"]))
 def test_the_order_in_a_file_does_not_matter(order):
     """Each provider is a child of the provider whose name lacks its last character."""
     providers = [{"name": name, **({"parent": name[:-1]} if len(name) > 1 else {})} for name in order]
-    entries_ = entries(yaml.safe_dump({"providers": providers}))
-    assert {entry.name: entry.parent for entry in entries_} == {name: name[:-1] or None for name in order}
-    places = {entry.name: place for place, entry in enumerate(entries_)}
+    parsed = entries(yaml.safe_dump({"providers": providers}))
+    assert {entry.name: entry.parent for entry in parsed} == {name: name[:-1] or None for name in order}
+    places = {entry.name: place for place, entry in enumerate(parsed)}
     assert all(places[name[:-1]] < places[name] for name in order if len(name) > 1)
 
 

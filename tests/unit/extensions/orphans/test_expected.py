@@ -63,7 +63,7 @@ def test_the_recorded_replies_are_generated_from_the_schemas():
 
 
 def test_the_recorded_replies_have_every_alternative():
-    """They contain each property of the schema, and both kinds of servers; some lack the optional properties."""
+    """The replies contain each property of the schema, and both kinds of servers; some lack the optional properties."""
     full, short = VALIDATORS["servers"].schema["properties"]["servers"]["items"]["oneOf"]
     servers = [server for server in RECORDED["servers"] if "flavor" in server]
     unknown = [server for server in RECORDED["servers"] if "flavor" not in server]

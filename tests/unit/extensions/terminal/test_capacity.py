@@ -39,7 +39,7 @@ def test_a_count_is_shown_with_its_upper_bound(count, at_most, line):
     assert dict(zip(capacity.COLUMNS, next(capacity.rows(reply)), strict=True))["at_most"] == at_most
 
 
-def test_options_are_parameters():
+def test_options_become_query_parameters():
     parser = argparse.ArgumentParser()
     capacity.add_options(parser)
     assert capacity.parameters(parser.parse_args(["--until", "30", "--count", "4"])) == "&until=30&count=4"

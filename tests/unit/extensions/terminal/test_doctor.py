@@ -31,12 +31,12 @@ def test_a_finding_is_shown_with_its_fix():
         "    and 5 more: placement-manage doctor --json prints all",
         "  fix: placement-manage doctor --fix --yes",
     ]
-    assert lines[-1] == "1 checks, 1 finding."
+    assert lines[-1] == "1 check, 1 finding."
 
 
 def test_the_absence_of_findings_is_reported():
     assert shown_lines([], [MADE, SKIPPED]) == [
-        "1 checks, 0 findings.",
+        "1 check, 0 findings.",
         "skipped: keystone: It asks the Identity service.",
     ]
 

@@ -66,13 +66,13 @@ def test_an_object_without_a_known_name_is_shown_by_its_uuid():
     assert event_lines.row(event(names={}))[2] == f"provider {HOST} changed"
 
 
-def test_parent_and_root_are_named():
+def test_parents_and_roots_are_shown_by_name():
     document = event(changes={"parent": [None, OTHER], "root": [HOST, OTHER]}, names={HOST: "host1", OTHER: "rack1"})
     assert event_lines.row(document)[3] == "parent rack1, root host1 -> rack1"
 
 
 def test_a_machine_in_an_event_has_the_name_of_its_node():
-    """Its provider has its uuid as the name."""
+    """The name of its provider is its uuid."""
     created = event(name=HOST, generation=[None, 0], changes={"name": [None, HOST]}, names={HOST: "node1"})
     assert event_lines.row(created)[2] == "provider node1 created"
 
@@ -94,7 +94,7 @@ def test_a_resource_class_is_shown_by_its_name_alone():
         ("n1", {"driver": ["fake", "ipmi"]}, "changed"),
     ],
 )
-def test_a_node_begins_with_its_driver_and_may_have_no_name(name, changes, verb):
+def test_a_node_is_created_with_its_driver_even_if_it_has_no_name(name, changes, verb):
     text = event_lines.row(event(kind="node", name=name, changes=changes, generation=[None, None]))[2]
     assert text == f"node {name or 'host1'} {verb}"
 

@@ -61,7 +61,7 @@ def test_uuids_are_sent_in_batches():
     assert result == {"released": CONSUMERS, "missing": [], "complete": True, "dry_run": False}
 
 
-def test_a_request_is_repeated_until_it_is_complete():
+def test_a_request_is_repeated_until_the_release_is_complete():
     service = Service(CONSUMERS[:2], CONSUMERS[2:3])
     result = release(service, "--project", "red", "--older-than", "1d", "--ends-within", "2h", "--yes")
     assert service.queries == [[("project", "red"), ("older_than", "1d"), ("ends_within", "2h")]] * 2
@@ -123,6 +123,6 @@ def test_without_a_terminal_there_is_no_question(monkeypatch):
 
 
 @pytest.mark.parametrize("words", [[], [CONSUMERS[0], "--project", "red"]])
-def test_consumers_are_named_or_selected_but_not_both(words):
+def test_consumers_are_either_named_or_selected(words):
     with pytest.raises(UsageError, match="Select consumers either by uuid or by options"):
         release(Service(), *words)

@@ -57,8 +57,8 @@ def test_a_document_without_providers_has_an_empty_list(snapshot):
 @pytest.mark.parametrize("limit", [1, 2, 7, 10**9])
 def test_consecutive_pages_contain_whole_trees(order, limit):
     snapshot = forest(50)
-    everything = find_trees(snapshot, TreeFilter(), order)
-    assert everything.last is None
+    all_trees = find_trees(snapshot, TreeFilter(), order)
+    assert all_trees.last is None
     roots, after = [], None
     while True:
         page = find_trees(snapshot, TreeFilter(), order, limit, after)
@@ -67,7 +67,7 @@ def test_consecutive_pages_contain_whole_trees(order, limit):
         after = page.last
         if after is None:
             break
-    assert roots == everything.roots
+    assert roots == all_trees.roots
 
 
 def test_a_page_begins_after_its_mark_even_if_the_tree_of_the_mark_was_deleted(snapshot):

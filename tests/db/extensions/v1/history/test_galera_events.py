@@ -21,17 +21,17 @@ def test_concurrent_ordering_at_two_nodes_assigns_one_position_to_each_transacti
         while not ended.is_set():
             database.recorder.order()
 
-    def writing(number):
+    def write(number):
         chain(pair.databases[number % 2], rows.key(0xFEED0 + number), 30)
 
     with ThreadPoolExecutor(8) as pool:
-        orders = [pool.submit(order, database) for database in (*pair.databases, *pair.databases)]
+        order_tasks = [pool.submit(order, database) for database in (*pair.databases, *pair.databases)]
         try:
-            [*pool.map(writing, range(4))]
+            [*pool.map(write, range(4))]
         finally:
             ended.set()
-        for ordering in orders:
-            ordering.result()
+        for task in order_tasks:
+            task.result()
     pair.settle()
     for database in pair.databases:
         database.recorder.order()
@@ -44,7 +44,7 @@ def test_concurrent_ordering_at_two_nodes_assigns_one_position_to_each_transacti
 
 
 def test_the_steps_of_an_object_changed_at_both_nodes_are_in_order(pair):
-    """They are ordered only once all of them are committed; each timestamp is by the clock of its node."""
+    """The steps are ordered only once all of them are committed; the clock of its node sets each timestamp."""
     key = rows.key(0xFEEDF)
     for generation in range(20):
         chain(pair.databases[generation % 2], key, 1, start=generation)

@@ -145,9 +145,9 @@ def test_a_consumer_is_created_before_it_is_released_each_time(database, call):
     assert call("POST", "/resource_providers", 39, {"uuid": provider, "name": "host"}).status == 200
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 9}}}
     assert call("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
-    with contextlib.ExitStack() as several:
+    with contextlib.ExitStack() as stack:
         for number in range(4):
-            other = several.enter_context(opened(database.url))
+            other = stack.enter_context(opened(database.url))
             if number % 2:
                 assert placement(other)("DELETE", f"/allocations/{consumer}").status == 204
             else:

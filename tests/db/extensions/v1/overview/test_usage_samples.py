@@ -66,7 +66,7 @@ def number_of(database, table):
 
 
 #: Ratios, totals and reserved amounts that other implementations may write, by database: infinite, or over-reserved.
-ODD = {
+INCONSISTENT = {
     "mysql": [(3e38, 10, 10), (0.3, 1, 6)],
     "postgresql": [(float("nan"), 10, 0), (float("inf"), 10, 10), (float("-inf"), 10, 10), (0.3, 1, 6)],
     "sqlite": [(float("inf"), 10, 10), (float("-inf"), 10, 10), (0.3, 1, 6)],
@@ -76,11 +76,11 @@ ODD = {
 def test_a_sample_is_equal_to_the_sums_of_the_index(database):
     fill(database)
     for provider, (ratio, total, reserved) in zip(
-        provider_ids(database), ODD[database.url.get_backend_name()], strict=False
+        provider_ids(database), INCONSISTENT[database.url.get_backend_name()], strict=False
     ):
-        odd = sa.update(inventories).where(inventories.c.resource_provider_id == provider)
+        of_provider = sa.update(inventories).where(inventories.c.resource_provider_id == provider)
         values = {"allocation_ratio": ratio, "total": total, "reserved": reserved}
-        database.write(lambda db, odd=odd, values=values: db.execute(odd.values(values)))
+        database.write(lambda db, of_provider=of_provider, values=values: db.execute(of_provider.values(values)))
     database.recorder.maintain()
     samples = stored_samples(database)
     snapshot = LiveIndex(database).current()
@@ -115,8 +115,8 @@ def test_sums_are_clipped_to_zero_and_the_largest_stored_capacity(database):
     assert {name: samples[-1]["capacity"] for name, samples in present.items()} == capacities
 
 
-def test_the_present_usage_contains_classes_with_an_inventory(database):
-    """It leaves out classes whose inventories were deleted, and inconsistent rows without a class."""
+def test_the_present_usage_contains_only_classes_with_an_inventory(database):
+    """Classes whose inventories were deleted are left out, and so are inconsistent rows without a class."""
     service, host = placement(database), key(1)
     assert service("POST", "/resource_providers", 39, {"uuid": host, "name": host}).status == 200
     for generation, names in enumerate([CLASSES, CLASSES[:2]]):
@@ -158,7 +158,7 @@ def test_the_next_interval_has_its_own_sample(database):
 
 
 @pytest.mark.every_database
-def test_several_processes_take_one_sample(database):
+def test_several_processes_take_one_sample_of_an_interval(database):
     fill(database)
     with ThreadPoolExecutor(4) as threads:
         for _ in range(5):

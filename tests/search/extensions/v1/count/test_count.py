@@ -43,9 +43,9 @@ def compare(world: World, query: SearchQuery) -> Count:
     assert counted.at_most is not None
     assert counted.exact == (counted.count == counted.at_most)
     try:
-        by_anchor = {anchor: oracle.answers_of(world, query, anchor) for anchor in oracle.anchors(world, query)}
+        by_anchor = {anchor: oracle.candidates_of(world, query, anchor) for anchor in oracle.anchors(world, query)}
         greatest = max_placements(world, set().union(*by_anchor.values()))
-        by_tree = {anchor: max_placements(world, answers) for anchor, answers in by_anchor.items()}
+        by_tree = {anchor: max_placements(world, candidates) for anchor, candidates in by_anchor.items()}
         inside = {
             aggregate: max_placements(world, set().union(*(by_anchor[root] for root in roots & by_anchor.keys())))
             for aggregate, roots in trees_in_aggregates(world).items()
@@ -329,7 +329,7 @@ def test_the_number_of_placements_depends_on_the_choice_of_candidates() -> None:
         later_world = World({**world.members}, world.classes, world.ids, world.trait_ids)
         for pair in pairs:
             assert pair in {
-                tuple(sorted(name for name, _, _ in amounts)) for amounts, _ in oracle.answers(later_world, query)
+                tuple(sorted(name for name, _, _ in amounts)) for amounts, _ in oracle.candidates(later_world, query)
             }
             place(later_world, frozenset((name, "PGPU", 1) for name in pair))
         return count(query, later_world.snapshot()).count
@@ -347,7 +347,7 @@ def test_the_best_candidate_reduces_the_count_by_one_and_no_other_by_less(data: 
     assume(query.resource_classes <= world.classes.keys())
     counted = count(query, world.snapshot())
     later_counts = set()
-    for amounts in {amounts for amounts, _ in oracle.answers(world, query)}:
+    for amounts in {amounts for amounts, _ in oracle.candidates(world, query)}:
         later_world = World({**world.members}, world.classes, world.ids, world.trait_ids)
         place(later_world, amounts)
         later_counts.add(count(query, later_world.snapshot()).count)

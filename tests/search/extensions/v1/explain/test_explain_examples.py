@@ -418,8 +418,8 @@ def test_an_amount_that_a_pool_shares_is_lowered() -> None:
         world.host(f"h{number}", VCPU=4, aggregates=["a"])
     world.sharing("pool", DISK_GB=10, aggregates=["a"])
     assert texts(explained(world, Group("", {"VCPU": 1, "DISK_GB": 20}))) == ["with resources=DISK_GB:10"]
-    several = explained(world, Group("", {"VCPU": 9, "DISK_GB": 20}))
-    assert texts(several) == ["with resources=VCPU:4 and resources=DISK_GB:10"]
+    explanation = explained(world, Group("", {"VCPU": 9, "DISK_GB": 20}))
+    assert texts(explanation) == ["with resources=VCPU:4 and resources=DISK_GB:10"]
 
 
 def test_explaining_many_sharing_trees_leaves_the_budget_of_relaxations() -> None:

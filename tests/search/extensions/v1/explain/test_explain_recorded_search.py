@@ -1,4 +1,4 @@
-"""Searches for explanations have the results of any search, although they examine one of several equivalent trees."""
+"""Searches for explanations have the results of a plain search, but examine only one of several equivalent trees."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def similar(draw: st.DrawFn) -> tuple[World, SearchQuery]:
 
 
 def check_search(world: World, query: SearchQuery) -> None:
-    """Check that a search for an explanation has the results and records of any search."""
+    """Check that a search for an explanation has the results and records of a plain search."""
     snapshot, query = world.snapshot(), replace(query, limit=None)
     plain = find(query, snapshot)
     outcome = search(query, snapshot, len(plain.candidates) + 1, Budget())
@@ -59,13 +59,13 @@ def check_search(world: World, query: SearchQuery) -> None:
 
 @examples(200)
 @given(case=explanation_cases())
-def test_a_recorded_search_equals_any_search(case: tuple[World, SearchQuery]) -> None:
+def test_a_recorded_search_has_the_results_of_a_plain_search(case: tuple[World, SearchQuery]) -> None:
     check_search(*case)
 
 
 @examples(200)
 @given(case=similar() | explanation_cases())
-def test_a_search_of_equivalent_trees_equals_any_search(case: tuple[World, SearchQuery]) -> None:
+def test_a_search_of_equivalent_trees_has_the_results_of_a_plain_search(case: tuple[World, SearchQuery]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recorded_search, "FRUITLESS", 0)
         check_search(*case)
@@ -85,12 +85,12 @@ def test_trees_are_equivalent_if_their_canonical_forms_are_equal(case: tuple[Wor
     for root in narrowed.roots.slots().tolist():
         problem = problems.complete_problem(root)._replace(requirements=requirements)
         forms.setdefault(canonical_form(problem, Budget())[0], []).append(root)
-    equal = equivalent_trees(narrowed, narrowed.roots, Budget())
-    kinds = [equal.of_classes([kind]).slots().tolist() for kind in range(len(equal.first))]
-    assert kinds == [*forms.values()]
-    assert equal.first.tolist() == [trees[0] for trees in kinds]
-    other_roots = [root for trees in kinds[1:] for root in trees[1:]]
-    assert equal.other_trees([0]).slots().tolist() == sorted(other_roots)
+    equivalent = equivalent_trees(narrowed, narrowed.roots, Budget())
+    classes = [equivalent.of_classes([number]).slots().tolist() for number in range(len(equivalent.first))]
+    assert classes == [*forms.values()]
+    assert equivalent.first.tolist() == [trees[0] for trees in classes]
+    other_roots = [root for trees in classes[1:] for root in trees[1:]]
+    assert equivalent.other_trees([0]).slots().tolist() == sorted(other_roots)
 
 
 def test_trees_of_many_providers_are_not_compared() -> None:
@@ -121,8 +121,8 @@ def test_the_nearest_relevant_ancestor_distinguishes_trees() -> None:
     groups = (Group("_top", {"CUSTOM_TOP": 1}), Group("_other", {"CUSTOM_OTHER": 1}), Group("_gpu", {"PGPU": 1}))
     query = SearchQuery(groups, same_subtrees=(frozenset({"_top", "_gpu"}),))
     narrowed = narrow(query, world.snapshot(), Budget(), Refusals())
-    equal = equivalent_trees(narrowed, narrowed.roots, Budget())
-    assert [equal.of_classes([kind]).count for kind in range(len(equal.first))] == [1, 2]
+    equivalent = equivalent_trees(narrowed, narrowed.roots, Budget())
+    assert [equivalent.of_classes([number]).count for number in range(len(equivalent.first))] == [1, 2]
 
 
 def test_rows_with_large_numbers_are_distinguished() -> None:
@@ -204,9 +204,9 @@ def test_equivalent_trees_are_sorted_even_if_their_first_roots_are_not() -> None
         world.host(f"h{number}-b", parent=f"h{number}", PGPU=2)
     query = SearchQuery((Group("_1", {"PGPU": 1}), Group("_2", {"PGPU": 2})))
     narrowed = narrow(query, world.snapshot(), Budget(), Refusals())
-    equal = equivalent_trees(narrowed, SlotSet.sparse(narrowed.roots.slots()), Budget())
-    assert equal.other_trees([]).slots().tolist() == sorted(equal.other_trees([]).slots().tolist())
-    assert len(equal.other_trees([])) == 4
+    equivalent = equivalent_trees(narrowed, SlotSet.sparse(narrowed.roots.slots()), Budget())
+    assert equivalent.other_trees([]).slots().tolist() == sorted(equivalent.other_trees([]).slots().tolist())
+    assert len(equivalent.other_trees([])) == 4
 
 
 def test_equal_groups_are_relaxed_once() -> None:

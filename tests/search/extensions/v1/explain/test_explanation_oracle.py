@@ -51,9 +51,9 @@ def test_an_explanation_agrees_with_the_brute_force_if_a_trait_does_not_exist(
 def test_trials_and_brute_force_have_the_same_candidates(case: tuple[World, SearchQuery]) -> None:
     world, query = case
     trials = Trials(world)
-    assert trials.number(query, 10_000) == len(oracle.answers(world, query))
+    assert trials.number(query, 10_000) == len(oracle.candidates(world, query))
     anchors = frozenset(oracle.anchors(world, query))
-    assert trials.trees(query) == {root for root in anchors if oracle.answers_of(world, query, root)}
+    assert trials.trees(query) == {root for root in anchors if oracle.candidates_of(world, query, root)}
 
 
 # --- examples ---

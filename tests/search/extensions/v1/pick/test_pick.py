@@ -24,8 +24,8 @@ STRATEGIES = (
 )
 
 
-def answer(snapshot: Snapshot, candidate: Candidate) -> oracle.Answer:
-    """Return the candidate as an answer of the oracle."""
+def as_oracle_candidate(snapshot: Snapshot, candidate: Candidate) -> oracle.Candidate:
+    """Return the candidate in the form of the oracle."""
 
     def name(slot: int) -> str:
         return snapshot.provider(slot).uuid
@@ -75,7 +75,7 @@ def check(world: World, requests: Sequence[PickRequest], picks: Sequence[Pick | 
         roots = names(snapshot, pick.roots)
         assert len(pick.candidates) == len(set(roots)) == request.copies
         for root, candidate in zip(roots, pick.candidates, strict=True):
-            place = answer(snapshot, candidate)
+            place = as_oracle_candidate(snapshot, candidate)
             assert place in pick_oracle.places(free, request.query, anchors).get(root, ())
             free = pick_oracle.use(free, place[0], one_consumer=True)
             if not request.dry_run:
@@ -178,7 +178,10 @@ def test_joined_picks_are_in_one_tree_that_fits_all(data: st.DataObject, world: 
     together = world
     for (query, released), request, pick in zip(consumers, requests, picks, strict=True):
         assert pick is not None
-        [root], [place] = names(snapshot, pick.roots), [answer(snapshot, candidate) for candidate in pick.candidates]
+        [root], [place] = (
+            names(snapshot, pick.roots),
+            [as_oracle_candidate(snapshot, candidate) for candidate in pick.candidates],
+        )
         assert place in pick_oracle.places(pick_oracle.use(together, released), query, [root])[root]
         together = pick_oracle.use(together, place[0])
         world = world if request.dry_run else pick_oracle.use(world, place[0])

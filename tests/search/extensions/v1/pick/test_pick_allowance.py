@@ -18,18 +18,18 @@ def use(allowance: Allowance, operations: int, *, placed: bool = False) -> int |
     return granted
 
 
-def test_one_request_has_all_operations() -> None:
+def test_a_single_request_has_all_operations() -> None:
     assert use(Allowance(1_000_000, 1), 0) == 1_000_000
 
 
-def test_hard_requests_leave_operations_to_others_until_all_are_used_up() -> None:
+def test_hard_requests_leave_operations_to_other_requests_until_all_are_used_up() -> None:
     allowance = Allowance(1_000_000, 100)
     assert use(allowance, 1_000_000) == 880_000
     assert [use(allowance, 10_000) for _ in range(24)] == [5_000] * 24
     assert use(allowance, 0) is None
 
 
-def test_the_reserve_of_a_hard_request_is_not_taken_by_earlier_ones() -> None:
+def test_the_reserve_of_a_hard_request_is_not_taken_by_earlier_requests() -> None:
     allowance = Allowance(1_000_000, 100)
     assert [use(allowance, 5_000) is None for _ in range(25)] == [False] * 25
     use(allowance, 1_000_000)

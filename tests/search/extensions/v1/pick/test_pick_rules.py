@@ -169,7 +169,7 @@ def test_listed_consumers_are_apart_from_all_others() -> None:
     assert places[5] in places[1:4]
 
 
-def test_the_place_of_a_dry_run_is_left_to_others() -> None:
+def test_the_place_of_a_dry_run_is_left_to_other_requests() -> None:
     world = World()
     world.host("host", VCPU=1)
     query = SearchQuery((Group("", {"VCPU": 1}),))

@@ -218,7 +218,7 @@ def test_errors_have_codes_since_the_version_that_introduced_them():
 
 
 def test_an_api_lists_the_codes_of_its_own_failures():
-    """They do not depend on which other APIs have been imported."""
+    """The codes do not depend on which other APIs have been imported."""
 
     def codes(api, status):
         schema = describe(api, mv.LATEST, label="1")["components"]["schemas"][f"Errors{status}"]

@@ -46,7 +46,7 @@ BY_EXPRESSION = {"patternProperties": {"^a": INTEGER}, "additionalProperties": F
     ("keyword", "data"),
     [("const", INTEGER), ("default", INTEGER), ("enum", [INTEGER]), ("example", INTEGER), ("examples", [INTEGER])],
 )
-def test_data_is_not_rewritten(keyword, data):
+def test_the_data_in_a_schema_is_not_rewritten(keyword, data):
     assert make_portable({keyword: data}) == {keyword: data}
 
 
