@@ -433,7 +433,7 @@ def test_temporarily_failing_extensions_lose_no_lease(client, afar, proxy, frequ
 
 
 def test_an_unreachable_service_at_the_end_of_a_block_is_not_awaited(client, afar, proxy, monkeypatch, caplog):
-    monkeypatch.setattr(lease, "RELEASE", 0.1)
+    monkeypatch.setattr(lease, "RELEASE_PATIENCE", 0.1)
     consumer = new()
     caplog.set_level(logging.WARNING)
     with contextlib.ExitStack() as stack, afar.lease(consumer, GPU, **OWNER, expires_in=3600) as gpu_lease:
