@@ -450,7 +450,10 @@ def test_the_free_capacity_of_many_providers_is_read_in_several_statements(cloud
     hosts = [f"host_{number}" for number in range(5)]
     for name in hosts:
         cloud.send(provider(name), stock(name, VCPU=8))
-    tried = cloud.dry_run(claim(**{name: {"VCPU": 1} for name in hosts}))
+    statements = []
+    with sql_hooks.statements(database.engine, statements.append):
+        tried = cloud.dry_run(claim(**{name: {"VCPU": 1} for name in hosts}))
+    assert sum("AS resource_class, inventories.total" in " ".join(statement.split()) for statement in statements) == 3
     assert tried.body["room"] == {cloud.names[name]: {"VCPU": {"capacity": 8, "used": 1, "free": 7}} for name in hosts}
 
 

@@ -90,7 +90,9 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Copy:
 
 
 def test_nothing_of_an_extension_is_installed(core):
-    code = "import placement.extension as e; print(e.__file__, [*e.installed()]); import placement.extensions"
+    code = (
+        "import placement.extension as e; print(e.__file__, [*e.installed_extensions()]); import placement.extensions"
+    )
     done = core.run("python", "-P", "-c", code)
     file, _, names = done.stdout.strip().rpartition(" ")
     assert Path(file).is_relative_to(Path(core.program("")).parent)

@@ -25,7 +25,6 @@ pytestmark = pytest.mark.xdist_group("sources")
 ROOT = Path(placement.__file__).parent
 #: Methods for one part of a change, which the methods of locked providers and claim sets call.
 PARTIAL_CHANGES = {
-    "expect",
     "advance",
     "record_change",
     "touch",
@@ -82,6 +81,13 @@ def importers(of: str) -> set[str]:
             if isinstance(node, ast.ImportFrom) and of in (f"{node.module}.{alias.name}" for alias in node.names):
                 importers.add(path)
     return importers
+
+
+def test_every_listed_partial_change_exists():
+    defined = {
+        node.name for module in modules().values() for node in ast.walk(module) if isinstance(node, ast.FunctionDef)
+    }
+    assert PARTIAL_CHANGES - defined == set()
 
 
 def test_handlers_and_schemas_call_no_method_of_a_partial_change():

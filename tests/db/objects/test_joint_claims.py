@@ -96,7 +96,7 @@ def test_each_consumer_gets_its_own_new_owner(crowd):
         }
 
 
-def test_a_transaction_waits_for_as_many_claims_as_the_last_transaction(crowd):
+def test_a_transaction_waits_for_as_many_claims_as_waited_before(crowd):
     """The client of the first claim sends another one."""
     crowd.queue.gather_time = PATIENCE
     providers = [crowd.provider() for _ in range(3)]

@@ -137,7 +137,11 @@ def test_an_empty_file_is_a_mistake():
         (["- name: a", "  aggregates:", "    - rack"], 4, "'rack' is neither a uuid nor a name in aggregates"),
         (["- name: a", "- name: a"], 3, "Line 2 already describes a provider with the name a."),
         (["- name: a[1-2]", "- name: a2"], 3, "Line 2 already describes a provider with the name a2."),
-        ([f"- {{name: a, uuid: {UUID}}}", f"- {{name: b, uuid: {UUID}}}"], 3, f"with the uuid {UUID}"),
+        (
+            [f"- {{name: a, uuid: {UUID}}}", f"- {{name: b, uuid: {UUID}}}"],
+            3,
+            f"Line 2 already describes a provider with the uuid {UUID}.",
+        ),
         (["- name: a", "  children:", "  - {name: b, parent: c}"], 4, "b is a child of a and must not state a"),
         (["- name: '{parent}-a'"], 2, "{parent} can only be used in the names of children"),
         (["- name: a[3-1]"], 2, "must ascend"),
