@@ -39,6 +39,8 @@ PARTICIPLES = {
     "required",  # a keyword of schemas
     "timed",  # a decorator, and a context manager
 }
+#: The statements, expressions and comments of a template.
+JINJA = re.compile(r"\{([{%#]).*?[}%#]\}", re.DOTALL)
 #: Words after which a phrase is allowed: "each of which", "if there is none".
 ALLOWED_AFTER = {
     "of which": ("each ", "all ", "some ", "none ", "behalf "),
@@ -147,6 +149,9 @@ def texts() -> list[tuple[str, str]]:
         for path in (ROOT / package).rglob("*.py"):
             for line, text in texts_of_module(ast.parse(path.read_text())):
                 texts.append((f"{path.relative_to(ROOT)}:{line}", " ".join(text.split())))
+        for path in (ROOT / package).rglob("*.html"):
+            words = JINJA.sub(" ", path.read_text()).split()
+            texts.append((str(path.relative_to(ROOT)), " ".join(words)))
     return texts
 
 
