@@ -1,4 +1,4 @@
-"""Over-committed inventories: the usage exceeds the capacity, for example after an inventory was reduced."""
+"""Inventories whose usage exceeds their capacity, for example after an inventory was reduced."""
 
 from __future__ import annotations
 

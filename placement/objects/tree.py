@@ -99,7 +99,7 @@ def _insert(db: Transaction, uuid: str, name: str, parent: ResourceProvider | No
 def lock_and_move(
     db: Transaction, provider: ResourceProvider, parent_uuid: str | None, *, freely: bool
 ) -> ResourceProvider:
-    """Lock a provider and move it with its subtree: below another parent, or to be a root (None).
+    """Lock a provider and move it, with its subtree, below another parent; None makes it a root.
 
     Args:
         provider: The provider, as read.
@@ -136,7 +136,7 @@ def lock_and_move(
 def _find_parent(
     db: Reading, provider: ResourceProvider, parent_uuid: str | None, freely: bool
 ) -> ResourceProvider | None:
-    """Return the provider's next parent, None if it becomes a root; raise ProviderNotSaved if it may not have it."""
+    """Return the provider's new parent, or None if it becomes a root; raise ProviderNotSaved for an invalid move."""
     if parent_uuid is None:
         if not freely:
             raise _refusal(provider, "un-parenting a provider is not currently allowed.")
@@ -157,10 +157,10 @@ def _lock(db: Transaction, ends: list[ResourceProvider]) -> tuple[ResourceProvid
     """Lock all rows that a move reads or writes.
 
     Args:
-        ends: The provider to move and its next parent, if it has one, as read.
+        ends: The ends of the new edge: the provider to move, and its new parent if it has one, as read.
 
     Returns:
-        The provider, its next root, and the ids of its subtree, itself included.  They cannot change until the
+        The provider, its new root, and the ids of its subtree, itself included.  They cannot change until the
         transaction ends.
 
     Raises:
@@ -172,10 +172,10 @@ def _lock(db: Transaction, ends: list[ResourceProvider]) -> tuple[ResourceProvid
     provider, *parent = _require_unmoved(ends, locked.values())
     # With both roots locked, no provider can be created in these trees, or moved.
     subtree = _subtree(db, moving)
-    late = subtree - ids
-    if late and min(late) < max(ids):
+    new_members = subtree - ids
+    if new_members and min(new_members) < max(ids):
         raise Collision
-    provider_rows.lock_all(db, late)
+    provider_rows.lock_all(db, new_members)
     return provider, locked[parent[0].tree_id] if parent else provider, subtree
 
 
@@ -199,9 +199,9 @@ def _subtree(db: Reading, provider_id: int) -> set[int]:
     subtree, remaining = {provider_id}, [provider_id]
     while remaining:
         # Another implementation may have written a cycle of parents.
-        below = set(children.get(remaining.pop(), ())) - subtree
-        subtree |= below
-        remaining += below
+        unvisited = set(children.get(remaining.pop(), ())) - subtree
+        subtree |= unvisited
+        remaining += unvisited
     return subtree
 
 

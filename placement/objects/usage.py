@@ -104,7 +104,7 @@ def count_distinct(db: Reading, ids: Sequence[int]) -> int:
 
 
 def _has_id(ids: Sequence[int]) -> sa.ColumnElement[bool]:
-    """Return a condition that these providers, given in ascending order, meet, and perhaps providers between them."""
+    """Return a condition that all of these ids, in ascending order, meet; ids between them may meet it as well."""
     dense = ids[-1] - ids[0] < 2 * len(ids)
     return _PROVIDER.between(ids[0], ids[-1]) if dense else _PROVIDER.in_(ids)
 

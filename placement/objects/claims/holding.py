@@ -72,7 +72,7 @@ class Holding:
     is_expired: bool | None = None
     #: The digest of the claim request; None if it was not recorded, or not read.
     content: str | None = None
-    #: The mappings; also None if the allocations have changed since the claim.
+    #: The mappings of the claim; None like ``content``, or if the allocations have changed since the claim.
     mappings: Mappings | None = None
     #: The amounts held on each provider, by its uuid.
     held: dict[str, HeldAmounts] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class Holding:
         return self.id is not None and bool(self.held_on) and not self.is_expired
 
     def is_unchanged_since(self, before: Holding) -> bool:
-        """Whether the consumer has not changed, except for the date of its row and for its providers."""
+        """Whether the row, the expiry and the allocations are the same, regardless of ``updated_at`` and the providers."""
         return self._comparison_key == before._comparison_key
 
     @property
@@ -133,7 +133,7 @@ class Holding:
 
     @classmethod
     def read_all(cls, db: Reading, uuids: Collection[str], *, with_record: bool = False) -> dict[str, Self]:
-        """Return the consumers with allocations, by uuid, even without a row or with an expired lease.
+        """Return the consumers with allocations, by uuid, including those without a row or with an expired lease.
 
         Args:
             with_record: Whether to read ``content`` and ``mappings`` as well.

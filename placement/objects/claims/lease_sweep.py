@@ -65,9 +65,9 @@ def sweep(
 
 
 class LeaseSweeper:
-    """A runner of sweeps on behalf of requests; they never fail a request, and their time is limited.
+    """A runner of sweeps on behalf of requests, shared by all threads.
 
-    All threads share it.
+    A sweep never fails a request, and its time is limited.
     """
 
     def __init__(self, database: Database, time_limit: float = _TIME_LIMIT) -> None:
@@ -80,7 +80,7 @@ class LeaseSweeper:
         self.is_behind = False
 
     def sweep(self) -> bool:
-        """Release expired leases within the time limit; return whether it tried to."""
+        """Release expired leases within the time limit; return False if the sweeper is pausing."""
         self.is_behind = False
         now = time.monotonic()
         if now < self._not_before:
