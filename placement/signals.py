@@ -94,6 +94,7 @@ refreshed: Signal[[float, int, int]] = Signal()
 #: class.  Only administrators create classes, so their number is small.
 amounts_changed: Signal[[Mapping[str, tuple[float, float, float]]]] = Signal()
 
+#: The cause of a reload of the index.
 ReloadCause = Literal["start", "feed_lost", "feed_long", "out_of_step", "differs"]
 #: All providers are about to be read into the index: cause.
 reloaded: Signal[[ReloadCause]] = Signal()

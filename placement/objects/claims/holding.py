@@ -107,7 +107,7 @@ class Holding:
         return self.id is not None and bool(self.held_on) and not self.is_expired
 
     def is_unchanged_since(self, before: Holding) -> bool:
-        """Whether the row, the expiry and the allocations are the same, regardless of ``updated_at`` and the providers."""
+        """Whether row, expiry and allocations are the same; ``updated_at`` and provider generations do not count."""
         return self._comparison_key == before._comparison_key
 
     @property

@@ -31,7 +31,7 @@ class Eligible:
 
     #: The providers that can supply it in their own tree.
     local: SlotSet
-    #: The providers among them that can also supply it in the trees with which they share.
+    #: The local providers that can also supply it in the trees with which they share.
     sharing: SlotSet
 
 
@@ -104,15 +104,15 @@ class _Narrowing:
         self._refusals = refusals
         self._sharing = snapshot.with_trait(SHARES)
         self._some_share = bool(self._sharing)
-        #: Results by the rules of a suffixed group, because equal groups are narrowed once.
-        self._known: dict[Hashable, Eligible] = {}
+        #: The eligible providers by the rules of a suffixed group, because equal groups are narrowed once.
+        self._eligible_by_rules: dict[Hashable, Eligible] = {}
         #: Roots of the trees with a member in at least one of these aggregates.
         self._trees_in: dict[frozenset[str], SlotSet] = {}
         self._budget = budget
         self._price = _SET_OPERATION + snapshot.size // _SLOTS_PER_OPERATION
 
     def begin_with(self, roots: SlotSet) -> None:
-        """Leave out all other trees; set operations on a few trees are cheap."""
+        """Leave out all trees except those with these roots; set operations on a few trees are cheap."""
         self.roots = roots
         if roots.is_sparse:
             self._price = _SET_OPERATION + roots.count // _SLOTS_PER_OPERATION
@@ -228,11 +228,11 @@ class _Narrowing:
                 self._keep_trees_with(group.traits.any_of, providers)
             return eligible
         key = (frozenset(group.resources.items()), group.traits, group.aggregates, group.in_tree)
-        if key not in self._known:
-            self._known[key] = self._eligible_providers(
+        if key not in self._eligible_by_rules:
+            self._eligible_by_rules[key] = self._eligible_providers(
                 group, group.resources, self.meeting_rules(group), self._sharing
             )
-        return [self._known[key]]
+        return [self._eligible_by_rules[key]]
 
     def _meeting_common_rules(self, group: Group) -> SlotSet:
         """Return the providers of the remaining trees, and sharing providers, that meet the rules common to all groups.

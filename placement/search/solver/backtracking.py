@@ -172,7 +172,7 @@ class _Interchangeability:
     def _find(self, provider: int) -> Hashable:
         form = self._form
         if provider in self._parents:
-            # It differs from other providers by its descendants.
+            # A parent differs from other providers by its descendants.
             return None
         self._limit.work += len(self._domains) // _PER_WORK
         facts = (form.parents, form.trees, form.traits, form.shares, *form.available)
