@@ -247,7 +247,7 @@ class LockedProvider:
         self._note_inventory(present, record)
 
     def _insert_inventories(self, records: Mapping[str, Inventory], class_ids: Mapping[str, int]) -> None:
-        ResourceClass.hold(self._db, class_ids)
+        ResourceClass.pin(self._db, class_ids)
         rows = [
             {"resource_provider_id": self.record.id, "resource_class_id": class_ids[name], **record.columns}
             for name, record in records.items()

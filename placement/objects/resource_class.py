@@ -73,7 +73,7 @@ class ResourceClass:
         return ids
 
     @staticmethod
-    def hold(db: Transaction, ids: Mapping[str, int]) -> None:
+    def pin(db: Transaction, ids: Mapping[str, int]) -> None:
         """Keep these classes (ids by name) from being deleted or renamed until the transaction ends.
 
         Standard classes are never deleted or renamed.  The rows of custom classes are written, in the order of their
