@@ -102,7 +102,7 @@ def lock_for_usage(db: Transaction, ids: Mapping[str, int], *, skip_locked: bool
     """
     if not ids:
         return {}
-    statement = _LOCK_FREE if skip_locked and db.skips_locked_rows else _LOCK
+    statement = _LOCK_SKIPPING if skip_locked and db.skips_locked_rows else _LOCK
     rows = db.execute(statement, {"ids": sorted(ids.values())})
     return {row.uuid: row.generation for row in rows if ids.get(row.uuid) == row.id}
 
@@ -132,7 +132,7 @@ _LOCK_BY_UUID = SELECT.where(_P.c.uuid == sa.bindparam("uuid")).with_for_update(
 _LOCK_BY_ID = SELECT.where(_HAS_ID).order_by(_P.c.id).with_for_update(of=_P, key_share=True)
 _ROWS = sa.select(_P.c.id, _P.c.uuid, GENERATION.label("generation")).where(_HAS_ID).order_by(_P.c.id)
 _LOCK = CompiledStatement(_ROWS.with_for_update(key_share=True))
-_LOCK_FREE = CompiledStatement(_ROWS.with_for_update(key_share=True, skip_locked=True))
+_LOCK_SKIPPING = CompiledStatement(_ROWS.with_for_update(key_share=True, skip_locked=True))
 _ADVANCE = (
     sa.update(_P)
     .where(_P.c.id == sa.bindparam("id_"), sa.bindparam("was") == GENERATION)

@@ -97,13 +97,13 @@ def _insert(db: Transaction, uuid: str, name: str, parent: ResourceProvider | No
 
 
 def lock_and_move(
-    db: Transaction, provider: ResourceProvider, parent_uuid: str | None, *, freely: bool
+    db: Transaction, provider: ResourceProvider, parent_uuid: str | None, *, may_reparent: bool
 ) -> ResourceProvider:
     """Lock a provider and move it, with its subtree, below another parent; None makes it a root.
 
     Args:
         provider: The provider, as read.
-        freely: Whether a provider with a parent may be moved or made a root (docs: api-update-provider).
+        may_reparent: Whether a provider with a parent may be moved or made a root (docs: api-update-provider).
 
     Raises:
         ProviderNotSaved: The provider may not have this parent.
@@ -112,7 +112,7 @@ def lock_and_move(
     if parent_uuid == provider.parent_uuid:
         (locked,) = _require_unmoved([provider], provider_rows.lock_all(db, [provider.id]))
         return locked
-    parent = _find_parent(db, provider, parent_uuid, freely)
+    parent = _find_parent(db, provider, parent_uuid, may_reparent)
     provider, root, subtree = _lock(db, [provider] if parent is None else [provider, parent])
     if parent is not None and parent.id in subtree:
         raise _refusal(provider, "creating loop in the provider tree is not allowed.")
@@ -134,17 +134,17 @@ def lock_and_move(
 
 
 def _find_parent(
-    db: Reading, provider: ResourceProvider, parent_uuid: str | None, freely: bool
+    db: Reading, provider: ResourceProvider, parent_uuid: str | None, may_reparent: bool
 ) -> ResourceProvider | None:
     """Return the provider's new parent, or None if it becomes a root; raise ProviderNotSaved for an invalid move."""
     if parent_uuid is None:
-        if not freely:
+        if not may_reparent:
             raise _refusal(provider, "un-parenting a provider is not currently allowed.")
         return None
     parent = ResourceProvider.find(db, parent_uuid)
     if parent is None:
         raise _refusal(provider, "parent provider UUID does not exist.")
-    if provider.parent_uuid is not None and not freely:
+    if provider.parent_uuid is not None and not may_reparent:
         raise _refusal(provider, "re-parenting a provider is not currently allowed.")
     return parent
 

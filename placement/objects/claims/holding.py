@@ -151,7 +151,7 @@ class Holding:
         """
         if not uuids:
             return []
-        statement = _LOCK_FREE if skip_locked and db.skips_locked_rows else _LOCK
+        statement = _LOCK_SKIPPING if skip_locked and db.skips_locked_rows else _LOCK
         requested = frozenset(uuids)
         # Some collations also match a uuid in another case.
         locked = [row.uuid for row in db.execute(statement, {"uuids": sorted(requested)}) if row.uuid in requested]
@@ -288,11 +288,11 @@ def select_holdings(
 
 _A, _C, _P = allocations.c, consumers.c, resource_providers.c
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
-_NAMED = sa.select(_C.uuid).where(_C.uuid.in_(_UUIDS))
-_STORED = CompiledStatement(_NAMED)
+_BY_UUID = sa.select(_C.uuid).where(_C.uuid.in_(_UUIDS))
+_STORED = CompiledStatement(_BY_UUID)
 _HELD_ON = CompiledStatement(sa.select(_A.consumer_id, _A.resource_provider_id).where(_A.consumer_id.in_(_UUIDS)))
-_LOCK = CompiledStatement(_NAMED.order_by(_C.uuid).with_for_update())
-_LOCK_FREE = CompiledStatement(_NAMED.order_by(_C.uuid).with_for_update(skip_locked=True))
+_LOCK = CompiledStatement(_BY_UUID.order_by(_C.uuid).with_for_update())
+_LOCK_SKIPPING = CompiledStatement(_BY_UUID.order_by(_C.uuid).with_for_update(skip_locked=True))
 
 
 def _by_allocation(*more: sa.ColumnElement[Any]) -> CompiledStatement:

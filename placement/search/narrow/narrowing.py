@@ -73,7 +73,7 @@ def narrow(
 def providers_serving(group: Group, snapshot: Snapshot) -> SlotSet:
     """Return the providers that can each serve the whole group, without regard to trees and sharing."""
     narrowing = _Narrowing(snapshot, None, Refusals())
-    return narrowing.with_room(group, group.resources, narrowing.meeting_rules(group))
+    return narrowing.with_capacity(group, group.resources, narrowing.meeting_rules(group))
 
 
 def roots_served(narrowed: Narrowed, providers: Collection[int]) -> SlotSet:
@@ -294,7 +294,7 @@ class _Narrowing:
             meeting: The providers that meet the rules of the group.
             may_share: The providers that may supply the demand in other trees if they have the resources.
         """
-        local = self.with_room(group, resources, meeting)
+        local = self.with_capacity(group, resources, meeting)
         sharing = (local & may_share).compact() if self._some_share else EMPTY
         roots = self._forest.roots_of(local)
         if sharing:
@@ -302,7 +302,7 @@ class _Narrowing:
         self._keep_trees("group", group.suffix, self.roots & roots)
         return Eligible(local, sharing)
 
-    def with_room(self, group: Group, resources: Mapping[str, int], chosen: SlotSet) -> SlotSet:
+    def with_capacity(self, group: Group, resources: Mapping[str, int], chosen: SlotSet) -> SlotSet:
         """Return the chosen providers in which each amount fits."""
         for name, amount in resources.items():
             self._spend(_FITTING)
