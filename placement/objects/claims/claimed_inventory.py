@@ -1,4 +1,4 @@
-"""The inventories and the usage against which claims are checked."""
+"""The inventories and the usage by which claims are judged."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ClaimedInventory:
 
         Args:
             amount: The amount of one claim.
-            total: The sum of the amounts of all claims that are checked together.
+            total: The sum of the amounts of all claims that are judged together.
             used_by_others: The sum of the amounts of other consumers.
             released: The sum of the current amounts of the claims' consumers, which the claims replace.
 

@@ -217,9 +217,9 @@ class _Narrowing:
     def eligible(self, group: Group) -> list[Eligible]:
         """Return the eligible providers for each demand of the group, and leave out trees without them."""
         if group.suffix == UNSUFFIXED:
-            meeting, sharing = self._meeting_unsuffixed_rules(group)
+            matching, sharing = self._meeting_unsuffixed_rules(group)
             eligible = [
-                self._eligible_providers(group, {name: amount}, meeting, sharing)
+                self._eligible_providers(group, {name: amount}, matching, sharing)
                 for name, amount in group.resources.items()
             ]
             if group.traits.any_of:
@@ -285,16 +285,16 @@ class _Narrowing:
         return chosen, self._sharing & members
 
     def _eligible_providers(
-        self, group: Group, resources: Mapping[str, int], meeting: SlotSet, may_share: SlotSet
+        self, group: Group, resources: Mapping[str, int], matching: SlotSet, may_share: SlotSet
     ) -> Eligible:
         """Return the eligible providers for a demand, and leave out trees without them.
 
         Args:
             resources: The resources of the demand.
-            meeting: The providers that meet the rules of the group.
+            matching: The providers that meet the rules of the group.
             may_share: The providers that may supply the demand in other trees if they have the resources.
         """
-        local = self.with_capacity(group, resources, meeting)
+        local = self.with_capacity(group, resources, matching)
         sharing = (local & may_share).compact() if self._some_share else EMPTY
         roots = self._forest.roots_of(local)
         if sharing:
