@@ -25,7 +25,7 @@ def lock(db: Transaction, uuid: str) -> ResourceProvider | None:
     """Lock the provider with exactly this uuid until the transaction ends, and return it, or None."""
     # Some collations also match a uuid in another case.
     rows = [row for row in db.execute(_LOCK_BY_UUID, {"uuid": uuid}) if row.uuid == uuid]
-    return next(iter(_as_locked(rows)), None)
+    return next(iter(_locked_providers(rows)), None)
 
 
 def lock_all(db: Transaction, ids: Collection[int]) -> list[ResourceProvider]:
@@ -33,10 +33,10 @@ def lock_all(db: Transaction, ids: Collection[int]) -> list[ResourceProvider]:
 
     By id rather than by uuid: a database locks rows in the order in which it reads them.
     """
-    return _as_locked(db.execute(_LOCK_BY_ID, {"ids": sorted(ids)})) if ids else []
+    return _locked_providers(db.execute(_LOCK_BY_ID, {"ids": sorted(ids)})) if ids else []
 
 
-def _as_locked(rows: Iterable[Any]) -> list[ResourceProvider]:
+def _locked_providers(rows: Iterable[Any]) -> list[ResourceProvider]:
     """Return the providers of locked rows.
 
     Raises:

@@ -144,7 +144,8 @@ class Holding:
     def lock(cls, db: Transaction, uuids: Collection[str], *, skip_locked: bool = False) -> list[Self]:
         """Lock the rows of consumers in the order of their uuids, and return the consumers with a row.
 
-        They may have no allocations.  A row that is inserted after the locks were taken is left out: it is not locked.
+        The consumers may have no allocations.  A row that is inserted after the locks were taken is left out: it is not
+        locked.
 
         Args:
             skip_locked: Whether to skip consumers that other transactions have locked, if the server supports it.

@@ -1,7 +1,8 @@
 """Sweeps: releasing all expired leases, in transactions of bounded size.
 
-No daemon is needed: searches, claims, worker processes after a response, and a command for operators sweep.  Concurrent
-sweeps share the work, because each skips the consumers that another one has locked.
+No daemon is needed: sweeps run before searches, in workers after a response, and in a command for operators.  A claim
+releases the expired leases on its providers itself (``leases``).  Concurrent sweeps share the work, because each skips
+the consumers that another one has locked.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Eligible:
 
     #: The providers that can supply it in their own tree.
     local: SlotSet
-    #: The local providers that can also supply it in the trees with which they share.
+    #: The providers in ``local`` that can also supply it in the trees with which they share.
     sharing: SlotSet
 
 
@@ -109,6 +109,7 @@ class _Narrowing:
         #: Roots of the trees with a member in at least one of these aggregates.
         self._trees_in: dict[frozenset[str], SlotSet] = {}
         self._budget = budget
+        #: Operations of the budget per set operation.
         self._price = _SET_OPERATION + snapshot.size // _SLOTS_PER_OPERATION
 
     def begin_with(self, roots: SlotSet) -> None:

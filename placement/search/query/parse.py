@@ -242,7 +242,7 @@ def traits(values: Sequence[str], version: Version, parameter: str) -> NameCondi
         if value.startswith("in:"):
             required[_any_of(value, version, parameter)] = None
         else:
-            plain, negated = _each_of(value, version, parameter)
+            plain, negated = _single_traits(value, version, parameter)
             required.update(dict.fromkeys(frozenset({trait}) for trait in plain))
             forbidden.update(negated)
     return NameCondition(tuple(required), frozenset(forbidden))
@@ -265,7 +265,7 @@ def _any_of(value: str, version: Version, parameter: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def _each_of(value: str, version: Version, parameter: str) -> tuple[list[str], list[str]]:
+def _single_traits(value: str, version: Version, parameter: str) -> tuple[list[str], list[str]]:
     """Return the required and the forbidden traits; several exclamation marks count as one."""
     form = "HW_CPU_X86_VMX,!CUSTOM_MAGIC" if version >= mv.FORBIDDEN_TRAITS else "HW_CPU_X86_VMX,CUSTOM_MAGIC"
     names = [piece.strip() for piece in value.split(",")]

@@ -82,7 +82,7 @@ class Backtracking:
         self._limit.finish()
 
     def _feasible(self) -> bool:
-        """Whether nothing rules out a solution before the first assignment."""
+        """Whether a solution may exist; otherwise set ``refusal``."""
         if not all(variable.domain for variable in self._variables):
             self.refusal = NO_PROVIDER
             return False
