@@ -1,4 +1,4 @@
-"""Uuids in requests: the accepted spellings, and the canonical form, which is stored and compared."""
+"""Uuids in requests: the accepted spellings, and the canonical form."""
 
 from __future__ import annotations
 

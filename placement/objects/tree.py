@@ -212,7 +212,7 @@ _TAKEN = (
     .order_by(sa.case((_P.uuid == sa.bindparam("uuid"), 0), else_=1))
 )
 _ROOT_OF = sa.select(sa.func.coalesce(_P.root_provider_id, _P.id)).where(_P.id == sa.bindparam("id_")).scalar_subquery()
-#: One statement, so that the root and the members of its tree are consistent.
+#: The members of a provider's tree; one statement, so that they are consistent with the root.
 _MEMBERS = sa.select(_P.id, _P.parent_provider_id).where(_P.root_provider_id == _ROOT_OF)
 _SET_PARENT = sa.update(resource_providers).where(_P.id == sa.bindparam("id_"))
 _SET_PARENT = _SET_PARENT.values(parent_provider_id=sa.bindparam("parent"))

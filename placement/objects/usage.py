@@ -64,8 +64,8 @@ class Usage:
         elif consumer_type is not None:
             unknown = consumer_type == UNKNOWN_TYPE
             column = consumer_types.c.name
-            of_type = consumers.c.consumer_type_id.is_(None) if unknown else column == consumer_type
-            amounts, counts = amounts.where(of_type), counts.where(of_type)
+            has_type = consumers.c.consumer_type_id.is_(None) if unknown else column == consumer_type
+            amounts, counts = amounts.where(has_type), counts.where(has_type)
         resources: dict[str, dict[str, int]] = {}
         for row in _rows_of_owner(db, amounts.add_columns(label.label("type")).group_by(*grouping), project, user):
             resources.setdefault(row.type, {})[row.resource_class] = int(row.used)

@@ -30,10 +30,12 @@ def note_claim(
         row: The id of the consumer's row.
         advanced: Generations of the providers that the claim advances, by uuid.
     """
-    after = {(uuid, name): amount for uuid, amounts in claim.resources.items() for name, amount in amounts.items()}
+    amounts_after = {
+        (uuid, name): amount for uuid, amounts in claim.resources.items() for name, amount in amounts.items()
+    }
     if claim.only_on is not None:
-        after |= {key: amount for key, amount in before.amounts.items() if key[0] != claim.only_on}
-    if not after:
+        amounts_after |= {key: amount for key, amount in before.amounts.items() if key[0] != claim.only_on}
+    if not amounts_after:
         if before.held_on:
             note_end(db, before, advanced, claim=claim)
         return
@@ -42,7 +44,7 @@ def note_claim(
     if owner.consumer_type is not None:
         changes["type",] = (before.type_name, owner.consumer_type)
     advance = Advance(row, before.generation, generation)
-    _note(db, claim.consumer, changes, before.amounts, after, advance, advanced, owner.project, claim)
+    _note(db, claim.consumer, changes, before.amounts, amounts_after, advance, advanced, owner.project, claim)
 
 
 def note_end(

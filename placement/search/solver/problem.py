@@ -94,7 +94,7 @@ class ProviderFacts(NamedTuple):
     shares: bool = False
     #: Maximum amount that it can supply, by class of ``summed_classes``.
     available: Mapping[str, int] = {}
-    #: The root of its tree; None for the last of ``ancestry``.
+    #: The root of its tree; None if that is the last provider in ``ancestry``.
     root: int | None = None
 
 

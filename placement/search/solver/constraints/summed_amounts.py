@@ -45,6 +45,7 @@ class SummedAmounts:
         #: The unassigned variables, by depth.
         self._unassigned: dict[int, _Unassigned] = {}
         domains, amounts, *_ = self._unassigned_from(0)
+        #: Whether to look ahead: a matching is not certain to exist.
         self._tight = not matching.is_slack(domains, lambda provider: self._available[provider] // amounts[0], limit)
 
     @staticmethod
