@@ -5,8 +5,8 @@ They are unrelated to the signals of the operating system.
 Publishers do not know their subscribers, so that lower layers import no higher layers.  Publishing an event without
 subscribers costs about a tenth of a microsecond.  Events are global to the process, like loggers.
 
-The facts of an event are numbers, words from short lists (including names of resource classes), and the text of
-statements: never uuids, other names that clients choose, or external text.
+Except for the environ of ``answered``, the facts of an event are numbers, words from short lists (including names of
+resource classes), and the text of statements: never uuids, other names that clients choose, or external text.
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ refreshed: Signal[[float, int, int]] = Signal()
 #: class.  Only administrators create classes, so their number is small.
 amounts_changed: Signal[[Mapping[str, tuple[float, float, float]]]] = Signal()
 
+#: The cause of a reload of the index.
 ReloadCause = Literal["start", "feed_lost", "feed_long", "out_of_step", "differs"]
 #: All providers are about to be read into the index: cause.
 reloaded: Signal[[ReloadCause]] = Signal()

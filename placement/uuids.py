@@ -1,4 +1,4 @@
-"""Uuids in requests: the accepted spellings, and the canonical form, which is stored and compared."""
+"""Uuids in requests: the accepted spellings, and the canonical form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DASHED = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE 
 
 
 def is_uuid(text: str) -> bool:
-    """Return whether a text spells a uuid: in any case, with or without dashes, in braces or with ``urn:uuid:``."""
+    """Whether a text spells a uuid: in any case, with or without dashes, in braces or with ``urn:uuid:``."""
     # Nearly all uuids have dashes, and the pattern is five times as fast.
     return DASHED.fullmatch(text) is not None or uuidutils.is_uuid_like(text)
 

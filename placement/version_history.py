@@ -106,7 +106,7 @@ class History:
 
 
 class Unversioned:
-    """An API without versions; it ignores the header, which is for other APIs."""
+    """The versioning of an API without versions; the header is ignored, because it is for other APIs."""
 
     def negotiate(self, _environ: Mapping[str, Any]) -> Version:
         """Return the only version."""

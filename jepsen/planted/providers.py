@@ -136,7 +136,7 @@ def leaves_omitted() -> None:
 @fault
 def class_deleted_during_inventory_write() -> None:
     """Adding an inventory does not lock its resource class."""
-    ResourceClass.hold = staticmethod(lambda db, ids: time.sleep(PAUSE))
+    ResourceClass.pin = staticmethod(lambda db, ids: time.sleep(PAUSE))
 
 
 @fault

@@ -48,7 +48,7 @@ def policy_mistakes(subject: Subject) -> Iterator[Finding]:
     """Find likely mistakes in the policy files."""
     command = "oslopolicy-validator --namespace placement"
     try:
-        mistakes = policy.mistakes(subject.conf, subject.rules)
+        mistakes = policy.find_mistakes(subject.conf, subject.rules)
     except ValueError as reason:
         yield error("The policy files cannot be used: the service does not start.", (str(reason),), "Correct the file.")
         return

@@ -78,8 +78,8 @@ def update(req: Request, uuid: str) -> Reply:
 
     def work(db: Transaction) -> ResourceProvider:
         if "parent_provider_uuid" in req.document:
-            parent_uuid, freely = req.document["parent_provider_uuid"], req.version >= mv.REPARENTING
-            provider = LockedProvider.lock_and_move(db, uuid, parent_uuid, freely=freely)
+            parent_uuid, may_reparent = req.document["parent_provider_uuid"], req.version >= mv.REPARENTING
+            provider = LockedProvider.lock_and_move(db, uuid, parent_uuid, may_reparent=may_reparent)
         else:
             provider = LockedProvider.lock(db, uuid)
         provider.rename(req.document["name"])

@@ -13,7 +13,7 @@ from placement.index.column import ABSENT, Amounts, Column
 from placement.index.records import Rows
 from placement.index.slots import EMPTY, SlotSet
 from placement.index.snapshot import Provider, Snapshot, amounts_of
-from placement.objects.ancestry import CycleError, find_root
+from placement.objects.ancestry import CycleError, add_root
 
 #: The providers in the slots that change; None in a slot without a provider.
 Occupants = Mapping[int, Provider | None]
@@ -176,7 +176,7 @@ def _roots_of(parents: Mapping[int, int | None], snapshot: Snapshot) -> dict[int
 
     root_of: dict[int, int] = {}
     for slot in parents:
-        find_root(slot, parent_of, root_of)
+        add_root(slot, parent_of, root_of)
     return root_of
 
 

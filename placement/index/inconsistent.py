@@ -10,7 +10,7 @@ import logging
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from placement.objects.ancestry import CycleError, find_root
+from placement.objects.ancestry import CycleError, add_root
 
 LOG = logging.getLogger(__name__)
 
@@ -49,12 +49,12 @@ def parents_and_roots(providers: ProviderRows) -> tuple[Mapping[int, int | None]
         circular = []
         for id_ in parent_of:
             try:
-                find_root(id_, parent_of.__getitem__, root_of)
+                add_root(id_, parent_of.__getitem__, root_of)
             except CycleError as error:
                 (cycle,) = error.args
                 circular.append(min(cycle))
                 parent_of[min(cycle)] = None
-                find_root(id_, parent_of.__getitem__, root_of)
+                add_root(id_, parent_of.__getitem__, root_of)
         uuid_of = {row[0]: row[1] for row in providers} if orphans or circular else {}
         _log_once(
             "these providers have a parent that does not exist; they are treated as roots",

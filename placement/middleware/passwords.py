@@ -20,6 +20,7 @@ _MAX_PASSWORD_BYTES = 72
 _DIGEST = re.compile(r"\$2[aby]\$(0[4-9]|[12]\d|3[01])\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{31}")
 #: The cost for unknown names if the file is empty: the default of bcrypt; ``htpasswd -B`` uses 5.
 _DEFAULT_COST = 12
+#: Inode, size in bytes, and modification time in nanoseconds.
 Signature = tuple[int, int, int]
 
 
@@ -61,9 +62,10 @@ class Passwords:
             self._contents = _read(file, strict=True)
 
     def remembers(self, name: str, password: bytes) -> bool:
-        """Whether the password was verified in the last minutes; takes microseconds.
+        """Whether the password is remembered as verified; takes microseconds.
 
-        Failures are as for ``__init__``.
+        Raises:
+            OSError, BadFile: As for ``verify``.
         """
         contents = self._current_contents()
         digest, expiry = contents.verified.get(name, (b"", 0.0))
@@ -76,8 +78,12 @@ class Passwords:
     def verify(self, name: str, password: bytes) -> bool:
         """Whether the file contains this password for the name.
 
-        Every wrong password takes the time of the highest cost in the file, even for an unknown name, so that response
-        times reveal no names.  Failures are as for ``__init__``.
+        A wrong password takes the time of the highest cost in the file, even for an unknown name, so that response
+        times reveal no names.  Only passwords that bcrypt would truncate are refused at once, for every name.
+
+        Raises:
+            OSError: The file cannot be read.
+            BadFile: The file is not UTF-8.  Entries other than bcrypt digests are skipped.
         """
         contents = self._current_contents()
         if len(password) > _MAX_PASSWORD_BYTES or b"\0" in password:

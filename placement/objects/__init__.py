@@ -5,7 +5,7 @@ one transaction.
 
 provider                        providers, as records
 inventory, trait, aggregate     records of a provider's inventories, traits and aggregates
-resource_class                  resource classes, as records and changes
+resource_class                  records of resource classes, and changes of them
 allocation, usage               allocations on a provider, and sums of allocations
 locked_provider                 changes of a provider, under the lock of its row
 tree, provider_rows             parts of these changes: trees of providers; locks and generations of rows

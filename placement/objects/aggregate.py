@@ -18,7 +18,7 @@ from placement.objects.provider import ResourceProvider
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate, as read."""
+    """The record of an aggregate."""
 
     uuid: str
 

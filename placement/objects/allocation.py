@@ -38,13 +38,13 @@ class ProviderAllocations:
     @classmethod
     def of_provider(cls, db: Reading, provider: ResourceProvider) -> Self:
         """Return the allocations on the provider."""
-        read = cls()
+        result = cls()
         for row in db.execute(_OF_PROVIDER, {"provider": provider.id}):
-            share = read.shares.setdefault(row.consumer, ConsumerShare(row.generation))
+            share = result.shares.setdefault(row.consumer, ConsumerShare(row.generation))
             share.resources[row.resource_class] = row.used
-            if row.created_at is not None and (read.modified is None or read.modified < row.created_at):
-                read.modified = row.created_at
-        return read
+            if row.created_at is not None and (result.modified is None or result.modified < row.created_at):
+                result.modified = row.created_at
+        return result
 
 
 _A, _C = allocations.c, consumers.c

@@ -9,7 +9,7 @@ class CycleError(Exception):
     """A cycle of parents; the argument is the list of its nodes."""
 
 
-def find_root(node: int, parent_of: Callable[[int], int | None], root_of: dict[int, int]) -> None:
+def add_root(node: int, parent_of: Callable[[int], int | None], root_of: dict[int, int]) -> None:
     """Add the root of a node and of each of its ancestors to ``root_of``.
 
     Raises:

@@ -93,7 +93,7 @@ class Inventory:
 
 
 _I, _C = inventories.c, resource_classes.c
-#: The fields of ``Inventory``, in order, of all providers.
+#: A statement that reads the fields of ``Inventory``, in order, for all providers.
 SELECT = sa.select(
     _C.name, *(_I[name] for name in AMOUNTS), sa.func.coalesce(_I.updated_at, _I.created_at), _C.id
 ).join(resource_classes, _C.id == _I.resource_class_id)

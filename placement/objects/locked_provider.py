@@ -98,20 +98,20 @@ class LockedProvider:
         return cls(db, tree.create(db, uuid=uuid, name=name, parent_uuid=parent_uuid))
 
     @classmethod
-    def lock_and_move(cls, db: Transaction, uuid: str, parent_uuid: str | None, *, freely: bool) -> Self:
+    def lock_and_move(cls, db: Transaction, uuid: str, parent_uuid: str | None, *, may_reparent: bool) -> Self:
         """Lock a provider and move it with its subtree: below another parent, or to be a root (None).
 
         Locking and moving are one step, because a move locks several rows in the order of their ids.
 
         Args:
-            freely: Whether a provider with a parent may be moved or made a root (docs: api-update-provider).
+            may_reparent: Whether a provider with a parent may be moved or made a root (docs: api-update-provider).
 
         Raises:
             ProviderNotFound: No provider has the uuid.
             ProviderNotSaved: The provider may not have this parent.
         """
         record = ResourceProvider.get(db, uuid)
-        return cls(db, tree.lock_and_move(db, record, parent_uuid, freely=freely))
+        return cls(db, tree.lock_and_move(db, record, parent_uuid, may_reparent=may_reparent))
 
     # --- the provider itself ---
 
@@ -247,7 +247,7 @@ class LockedProvider:
         self._note_inventory(present, record)
 
     def _insert_inventories(self, records: Mapping[str, Inventory], class_ids: Mapping[str, int]) -> None:
-        ResourceClass.hold(self._db, class_ids)
+        ResourceClass.pin(self._db, class_ids)
         rows = [
             {"resource_provider_id": self.record.id, "resource_class_id": class_ids[name], **record.columns}
             for name, record in records.items()

@@ -1,4 +1,4 @@
-"""Over-committed inventories: the usage exceeds the capacity, for example after an inventory was reduced."""
+"""Inventories whose usage exceeds their capacity, for example after an inventory was reduced."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class OverCommitment:
         over_commitments: list[Self] = []
         ids = _next_ids(database, 0)
         while ids:
-            over_commitments += filter(None, map(cls._of_row, _usage(database, ids[0], ids[-1])))
+            over_commitments += filter(None, map(cls._of_row, _read_usage(database, ids[0], ids[-1])))
             examined(len(ids))
             ids = _next_ids(database, ids[-1])
         return over_commitments
@@ -61,7 +61,7 @@ def _next_ids(database: Database, after: int) -> Sequence[int]:
     return database.read(lambda db: db.execute(_NEXT, {"after": after}).scalars().all())
 
 
-def _usage(database: Database, first: int, last: int) -> Sequence[Any]:
+def _read_usage(database: Database, first: int, last: int) -> Sequence[Any]:
     """Return usage and inventories of the providers with ids from ``first`` to ``last``."""
     return database.read(lambda db: db.execute(_USED, {"first": first, "last": last}).all())
 

@@ -25,7 +25,7 @@ def lock(db: Transaction, uuid: str) -> ResourceProvider | None:
     """Lock the provider with exactly this uuid until the transaction ends, and return it, or None."""
     # Some collations also match a uuid in another case.
     rows = [row for row in db.execute(_LOCK_BY_UUID, {"uuid": uuid}) if row.uuid == uuid]
-    return next(iter(_as_locked(rows)), None)
+    return next(iter(_locked_providers(rows)), None)
 
 
 def lock_all(db: Transaction, ids: Collection[int]) -> list[ResourceProvider]:
@@ -33,10 +33,10 @@ def lock_all(db: Transaction, ids: Collection[int]) -> list[ResourceProvider]:
 
     By id rather than by uuid: a database locks rows in the order in which it reads them.
     """
-    return _as_locked(db.execute(_LOCK_BY_ID, {"ids": sorted(ids)})) if ids else []
+    return _locked_providers(db.execute(_LOCK_BY_ID, {"ids": sorted(ids)})) if ids else []
 
 
-def _as_locked(rows: Iterable[Any]) -> list[ResourceProvider]:
+def _locked_providers(rows: Iterable[Any]) -> list[ResourceProvider]:
     """Return the providers of locked rows.
 
     Raises:
@@ -102,7 +102,7 @@ def lock_for_usage(db: Transaction, ids: Mapping[str, int], *, skip_locked: bool
     """
     if not ids:
         return {}
-    statement = _LOCK_FREE if skip_locked and db.skips_locked_rows else _LOCK
+    statement = _LOCK_SKIPPING if skip_locked and db.skips_locked_rows else _LOCK
     rows = db.execute(statement, {"ids": sorted(ids.values())})
     return {row.uuid: row.generation for row in rows if ids.get(row.uuid) == row.id}
 
@@ -132,7 +132,7 @@ _LOCK_BY_UUID = SELECT.where(_P.c.uuid == sa.bindparam("uuid")).with_for_update(
 _LOCK_BY_ID = SELECT.where(_HAS_ID).order_by(_P.c.id).with_for_update(of=_P, key_share=True)
 _ROWS = sa.select(_P.c.id, _P.c.uuid, GENERATION.label("generation")).where(_HAS_ID).order_by(_P.c.id)
 _LOCK = CompiledStatement(_ROWS.with_for_update(key_share=True))
-_LOCK_FREE = CompiledStatement(_ROWS.with_for_update(key_share=True, skip_locked=True))
+_LOCK_SKIPPING = CompiledStatement(_ROWS.with_for_update(key_share=True, skip_locked=True))
 _ADVANCE = (
     sa.update(_P)
     .where(_P.c.id == sa.bindparam("id_"), sa.bindparam("was") == GENERATION)

@@ -53,7 +53,7 @@ def reshape(db: Transaction, inventories: Mapping[str, NewInventories], claims: 
         _check_generations(inventories, {uuid: provider.record for uuid, provider in providers.items()})
         classes = dict.fromkeys(record.resource_class for new in inventories.values() for record in new.records)
         # For all providers together, in the order of the ids, so that two reshapes do not deadlock.
-        ResourceClass.hold(db, ResourceClass.ids(db, classes))
+        ResourceClass.pin(db, ResourceClass.ids(db, classes))
         for uuid, new in inventories.items():
             if new.records:
                 providers[uuid].replace_inventories(new.records, keep_others=True)

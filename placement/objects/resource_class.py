@@ -20,13 +20,13 @@ from placement.db.upkeep.standard import FIRST_CUSTOM_ID
 from placement.db.writes.notes import RESOURCE_CLASS
 from placement.db.writes.transaction import Collision, Reading, Transaction
 
-#: Attempts to create a class; concurrent transactions choose the same id.
+#: Attempts to create a class; concurrent transactions may choose the same id.
 CREATE_ATTEMPTS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceClass:
-    """A resource class, as read."""
+    """The record of a resource class."""
 
     id: int
     name: str
@@ -73,7 +73,7 @@ class ResourceClass:
         return ids
 
     @staticmethod
-    def hold(db: Transaction, ids: Mapping[str, int]) -> None:
+    def pin(db: Transaction, ids: Mapping[str, int]) -> None:
         """Keep these classes (ids by name) from being deleted or renamed until the transaction ends.
 
         Standard classes are never deleted or renamed.  The rows of custom classes are written, in the order of their

@@ -1,4 +1,4 @@
-"""Traits: the names of qualities of providers.  A ``LockedProvider`` changes the traits of a provider."""
+"""Traits: named properties of providers.  A ``LockedProvider`` changes the traits of a provider."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAX_LENGTH = 255
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """A trait, as read."""
+    """The record of a trait."""
 
     id: int
     name: str
@@ -53,8 +53,8 @@ class Trait:
         """Return the traits that meet every given condition, ordered by name.
 
         Args:
-            names: The names that match.
-            prefix: The beginning of the names that match.
+            names: Only traits with one of these names.
+            prefix: Only traits whose name begins with this text.
             associated: Whether at least one provider (True) or no provider (False) has the trait.
         """
         query = _ALL

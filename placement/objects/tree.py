@@ -97,13 +97,13 @@ def _insert(db: Transaction, uuid: str, name: str, parent: ResourceProvider | No
 
 
 def lock_and_move(
-    db: Transaction, provider: ResourceProvider, parent_uuid: str | None, *, freely: bool
+    db: Transaction, provider: ResourceProvider, parent_uuid: str | None, *, may_reparent: bool
 ) -> ResourceProvider:
-    """Lock a provider and move it with its subtree: below another parent, or to be a root (None).
+    """Lock a provider and move it, with its subtree, below another parent; None makes it a root.
 
     Args:
         provider: The provider, as read.
-        freely: Whether a provider with a parent may be moved or made a root (docs: api-update-provider).
+        may_reparent: Whether a provider with a parent may be moved or made a root (docs: api-update-provider).
 
     Raises:
         ProviderNotSaved: The provider may not have this parent.
@@ -112,7 +112,7 @@ def lock_and_move(
     if parent_uuid == provider.parent_uuid:
         (locked,) = _require_unmoved([provider], provider_rows.lock_all(db, [provider.id]))
         return locked
-    parent = _find_parent(db, provider, parent_uuid, freely)
+    parent = _find_parent(db, provider, parent_uuid, may_reparent)
     provider, root, subtree = _lock(db, [provider] if parent is None else [provider, parent])
     if parent is not None and parent.id in subtree:
         raise _refusal(provider, "creating loop in the provider tree is not allowed.")
@@ -134,17 +134,17 @@ def lock_and_move(
 
 
 def _find_parent(
-    db: Reading, provider: ResourceProvider, parent_uuid: str | None, freely: bool
+    db: Reading, provider: ResourceProvider, parent_uuid: str | None, may_reparent: bool
 ) -> ResourceProvider | None:
-    """Return the provider's next parent, None if it becomes a root; raise ProviderNotSaved if it may not have it."""
+    """Return the provider's new parent, or None if it becomes a root; raise ProviderNotSaved for an invalid move."""
     if parent_uuid is None:
-        if not freely:
+        if not may_reparent:
             raise _refusal(provider, "un-parenting a provider is not currently allowed.")
         return None
     parent = ResourceProvider.find(db, parent_uuid)
     if parent is None:
         raise _refusal(provider, "parent provider UUID does not exist.")
-    if provider.parent_uuid is not None and not freely:
+    if provider.parent_uuid is not None and not may_reparent:
         raise _refusal(provider, "re-parenting a provider is not currently allowed.")
     return parent
 
@@ -157,10 +157,10 @@ def _lock(db: Transaction, ends: list[ResourceProvider]) -> tuple[ResourceProvid
     """Lock all rows that a move reads or writes.
 
     Args:
-        ends: The provider to move and its next parent, if it has one, as read.
+        ends: The ends of the new edge: the provider to move, and its new parent if it has one, as read.
 
     Returns:
-        The provider, its next root, and the ids of its subtree, itself included.  They cannot change until the
+        The provider, its new root, and the ids of its subtree, itself included.  They cannot change until the
         transaction ends.
 
     Raises:
@@ -172,10 +172,10 @@ def _lock(db: Transaction, ends: list[ResourceProvider]) -> tuple[ResourceProvid
     provider, *parent = _require_unmoved(ends, locked.values())
     # With both roots locked, no provider can be created in these trees, or moved.
     subtree = _subtree(db, moving)
-    late = subtree - ids
-    if late and min(late) < max(ids):
+    new_members = subtree - ids
+    if new_members and min(new_members) < max(ids):
         raise Collision
-    provider_rows.lock_all(db, late)
+    provider_rows.lock_all(db, new_members)
     return provider, locked[parent[0].tree_id] if parent else provider, subtree
 
 
@@ -199,9 +199,9 @@ def _subtree(db: Reading, provider_id: int) -> set[int]:
     subtree, remaining = {provider_id}, [provider_id]
     while remaining:
         # Another implementation may have written a cycle of parents.
-        below = set(children.get(remaining.pop(), ())) - subtree
-        subtree |= below
-        remaining += below
+        unvisited = set(children.get(remaining.pop(), ())) - subtree
+        subtree |= unvisited
+        remaining += unvisited
     return subtree
 
 
@@ -212,7 +212,7 @@ _TAKEN = (
     .order_by(sa.case((_P.uuid == sa.bindparam("uuid"), 0), else_=1))
 )
 _ROOT_OF = sa.select(sa.func.coalesce(_P.root_provider_id, _P.id)).where(_P.id == sa.bindparam("id_")).scalar_subquery()
-#: One statement, so that the root and the members of its tree are consistent.
+#: The members of a provider's tree; one statement, so that they are consistent with the root.
 _MEMBERS = sa.select(_P.id, _P.parent_provider_id).where(_P.root_provider_id == _ROOT_OF)
 _SET_PARENT = sa.update(resource_providers).where(_P.id == sa.bindparam("id_"))
 _SET_PARENT = _SET_PARENT.values(parent_provider_id=sa.bindparam("parent"))

@@ -64,8 +64,8 @@ class Usage:
         elif consumer_type is not None:
             unknown = consumer_type == UNKNOWN_TYPE
             column = consumer_types.c.name
-            of_type = consumers.c.consumer_type_id.is_(None) if unknown else column == consumer_type
-            amounts, counts = amounts.where(of_type), counts.where(of_type)
+            has_type = consumers.c.consumer_type_id.is_(None) if unknown else column == consumer_type
+            amounts, counts = amounts.where(has_type), counts.where(has_type)
         resources: dict[str, dict[str, int]] = {}
         for row in _rows_of_owner(db, amounts.add_columns(label.label("type")).group_by(*grouping), project, user):
             resources.setdefault(row.type, {})[row.resource_class] = int(row.used)
@@ -104,7 +104,7 @@ def count_distinct(db: Reading, ids: Sequence[int]) -> int:
 
 
 def _has_id(ids: Sequence[int]) -> sa.ColumnElement[bool]:
-    """Return a condition that these providers, given in ascending order, meet, and perhaps providers between them."""
+    """Return a condition that all of these ids, in ascending order, meet; ids between them may meet it as well."""
     dense = ids[-1] - ids[0] < 2 * len(ids)
     return _PROVIDER.between(ids[0], ids[-1]) if dense else _PROVIDER.in_(ids)
 

@@ -68,11 +68,11 @@ def _without_tracebacks() -> Iterator[None]:
         log.disabled = was_disabled
 
 
-def mistakes(conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault]) -> list[files.PolicyMistake]:
+def find_mistakes(conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault]) -> list[files.PolicyMistake]:
     """Return the likely mistakes in the policy files; raise ValueError if a file cannot be used."""
     rules_and_paths = files.read(conf)
     enforcer = _enforcer(conf, rules)
-    return [*files.mistakes(rules_and_paths, enforcer.file_rules, enforcer.registered_rules)]
+    return [*files.find_mistakes(rules_and_paths, enforcer.file_rules, enforcer.registered_rules)]
 
 
 class Policy:
@@ -91,7 +91,7 @@ class Policy:
         rules_and_paths = files.read(conf)
         self._enforcer = _enforcer(conf, rules)
         self._enforcer.use_conf = False
-        files.report(files.mistakes(rules_and_paths, self._enforcer.file_rules, self._enforcer.registered_rules))
+        files.report(files.find_mistakes(rules_and_paths, self._enforcer.file_rules, self._enforcer.registered_rules))
         self._cacheable = _self_contained(self._enforcer)
         self._verdicts: dict[str, type[errors.Forbidden] | None] = {}
 

@@ -41,7 +41,7 @@ class PolicyMistake:
     refuses: bool = False
 
 
-def mistakes(
+def find_mistakes(
     written: Mapping[str, tuple[str, Any]], parsed: Mapping[str, policy.RuleDefault], own_names: Collection[str]
 ) -> Iterator[PolicyMistake]:
     """Yield the mistakes in the policy files.

@@ -44,11 +44,11 @@ def documented_rule(
     name: str, description: str, *operations: str, check: str = ADMIN_OR_SERVICE
 ) -> policy.DocumentedRuleDefault:
     """Return a rule for operations such as ``GET /traits/{name}``."""
-    where: list[Any] = []
+    entries: list[Any] = []
     for operation in operations:
         method, path = operation.split()
-        where.append({"path": path, "method": method})
-    return policy.DocumentedRuleDefault(name, check, description, where, scope_types=_PROJECT)
+        entries.append({"path": path, "method": method})
+    return policy.DocumentedRuleDefault(name, check, description, entries, scope_types=_PROJECT)
 
 
 def _rule(name: str, description: str, *operations: str, check: str = ADMIN_OR_SERVICE) -> policy.RuleDefault:

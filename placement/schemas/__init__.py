@@ -3,7 +3,7 @@
 A module per noun declares them, and each ``Field`` states the versions in which it exists.  A ``Body`` or a ``Query``
 renders its declaration for a version as JSON schema, compiles it at the first use and caches it.
 
-Beside the modules of nouns:
+Besides the modules of nouns:
 
 declarations        types of values, and fields
 success             responses to successful requests, as endpoints declare them

@@ -21,7 +21,7 @@ REPLACE = Body(
     )
 )
 
-#: Aggregates are shown as they were written, with or without dashes.
+#: Uuids of aggregates as they were written, with or without dashes.
 _AGGREGATES = Field("aggregates", Array(string()), required=True)
 
 LIST_REPLIES = REPLACE_REPLIES = ok(Object(_AGGREGATES, replace(SHOWN_GENERATION, since=mv.AGGREGATE_GENERATION)))

@@ -211,10 +211,10 @@ class ChangedAt:
 
 
 ANYTHING = Anything()
-#: The name of a resource class in a body.
+#: A pattern of the names of resource classes in a body.
 RESOURCE_CLASS_NAME = "^[A-Z0-9_]+$"
 UUID = string(format="uuid")
-#: A uuid as the name of a property: 36 hexadecimal digits and dashes, in any order (docs: api-bodies).
+#: A pattern of uuids as names of properties: 36 hexadecimal digits and dashes, in any order (docs: api-bodies).
 UUID_KEY = "^[0-9a-fA-F-]{36}$"
-#: The name of a project, user or trait, as long as its column.
+#: The name of a project, user or trait, at most as long as its column.
 IDENTIFIER = string(minLength=1, maxLength=255)

@@ -53,7 +53,7 @@ _SHOWN_RECORD = (
 )
 _SHOWN = Object(SHOWN_GENERATION, *_SHOWN_RECORD)
 
-#: A response without inventories has no date.
+#: All inventories of a provider; without inventories, the response has no date.
 LIST_REPLIES = REPLACE_REPLIES = ok(
     Object(SHOWN_GENERATION, Field("inventories", by_class(Object(*_SHOWN_RECORD)), required=True)),
     dated=Dated.SOMETIMES,

@@ -7,7 +7,7 @@ from placement.schemas.document import Body
 from placement.schemas.reply_types import LINKS
 from placement.schemas.success import NO_CONTENT, Dated, Success, ok
 
-#: A custom resource class: a body or, since ENSURE_RESOURCE_CLASS, {"name": <the name in the path>}.
+#: An object with the name of a custom resource class: a body or, since ENSURE_RESOURCE_CLASS, the name in the path.
 NAME = Body(Object(Field("name", string(pattern="^CUSTOM_[A-Z0-9_]+$", maxLength=255), required=True)))
 CREATE = NAME
 

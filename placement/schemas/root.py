@@ -10,5 +10,5 @@ _VERSION = Object(
     *(Field(name, string(), required=True) for name in ("id", "max_version", "min_version", "status")),
     Field("links", LINKS, required=True),
 )
-#: A browser is redirected to the pages of the service, if it has any.
+#: The versions; for a browser, a redirect to the pages of the service, if it has any.
 SHOW_REPLIES = (*ok(Object(Field("versions", Array(_VERSION), required=True))), Success(302, location=True))

@@ -33,10 +33,10 @@ def violation(error: Any, above: Sequence[Any] = ()) -> Violation:
     match error.validator:
         case "required":
             missing = next(name for name in error.validator_value if name not in value)
-            return Violation(name([*path, missing]), "is missing", describe_valid(schema["properties"][missing]))
+            return Violation(_field_name([*path, missing]), "is missing", describe_valid(schema["properties"][missing]))
         case "additionalProperties":
             unknown = next(key for key in sorted(value) if not _is_known(key, schema))
-            return Violation(name([*path, unknown]), "is unknown", _suggestion(unknown, schema))
+            return Violation(_field_name([*path, unknown]), "is unknown", _suggestion(unknown, schema))
         case "minProperties" | "minItems":
             problem = "is empty"
         case "uniqueItems":
@@ -45,23 +45,23 @@ def violation(error: Any, above: Sequence[Any] = ()) -> Violation:
             problem = f"has {len(value)} characters"
         case _:
             problem = f"is {_json_text(value)}"
-    return Violation(name(path), problem, describe_valid(schema))
+    return Violation(_field_name(path), problem, describe_valid(schema))
 
 
 def unexplained_violation(path: Iterable[Any], schema: JSONSchema) -> Violation:
     """Return the description of a value that is too large or too deep to be explained."""
-    return Violation(name(path), "is invalid, and too large or too deep to say more", describe_valid(schema))
+    return Violation(_field_name(path), "is invalid, and too large or too deep to say more", describe_valid(schema))
 
 
-def name(path: Iterable[Any]) -> str:
+def _field_name(path: Iterable[Any]) -> str:
     """Return the name of a field: ``["requests", 0, "consumer"]`` is ``requests[0].consumer``."""
-    words = ""
+    text = ""
     for step in path:
         if isinstance(step, str) and re.fullmatch(r"[\w-]+", step):
-            words += f".{step}" if words else step
+            text += f".{step}" if text else step
         else:
-            words += f"[{_json_text(step)}]"
-    return words
+            text += f"[{_json_text(step)}]"
+    return text
 
 
 def describe_valid(schema: JSONSchema) -> str:

@@ -1,4 +1,4 @@
-"""The choice of candidates from all trees, which are computed on demand (docs: api-candidate-limits)."""
+"""The choice of candidates from all trees, computed on demand (docs: api-candidate-limits)."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def choose(
     seen: set[Hashable] = set()
     cache = SolutionCache(budget)
 
-    def each_tree() -> Iterator[Iterator[Candidate]]:
+    def search_trees() -> Iterator[Iterator[Candidate]]:
         for problem in problems:
             candidates = combine(problem, cache, refused)
             yield _without_seen(problem, candidates, seen, cache.budget, refused) if problem.may_repeat else candidates
 
-    trees = each_tree()
+    trees = search_trees()
     in_order = chain.from_iterable(trees) if strategy == DEPTH_FIRST else _round_robin(trees)
     chosen: list[Candidate] = []
     with contextlib.suppress(Exhausted):
@@ -65,7 +65,7 @@ def _without_seen(
     for candidate in candidates:
         budget.spend(_LOOKUP + demands * 2)
         # Another tree can only repeat a candidate whose providers all share.
-        if all(problem.facts[provider].shares for used in candidate.mappings.values() for provider in used):
+        if all(problem.facts[provider].shares for providers in candidate.mappings.values() for provider in providers):
             key = _identity(candidate)
             if key in seen:
                 repeated = True
@@ -81,7 +81,7 @@ def _without_seen(
 def _identity(candidate: Candidate) -> Hashable:
     return (
         frozenset((provider, *item) for provider, amounts in candidate.amounts.items() for item in amounts.items()),
-        frozenset((suffix, frozenset(used)) for suffix, used in candidate.mappings.items()),
+        frozenset((suffix, frozenset(providers)) for suffix, providers in candidate.mappings.items()),
     )
 
 

@@ -25,8 +25,8 @@ LOG = logging.getLogger(__name__)
 
 #: Approximate bytes of a candidate and of its part of the response, without summaries of providers; bytes per demand.
 _CANDIDATE, _DEMAND = 1300, 400
-#: Candidates may use half of the memory; the other half is for the summaries.
-_SHARE = 2
+#: Divisor of the memory that candidates may use; the rest is for the summaries of providers.
+_MEMORY_DIVISOR = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def find(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = Non
     refusals = Refusals()
     try:
         narrowed = narrow(query, snapshot, budget, refusals)
-        candidates = _candidates(narrowed, limit, settings, budget, refusals)
+        candidates = _choose_candidates(narrowed, limit, settings, budget, refusals)
     except Exhausted:
         candidates = []
     result = SearchResult(
@@ -121,23 +121,23 @@ def find(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = Non
 def find_providers(provider_filter: ProviderFilter, snapshot: Snapshot) -> list[int]:
     """Return the slots of the providers that match the filter, ordered by id (docs: api-list-providers).
 
-    Each provider is judged on its own, without its tree and without sharing providers.
+    Each provider is checked on its own, without its tree and without sharing providers.
     """
     slots = providers_serving(provider_filter.group, snapshot).slots().tolist()
     if provider_filter.uuid is not None:
-        named = snapshot.by_uuid.get(provider_filter.uuid)
-        slots = [slot for slot in slots if slot == named]
+        requested_slot = snapshot.by_uuid.get(provider_filter.uuid)
+        slots = [slot for slot in slots if slot == requested_slot]
     if provider_filter.name is not None:
         slots = [slot for slot in slots if snapshot.provider(slot).name == provider_filter.name]
     return sorted(slots, key=lambda slot: snapshot.provider(slot).id)
 
 
-def _candidates(
+def _choose_candidates(
     narrowed: Narrowed, limit: int | None, settings: Settings, budget: Budget, refusals: Refusals
 ) -> list[Candidate]:
     """Return at most ``limit`` candidates, and no more than the memory permits."""
     size = _CANDIDATE + _DEMAND * narrowed.query.demand_count
-    affordable = budget.memory // _SHARE // size
+    affordable = budget.memory // _MEMORY_DIVISOR // size
     count = affordable if limit is None else min(limit, affordable)
     order = random.Random(settings.seed) if settings.randomize else None
     candidates = choose(

@@ -1,7 +1,7 @@
 """Records of the providers and trees that each rule of a search removed.
 
-Narrowing records each rule that it applies as a ``Refusal``, with the sets before and after it.  Combining records each
-tree without a candidate under the constraint that refused last at the greatest depth of the search in it.
+Narrowing records each rule that it applies as a ``Refusal``, with the sets before and after it.  Combining counts each
+tree without a candidate for the constraint that refused last at the greatest depth of the tree's search.
 
 Recording costs a tuple per rule and a dict update per tree; providers and trees are counted only on access.
 """
@@ -81,7 +81,7 @@ class Refusals:
 
     @property
     def obstacle(self) -> str:
-        """``rule`` without the class."""
+        """The reason for the lack of candidates: ``rule`` without the class."""
         return self.rule.partition(":")[0]
 
     @property

@@ -25,14 +25,14 @@ from placement.tracing import provider
 _COMMIT = "sql"
 
 
-class _Open(threading.local):
+class _OpenParts(threading.local):
     """The open parts of this thread's request, innermost last; None for a part without a span."""
 
     def __init__(self) -> None:
         self.parts: list[tuple[trace.Span, Token[Context]] | None] = []
 
 
-_OPEN = _Open()
+_OPEN = _OpenParts()
 #: Attributes of the database for the spans of statements.
 _database: dict[str, str | int] = {}
 

@@ -43,7 +43,7 @@ def init_application() -> WSGIApplication:
 
 
 def _threads() -> int | None:
-    """Return the number of threads of this process that call the application; None if the web server hides it."""
+    """Return the number of threads of this process that call the application; None if it is unknown."""
     with contextlib.suppress(ImportError):
         import uwsgi  # exists only inside uWSGI
 

@@ -90,7 +90,7 @@ class Writers(Clients):
         name = provider.name if provider and rename is None else f"name{rename}"
         self.does(
             *(200, "PUT", f"/resource_providers/{uuid}", minor, {"name": name, "parent_provider_uuid": parent}),
-            lambda: self.model.save_provider(uuid, name, parent, freely=minor >= 37),
+            lambda: self.model.save_provider(uuid, name, parent, may_reparent=minor >= 37),
         )
 
     @rule(which=WHICH, minor=minors(0, 39))

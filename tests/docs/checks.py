@@ -119,7 +119,7 @@ def rules(text: str, directory: Path) -> None:
     path = directory / "policy.yaml"
     path.write_text(text)
     conf = web.configuration(oslo_policy__policy_file=str(path))
-    if mistakes := policy.mistakes(conf, deploy.list_rules()):
+    if mistakes := policy.find_mistakes(conf, deploy.list_rules()):
         raise Wrong("\n".join(mistake.sentence for mistake in mistakes))
 
 

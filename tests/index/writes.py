@@ -84,7 +84,7 @@ class Writer:
 
     def move(self) -> Work:
         uuid, parent = self.provider(), self.chance.choice([None, self.provider(), self.provider()])
-        return lambda db: LockedProvider.lock_and_move(db, uuid, parent, freely=True)
+        return lambda db: LockedProvider.lock_and_move(db, uuid, parent, may_reparent=True)
 
     def delete(self) -> Work:
         uuid = self.provider()

@@ -60,21 +60,21 @@ class Model(Responses):
         return self.provider(uuid)
 
     @atomic
-    def save_provider(self, uuid: str, name: str, parent: str | None = UNSAID, *, freely: bool = False) -> Any:
+    def save_provider(self, uuid: str, name: str, parent: str | None = UNSAID, *, may_reparent: bool = False) -> Any:
         provider = self._provider(uuid)
         if parent not in (UNSAID, provider.parent):
-            self._move(uuid, parent, freely)
+            self._move(uuid, parent, may_reparent)
         if any(name == other.name for other in self.providers.values() if other is not provider):
             raise Refused(409, f"Conflicting resource provider {name} already exists", code=DUPLICATE_NAME)
         provider.name = name
         return self.provider(uuid)
 
-    def _move(self, uuid: str, parent: str | None, freely: bool) -> None:
-        if parent is None and not freely:
+    def _move(self, uuid: str, parent: str | None, may_reparent: bool) -> None:
+        if parent is None and not may_reparent:
             raise Refused(400, "un-parenting a provider is not currently allowed")
         if parent is not None and parent not in self.providers:
             raise Refused(400, "parent provider UUID does not exist")
-        if self.providers[uuid].parent is not None and not freely:
+        if self.providers[uuid].parent is not None and not may_reparent:
             raise Refused(400, "re-parenting a provider is not currently allowed")
         if parent is not None and uuid in self.ancestry(parent):
             raise Refused(400, "creating loop in the provider tree is not allowed")

@@ -151,14 +151,14 @@ class Narrowing:
         fitting = self.chosen
         for class_, amount in group.resources.items():
             yield self._amount_step(group, fitting, class_, amount)
-            fitting = self._with_room(fitting, class_, amount)
+            fitting = self._with_capacity(fitting, class_, amount)
         yield self._keep("group", group.suffix, self.roots & self._roots_supplied_by(fitting, fitting & self.sharing))
 
     def _amount_step(self, group: Group, before: frozenset[str], class_: str, amount: int) -> ExpectedStep:
-        after = self._with_room(before, class_, amount)
+        after = self._with_capacity(before, class_, amount)
         return self._record("resources", group, before, after, (class_, amount, before))
 
-    def _with_room(self, names: frozenset[str], class_: str, amount: int) -> frozenset[str]:
+    def _with_capacity(self, names: frozenset[str], class_: str, amount: int) -> frozenset[str]:
         return frozenset(name for name in names if fits(self.members[name], class_, amount))
 
     def _unsuffixed_steps(self, group: Group) -> Iterator[ExpectedStep]:
@@ -172,7 +172,7 @@ class Narrowing:
         eligible: frozenset[str] = frozenset()
         for class_, amount in group.resources.items():
             yield self._amount_step(group, self.chosen, class_, amount)
-            local = self._with_room(self.chosen, class_, amount)
+            local = self._with_capacity(self.chosen, class_, amount)
             eligible |= local
             yield self._keep("group", "", self.roots & self._roots_supplied_by(local, local & may_share))
         if group.traits.any_of:

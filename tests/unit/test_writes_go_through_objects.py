@@ -28,7 +28,7 @@ PARTIAL_CHANGES = {
     "advance",
     "record_change",
     "touch",
-    "hold",
+    "pin",
     "check_generation",
     "advance_for_usage",
     "advance_locked",

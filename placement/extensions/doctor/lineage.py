@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from placement.db.schema.tables import resource_providers
 from placement.db.writes.transaction import Reading
-from placement.objects.ancestry import CycleError, find_root
+from placement.objects.ancestry import CycleError, add_root
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class Lineage:
         loops = []
         for provider in parents:
             try:
-                find_root(provider, parents.__getitem__, root_of)
+                add_root(provider, parents.__getitem__, root_of)
             except CycleError as error:
                 (loop,) = error.args
                 loops.append(loop)
                 root_of.update(dict.fromkeys(loop, min(loop)))
-                find_root(provider, parents.__getitem__, root_of)
+                add_root(provider, parents.__getitem__, root_of)
         unknown = {*orphans, *(min(loop) for loop in loops)}
         implied = {provider: root_of[provider] for provider in parents if root_of[provider] not in unknown}
         return cls(

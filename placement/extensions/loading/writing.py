@@ -120,7 +120,7 @@ class _Load:
                 self._db, uuid=entry.uuid or str(uuid.uuid4()), name=entry.name, parent_uuid=parent_uuid
             )
         if entry.states_parent and parent_uuid != change.record.parent_uuid:
-            provider = LockedProvider.lock_and_move(self._db, change.record.uuid, parent_uuid, freely=True)
+            provider = LockedProvider.lock_and_move(self._db, change.record.uuid, parent_uuid, may_reparent=True)
         else:
             provider = LockedProvider.lock(self._db, change.record.uuid)
         provider.rename(entry.name)

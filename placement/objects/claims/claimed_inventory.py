@@ -68,9 +68,9 @@ class ClaimedInventory:
 
         Args:
             amount: The amount of one claim.
-            total: The amounts of all claims that are judged together.
-            used_by_others: The amounts of other consumers.
-            released: The current amounts of the claims' consumers, which the claims replace.
+            total: The sum of the amounts of all claims that are judged together.
+            used_by_others: The sum of the amounts of other consumers.
+            released: The sum of the current amounts of the claims' consumers, which the claims replace.
 
         Raises:
             AmountAgainstConstraints: The amount violates the unit constraints.

@@ -30,10 +30,12 @@ def note_claim(
         row: The id of the consumer's row.
         advanced: Generations of the providers that the claim advances, by uuid.
     """
-    after = {(uuid, name): amount for uuid, amounts in claim.resources.items() for name, amount in amounts.items()}
+    amounts_after = {
+        (uuid, name): amount for uuid, amounts in claim.resources.items() for name, amount in amounts.items()
+    }
     if claim.only_on is not None:
-        after |= {key: amount for key, amount in before.amounts.items() if key[0] != claim.only_on}
-    if not after:
+        amounts_after |= {key: amount for key, amount in before.amounts.items() if key[0] != claim.only_on}
+    if not amounts_after:
         if before.held_on:
             note_end(db, before, advanced, claim=claim)
         return
@@ -42,7 +44,7 @@ def note_claim(
     if owner.consumer_type is not None:
         changes["type",] = (before.type_name, owner.consumer_type)
     advance = Advance(row, before.generation, generation)
-    _note(db, claim.consumer, changes, before.amounts, after, advance, advanced, owner.project, claim)
+    _note(db, claim.consumer, changes, before.amounts, amounts_after, advance, advanced, owner.project, claim)
 
 
 def note_end(
@@ -83,17 +85,17 @@ def _note(
     claim: Claim | None,
 ) -> None:
     by = None if claim is None else claim.author
-    of_providers: dict[str, dict[Path, Pair]] = {} if claim is None else {uuid: {} for uuid in claim.resources}
+    provider_changes: dict[str, dict[Path, Pair]] = {} if claim is None else {uuid: {} for uuid in claim.resources}
     for provider, name in dict.fromkeys([*amounts_before, *amounts_after]):
         pair = amounts_before.get((provider, name)), amounts_after.get((provider, name))
         changes["allocations", provider, name] = pair
         if pair[0] != pair[1]:
-            of_providers.setdefault(provider, {})["allocations", consumer, name] = pair
+            provider_changes.setdefault(provider, {})["allocations", consumer, name] = pair
     db.note(CONSUMER, consumer, changes, advance=advance, project=project, by=by)
     providers_before, providers_after = {key[0] for key in amounts_before}, {key[0] for key in amounts_after}
-    for provider, of_provider in of_providers.items():
-        of_provider["consumers", consumer] = provider in providers_before, provider in providers_after
-        db.note(PROVIDER, provider, of_provider, advance=advanced.get(provider), by=by)
+    for provider, pairs in provider_changes.items():
+        pairs["consumers", consumer] = provider in providers_before, provider in providers_after
+        db.note(PROVIDER, provider, pairs, advance=advanced.get(provider), by=by)
 
 
 def format_expiry(expiry: datetime.datetime | None) -> str | None:

@@ -36,8 +36,8 @@ class FreeCapacity:
         uuids = {provider.id: provider.uuid for provider in ResourceProvider.of_ids(db, ids)}
         inventories_of: dict[str, dict[str, Self]] = {uuid: {} for uuid in uuids.values()}
         for row in batches.rows(db, _INVENTORIES, "providers", uuids):
-            total = int(capacity.capacity(row.total, row.reserved, row.allocation_ratio))
-            inventories_of[uuids[row.provider_id]][row.resource_class] = cls(total, int(row.used))
+            limit = int(capacity.capacity(row.total, row.reserved, row.allocation_ratio))
+            inventories_of[uuids[row.provider_id]][row.resource_class] = cls(limit, int(row.used))
         return inventories_of
 
 

@@ -72,7 +72,7 @@ class Holding:
     is_expired: bool | None = None
     #: The digest of the claim request; None if it was not recorded, or not read.
     content: str | None = None
-    #: The mappings; also None if the allocations have changed since the claim.
+    #: The mappings of the claim; None like ``content``, or if the allocations have changed since the claim.
     mappings: Mappings | None = None
     #: The amounts held on each provider, by its uuid.
     held: dict[str, HeldAmounts] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class Holding:
         return self.id is not None and bool(self.held_on) and not self.is_expired
 
     def is_unchanged_since(self, before: Holding) -> bool:
-        """Whether the consumer has not changed, except for the date of its row and for its providers."""
+        """Whether row, expiry and allocations are the same; ``updated_at`` and provider generations do not count."""
         return self._comparison_key == before._comparison_key
 
     @property
@@ -133,7 +133,7 @@ class Holding:
 
     @classmethod
     def read_all(cls, db: Reading, uuids: Collection[str], *, with_record: bool = False) -> dict[str, Self]:
-        """Return the consumers with allocations, by uuid, even without a row or with an expired lease.
+        """Return the consumers with allocations, by uuid, including those without a row or with an expired lease.
 
         Args:
             with_record: Whether to read ``content`` and ``mappings`` as well.
@@ -144,14 +144,15 @@ class Holding:
     def lock(cls, db: Transaction, uuids: Collection[str], *, skip_locked: bool = False) -> list[Self]:
         """Lock the rows of consumers in the order of their uuids, and return the consumers with a row.
 
-        They may have no allocations.  A row that is inserted after the locks were taken is left out: it is not locked.
+        The consumers may have no allocations.  A row that is inserted after the locks were taken is left out: it is not
+        locked.
 
         Args:
             skip_locked: Whether to skip consumers that other transactions have locked, if the server supports it.
         """
         if not uuids:
             return []
-        statement = _LOCK_FREE if skip_locked and db.skips_locked_rows else _LOCK
+        statement = _LOCK_SKIPPING if skip_locked and db.skips_locked_rows else _LOCK
         requested = frozenset(uuids)
         # Some collations also match a uuid in another case.
         locked = [row.uuid for row in db.execute(statement, {"uuids": sorted(requested)}) if row.uuid in requested]
@@ -288,11 +289,11 @@ def select_holdings(
 
 _A, _C, _P = allocations.c, consumers.c, resource_providers.c
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
-_NAMED = sa.select(_C.uuid).where(_C.uuid.in_(_UUIDS))
-_STORED = CompiledStatement(_NAMED)
+_BY_UUID = sa.select(_C.uuid).where(_C.uuid.in_(_UUIDS))
+_STORED = CompiledStatement(_BY_UUID)
 _HELD_ON = CompiledStatement(sa.select(_A.consumer_id, _A.resource_provider_id).where(_A.consumer_id.in_(_UUIDS)))
-_LOCK = CompiledStatement(_NAMED.order_by(_C.uuid).with_for_update())
-_LOCK_FREE = CompiledStatement(_NAMED.order_by(_C.uuid).with_for_update(skip_locked=True))
+_LOCK = CompiledStatement(_BY_UUID.order_by(_C.uuid).with_for_update())
+_LOCK_SKIPPING = CompiledStatement(_BY_UUID.order_by(_C.uuid).with_for_update(skip_locked=True))
 
 
 def _by_allocation(*more: sa.ColumnElement[Any]) -> CompiledStatement:

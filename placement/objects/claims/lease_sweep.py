@@ -1,7 +1,8 @@
 """Sweeps: releasing all expired leases, in transactions of bounded size.
 
-No daemon is needed: searches, claims, worker processes after a response, and a command for operators sweep.  Concurrent
-sweeps share the work, because each skips the consumers that another one has locked.
+No daemon is needed: sweeps run before searches, in workers after a response, and in a command for operators.  A claim
+releases the expired leases on its providers itself (``leases``).  Concurrent sweeps share the work, because each skips
+the consumers that another one has locked.
 """
 
 from __future__ import annotations
@@ -65,9 +66,9 @@ def sweep(
 
 
 class LeaseSweeper:
-    """A runner of sweeps on behalf of requests; they never fail a request, and their time is limited.
+    """A runner of sweeps on behalf of requests, shared by all threads.
 
-    All threads share it.
+    A sweep never fails a request, and its time is limited.
     """
 
     def __init__(self, database: Database, time_limit: float = _TIME_LIMIT) -> None:
@@ -80,7 +81,7 @@ class LeaseSweeper:
         self.is_behind = False
 
     def sweep(self) -> bool:
-        """Release expired leases within the time limit; return whether it tried to."""
+        """Release expired leases within the time limit; return False if the sweeper is pausing."""
         self.is_behind = False
         now = time.monotonic()
         if now < self._not_before:

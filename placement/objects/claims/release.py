@@ -42,8 +42,9 @@ def end_consumer(db: Transaction, uuid: str) -> None:
 def release_unchanged(db: Transaction, holdings: Iterable[Holding]) -> list[str]:
     """End the consumers that have not changed since they were read, and return their uuids.
 
-    All fields are compared, because neither uuid and generation nor the id identify a consumer.  If it has ended and
-    another project has created it again, it starts with the same generation; and SQLite reuses the highest id.
+    All fields are compared, because neither uuid and generation nor the id identify a consumer.  A consumer
+    that has ended and that another project has created again starts with the same generation; and SQLite reuses the
+    highest id.
     """
     before = {holding.uuid: holding for holding in holdings}
     locked = Holding.lock(db, before)

@@ -31,7 +31,7 @@ class Eligible:
 
     #: The providers that can supply it in their own tree.
     local: SlotSet
-    #: The providers among them that can also supply it in the trees with which they share.
+    #: The providers in ``local`` that can also supply it in the trees with which they share.
     sharing: SlotSet
 
 
@@ -73,7 +73,7 @@ def narrow(
 def providers_serving(group: Group, snapshot: Snapshot) -> SlotSet:
     """Return the providers that can each serve the whole group, without regard to trees and sharing."""
     narrowing = _Narrowing(snapshot, None, Refusals())
-    return narrowing.with_room(group, group.resources, narrowing.meeting_rules(group))
+    return narrowing.with_capacity(group, group.resources, narrowing.meeting_rules(group))
 
 
 def roots_served(narrowed: Narrowed, providers: Collection[int]) -> SlotSet:
@@ -104,15 +104,16 @@ class _Narrowing:
         self._refusals = refusals
         self._sharing = snapshot.with_trait(SHARES)
         self._some_share = bool(self._sharing)
-        #: Results by the rules of a suffixed group, because equal groups are narrowed once.
-        self._known: dict[Hashable, Eligible] = {}
+        #: The eligible providers by the rules of a suffixed group, because equal groups are narrowed once.
+        self._eligible_by_rules: dict[Hashable, Eligible] = {}
         #: Roots of the trees with a member in at least one of these aggregates.
         self._trees_in: dict[frozenset[str], SlotSet] = {}
         self._budget = budget
+        #: Operations of the budget per set operation.
         self._price = _SET_OPERATION + snapshot.size // _SLOTS_PER_OPERATION
 
     def begin_with(self, roots: SlotSet) -> None:
-        """Leave out all other trees; set operations on a few trees are cheap."""
+        """Leave out all trees except those with these roots; set operations on a few trees are cheap."""
         self.roots = roots
         if roots.is_sparse:
             self._price = _SET_OPERATION + roots.count // _SLOTS_PER_OPERATION
@@ -217,9 +218,9 @@ class _Narrowing:
     def eligible(self, group: Group) -> list[Eligible]:
         """Return the eligible providers for each demand of the group, and leave out trees without them."""
         if group.suffix == UNSUFFIXED:
-            meeting, sharing = self._meeting_unsuffixed_rules(group)
+            matching, sharing = self._meeting_unsuffixed_rules(group)
             eligible = [
-                self._eligible_providers(group, {name: amount}, meeting, sharing)
+                self._eligible_providers(group, {name: amount}, matching, sharing)
                 for name, amount in group.resources.items()
             ]
             if group.traits.any_of:
@@ -228,11 +229,11 @@ class _Narrowing:
                 self._keep_trees_with(group.traits.any_of, providers)
             return eligible
         key = (frozenset(group.resources.items()), group.traits, group.aggregates, group.in_tree)
-        if key not in self._known:
-            self._known[key] = self._eligible_providers(
+        if key not in self._eligible_by_rules:
+            self._eligible_by_rules[key] = self._eligible_providers(
                 group, group.resources, self.meeting_rules(group), self._sharing
             )
-        return [self._known[key]]
+        return [self._eligible_by_rules[key]]
 
     def _meeting_common_rules(self, group: Group) -> SlotSet:
         """Return the providers of the remaining trees, and sharing providers, that meet the rules common to all groups.
@@ -285,16 +286,16 @@ class _Narrowing:
         return chosen, self._sharing & members
 
     def _eligible_providers(
-        self, group: Group, resources: Mapping[str, int], meeting: SlotSet, may_share: SlotSet
+        self, group: Group, resources: Mapping[str, int], matching: SlotSet, may_share: SlotSet
     ) -> Eligible:
         """Return the eligible providers for a demand, and leave out trees without them.
 
         Args:
             resources: The resources of the demand.
-            meeting: The providers that meet the rules of the group.
+            matching: The providers that meet the rules of the group.
             may_share: The providers that may supply the demand in other trees if they have the resources.
         """
-        local = self.with_room(group, resources, meeting)
+        local = self.with_capacity(group, resources, matching)
         sharing = (local & may_share).compact() if self._some_share else EMPTY
         roots = self._forest.roots_of(local)
         if sharing:
@@ -302,7 +303,7 @@ class _Narrowing:
         self._keep_trees("group", group.suffix, self.roots & roots)
         return Eligible(local, sharing)
 
-    def with_room(self, group: Group, resources: Mapping[str, int], chosen: SlotSet) -> SlotSet:
+    def with_capacity(self, group: Group, resources: Mapping[str, int], chosen: SlotSet) -> SlotSet:
         """Return the chosen providers in which each amount fits."""
         for name, amount in resources.items():
             self._spend(_FITTING)

@@ -1,9 +1,9 @@
 """Parsing of queries (docs: api-filters, api-candidate-parameters, api-candidate-checks).
 
 ``search_query`` and ``provider_filter`` parse the parameters of a query string, which conform to the schema of their
-version.  For queries in other formats, the functions for single values and ``query_of`` do the same.  These checks
-cannot be expressed by a schema; their order is part of the API.  Names are not looked up: ``existence`` refuses classes
-and traits that do not exist.
+version.  For queries in other formats, the functions for single values and ``query_of`` do the same.  The checks in
+this module cannot be expressed by a schema; their order is part of the API.  Names are not looked up: ``existence``
+refuses classes and traits that do not exist.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from placement.uuids import is_uuid
 #: An amount that exceeds every inventory, and replaces greater amounts; sums of it fit into 64 bits.
 TOO_MUCH = 2**31
 
-#: A parameter of a group, and its suffix.
+#: A pattern of the parameters of groups, divided into the name and the suffix.
 GROUP = re.compile(r"(resources|required|member_of|in_tree)(.*)", re.DOTALL)
 _INTEGER = re.compile(r"\s*([+-]?)([0-9]+)\s*")
 _ANY_OF_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
@@ -211,7 +211,7 @@ def resources(value: str, parameter: str) -> dict[str, int]:
 
 
 def limit(value: str) -> int:
-    """Return the requested number of candidates."""
+    """Return the requested maximum number of candidates, at most TOO_MUCH."""
     return _bounded_number(value) or TOO_MUCH
 
 
@@ -242,7 +242,7 @@ def traits(values: Sequence[str], version: Version, parameter: str) -> NameCondi
         if value.startswith("in:"):
             required[_any_of(value, version, parameter)] = None
         else:
-            plain, negated = _each_of(value, version, parameter)
+            plain, negated = _single_traits(value, version, parameter)
             required.update(dict.fromkeys(frozenset({trait}) for trait in plain))
             forbidden.update(negated)
     return NameCondition(tuple(required), frozenset(forbidden))
@@ -265,7 +265,7 @@ def _any_of(value: str, version: Version, parameter: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def _each_of(value: str, version: Version, parameter: str) -> tuple[list[str], list[str]]:
+def _single_traits(value: str, version: Version, parameter: str) -> tuple[list[str], list[str]]:
     """Return the required and the forbidden traits; several exclamation marks count as one."""
     form = "HW_CPU_X86_VMX,!CUSTOM_MAGIC" if version >= mv.FORBIDDEN_TRAITS else "HW_CPU_X86_VMX,CUSTOM_MAGIC"
     names = [piece.strip() for piece in value.split(",")]
@@ -289,10 +289,10 @@ def root_traits(values: Sequence[str]) -> NameCondition:
     """Return the condition of ``root_required``, which takes only single traits, at every version."""
     if len(values) > 1:
         raise errors.RepeatedRootRequired()
-    requirement = traits(values, mv.ROOT_REQUIRED, "root_required")
-    if conflicts := requirement.conflicts:
+    condition = traits(values, mv.ROOT_REQUIRED, "root_required")
+    if conflicts := condition.conflicts:
         raise errors.ConflictingRootTraits(traits=", ".join(sorted(frozenset().union(*conflicts))))
-    return requirement
+    return condition
 
 
 # --- aggregates, trees -----------------------------------------------------------------------------------------------

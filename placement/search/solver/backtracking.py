@@ -82,7 +82,7 @@ class Backtracking:
         self._limit.finish()
 
     def _feasible(self) -> bool:
-        """Whether nothing rules out a solution before the first assignment."""
+        """Whether a solution may exist; otherwise set ``refusal``."""
         if not all(variable.domain for variable in self._variables):
             self.refusal = NO_PROVIDER
             return False
@@ -172,7 +172,7 @@ class _Interchangeability:
     def _find(self, provider: int) -> Hashable:
         form = self._form
         if provider in self._parents:
-            # It differs from other providers by its descendants.
+            # A parent differs from other providers by its descendants.
             return None
         self._limit.work += len(self._domains) // _PER_WORK
         facts = (form.parents, form.trees, form.traits, form.shares, *form.available)

@@ -1,4 +1,4 @@
-"""Bipartite matching of variables with values that have a capacity, the number of variables that may use them.
+"""Bipartite matching of variables with values; the capacity of a value is the number of variables that may use it.
 
 A matching is a necessary condition for a solution.  Constraints test it before they assign a variable.
 """
@@ -13,7 +13,7 @@ from placement.search.solver.work_limit import WorkLimit
 CapacityOf = Callable[[int], int]
 
 #: Capacities looked up per operation.
-_CAPACITIES_PER_WORK = 20
+_CAPACITIES_PER_OPERATION = 20
 #: Values tried per operation.
 _MOVES_PER_OPERATION = 5
 
@@ -28,7 +28,7 @@ def is_slack(domains: Sequence[Sequence[int]], capacity: CapacityOf, limit: Work
     for earlier, domain in enumerate(domains):
         total = totals.get(domain)
         if total is None:
-            limit.budget.spend(len(domain) // _CAPACITIES_PER_WORK)
+            limit.budget.spend(len(domain) // _CAPACITIES_PER_OPERATION)
             total = totals[domain] = sum(map(capacity, domain))
         if total <= earlier:
             return False
@@ -65,7 +65,7 @@ class _Matching:
         #: The identity of each variable's domain.
         self._domain_id = [id(domain) for domain in domains]
         distinct = {id(domain): domain for domain in domains}
-        limit.work += sum(map(len, distinct.values())) // _CAPACITIES_PER_WORK
+        limit.work += sum(map(len, distinct.values())) // _CAPACITIES_PER_OPERATION
         self._capacity = {value: capacity(value) for value in set().union(*distinct.values())}
         #: The variables that use a value, by value.
         self._users: dict[int, list[int]] = {value: [] for value in self._capacity}

@@ -1,4 +1,4 @@
-"""The combination problem of one tree: its demands, and the providers that can supply each of them.
+"""Tree problems: the demands of a request, and the providers of one tree that can supply each of them.
 
 A problem consists of plain records, and can be written by hand.  Providers are integers, whose meaning is up to the
 caller.
@@ -94,12 +94,12 @@ class ProviderFacts(NamedTuple):
     shares: bool = False
     #: Maximum amount that it can supply, by class of ``summed_classes``.
     available: Mapping[str, int] = {}
-    #: The root of its tree; None for the last of ``ancestry``.
+    #: The root of its tree; None if that is the last provider in ``ancestry``.
     root: int | None = None
 
 
 class TreeProblem(NamedTuple):
-    """The combination problem of one tree."""
+    """The problem of assigning a provider of one tree, or sharing with it, to each demand."""
 
     requirements: Requirements
     #: The providers that can supply a demand on their own, in order of preference, by demand.

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.every_database
 
 def move(database, name, parent):
     def work(db):
-        return LockedProvider.lock_and_move(db, name, parent, freely=True)
+        return LockedProvider.lock_and_move(db, name, parent, may_reparent=True)
 
     return database.write(work)
 
@@ -151,7 +151,7 @@ def test_a_move_locks_late_members_of_the_subtree_in_the_order_of_the_ids(databa
 
     def work(db):
         begun.append(db.attempt)
-        LockedProvider.lock_and_move(db, provider, new, freely=True)
+        LockedProvider.lock_and_move(db, provider, new, may_reparent=True)
 
     with opened(database.url) as elsewhere, locks(database.engine, arrive) as locked:
         database.write(work)

@@ -244,7 +244,7 @@ def _place_together(
     """
     for search in searches:
         search.narrow_all_trees()
-    queue = searches[0].queue(_with_room(searches, intersection(search.roots for search in searches)))
+    queue = searches[0].queue(_with_capacity(searches, intersection(search.roots for search in searches)))
     while (root := queue.pop()) is not None:
         choices = find_combination(len(searches), _alternatives(root, searches), lambda _: True, overlay, budget)
         if choices is not None:
@@ -252,7 +252,7 @@ def _place_together(
     return None
 
 
-def _with_room(searches: Sequence[PlaceSearch], roots: SlotSet) -> SlotSet:
+def _with_capacity(searches: Sequence[PlaceSearch], roots: SlotSet) -> SlotSet:
     """Return the roots of the trees whose free capacity may be enough for all requests together."""
     snapshot = searches[0].snapshot
     total: Counter[str] = Counter()

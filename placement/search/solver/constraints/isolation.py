@@ -24,6 +24,7 @@ class Isolation:
         self._concerned = [variable.demand.suffix != UNSUFFIXED for variable in variables]
         self._domains = [variable.domain for variable in variables]
         self._assigned: set[int] = set()
+        #: Whether to look ahead: a matching is not certain to exist.
         self._tight = not matching.is_slack(self._unassigned_domains(0), self._capacity, limit)
 
     def _unassigned_domains(self, depth: int) -> list[tuple[int, ...]]:

@@ -8,15 +8,18 @@ from placement.search.solver.constraints.constraint import Variable
 
 
 class NotOnlyShared:
-    """The constraint that some provider does not share: an earlier tree yields candidates of sharing providers only."""
+    """The constraint that at least one provider does not share.
+
+    An earlier tree yields the candidates that consist of sharing providers only.
+    """
 
     name = "already searched in another tree"
 
     def __init__(self, shares: tuple[bool, ...], variables: Sequence[Variable]) -> None:
         self._shares = shares
-        own = [not all(shares[provider] for provider in variable.domain) for variable in variables]
+        has_local = [not all(shares[provider] for provider in variable.domain) for variable in variables]
         #: Whether a domain from a depth on contains a provider that does not share, by depth.
-        self._reachable = [any(own[depth:]) for depth in range(len(own) + 1)]
+        self._reachable = [any(has_local[depth:]) for depth in range(len(has_local) + 1)]
         #: Number of variables with an assigned provider that does not share.
         self._count = 0
 

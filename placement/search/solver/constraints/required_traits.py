@@ -9,7 +9,7 @@ from placement.search.solver.constraints.constraint import Variable
 from placement.search.solver.work_limit import WorkLimit
 
 #: Bytes of a trait in a set.
-_IN_A_SET = 60
+_SET_ITEM = 60
 
 
 class RequiredTraits:
@@ -43,7 +43,7 @@ class RequiredTraits:
             if len(traits) == len(later):
                 traits = later
             else:
-                self._limit.budget.hold(_IN_A_SET * len(traits))
+                self._limit.budget.hold(_SET_ITEM * len(traits))
             reachable[depth] = traits
         return reachable
 

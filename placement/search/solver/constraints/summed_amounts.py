@@ -11,13 +11,13 @@ from placement.search.solver.constraints.constraint import Variable
 from placement.search.solver.work_limit import WorkLimit
 
 #: Elements of a list per operation; bytes of a number in a list, and in a set.
-_PER_OPERATION, _NUMBER, _IN_A_SET = 10, 8, 60
+_PER_OPERATION, _NUMBER, _SET_ITEM = 10, 8, 60
 #: Maximum number of distinct amounts that the look-ahead checks.
 _MAX_AMOUNTS = 8
 
 
 class _Unassigned(NamedTuple):
-    """The variables from some depth on that demand the class."""
+    """The variables from a depth on that demand the class."""
 
     domains: list[tuple[int, ...]]
     #: The amounts that they demand, in descending order.
@@ -45,6 +45,7 @@ class SummedAmounts:
         #: The unassigned variables, by depth.
         self._unassigned: dict[int, _Unassigned] = {}
         domains, amounts, *_ = self._unassigned_from(0)
+        #: Whether to look ahead: a matching is not certain to exist.
         self._tight = not matching.is_slack(domains, lambda provider: self._available[provider] // amounts[0], limit)
 
     @staticmethod
@@ -54,13 +55,13 @@ class SummedAmounts:
 
     def _unassigned_from(self, depth: int) -> _Unassigned:
         if depth not in self._unassigned:
-            concerned = [later for later in range(depth, len(self._amounts)) if self._amounts[later]]
-            amounts = sorted((self._amounts[later] for later in concerned), reverse=True)
-            domains = [self._domains[later] for later in concerned]
+            concerned = [index for index in range(depth, len(self._amounts)) if self._amounts[index]]
+            amounts = sorted((self._amounts[index] for index in concerned), reverse=True)
+            domains = [self._domains[index] for index in concerned]
             distinct = {id(domain): domain for domain in domains}
             self._limit.budget.spend((len(self._amounts) + sum(map(len, distinct.values()))) // _PER_OPERATION)
             providers = frozenset().union(*distinct.values())
-            self._limit.budget.hold(_NUMBER * len(amounts) * 3 + _IN_A_SET * len(providers))
+            self._limit.budget.hold(_NUMBER * len(amounts) * 3 + _SET_ITEM * len(providers))
             at_least = [*dict(zip(amounts, itertools.count(1), strict=False)).items()]
             sample = at_least[:: 1 + len(at_least) // _MAX_AMOUNTS]
             self._unassigned[depth] = _Unassigned(domains, amounts, providers, sample)

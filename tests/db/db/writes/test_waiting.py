@@ -53,7 +53,7 @@ def test_a_request_that_waited_for_a_move_sees_the_new_tree(database, request_ki
                 meanwhile = Meanwhile(service, "POST", "/resource_providers", 39, body)
             wait_for_lock(database)
             LockedProvider.create(db, uuid=root, name=root)
-            LockedProvider.lock_and_move(db, moved, root, freely=True)
+            LockedProvider.lock_and_move(db, moved, root, may_reparent=True)
             started.append(meanwhile)
 
         database.write(move)
