@@ -40,7 +40,7 @@ class AmountSearch:
     def dropping_is_loosest(self, condition: Condition) -> bool:
         """Whether dropping the condition gives candidates whenever another change gives candidates.
 
-        An exception is an amount whose provider may be the only one with a required trait of the unsuffixed group, or
+        The exceptions are amounts whose provider may be the only one with a required trait of the unsuffixed group, or
         the common ancestor in a same_subtree.
         """
         if condition.kind != "amount":
@@ -146,20 +146,20 @@ class AmountSearch:
             return best
         if best is None or units.smallest > best.changes[condition]:
             best = least
-        # If only one group requests the class, the bound is the room of one of the inventories.
+        # If only one group requests the class, the bound is the largest amount that fits in one of the inventories.
         groups = self._variations.query.groups
-        alone = sum(condition.resource_class in group.resources for group in groups) == 1
-        amounts = units.bounds if alone else range(units.smallest, units.largest + 1, units.step)
-        fits, beyond = bisect.bisect_right(amounts, best.changes[condition]) - 1, len(amounts) - 1
+        in_one_group = sum(condition.resource_class in group.resources for group in groups) == 1
+        amounts = units.bounds if in_one_group else range(units.smallest, units.largest + 1, units.step)
+        low, high = bisect.bisect_right(amounts, best.changes[condition]) - 1, len(amounts) - 1
         estimate = bisect.bisect_right(amounts, units.smallest + self._spare_amount(condition, least)) - 1
-        probes = [number for number in (estimate, estimate + 1) if fits < number < beyond]
-        while beyond - fits > 1:
-            middle = probes.pop(0) if probes else (fits + beyond) // 2
+        probes = [number for number in (estimate, estimate + 1) if low < number < high]
+        while high - low > 1:
+            middle = probes.pop(0) if probes else (low + high) // 2
             variation = self._with_amount(changes, condition, amounts[middle], tree_roots)
             if variation is None:
-                beyond, probes = middle, []
+                high, probes = middle, []
             else:
-                fits, best = middle, variation
+                low, best = middle, variation
         return best
 
     def _spare_amount(self, condition: Condition, variation: Variation) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from placement.extensions.v1.explain.amount_search import AmountSearch
 from placement.extensions.v1.explain.conditions import Condition
-from placement.extensions.v1.explain.variations import QueryChange, Variation, Variations, interchangeable
+from placement.extensions.v1.explain.variations import QueryChange, Variation, Variations, equivalence_key
 
 #: Maximum number of conditions changed together.
 _MAX_CONDITIONS = 3
@@ -26,7 +26,7 @@ def combined_changes(variations: Variations, amount_search: AmountSearch) -> lis
         if successful:
             # Of changes that become equal once raised, the first in query order is offered.
             successful.sort(key=lambda variation: variations.positions(variation.changes), reverse=True)
-            distinct = {interchangeable(variation.query, _bounds(variation)): variation for variation in successful}
+            distinct = {equivalence_key(variation.query, _bounds(variation)): variation for variation in successful}
             return [enumeration.raise_amounts(variation) for variation in distinct.values()]
     return []
 

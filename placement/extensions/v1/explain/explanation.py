@@ -61,7 +61,7 @@ class Step:
 class Combination:
     """A rule that rejected the last combination in trees that can supply each demand, but not all of them together."""
 
-    #: "group_policy", "same_subtree", "required", "resources" or "work limit" (the search gave up).
+    #: "group_policy", "same_subtree", "required", "resources" or "work limit" (the search reached it).
     rule: str
     parameter: str
     trees: int

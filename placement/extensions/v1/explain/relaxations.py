@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from placement.extensions.v1 import query_text as write
+from placement.extensions.v1 import query_text
 from placement.extensions.v1.explain.amount_search import AmountSearch
 from placement.extensions.v1.explain.class_inventories import InventoriesByClass
 from placement.extensions.v1.explain.combined_changes import combined_changes
@@ -17,7 +17,7 @@ from placement.extensions.v1.explain.conditions import (
     with_aggregate,
 )
 from placement.extensions.v1.explain.recorded_search import Outcome
-from placement.extensions.v1.explain.variations import QueryChange, Variation, Variations, interchangeable
+from placement.extensions.v1.explain.variations import QueryChange, Variation, Variations, equivalence_key
 from placement.index.slots import SlotSet
 from placement.search.query.query import UNSUFFIXED, SearchQuery
 
@@ -50,11 +50,11 @@ class RelaxationSearch:
         # If the budget ran out, an untried change of a single condition may be enough.
         if not changes and self._searches.complete:
             changes = combined_changes(self._variations, self._amount_search)
-        different: dict[object, QueryChange] = {}
+        distinct: dict[object, QueryChange] = {}
         for change in changes:
-            different.setdefault(interchangeable(change.query), change)
+            distinct.setdefault(equivalence_key(change.query), change)
         positions = self._variations.positions
-        return sorted(different.values(), key=lambda change: (change.size, positions(change.conditions)))
+        return sorted(distinct.values(), key=lambda change: (change.size, positions(change.conditions)))
 
     def _changes_of(self, condition: Condition) -> Iterator[QueryChange]:
         """Yield the changes of one condition that give candidates."""
@@ -90,7 +90,7 @@ class RelaxationSearch:
             query = self._variations.without_unknown_traits(with_aggregate(self._query, condition, aggregate))
             outcome = self._variations.search(query)
             if outcome.candidates:
-                text = write.text(write.member_of(suffix, (frozenset({aggregate}),), ()))
+                text = query_text.text(query_text.member_of(suffix, (frozenset({aggregate}),), ()))
                 yield self._change_to(condition, "aggregate", text, query, 1, outcome)
 
     def _of_amount(self, condition: Condition, tree_roots: SlotSet | None = None) -> Iterator[QueryChange]:

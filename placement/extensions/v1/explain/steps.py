@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from placement.extensions.v1 import query_text as write
+from placement.extensions.v1 import query_text
 from placement.extensions.v1.explain.class_inventories import InventoriesByClass
 from placement.extensions.v1.explain.conditions import Condition, group_of
 from placement.extensions.v1.explain.explanation import Combination, Extent, Step
@@ -112,24 +112,26 @@ def _step_parameter(query: SearchQuery, refusal: Refusal) -> str:
     any_of, none_of = (refusal.names, ()) if isinstance(refusal.names, tuple) else ((), refusal.names)
     match rule:
         case "resources":
-            pairs = [write.resources(suffix, [(resource_class, group_of(query, suffix).resources[resource_class])])]
+            pairs = [
+                query_text.resources(suffix, [(resource_class, group_of(query, suffix).resources[resource_class])])
+            ]
         case "required":
-            pairs = [*write.trait_parameters(suffix, any_of, none_of)]
+            pairs = [*query_text.trait_parameters(suffix, any_of, none_of)]
         case "root_required":
-            pairs = [write.root_required(any_of, none_of)]
+            pairs = [query_text.root_required(any_of, none_of)]
         case "member_of":
-            pairs = [*write.member_of(suffix, any_of, none_of)]
+            pairs = [*query_text.member_of(suffix, any_of, none_of)]
         case "in_tree":
-            pairs = [write.in_tree(suffix, str(group_of(query, suffix).in_tree))]
+            pairs = [query_text.in_tree(suffix, str(group_of(query, suffix).in_tree))]
         case _:
-            pairs = [*write.group_pairs(group_of(query, suffix))]
-    return write.text(pairs)
+            pairs = [*query_text.group_pairs(group_of(query, suffix))]
+    return query_text.text(pairs)
 
 
 def combinations(query: SearchQuery, refusals: Refusals, changes: Iterable[QueryChange]) -> tuple[Combination, ...]:
-    """Return the rules that ruled out trees in which each demand can be supplied on its own.
+    """Return the rules that rejected trees in which each demand can be supplied separately.
 
-    Rules whose change is known to give candidates come first, then the rules that ruled out the most trees.
+    Rules whose change is known to give candidates come first, then the rules that rejected the most trees.
 
     Args:
         changes: The changes that give candidates.
@@ -161,18 +163,18 @@ def _constraint_of(condition: Condition) -> str:
 def _combination_parameter(query: SearchQuery, constraint: str) -> str:
     """Return the part of the query that a solver constraint comes from; empty for a constraint without one."""
     rule, _, resource_class = constraint.partition(":")
-    pairs: list[write.Pair] = []
+    pairs: list[query_text.Pair] = []
     match rule:
         case "resources":
             pairs = [
-                write.resources(group.suffix, [(resource_class, group.resources[resource_class])])
+                query_text.resources(group.suffix, [(resource_class, group.resources[resource_class])])
                 for group in query.groups
                 if resource_class in group.resources
             ]
         case "group_policy":
             pairs = [("group_policy", "isolate")]
         case "same_subtree":
-            pairs = [*map(write.same_subtree, query.same_subtrees)]
+            pairs = [*map(query_text.same_subtree, query.same_subtrees)]
         case "required":
-            pairs = [*write.trait_parameters("", group_of(query, UNSUFFIXED).traits.any_of, ())]
-    return write.text(pairs)
+            pairs = [*query_text.trait_parameters("", group_of(query, UNSUFFIXED).traits.any_of, ())]
+    return query_text.text(pairs)
