@@ -32,8 +32,8 @@ class Count:
     #: The rule that limits the count in most trees, named as in refusals: ``resources:VCPU``, ``same_subtree``.
     #: If no tree is eligible, the rule that removed the last tree.  None if ``until`` was reached.
     limiting_rule: str | None
-    #: The trees with room, largest count first, each counted as if nothing were placed elsewhere: slots of roots,
-    #: counts, and limiting rules.
+    #: The trees in which the query fits, largest count first, each counted as if nothing were placed elsewhere:
+    #: slots of roots, counts, and limiting rules.
     roots: list[int]
     counts: list[int]
     limiting_rules: list[str]
@@ -49,7 +49,7 @@ class Count:
 
     @property
     def obstacle(self) -> str:
-        """The rule that leaves no room; empty if the query fits."""
+        """The rule that leaves no free capacity; empty if the query fits."""
         return "" if self.count or self.roots or self.limiting_rule is None else self.limiting_rule.partition(":")[0]
 
 
