@@ -84,7 +84,7 @@ class ClaimRecord:
 def held_claims(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
     """Return the holdings of these consumers, with their records, by uuid.
 
-    Consumers that /v1 does not show are left out (``Holding.exists``).
+    Consumers that the v1 API does not show are left out (``Holding.exists``).
     """
     holdings = Holding.read_all(db, uuids, with_record=True)
     return {uuid: holding for uuid, holding in holdings.items() if holding.exists}
