@@ -99,6 +99,6 @@ def _present(req: Request, holding: Holding | None, consumer: str) -> Reply:
 
 
 def _add_nodes(req: Request, documents: list[dict[str, Any]]) -> None:
-    """Add the names of nodes, unless they cannot be read: the claims are already written."""
+    """Add the names of nodes if they can be read: a claim that is already written must not be reported as failed."""
     with contextlib.suppress(errors.Failure):
         nodes.add_names(req.database, nodes.providers_of_allocations(documents))
