@@ -24,11 +24,11 @@ from placement.search.query.query import UNSUFFIXED, SearchQuery
 #: Maximum number of changes offered.
 MAX_RELAXATIONS = 20
 #: Size of dropping a class: more than the size of dropping another condition.
-_RESOURCE = 1.5
+_SIZE_OF_DROPPED_CLASS = 1.5
 #: Size of spreading an amount, per group.
-_SPREAD = 0.01
+_SIZE_PER_GROUP = 0.01
 #: Maximum number of other aggregates tried per condition.
-_OTHER_AGGREGATES = 3
+_MAX_OTHER_AGGREGATES = 3
 
 
 class RelaxationSearch:
@@ -86,7 +86,7 @@ class RelaxationSearch:
             counts.update(frozenset().union(*(provider(slot).aggregates for slot in {*used, *roots})))
         required = frozenset().union(*group_of(self._query, suffix).aggregates.any_of)
         alternatives = sorted(counts.keys() - required, key=lambda name: (-counts[name], name))
-        for aggregate in alternatives[:_OTHER_AGGREGATES]:
+        for aggregate in alternatives[:_MAX_OTHER_AGGREGATES]:
             query = self._variations.without_unknown_traits(with_aggregate(self._query, condition, aggregate))
             outcome = self._variations.search(query)
             if outcome.candidates:
@@ -119,7 +119,7 @@ class RelaxationSearch:
             ]
         yield from changes
         if not changes and dropped is not None and dropped.outcome.candidates:
-            yield self._variations.change("resource", dropped, _RESOURCE)
+            yield self._variations.change("resource", dropped, _SIZE_OF_DROPPED_CLASS)
 
     def _of_spreading(self, condition: Condition, tree_roots: SlotSet | None) -> Iterator[QueryChange]:
         """Yield the change that divides the amount among the smallest number of groups that gives candidates."""
@@ -132,7 +132,7 @@ class RelaxationSearch:
             if outcome.candidates:
                 part = f"{condition.resource_class}:{condition.amount // number}"
                 text = f"{parameter(condition, self._query)} as {number} groups of {part}"
-                yield self._change_to(condition, "spread", text, query, number * _SPREAD, outcome)
+                yield self._change_to(condition, "spread", text, query, number * _SIZE_PER_GROUP, outcome)
                 return
 
     def in_other_trees(self, changes: Collection[QueryChange], excluded: SlotSet) -> Iterator[QueryChange]:

@@ -28,7 +28,7 @@ def steps(query: SearchQuery, snapshot: Snapshot, refusals: Refusals, amounts: I
     Equal groups are narrowed once; their steps carry the suffix of the first one.  A sharing provider counts only while
     it shares with a remaining tree, or is part of one.
     """
-    remaining = _Remaining(snapshot, query.avoided)
+    remaining = _RemainingTrees(snapshot, query.avoided)
     applied: list[Step] = []
     for refusal in refusals.narrowing:
         if refusal.rule == NotOnlyShared.name:
@@ -43,7 +43,7 @@ def steps(query: SearchQuery, snapshot: Snapshot, refusals: Refusals, amounts: I
     return tuple(applied)
 
 
-class _Remaining:
+class _RemainingTrees:
     """The providers that can supply a remaining tree."""
 
     def __init__(self, snapshot: Snapshot, avoided: Iterable[str]) -> None:
@@ -83,7 +83,7 @@ class _Remaining:
         return Extent(members.count, self._forest.roots_of(members).count)
 
 
-def _step(query: SearchQuery, refusal: Refusal, remaining: _Remaining, amounts: InventoriesByClass) -> Step:
+def _step(query: SearchQuery, refusal: Refusal, remaining: _RemainingTrees, amounts: InventoriesByClass) -> Step:
     rule, _, resource_class = refusal.rule.partition(":")
     before, after, whole_trees = refusal.before, refusal.after, refusal.whole_trees
     if not whole_trees:
