@@ -25,7 +25,7 @@ class ClaimRecord:
 
     consumer: str
     #: The id of the consumer's row, which the writing transaction has locked.
-    row: int
+    row_id: int
     #: The digest of the request.
     content: str
     #: The consumer's generation after the claim.
@@ -39,7 +39,7 @@ class ClaimRecord:
     @property
     def _columns(self) -> dict[str, Any]:
         return {
-            "consumer_id": self.row,
+            "consumer_id": self.row_id,
             "content": self.content,
             "generation": self.generation,
             "mappings": self.mappings,
@@ -63,14 +63,14 @@ class ClaimRecord:
             Prerequisite: The lease expired before this transaction locked the consumer's row, so it must be released
                 first.
         """
-        existing = db.execute(_EXPIRY, {"row": self.row}).first()
+        existing = db.execute(_EXPIRY, {"row": self.row_id}).first()
         if existing is None:
             self.insert_all(db, [self])
             return self
         if existing.is_expired:
             leases.require_ended([self.consumer])
         record = replace(self, expires_at=existing.expires_at) if keep_expiry else self
-        db.execute(_UPDATE.values(record._columns), {"row": self.row})
+        db.execute(_UPDATE.values(record._columns), {"row": self.row_id})
         record._note_expiry(db, existing.expires_at)
         return record
 

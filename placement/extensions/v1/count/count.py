@@ -17,7 +17,7 @@ from placement.search.refusals import Refusals
 
 #: "exact" if the count equals its upper bound; otherwise the reason for a low count: combinations within trees, sharing
 #: providers, an early end (``until`` reached, operations or memory exhausted), or amounts too large for exact sums.
-Reason = Literal["exact", "combinations", "sharing", "until", "operations", "memory", "amounts"]
+CountReason = Literal["exact", "combinations", "sharing", "until", "operations", "memory", "amounts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Count:
     count: int
     #: An upper bound for any placement; None if the count was cut short before one was known.
     at_most: int | None
-    reason: Reason
+    reason: CountReason
     #: The rule that limits the count in most trees, named as in refusals: ``resources:VCPU``, ``same_subtree``.
     #: If no tree is eligible, the rule that removed the last tree.  None if ``until`` was reached.
     limiting_rule: str | None
@@ -102,7 +102,7 @@ def count(
     )
 
 
-def _reason(counter: TotalCounter, shortage: Literal["operations", "memory"] | None) -> Reason:
+def _reason(counter: TotalCounter, shortage: Literal["operations", "memory"] | None) -> CountReason:
     if counter.reached:
         return "until"
     if shortage:

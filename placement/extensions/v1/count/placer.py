@@ -14,7 +14,7 @@ from placement.search.solver.combine import SolutionCache, combine
 from placement.search.solver.problem import Candidate, TreeProblem
 
 #: Operations per provider that can supply a demand.
-_PROVIDER = 2
+_OPERATIONS_PER_PROVIDER = 2
 
 
 class Placer:
@@ -50,7 +50,7 @@ class Placer:
 
     def _candidate(self, problem: TreeProblem, overlay: UsageOverlay) -> Candidate | None:
         """Return a candidate for one more consumer; None if nothing fits."""
-        self._inputs.budget.spend(_PROVIDER * sum(map(len, problem.domains)))
+        self._inputs.budget.spend(_OPERATIONS_PER_PROVIDER * sum(map(len, problem.domains)))
         overlay.begin_consumer({})
         remaining = overlay.reduced_problem(problem)
         return None if remaining is None else next(combine(remaining, self._cache), None)

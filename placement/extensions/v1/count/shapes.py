@@ -16,7 +16,7 @@ from placement.search.solver.problem import ProviderFacts, Requirements, TreePro
 #: Providers compared per operation.
 _PROVIDERS_PER_OPERATION = 20
 #: Operations to compare a tree with others; operations per provider that can supply a demand.
-_TREE, _PROVIDER = 20, 2
+_OPERATIONS_PER_TREE, _OPERATIONS_PER_PROVIDER = 20, 2
 
 
 class Shape(NamedTuple):
@@ -62,7 +62,7 @@ class Shapes:
             Exhausted: The budget is exhausted.
         """
         problem = self._problems.complete_problem(root)
-        self._inputs.budget.spend(_TREE + _PROVIDER * sum(map(len, problem.domains)))
+        self._inputs.budget.spend(_OPERATIONS_PER_TREE + _OPERATIONS_PER_PROVIDER * sum(map(len, problem.domains)))
         if not self._requirements.summed_classes:
             return problem
         for domain in problem.domains:

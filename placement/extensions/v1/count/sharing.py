@@ -11,7 +11,7 @@ from placement.extensions.v1.count.upper_bounds import TightestBound, shortage_r
 from placement.index.slots import EMPTY, Slots, SlotSet
 
 #: Operations to find the trees that a sharing provider reaches; trees per further operation.
-_REACH, _TREES_PER_OPERATION = 30, 100
+_OPERATIONS_PER_REACH, _TREES_PER_OPERATION = 30, 100
 #: Pairs of a sharing provider and a tree that it reaches: pairs held at once; pairs per operation.
 PAIRS, _PAIRS_PER_OPERATION = 300_000, 10
 
@@ -38,7 +38,7 @@ class SharingProviders:
         self._reached: dict[int, SlotSet] = {}
         self.roots = EMPTY
         for slot in self._providers.tolist():
-            inputs.budget.spend(_REACH + eligible_roots.count // _TREES_PER_OPERATION)
+            inputs.budget.spend(_OPERATIONS_PER_REACH + eligible_roots.count // _TREES_PER_OPERATION)
             aggregates = snapshot.provider(slot).aggregates
             members = SlotSet.union([snapshot.in_aggregate(name) for name in aggregates], inputs.size)
             self._reached[slot] = eligible_roots & snapshot.forest.roots_of(members)
@@ -81,7 +81,7 @@ class SharingProviders:
         component = np.full(self._inputs.size, -1, np.intp)
         root_used_by = {}
         for slot in self._providers.tolist():
-            self._inputs.budget.spend(_REACH + self._inputs.size // _TREES_PER_OPERATION)
+            self._inputs.budget.spend(_OPERATIONS_PER_REACH + self._inputs.size // _TREES_PER_OPERATION)
             used = np.append(self._reached[slot].slots(), self._snapshot.provider(slot).root)
             joined = np.unique(component[used])
             component[np.isin(component, joined[joined >= 0])] = slot

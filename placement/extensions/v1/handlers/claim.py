@@ -18,7 +18,7 @@ from placement.objects.claims import leases
 from placement.objects.claims.holding import Holding, stored_uuids
 from placement.objects.consumer import canonical_uuid
 
-#: Maximum age, in seconds, of the snapshot for names; no search of a request is older.
+#: Maximum age, in seconds, of the snapshot for names; the search of the request is more recent.
 _MAX_SEARCH_AGE = 60
 
 

@@ -33,7 +33,7 @@ GROWTH = 4
 #: Slots per tree above which the members of trees are collected tree by tree.
 _SPARSE = 64
 
-Shares = npt.NDArray[np.float64]
+_Floats = npt.NDArray[np.float64]
 
 
 def sample_size(picks: int) -> int:
@@ -126,9 +126,9 @@ class TreeUsage:
         self._classes = sorted(narrowed.query.resource_classes)
         self._used, self._capacity = _used_and_capacity(narrowed, self._classes, roots)
 
-    def shares(self) -> Shares:
+    def shares(self) -> _Floats:
         """Return the largest used share of the classes, for each tree."""
-        shares: Shares = (self._used / self._capacity).max(axis=0)
+        shares: _Floats = (self._used / self._capacity).max(axis=0)
         return shares
 
     def add(self, position: int, root: int, candidate: Candidate) -> float:
@@ -144,7 +144,7 @@ class TreeUsage:
         return float(max(map(truediv, self._used[:, position].tolist(), self._capacity[:, position].tolist())))
 
 
-def _used_and_capacity(narrowed: Narrowed, classes: list[str], roots: Slots) -> tuple[Shares, Shares]:
+def _used_and_capacity(narrowed: Narrowed, classes: list[str], roots: Slots) -> tuple[_Floats, _Floats]:
     """Return the used amounts and capacities of eligible providers by class and tree; a capacity of 0 becomes 1."""
     snapshot = narrowed.snapshot
     sums = np.zeros((2, len(classes), len(roots)))

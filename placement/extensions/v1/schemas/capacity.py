@@ -6,7 +6,7 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from placement.extensions.v1.count.count import Count, Reason
+from placement.extensions.v1.count.count import Count, CountReason
 from placement.extensions.v1.schemas import numeral, search
 from placement.extensions.v1.schemas.provider import reference
 from placement.extensions.v1.schemas.replies import NAMED
@@ -57,7 +57,7 @@ REPLIES = ok(
     )
 )
 
-_WHY: dict[Reason, str] = {
+_WHY: dict[CountReason, str] = {
     "exact": "The request does not fit more often, however it is placed.",
     "combinations": "Not all combinations of providers were tried. The request may fit more often, but not more often "
     "than at_most.",
