@@ -44,7 +44,7 @@ def nodes_named(snapshot: Snapshot, database: Database, idents: Iterable[str]) -
     return database.read(nodes.uuids_by_name, unknown) if unknown and nodes.tables() else {}
 
 
-def of_path(snapshot: Snapshot, database: Database, ident: str) -> int:
+def provider_in_path(snapshot: Snapshot, database: Database, ident: str) -> int:
     """Return the slot of the provider that a path names.
 
     Raises:
@@ -56,7 +56,7 @@ def of_path(snapshot: Snapshot, database: Database, ident: str) -> int:
     return slot
 
 
-def of_parameter(snapshot: Snapshot, database: Database, parameter: str, ident: str) -> int:
+def provider_in_parameter(snapshot: Snapshot, database: Database, parameter: str, ident: str) -> int:
     """Return the slot of the provider that a query parameter names.
 
     Raises:

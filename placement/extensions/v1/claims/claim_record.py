@@ -90,13 +90,13 @@ def held_claims(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
     return {uuid: holding for uuid, holding in holdings.items() if holding.exists}
 
 
-def held_claim(db: Reading, text: str) -> Holding | None:
+def held_claim(db: Reading, uuid: str) -> Holding | None:
     """Return the holding of a consumer, whose uuid may have any spelling.
 
     Returns:
         None if the consumer holds nothing or its lease has expired.
     """
-    return next(iter(held_claims(db, [*stored_uuids(db, [text]).values()]).values()), None)
+    return next(iter(held_claims(db, [*stored_uuids(db, [uuid]).values()]).values()), None)
 
 
 _OF_CONSUMER = claims.c.consumer_id == sa.bindparam("row")

@@ -11,7 +11,7 @@ from placement.http.request import Request
 from placement.index.snapshot import Snapshot
 
 
-def over_time(
+def samples_over_time(
     req: Request,
     since: datetime.datetime,
     until: datetime.datetime,

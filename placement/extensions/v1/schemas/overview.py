@@ -62,7 +62,7 @@ def tree_filter(parameters: Parameters, snapshot: Snapshot, database: Database) 
     """
     root = parameters.get("root")
     if root is not None:
-        root = snapshot.provider(lookup.of_parameter(snapshot, database, "root", root)).root
+        root = snapshot.provider(lookup.provider_in_parameter(snapshot, database, "root", root)).root
     return TreeFilter(
         root=root,
         resource_class=lookup.require_class(snapshot, parameters.get("class")),
