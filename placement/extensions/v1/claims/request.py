@@ -22,7 +22,7 @@ class ClaimRequest:
     consumer: str
     owner: Owner
     query: SearchQuery
-    #: Copies of the query that the consumer gets, each in a different tree.
+    #: Copies of the query to place for the consumer, each in a different tree.
     count: int = 1
     #: Whether this is a new claim: the consumer must hold nothing, or exactly the result of an earlier attempt.
     #: Otherwise the consumer is moved, and its present resources are released.

@@ -143,9 +143,9 @@ class ClassInventories:
         roots = snapshot.forest.roots(slots)
         # Dividing an amount does not help a single provider: its amounts of a class form one allocation.
         multiple = (np.bincount(roots, minlength=1) > 1)[roots]
-        enough = np.bincount(roots, free, minlength=1)[roots] + free[sharing].sum() >= amount
+        sufficient = np.bincount(roots, free, minlength=1)[roots] + free[sharing].sum() >= amount
         selected = True if tree_roots is None else tree_roots.mask(snapshot.size)[roots]
-        return bool((enough & (multiple | sharing.any()) & selected).any())
+        return bool((sufficient & (multiple | sharing.any()) & selected).any())
 
     def next_larger(self, amount: int) -> list[int]:
         """Return, for the inventories whose units forbid an amount, the next larger amounts: ascending, each once."""
@@ -164,7 +164,7 @@ class ClassInventories:
     # --- obstacles ---
 
     def count_blocking(self, amount: int) -> dict[str, int]:
-        """Return the number of inventories that each property keeps from supplying an amount.
+        """Return the number of inventories that each property prevents from supplying an amount.
 
         An inventory counts for only one of total, reserved and used: the first that leaves too little.
         """
@@ -198,7 +198,7 @@ class InventoriesByClass:
         self._by_class: dict[str, ClassInventories | None] = {}
 
     def of_class(self, resource_class: str) -> ClassInventories | None:
-        """Return the inventories of a class; None without any."""
+        """Return the inventories of a class; None if the class has none."""
         if resource_class not in self._by_class:
             column = self._snapshot.column(resource_class)
             inventories = None if column is None else ClassInventories(column.inventories())
@@ -208,7 +208,7 @@ class InventoriesByClass:
     def shortfall(
         self, resource_class: str, amount: int, before: SlotSet, after: SlotSet, avoided: SlotSet
     ) -> Shortfall:
-        """Return the reasons that keep an amount off the providers in ``before`` that are not in ``after``."""
+        """Return the reasons why an amount does not fit on the providers in ``before`` that are not in ``after``."""
         removed = before.count - after.count
         inventories = self.of_class(resource_class)
         if inventories is None:

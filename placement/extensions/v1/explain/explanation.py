@@ -94,7 +94,7 @@ class NearMiss:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """A change of the query that gives candidates, verified by a search."""
+    """A change of the query that produces candidates, verified by a search."""
 
     #: "amount", "spread", "resource", "trait", "aggregate", "in_tree", "root_required", "group_policy", "same_subtree"
     #: or "several".

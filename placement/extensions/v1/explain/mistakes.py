@@ -23,11 +23,11 @@ from placement.search.query.query import UNSUFFIXED, Group, NameCondition, Searc
 
 #: Maximum number of mistakes reported.
 _MAX_MISTAKES = 20
-#: Unknown names of a kind that get suggestions; suggestions per name.
+#: Maximum number of unknown names of a kind with suggestions, and of suggestions per name.
 _MAX_MISSPELT, _MAX_SUGGESTIONS = 3, 3
 #: Maximum number of known names examined, and of names compared: the names with the most common pairs of letters.
 _MAX_KNOWN, _MAX_COMPARED = 5_000, 50
-#: Maximum difference in length of similar names; maximum length of a name that gets suggestions.
+#: Maximum difference in length of similar names; maximum length of a name with suggestions.
 _MAX_DIFFERENCE, _MAX_LENGTH = 3, 64
 #: same_subtree parameters examined; trees examined for each; traits of a common ancestor tried.
 _MAX_SUBTREES, _MAX_TREES, _MAX_TRAITS = 5, 50, 3
@@ -132,11 +132,11 @@ def _of_amounts(query: SearchQuery, amounts: InventoriesByClass) -> Iterator[Mis
 
 
 def _excessive_amount(suffix: str, resource_class: str, amount: int, largest: int) -> Mistake:
-    part, enough = (
+    part, largest_part = (
         query_text.text([query_text.resources(suffix, [(resource_class, number)])]) for number in (amount, largest)
     )
     text = f"No provider could ever supply {part}: the most {resource_class} that any inventory allows is {largest:,}."
-    return Mistake("amount", part, text, enough if largest else None)
+    return Mistake("amount", part, text, largest_part if largest else None)
 
 
 # --- subtrees --------------------------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def _demands(query: SearchQuery) -> Iterator[Group]:
 
 
 def _ancestor_group(query: SearchQuery, suffixes: frozenset[str], searches: BudgetedSearches) -> str | None:
-    """Return parameters that add a group for the common ancestor and give candidates; None if no tried trait does."""
+    """Return parameters that add a group for the common ancestor and produce candidates; None if no trait does."""
     relaxed = with_changes(query, {Condition("same_subtree", names=suffixes): 0})
     if relaxed is None:
         return None

@@ -1,4 +1,4 @@
-"""The smallest changes of a query that give candidates, each verified by a search (docs: v1-explain)."""
+"""The smallest changes of a query that produce candidates, each verified by a search (docs: v1-explain)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RelaxationSearch:
         self._amount_search = AmountSearch(variations, amounts)
 
     def changes(self) -> list[QueryChange]:
-        """Return the changes of one condition that give candidates, or else of two or three; the smallest first.
+        """Return the changes of one condition that produce candidates, or else of two or three; the smallest first.
 
         ``searches.complete`` records whether all conditions were tried.
         """
@@ -57,7 +57,7 @@ class RelaxationSearch:
         return sorted(distinct.values(), key=lambda change: (change.size, positions(change.conditions)))
 
     def _changes_of(self, condition: Condition) -> Iterator[QueryChange]:
-        """Yield the changes of one condition that give candidates."""
+        """Yield the changes of one condition that produce candidates."""
         if condition.kind == "amount":
             yield from self._of_amount(condition)
             return
@@ -76,7 +76,7 @@ class RelaxationSearch:
         return QueryChange((condition,), kind, (f"with {text}",), (part,), query, size, outcome)
 
     def _of_other_aggregates(self, condition: Condition, dropped: Outcome) -> Iterator[QueryChange]:
-        """Yield changes to other aggregates that give candidates, taken from the candidates without the condition."""
+        """Yield changes to aggregates of the candidates without the condition, if they produce candidates."""
         provider = self._searches.snapshot.provider
         suffix = condition.suffix or ""
         counts: Counter[str] = Counter()
@@ -94,7 +94,7 @@ class RelaxationSearch:
                 yield self._change_to(condition, "aggregate", text, query, 1, outcome)
 
     def _of_amount(self, condition: Condition, tree_roots: SlotSet | None = None) -> Iterator[QueryChange]:
-        """Yield the changes of an amount that give candidates.
+        """Yield the changes of an amount that produce candidates.
 
         Args:
             tree_roots: Roots of the trees to search; None for all.
@@ -122,7 +122,7 @@ class RelaxationSearch:
             yield self._variations.change("resource", dropped, _SIZE_OF_DROPPED_CLASS)
 
     def _of_spreading(self, condition: Condition, tree_roots: SlotSet | None) -> Iterator[QueryChange]:
-        """Yield the change that divides the amount among the smallest number of groups that gives candidates."""
+        """Yield the change that divides the amount among the smallest number of groups that produces candidates."""
         inventories = self._amount_search.inventories(condition)
         if inventories is None or not inventories.may_add_up(condition.amount, self._searches.snapshot, tree_roots):
             return

@@ -131,10 +131,10 @@ def _step_parameter(query: SearchQuery, refusal: Refusal) -> str:
 def combinations(query: SearchQuery, refusals: Refusals, changes: Iterable[QueryChange]) -> tuple[Combination, ...]:
     """Return the rules that rejected trees in which each demand can be supplied separately.
 
-    Rules whose change is known to give candidates come first, then the rules that rejected the most trees.
+    Rules whose change is known to produce candidates come first, then the rules that rejected the most trees.
 
     Args:
-        changes: The changes that give candidates.
+        changes: The changes that produce candidates.
     """
     changed = {_constraint_of(condition) for change in changes for condition in change.conditions}
     trees = {name: count for name, count in refusals.combining.items() if name != NotOnlyShared.name}

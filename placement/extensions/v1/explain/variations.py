@@ -29,7 +29,7 @@ _MAX_TRIED = 40
 
 @dataclass(frozen=True, slots=True)
 class QueryChange:
-    """A change of one or more conditions that gives candidates."""
+    """A change of one or more conditions that produces candidates."""
 
     conditions: tuple[Condition, ...]
     #: The kind of the relaxation (``explanation.Relaxation``).

@@ -12,7 +12,7 @@ from placement.search.budget import Budget
 #: Operations reserved per request, for use after earlier requests have used up the common operations; maximum of the
 #: operations reserved for all requests.
 OPERATIONS_PER_REQUEST, _RESERVED = 5_000, 125_000
-#: Operations not charged to a request that gets a place: writing the place costs about as much.
+#: Operations not charged to a request with a place: writing the place costs about as much.
 OPERATIONS_PER_PLACE = 1_000
 #: Operations reserved for explanations; operations that must be left for the next explanation.
 _RESERVED_FOR_EXPLANATIONS, _MIN_FOR_EXPLANATION = 125_000, 100_000
@@ -44,7 +44,7 @@ class Allowance:
         """Charge the operations that a request has spent since ``grant``.
 
         Args:
-            placed: Whether the request got a place that will be written.
+            placed: Whether the search found a place that will be written.
         """
         self._spend(max(self._granted - max(budget.operations, 0) - (OPERATIONS_PER_PLACE if placed else 0), 0))
 
